@@ -1,9 +1,10 @@
 /**
- * Taking messages into a Mailbox: what waits at the same time is stored together ({@link InboundBatch}), in the order in which
- * it came, and what became of each is told for each.
+ * Accepts received messages into a Mailbox. Concurrent messages of one Mailbox are stored together ({@link
+ * InboundBatch}), in order of arrival, and each gets its own outcome.
  *
- * A message leaves a mark under its transaction's key, which the gateway removes when its 250 has gone out. A message that
- * finds the mark of another is that transaction again, as far as anyone knows, and is not stored.
+ * Each message leaves a mark under the key of its SMTP transaction. The gateway removes the mark after it has sent the
+ * 250 reply. A message whose key already has a mark of another message counts as a repeat of that transaction and is
+ * not stored again.
  */
 import { MailRefused, type ReceiptOfMail, type ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Effect, Exit } from "effect"
@@ -13,7 +14,9 @@ import { type InboundBatch, weightOf } from "./InboundBatch.ts"
 import * as NearlyFull from "./NearlyFull.ts"
 import * as Threading from "./Threading.ts"
 
-/** Messages of one Mailbox in one statement: as many as are worth a round trip, and far from what the driver takes. */
+/**
+ * Limits of one statement for one Mailbox: enough messages to save round trips, and far below what the driver can send.
+ */
 export const together = { most: 64, heaviest: { weight: 8 * 1024 * 1024, of: weightOf } }
 
 type Outcome = Exit.Exit<ReceiptOfMail, MailRefused>
@@ -22,7 +25,7 @@ const stored: Outcome = Exit.succeed({ repeated: false })
 const repeated: Outcome = Exit.succeed({ repeated: true })
 const full: Outcome = Exit.fail(new MailRefused({ reason: "full" }))
 
-/** Answers what became of each message, in their order. */
+/** Stores the messages and returns the outcome of each, in the same order. */
 export const receive = Effect.fnUntraced(function* (
   write: Write,
   mails: ReadonlyArray<ReceivedMail>,
@@ -42,7 +45,7 @@ export const receive = Effect.fnUntraced(function* (
     for (const mail of group) {
       if (known.has(mail.message_id)) outcomes.set(mail, stored)
       else if (row.repeated.includes(mail.message_id)) outcomes.set(mail, repeated)
-      // One that did not fit beside those before it may fit beside those that were stored.
+      // A message that did not fit together with earlier ones may fit if some of those were not stored.
       else if (BigInt(row.used) + BigInt(mail.size) <= BigInt(quotaBytes)) again.push(mail)
       else outcomes.set(mail, full)
     }
@@ -54,7 +57,10 @@ export const receive = Effect.fnUntraced(function* (
 
 const keyOf = (mail: ReceivedMail) => (mail.key === undefined ? mail.message_id : Buffer.from(mail.key).toString("hex"))
 
-/** How many of the messages, from the first one on, say nothing of one another: a statement does not see its own rows. */
+/**
+ * Returns how many of the first messages are independent of each other. A statement does not see the rows it inserts,
+ * so a message that depends on an earlier one needs the next statement.
+ */
 const independent = (mails: ReadonlyArray<ReceivedMail>): number => {
   if (mails.length === 1) return 1
   const keys = new Set<string>()

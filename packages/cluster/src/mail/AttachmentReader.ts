@@ -1,4 +1,7 @@
-/** The port through which the API takes attachments and pictures out of a stored message; the mail gateway, which parses mail, implements it. */
+/**
+ * The port through which the API reads attachments and embedded pictures of a stored message. The mail gateway, which
+ * parses mail, implements it.
+ */
 import { Context, type Effect, type Stream } from "effect"
 
 export interface AttachmentContent {
@@ -6,7 +9,10 @@ export interface AttachmentContent {
   readonly content_type: string
   /** Bytes of the content. */
   readonly size: number
-  /** The bytes from `start` to before `end`, in pieces, so that neither memory nor the event loop has all of them at once. */
+  /**
+   * Streams the bytes from `start` (inclusive) to `end` (exclusive) in chunks, so that neither memory nor the event
+   * loop handles the whole attachment at once.
+   */
   readonly content: (start: number, end: number) => Stream.Stream<Uint8Array>
 }
 
@@ -15,9 +21,9 @@ export interface AttachmentText {
   readonly content_type: string
   /** Bytes of the content. */
   readonly size: number
-  /** What it says, in plain text; null if it is not text. */
+  /** The content as plain text; null if the attachment is not text. */
   readonly text: string | null
-  /** Whether `text` is all of it: of a large attachment only the beginning is decoded. */
+  /** Whether `text` is complete: only the beginning of a large attachment is decoded. */
   readonly whole: boolean
 }
 
@@ -26,7 +32,7 @@ export class AttachmentReader extends Context.Service<
   {
     readonly read: (raw: Uint8Array, index: number) => Effect.Effect<AttachmentContent | undefined>
     readonly text: (raw: Uint8Array, index: number) => Effect.Effect<AttachmentText | undefined>
-    /** The pictures that the message carries for its HTML, each as a `data:` URL by its Content-ID (RFC 2392). */
+    /** Returns the pictures embedded in the message as `data:` URLs, keyed by Content-ID (RFC 2392). */
     readonly pictures: (raw: Uint8Array) => Effect.Effect<ReadonlyMap<string, string>>
   }
 >()("@svc/cluster/mail/AttachmentReader") {}

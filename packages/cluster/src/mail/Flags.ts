@@ -1,7 +1,7 @@
 /**
- * Changing the marks of messages: one commit for all of them, with one value of the Mailbox's change counter. Where
- * nothing changes the counter stays, so a repeat wakes nobody's interest. The row of the Mailbox is locked before the
- * counter is raised, which makes its order that of the commits.
+ * Changes the flags of messages: one commit for all of them, with one value of the Mailbox's change counter. The
+ * counter does not change if no flag changes, so a repeated command wakes no subscriber. The Mailbox row is locked
+ * before the counter is raised, so counter order is commit order.
  */
 import { type FlagChange, type Flagged, limits } from "@svc/domain/mail/Flags"
 import { Effect } from "effect"
@@ -23,7 +23,7 @@ interface Row {
   readonly modseq: number
 }
 
-/** In the order of their bytes, so that equal sets are equal arrays. */
+/** Sorts labels by their bytes, so that equal sets are equal arrays. */
 export const labelsAfter = (sql: Sql, { labels, add_labels = [], remove_labels = [] }: FlagChange) =>
   sql`array(
     select label from unnest(${labels ?? []}::text[] || ${add_labels}::text[]

@@ -1,8 +1,8 @@
 /**
- * Messages that arrive, of all Mailboxes whose actors are in this process: what waits at the same time is one statement.
- * Messages with their UIDs, the size of their Mailbox, renewed Allowed Recipients, `email.received` and the deliveries it
- * queues are one commit. Each Mailbox's actor proves its ownership for itself; where one lost it, nothing of its messages
- * is stored and the others go on.
+ * Group commit of inbound messages for all Mailboxes whose actors run in this process. Concurrent messages share one
+ * statement. The messages with their UIDs, the size of their Mailbox, renewed Allowed Recipients, `email.received`
+ * Events and their queued deliveries are one commit. Each actor proves its own ownership: if one lost it, none of its
+ * messages are stored, and the other Mailboxes are not affected.
  */
 import { system } from "@svc/domain/account/Initiator"
 import { toPublic } from "@svc/domain/Ids"
@@ -20,21 +20,21 @@ import { RecentTexts } from "./search/RecentTexts.ts"
 import { summaryOf } from "./Summary.ts"
 import * as Threading from "./Threading.ts"
 
-/** Messages of one Mailbox, of which none depends on another. */
+/** Messages of one Mailbox that do not depend on each other. */
 export interface Group {
   readonly write: Write
   readonly mails: ReadonlyArray<ReceivedMail>
-  /** Bytes that the Mailbox holds. */
+  /** The capacity of the Mailbox in bytes. */
   readonly quotaBytes: number
 }
 
-/** Bytes of a message that travel in the statement. */
+/** Returns the bytes of a message that are part of the statement. */
 export const weightOf = (mail: ReceivedMail) => (mail.content === null ? 0 : mail.size)
 
-/** Of messages that wait, so many bytes and so many Mailboxes are one statement. */
+/** Limits of one statement in bytes and Mailboxes, and of concurrent statements. */
 const together = {
   atOnce: 2,
-  // Beginning one costs as much as several letters do.
+  // Starting a second statement costs as much as storing several messages.
   beside: { least: 16, millis: Timing.arrivalsBesideMillis },
   most: 32,
   heaviest: {
@@ -44,9 +44,9 @@ const together = {
 }
 
 /**
- * Whom a message renews as an Allowed Recipient: only who proved to have sent it, and never for a bounce; written as
- * recipients are compared. An address that mail cannot be sent to is none: some letters of other alphabets become
- * another's when they are made small.
+ * Returns the address that a message renews as an Allowed Recipient: its author, only if verified, and never for a
+ * bounce. The address is normalized like recipients are. Addresses that cannot receive mail are excluded, because some
+ * non-ASCII letters lowercase to the letters of another address.
  */
 const renewedBy = (mail: ReceivedMail) => {
   if (mail.origin.verdict !== "verified" || mail.from === null || mail.envelope_from === "") return null
@@ -57,9 +57,10 @@ const renewedBy = (mail: ReceivedMail) => {
 const noBytes = new Uint8Array(0)
 
 /**
- * CTE `incoming`: a row for each message of an actor that owns its Mailbox, `n` its place and `box` that of its Mailbox.
- * Bodies travel as arrays of their own types; an array has no nulls, since the driver could not tell the type of one that
- * has nothing else, so which are missing is said beside them. They are in no other CTE: each would have a copy.
+ * CTE `incoming`: one row per message whose actor still owns the Mailbox; `n` is its position and `box` the position of
+ * its Mailbox. Bodies are sent as typed arrays. An array contains no nulls, since the driver cannot infer the type of
+ * an all-null array; separate columns say which bodies are missing. No other CTE includes the bodies, since each would
+ * copy them.
  */
 const incoming = (sql: Sql, groups: ReadonlyArray<Group>) => {
   const boxes = groups.map(({ write, quotaBytes }, index) => ({
@@ -116,28 +117,28 @@ const incoming = (sql: Sql, groups: ReadonlyArray<Group>) => {
     )`
 }
 
-/** What became of the messages of a group. */
+/** The outcome of a group of messages. */
 export interface Stored {
   readonly stored: ReadonlyArray<string>
-  /** Stored by this very message, sent to the actor before. */
+  /** Stored earlier by the same actor message. */
   readonly known: ReadonlyArray<string>
   readonly repeated: ReadonlyArray<string>
-  /** Bytes in the Mailbox, those stored here among them. */
+  /** Bytes in the Mailbox, including the messages stored by this statement. */
   readonly used: string
 }
 
 interface Row extends Stored {
-  /** Deliveries that wait now. */
+  /** Webhook deliveries that this statement queued. */
   readonly queued: number
 }
 
 /**
- * Writes that only some messages need. Each takes its time to begin, rows or none, so where no message needs one it is left
- * out; each way is planned once.
+ * Parts of the statement that only some messages need. Each has a startup cost even without rows, so it is left out if
+ * no message needs it. Each variant has its own cached plan.
  */
 const asNeeded = (sql: Sql, mails: ReadonlyArray<ReceivedMail>) => ({
   references: mails.some(Threading.refers) ? sql`${Threading.noted(sql, sql`identity_id`, "threaded")},` : sql``,
-  // What was stored ahead is searched from now on.
+  // Claiming a body that was stored in advance makes it searchable.
   claimed: mails.some(({ content }) => content === null)
     ? sql`
     claimed as (
@@ -219,7 +220,7 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
     ${claimed}
     ${renewed}
     ${raise(
-      // Mail comes from outside: nobody of ours asked for it.
+      // Incoming mail has no caller.
       { sql, identity: { id: identityId, handle: sql`handle`, orgId: sql`org_id` }, at: sql`written_at`, by: system },
       "arrived",
       "email.received",

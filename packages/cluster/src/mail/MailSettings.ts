@@ -1,4 +1,4 @@
-/** Allowed Recipients, the AI disclosure and the switch of outgoing mail: the writes an Identity's actor makes. */
+/** Actor commands for Allowed Recipients, the AI disclosure and the status of outgoing mail. */
 import type { MailPatch, MailStatus } from "@svc/domain/mail/MailSettings"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
@@ -21,7 +21,7 @@ export const handlers = ({ onReady }: ActorHandlers, gate: SendingGate["Service"
   SwitchMail: onReady(once("SwitchMail", turn(gate))),
 })
 
-/** An address added by hand never lapses, also where it was there as a correspondent. */
+/** Adds an Allowed Recipient that never expires, even if it was an expiring correspondent before. */
 const allow = (write: Write, { address }: ForRecipient) =>
   Effect.asVoid(
     commit(
@@ -47,7 +47,9 @@ const disallow = Effect.fnUntraced(function* (write: Write, { address }: ForReci
   if (!row.gone) return yield* new NotFound({ detail: "There is no such Allowed Recipient." })
 })
 
-/** The account holder's own address has no row but its suppression, so that row goes with it. */
+/**
+ * Lifts a suppression. The account holder's own address only has a row while it is suppressed, so that row is deleted.
+ */
 const lift = Effect.fnUntraced(function* (write: Write, { address }: ForRecipient) {
   const { sql, identity } = write
   const which = sql`identity_id = ${identity.id} and address = ${address} and suppressed_at is not null and exists (select from fence)`
@@ -86,8 +88,8 @@ const setDisclosure = Effect.fnUntraced(function* (
 })
 
 /**
- * Stops or starts outgoing mail, or says whether a person approves it; in the state it is in already nothing changes. A
- * stop is answered when nothing of the Identity leaves any more, from whatever process.
+ * Stops or starts outgoing mail, or sets whether a person approves it. Repeating the current state changes nothing. A
+ * stop is only acknowledged when no process sends mail of the Identity any more.
  */
 const turn = (gate: SendingGate["Service"]) =>
   Effect.fnUntraced(function* (
@@ -130,7 +132,7 @@ const turn = (gate: SendingGate["Service"]) =>
         ${raise(write, "turned", stop ? "mail.stopped" : "mail.started", { by: by.kind, reason })}`,
         { raises: true },
       )
-      // What waited is due again.
+      // Queued mail is due again.
       if (turned && !stop) write.due()
     }
     if (outgoing === "stopped") yield* gate.closed(write)

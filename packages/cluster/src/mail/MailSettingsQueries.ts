@@ -1,4 +1,4 @@
-/** Allowed Recipients, the AI disclosure and the mail status as callers read them. */
+/** Reads Allowed Recipients, the AI disclosure and the mail status. */
 import type { Language } from "@svc/domain/account/Account"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import {
@@ -49,7 +49,7 @@ const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
 
-  /** Of those that are asked for at the same time at once: each message that is written asks. */
+  /** Reads settings of several Identities in one statement: each sent message needs them. */
   const boxes = yield* together((identityIds: ReadonlyArray<IdentityId>) =>
     Effect.map(
       sql<BoxRow & { readonly asked: number }>`
@@ -69,7 +69,7 @@ const make = Effect.gen(function* () {
     return row
   })
 
-  /** The account holder's own verified address is allowed without being listed in the table. */
+  /** Lists Allowed Recipients. The account holder's verified address is allowed without a row in the table. */
   const recipients = (
     identityId: IdentityId,
     which: (address: Statement.Fragment) => Statement.Fragment,
@@ -94,7 +94,7 @@ const make = Effect.gen(function* () {
     )
 
   return {
-    /** By address; those alone that begin with `beginning`. */
+    /** Returns Allowed Recipients ordered by address, limited to addresses that start with `beginning`. */
     recipients: (identityId: IdentityId, request: PageRequest, beginning = "") =>
       orUnavailable(
         Cursors.page(
@@ -130,7 +130,7 @@ const make = Effect.gen(function* () {
         }
         return { disclosure, version: row.disclosure_version }
       }),
-    /** What a message says of who wrote it. The name is the card's, where that says more than the address does. */
+    /** Returns the author data of a message. The name is that of the card, unless it only repeats the Handle. */
     author: (identityId: IdentityId) =>
       Effect.map(box(identityId), (row) => ({
         name: row.name === row.handle ? null : PersonName.shown(row.name),

@@ -1,6 +1,6 @@
 /**
- * Writing to a Mailbox, which only its Identity's actor does, so that UIDs are given in commit order and without gaps.
- * How messages are taken stands in {@link Acceptance}, how they are marked in {@link Flags}.
+ * Commands that write to a Mailbox. Only the Identity's actor runs them, so UIDs are assigned in commit order and
+ * without gaps. {@link Acceptance} stores messages, {@link Flags} changes flags.
  */
 import { MailRefused, type ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { NotFound } from "@svc/domain/problems/Problem"
@@ -16,7 +16,7 @@ import { Timing } from "../Timing.ts"
 
 export const handlers = (
   { fromOutside, fromOutsideTogether, onPresent }: ActorHandlers,
-  /** Bytes a Mailbox holds. */
+  /** Capacity of a Mailbox in bytes. */
   limits: { readonly mailboxBytes: number },
   arrivals: InboundBatch["Service"],
 ) => ({
@@ -34,7 +34,7 @@ export const handlers = (
   ChangeFlags: onPresent(Flags.change),
 })
 
-/** Counts a message turned away; the first one in an hour raises `email.refused`. */
+/** Counts a rejected message; the first one in an hour raises `email.refused`. */
 const refuse = Effect.fnUntraced(function* (
   write: Write,
   refusal: { readonly reason: "size" | "full"; readonly from: string },
@@ -57,7 +57,7 @@ const refuse = Effect.fnUntraced(function* (
     ${raise(write, "opened", "email.refused", {
       reason: refusal.reason,
       from: refusal.from,
-      // The message at hand and those turned away since the Event before.
+      // This message, plus those rejected since the last Event.
       count: sql`opened.earlier + 1`,
     })}`,
     { raises: true },
@@ -69,7 +69,7 @@ interface Removal {
   readonly message_ids: ReadonlyArray<string>
 }
 
-/** Removes messages; their UIDs are never given again, and where they stood is remembered. */
+/** Removes messages. Their UIDs are never reused, and their positions are remembered for pagination. */
 const removeAll = (write: Write, { message_ids }: Removal) => {
   const { sql, identity, at } = write
   return commit<{ removed: ReadonlyArray<string>; modseq: number }>(

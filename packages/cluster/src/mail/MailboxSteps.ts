@@ -1,4 +1,4 @@
-/** The Mailbox in an Identity's sagas. Its removal goes in batches and is the teardown's own. */
+/** The saga step that creates the Mailbox of an Identity. `identity/Teardown` removes it in batches. */
 import { Effect } from "effect"
 import { newImapPassword } from "../credentials/ShowOnce.ts"
 import { partOf, type Shared, type Step } from "../saga/Step.ts"

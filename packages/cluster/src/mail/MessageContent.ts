@@ -1,6 +1,6 @@
 /**
- * The bodies of messages. Small ones travel with the message to its actor; a large one is stored by the gateway
- * beforehand, so that it does not cross processes, and counts only once its message's commit claims it.
+ * Stores and reads message bodies. A small body travels with its message to the actor. The gateway stores a large body
+ * in advance, so that it does not cross processes; it only counts once the commit of its message claims it.
  */
 import type { Content } from "@svc/domain/mail/MailboxProtocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
@@ -8,25 +8,27 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
 
-/** Raw messages above this size (bytes) are stored before the actor is asked. */
+/** Raw messages above this size (bytes) are stored before the actor is called. */
 export const carriedAtMost = 256 * 1024
 
-/** Bytes in one statement: the driver copies what it sends, more than once, while everybody else waits. */
+/**
+ * Maximum bytes of one statement. The driver copies what it sends several times and blocks the event loop meanwhile.
+ */
 export const sentAtMost = 1024 * 1024
 
-/** A part above this size goes in slices of its own, where not all of them fit in one statement. */
+/** A part above this size (bytes) is stored in slices if the body does not fit into one statement. */
 const slicedAbove = 64 * 1024
 
 const columns = ["message_id", "raw", "text", "html", "headers", "search_text", "structure", "created_at"]
 
-/** The parts that may be large, in the order in which their slices are numbered. */
+/** The parts that can be large, in the order in which their slices are numbered. */
 const parts = ["raw", "text", "html", "search_text", "structure"] as const
-/** Slices of each part, of which one never has so many. */
+/** Range of slice numbers reserved for each part; far more than a part can have. */
 const numbers = 1_000_000
 
 const lost = new Unavailable({ detail: "The message could not be stored.", retry_after_seconds: 5 })
 
-/** Puts the bytes of a part aside in slices, numbered from `from` on, under an id that nothing else has. */
+/** Stores a part in slices numbered from `from`, under an id that nothing else uses. */
 export const putAside = Effect.fnUntraced(function* (sql: Sql, id: string, from: number, bytes: Uint8Array, at: Date) {
   for (let slice = 0; slice * sentAtMost < bytes.length; slice++) {
     yield* sql`
@@ -37,15 +39,16 @@ export const putAside = Effect.fnUntraced(function* (sql: Sql, id: string, from:
 })
 
 /**
- * Stores a large body ahead of its message. A very large one goes in slices, its texts too, which the store puts together;
- * slices that are not there any more (a store that was restarted forgets them) are told, and the message is brought again.
+ * Stores a large body before its message. A very large body is sent in slices, which the database concatenates. If
+ * slices are missing (a restarted database drops unlogged tables), the call fails and the client sends the message
+ * again.
  */
 export const storeAhead = Effect.fnUntraced(function* (sql: Sql, messageId: string, content: Content, at: Date) {
   const { raw, text, html, search_text } = content
   const structure = content.structure ?? null
   const headers = JSON.stringify(content.headers)
   const into = sql.literal(`insert into message_content (${columns.join(", ")})`)
-  // A draft that was refused, changed and sent again has the same id. What no message has claimed is replaced.
+  // A rejected draft that is changed and sent again has the same id, so an unclaimed body is replaced.
   const again = sql.literal(
     `on conflict (message_id) do update set ${columns
       .slice(1)
@@ -89,10 +92,13 @@ export const storeAhead = Effect.fnUntraced(function* (sql: Sql, messageId: stri
   if (row?.bytes !== total) return yield* lost
 })
 
-/** Read in slices: what comes in one answer is copied more than once at once, and above 16 MiB the driver gives up. */
+/** Size of a slice in bytes when reading. The driver copies a response several times and fails above 16 MiB. */
 const sliceBytes = 1024 * 1024
 
-/** A column of so many bytes, read by `slice(from, count)`, `from` being 1 for the first; undefined when it went meanwhile. */
+/**
+ * Reads a column of `bytes` bytes through `slice(from, count)`, where the first byte is 1. Returns undefined if the row
+ * was deleted meanwhile.
+ */
 export const inSlices = Effect.fnUntraced(function* (
   bytes: number,
   slice: (from: number, count: number) => Effect.Effect<ReadonlyArray<{ slice: Uint8Array }>, SqlError.SqlError>,

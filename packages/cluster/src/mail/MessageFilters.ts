@@ -1,7 +1,6 @@
 /**
- * What a list of messages is narrowed by, as conditions: on `message m`, and on `message_content c` where bodies are
- * searched. The text of a statement depends on which filters there are and not on their values, so the store keeps its
- * plan.
+ * Builds the SQL conditions of message lists: on `message m`, and on `message_content c` for body searches. The
+ * statement text depends on which filters are set and not on their values, so the database can reuse its plan.
  */
 import { fromPublic } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
@@ -33,14 +32,17 @@ export interface MessageFilter {
 export interface Conditions {
   readonly onMessage: ReadonlyArray<Statement.Fragment>
   readonly onContent: ReadonlyArray<Statement.Fragment>
-  /** Texts that each message looked for has. */
+  /** Folded texts that every match contains. */
   readonly texts: ReadonlyArray<string>
 }
 
-/** Not by LIKE: that takes several times as long, and the planner thinks that nothing matches, and reads all there is. */
+/** Uses strpos instead of LIKE, which is several times slower and which the planner estimates to match nothing. */
 const has = (sql: Sql, where: Statement.Fragment, text: string) => sql`strpos(${where}, ${text}::text) > 0`
 
-/** Where a message stands, or stood. Of one that nobody remembers: before all that may have come after it. */
+/**
+ * Returns the position (UID) of a message, also after it was removed. For an unknown id the position is before all
+ * messages that may be newer.
+ */
 export const placeOf = (sql: Sql, identityId: IdentityId, publicId: string) => {
   const id = fromPublic("msg_", publicId) ?? null
   return sql`coalesce(

@@ -1,7 +1,6 @@
 /**
- * Pages of Mailboxes that nothing narrows, newest first: those that are asked for at the same time are one statement, since
- * the way of a statement to the store and back is a quarter of what such a page costs. What is narrowed has a statement of its
- * own: nobody knows how long it takes.
+ * Reads unfiltered pages of Mailboxes, newest first. Concurrent requests share one statement, since the round trip is a
+ * quarter of the cost of such a page. Filtered lists run their own statements, because their duration is unpredictable.
  */
 import { maxLimit } from "@svc/domain/Paging"
 import type { IdentityId } from "@svc/domain/IdentityRef"
@@ -11,26 +10,28 @@ import * as Batcher from "../store/Batcher.ts"
 import { type Sql, together } from "../store/Database.ts"
 import { textColumns, type TextRow } from "./MessageRows.ts"
 
-/** The newest messages of a Mailbox, of those before a UID where there is one. */
+/** A page of the newest messages, optionally only those before a UID. */
 export interface AskedPage {
   readonly identityId: IdentityId
   readonly before: number | undefined
   readonly atMost: number
 }
 
-/** Rows of one statement, at most: two of the largest pages. */
+/** Maximum rows of one statement: two of the largest pages. */
 const heaviest = { weight: 2 * (maxLimit + 1), of: ({ atMost }: AskedPage) => atMost }
 
-/** The last UID that there can be. */
+/** The highest possible UID. */
 const lastOfAll = 2 ** 31 - 1
 
-/** Answers how rows are asked for. `one` asks for a page by itself, which costs a fifth less than what joins several. */
+/**
+ * Returns a function that reads a page. `one` reads a single page, which costs a fifth less than the shared statement.
+ */
 export const make = (sql: Sql, one: (page: AskedPage) => Effect.Effect<ReadonlyArray<TextRow>, SqlError.SqlError>) => {
   const columns = textColumns(sql)
 
   const several = (asked: ReadonlyArray<AskedPage>) =>
     Effect.map(
-      // The arrays are hidden from the planner (`select`): it would plan anew for each length, and keep no plan.
+      // The subselects hide the array lengths from the planner; otherwise it would plan again for each length.
       sql<TextRow & { readonly asked: number }>`
         select a.asked::int as asked, m.* from unnest(
           (select ${asked.map(({ identityId }) => identityId)}::uuid[]),
@@ -43,7 +44,7 @@ export const make = (sql: Sql, one: (page: AskedPage) => Effect.Effect<ReadonlyA
       (rows) => {
         const pages: ReadonlyArray<Array<TextRow>> = asked.map(() => [])
         for (const row of rows) pages[row.asked - 1]!.push(row)
-        // No order is promised of what a join gives; as a rule it is that of its parts, and then this is a look at each.
+        // A join guarantees no order. The rows are usually sorted already, so this sort only checks them.
         for (const page of pages) page.sort((a, b) => b.uid - a.uid)
         return pages
       },

@@ -1,6 +1,6 @@
 /**
- * A Mailbox as callers read it: newest first, and one message whole. The order is that of UIDs, which commits give out:
- * ids are minted before, so one could commit behind a place that a reader has passed.
+ * Reads a Mailbox: lists, newest first, and single messages. Lists are ordered by UID, which is assigned at commit. Ids
+ * are created before the commit, so a message could appear behind a position that a reader has already passed.
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
@@ -30,26 +30,29 @@ export interface MessagePage {
   readonly next_cursor: string | null
 }
 
-/** A page as the JSON texts of its messages. */
+/** A page whose messages are JSON texts. */
 export interface TextPage {
   readonly messages: ReadonlyArray<string>
   readonly next_cursor: string | null
 }
 
-/** A message, and the Mailbox's change counter at its latest change. */
+/** A message, and the value of the Mailbox's change counter at its last change. */
 export interface ReadMessage {
   readonly message: Message
   readonly modseq: number
 }
 
-/** Whether it is the newest messages, or those before a place: what is read takes no longer than the page is long. */
+/**
+ * Whether the filter selects only the newest messages or those before a cursor, so that the cost is bounded by the page
+ * size.
+ */
 const isPlain = (filter: MessageFilter) =>
   Object.entries(filter).every(
     ([name, value]) =>
       value === undefined || name === "limit" || name === "cursor" || (name === "offset" && value === 0),
   )
 
-/** Bodies that are read in one answer; what is larger is read in slices. */
+/** Bodies up to this size (bytes) are read in one response, larger ones in slices. */
 const inOneAnswer = 4 * 1024 * 1024
 
 const make = Effect.gen(function* () {
@@ -66,7 +69,9 @@ const make = Effect.gen(function* () {
     return uid === undefined ? Effect.fail(Cursors.foreignCursor()) : Effect.succeed(Number(uid))
   }
 
-  /** A limit is part of the statement's text: with one of unknown size the store would plan each call anew. */
+  /**
+   * Lists messages. The limit is part of the statement text: with a parameter, the database would plan each call anew.
+   */
   const listed = <Row extends object>(
     shown: Statement.Fragment,
     identityId: IdentityId,
@@ -86,7 +91,10 @@ const make = Effect.gen(function* () {
     listed<TextRow>(selectedText, identityId, unnarrowed, before, undefined, atMost),
   )
 
-  /** Between which UIDs is searched, both left out; `low` is null where nothing is newer than what nobody knows. */
+  /**
+   * Returns the UID range of a search, exclusive at both ends. `low` is null if `after` is unknown and nothing is
+   * newer.
+   */
   const bounds = (identityId: IdentityId, before: number | undefined, after: string | undefined) =>
     Effect.map(
       sql<{ low: number | null; high: number }>`
@@ -106,7 +114,10 @@ const make = Effect.gen(function* () {
     return low === null ? { rows: [], lookedTo: undefined } : yield* find(identityId, conditions, { low, high }, atMost)
   })
 
-  /** Where a page begins, how many rows it takes, and the page of the rows that were found. */
+  /**
+   * Decodes the cursor of a list. Returns its position, the number of rows to read, and a function that makes the page
+   * from those rows.
+   */
   const askedFor = Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
     const list = Cursors.narrowed(`messages/${identityId}`, filter)
     const before = yield* position(list, filter.cursor)
@@ -170,7 +181,7 @@ const make = Effect.gen(function* () {
   }, orUnavailable)
 
   return {
-    /** Newest first. An id that was not given here matches nothing. */
+    /** Lists messages, newest first. An unknown id matches nothing. */
     list: Effect.fn("MessageQueries.list")(function* (identityId: IdentityId, filter: MessageFilter) {
       const asked = yield* askedFor(identityId, filter)
       const { before, atMost } = asked
@@ -186,7 +197,10 @@ const make = Effect.gen(function* () {
       return page
     }, orUnavailable),
 
-    /** The same as text. A page that nothing narrows has its own deadline, and shares a statement with others. */
+    /**
+     * Lists messages as JSON texts. An unfiltered page has its own deadline and shares a statement with concurrent
+     * requests.
+     */
     listText: Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
       const asked = yield* askedFor(identityId, filter)
       const { before, atMost } = asked
@@ -194,7 +208,7 @@ const make = Effect.gen(function* () {
       return yield* narrowed(identityId, filter, asked)
     }),
 
-    /** Oldest first, from behind a UID; `last` is the UID to go on from. */
+    /** Lists messages after a UID, oldest first; `last` is the UID to continue from. */
     oldest: Effect.fn("MessageQueries.oldest")(function* (identityId: IdentityId, after: number, limit: number) {
       const found = yield* sql<SummaryRow>`
         select ${selected} from message m where m.identity_id = ${identityId} and not m.is_draft and m.uid > ${after}::int
@@ -202,14 +216,14 @@ const make = Effect.gen(function* () {
       return { messages: found.map(summaryView), last: found.at(-1)?.uid ?? after }
     }, orUnavailable),
 
-    /** The folders that mail programs see. */
+    /** Returns the folders that mail clients see. */
     folders: (identityId: IdentityId) =>
       orUnavailable(sql<{ name: string; use: string | null; subscribed: boolean }>`
         select f.name, f.use, s.name is not null as subscribed from folder f
         left join folder_subscription s on s.identity_id = f.identity_id and s.name = f.name
         where f.identity_id = ${identityId} order by f.name`),
 
-    /** In which of them messages stand, by their public ids. */
+    /** Returns the folders of messages, keyed by public message id. */
     places: (messages: ReadonlyArray<{ readonly id: string }>) =>
       orUnavailable(
         Effect.map(
@@ -220,7 +234,7 @@ const make = Effect.gen(function* () {
         ),
       ),
 
-    /** The newest message there is, by its public id. */
+    /** Returns the public id of the newest message. */
     newest: (identityId: IdentityId) =>
       orUnavailable(
         Effect.map(
@@ -230,7 +244,7 @@ const make = Effect.gen(function* () {
         ),
       ),
 
-    /** The message as it was received, with our trace fields on top (RFC 5322). */
+    /** Returns the raw message as received, with our trace fields on top (RFC 5322). */
     raw: Effect.fn("MessageQueries.raw")(function* (identityId: IdentityId, id: string) {
       const uuid = fromPublic("msg_", id)
       const [found] =
@@ -249,7 +263,7 @@ const make = Effect.gen(function* () {
       return raw
     }, orUnavailable),
 
-    /** One message as lists show it. */
+    /** Returns the summary of one message. */
     summary: Effect.fn("MessageQueries.summary")(function* (identityId: IdentityId, id: string) {
       const [row] = yield* sql<SummaryRow>`
         select ${selected} from message m where m.id = ${fromPublic("msg_", id) ?? null}::uuid and m.identity_id = ${identityId} and not m.is_draft`
@@ -280,7 +294,7 @@ const make = Effect.gen(function* () {
             yield* body(uuid, "html", row.html_bytes),
             yield* body(uuid, "headers", row.header_bytes),
           ]
-      // It was removed while it was read.
+      // The message was removed while its parts were read.
       if (text === undefined || html === undefined || headers === undefined) return yield* missing
       const message: Message = {
         ...summaryView(row),

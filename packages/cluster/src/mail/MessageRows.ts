@@ -1,7 +1,7 @@
 /**
- * A stored message as lists show it. A row is what `Acceptance` wrote of a judged message, so it is read as it stands. A
- * page of them goes out as the text that the store has ({@link summaryText}): to make values of it, and text of those again,
- * was an eighth of what a page costs.
+ * Maps stored messages to list entries. Rows hold what `Acceptance` wrote, so they are not validated again. A page is
+ * sent as the JSON text that the database stores ({@link summaryText}): decoding and encoding it again took an eighth
+ * of the time of a page.
  */
 import { toPublic } from "@svc/domain/Ids"
 import { rfc3339 } from "@svc/domain/Rfc3339"
@@ -24,21 +24,24 @@ export interface SummaryRow {
   readonly labels: ReadonlyArray<string>
 }
 
-/** Of `message m`. */
+/** Columns of `message m` for {@link summaryView}. */
 export const columns = (sql: Sql): Statement.Fragment =>
   sql`m.id, m.uid, m.direction, m.thread_id, m.tag, m.message_id, m.size, m.summary, m.received_at, m.seen, m.flagged, m.labels`
 
-/** A row whose summary is the text of its JSON. */
+/** A row whose summary is JSON text. */
 export interface TextRow extends Omit<SummaryRow, "summary"> {
   readonly summary: string
 }
 
-/** Of `message m`, for {@link summaryText}. */
+/** Columns of `message m` for {@link summaryText}. */
 export const textColumns = (sql: Sql): Statement.Fragment =>
   sql`m.id, m.uid, m.direction, m.thread_id, m.tag, m.message_id, m.size, m.summary::text as summary, m.received_at, m.seen,
       m.flagged, m.labels`
 
-/** Member by member, in the order of {@link summaryText}: a response has what its schema has, whatever else the store may keep. */
+/**
+ * Converts a row to its API form. Members are listed one by one in the order of {@link summaryText}, so that a response
+ * has exactly the members of its schema.
+ */
 export const summaryView = (row: SummaryRow): MessageSummary => {
   const { summary } = row
   return {
@@ -69,12 +72,12 @@ export const summaryView = (row: SummaryRow): MessageSummary => {
 const textOf = (value: string | null) => (value === null ? "null" : JSON.stringify(value))
 
 /**
- * The JSON text of {@link summaryView}: what is kept of a message (`Summary`) has the members that lists show and no others,
- * so it stands there as it is.
+ * Returns the JSON text of {@link summaryView}. The stored summary (`Summary`) has exactly the members of a list entry,
+ * so its text is used unchanged.
  */
 export const summaryText = (row: TextRow): string => {
   const id = toPublic("msg_", row.id)
-  // Of most messages the thread has the message's own id.
+  // The thread of most messages has the id of the message.
   const thread = row.thread_id === row.id ? `thr_${id.slice(4)}` : toPublic("thr_", row.thread_id)
   return (
     `{"id":"${id}","direction":"${row.direction}","thread_id":"${thread}",` +

@@ -1,8 +1,8 @@
 /**
- * Finding messages by their text, newest first. The newest ones are walked through, since they are in no segment yet;
- * of all others the segments (`search/Segments`) say which may have what is looked for, and those are looked at, a few at
- * a time until the page is full. What has no gram (a single character) is walked for all the way. A search that takes
- * long ends with what it found, and the page after it goes on from there.
+ * Searches messages by text, newest first. The newest messages are scanned, since they are in no segment yet. For older
+ * messages the segments (`search/Segments`) name candidates, which are checked a few at a time until the page is full.
+ * A query of a single character has no gram and scans all messages. A search that reaches its time limit returns what
+ * it found, and the next page continues from there.
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
@@ -15,22 +15,25 @@ import { columns, type SummaryRow } from "./MessageRows.ts"
 import * as Grams from "./search/Grams.ts"
 import * as Segments from "./search/Segments.ts"
 
-/** Messages of one step of a walk. */
+/** Messages per scan step. */
 const step = 500
 
-/** Segments that are asked at once at most. */
+/** Maximum number of segments per query. */
 const mostAsked = 64
 
-/** Segments that fill a page, and half as many more, where messages have it as often as those that were walked through. */
+/**
+ * Estimates how many segments fill the page, plus half as many again, if matches are as frequent as in the scanned
+ * messages.
+ */
 const enough = (missing: number, found: number, walked: number): number =>
   found === 0 ? mostAsked : Math.min(mostAsked, Math.ceil((1.5 * missing * walked) / (found * Segments.size)))
 
-/** Messages that may have it and are looked at together, beside as many as the page has room for. */
+/** Candidates checked together in addition to the room left on the page. */
 const spare = 16
 
 export interface Found {
   readonly rows: ReadonlyArray<SummaryRow>
-  /** The UID that was looked at last, where there are more to look at. */
+  /** The last UID that was checked; undefined if the search is complete. */
   readonly lookedTo: number | undefined
 }
 
@@ -61,7 +64,7 @@ export const make = (sql: Sql) => {
       ${all(sql, onMessage)} ${all(sql, onContent)}
     order by m.uid desc limit ${atMost}`
 
-  /** The UID of the last message of a step down from a place; `first` where there are not so many. */
+  /** Returns the lowest UID of the next scan step, or `first` if fewer messages remain. */
   const stepTo = (identityId: IdentityId, first: number, last: number) =>
     last - first < step
       ? Effect.succeed(first)
@@ -72,7 +75,7 @@ export const make = (sql: Sql) => {
           ([row]) => row?.uid ?? first,
         )
 
-  /** At most `atMost` messages between two UIDs. */
+  /** Finds at most `atMost` messages between two UIDs. */
   return Effect.fn("MessageSearch.find")(function* (
     identityId: IdentityId,
     conditions: Conditions,

@@ -1,26 +1,26 @@
-/** Warns the account holder of a Mailbox that is nearly full, since mail is turned away once it is. */
+/** Warns the account holder when a Mailbox is nearly full, since a full Mailbox rejects mail. */
 import { nearAt } from "@svc/domain/limits/LimitApi"
 import { Effect } from "effect"
 import { commit, learned, recalled, type Write } from "../actor/Write.ts"
 import { raiseForOrg } from "../events/Raise.ts"
 import { Timing } from "../Timing.ts"
 
-/** The part of the actor's memory that says until when nothing more is told. */
+/** Key in the actor's memory: until when no further warning is raised. */
 const part = "mailbox.near.until"
 
 /**
- * Raises `limit.near` after a commit that left so many bytes in the Mailbox, if four fifths of the quota are used: once a day
- * while they stay so. The message is stored, so a failure here is logged and told with the next one.
+ * Raises `limit.near` if a commit left the Mailbox above four fifths of its quota, at most once a day. The message is
+ * stored already, so a failure is only logged, and the next message tries again.
  */
 export const warn = Effect.fnUntraced(function* (write: Write, used: number, quotaBytes: number) {
   const { sql, identity, at } = write
   const near = nearAt(quotaBytes)
   if (used < near || (yield* recalled(write, part, Effect.succeed(0))) > at.getTime()) return
-  // Messages may arrive beside one another: the first one tells.
+  // Messages may be stored concurrently: only the first raises the Event.
   learned(write, part, at.getTime() + Timing.nearlyFullMillis)
   const since = new Date(at.getTime() - Timing.nearlyFullMillis)
   yield* commit(
-    // The command is the message's, which its own statement has done.
+    // The command id belongs to the statement that stored the message.
     { ...write, command: undefined },
     sql`
       filling as (
@@ -41,7 +41,7 @@ export const warn = Effect.fnUntraced(function* (write: Write, used: number, quo
   ).pipe(
     Effect.catchTag("SqlError", (error) => {
       learned(write, part, 0)
-      return Effect.logWarning("The account holder was not warned of a nearly full Mailbox", error)
+      return Effect.logWarning("The warning about a nearly full Mailbox could not be stored", error)
     }),
   )
 })

@@ -1,6 +1,6 @@
 /**
- * What the store keeps of a message beside its columns, for lists of messages. They show it as it stands, so it has members
- * that a caller may see and no others (`MessageRows`).
+ * Builds the summary that is stored with a message for lists. Lists return it unchanged (`MessageRows`), so it contains
+ * only members that callers may see.
  */
 import type { StoredSummary } from "@svc/domain/mail/Message"
 

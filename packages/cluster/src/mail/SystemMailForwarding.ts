@@ -1,4 +1,4 @@
-/** Hands the operator what came for `postmaster@` and `abuse@` (`SVC_POSTMASTER_TO`), each message as it arrived. */
+/** Forwards mail for `postmaster@` and `abuse@` to the operator (`SVC_POSTMASTER_TO`), unchanged. */
 import { Effect, Result, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import { inSlices } from "./MessageContent.ts"
@@ -14,7 +14,10 @@ interface Waiting {
 
 const batch = 20
 
-/** What the relay does not take is left for the next round and keeps nothing that came after it. */
+/**
+ * Forwards all waiting messages. A message that the relay rejects is left for the next round and does not block later
+ * ones.
+ */
 const forward = (to: string) =>
   Effect.gen(function* () {
     const sql = yield* Unhurried
@@ -42,7 +45,7 @@ const forward = (to: string) =>
     }
   })
 
-/** One process of the cluster does it, so that nothing goes out twice; what the relay refuses is tried again. */
+/** Runs as a singleton, so that no message is forwarded twice; rejected messages are retried. */
 export const layer = (options: { readonly to: string }) =>
   Singleton.make(
     "SystemMailForwarding",

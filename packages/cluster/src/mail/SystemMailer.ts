@@ -2,7 +2,7 @@
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Context, type Effect, Schema } from "effect"
 
-/** The relay did not take the mail. */
+/** The relay did not accept the mail. */
 export class RelayUnavailable extends Schema.TaggedError<RelayUnavailable>()("RelayUnavailable", {
   message: Schema.String,
 }) {}
@@ -19,9 +19,9 @@ export class SystemMailer extends Context.Service<
   SystemMailer,
   {
     readonly send: (letter: Letter) => Effect.Effect<void, RelayUnavailable>
-    /** Sends a message on as it is. */
+    /** Forwards a message unchanged. */
     readonly forward: (mail: { readonly to: string; readonly raw: Uint8Array }) => Effect.Effect<void, RelayUnavailable>
-    /** Puts a letter into the operator's own Mailbox, where mail for `postmaster@` arrives. */
+    /** Stores a letter in the operator's own Mailbox, where mail for `postmaster@` arrives. */
     readonly keep: (letter: Letter) => Effect.Effect<void, RelayUnavailable | Unavailable>
   }
 >()("@svc/cluster/mail/SystemMailer") {}

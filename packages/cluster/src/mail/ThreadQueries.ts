@@ -1,6 +1,6 @@
 /**
- * Conversations as callers read them: those of a Mailbox, the one that something came into last first, and the messages of
- * one, oldest first. A list costs the same however many messages there are: what is counted stands in the thread's row.
+ * Reads threads: the threads of a Mailbox by latest activity, and the messages of one thread, oldest first. Counts are
+ * stored in the thread's row, so a list costs the same however many messages there are.
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
@@ -38,7 +38,7 @@ const view = ({ id, subject, participants, messages, unread, last_message_at, sn
   snippet,
 })
 
-/** Characters of a text that are read for what its author wrote. */
+/** Characters of a text that are examined for the reply part. */
 const readForReply = 32 * 1024
 
 const messageView = ({ text, ...row }: SummaryRow & { readonly text: string | null }): ThreadMessage => ({
@@ -50,7 +50,7 @@ const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
 
-  /** Threads, newest activity first, each with its latest message and who took part in its latest ones. */
+  /** Reads threads by latest activity, each with its latest message and the participants of its latest messages. */
   const threads = (of: IdentityId, which: Statement.Fragment) => sql<ThreadRow>`
     select t.id, t.last_uid, t.messages, t.unread, m.received_at as last_message_at,
            m.summary ->> 'subject' as subject, m.summary ->> 'snippet' as snippet, people.participants
@@ -91,7 +91,7 @@ const make = Effect.gen(function* () {
       )
     }, orUnavailable),
 
-    /** One thread, and a page of its messages, oldest first. */
+    /** Returns a thread and a page of its messages, oldest first. */
     read: Effect.fn("ThreadQueries.read")(function* (identityId: IdentityId, id: string, request: PageRequest) {
       const uuid = fromPublic("thr_", id) ?? null
       const [found] = yield* threads(
@@ -112,7 +112,7 @@ const make = Effect.gen(function* () {
         ({ uid }) => String(uid),
         (row) => row,
       )
-      // One after the other, so that many long texts hold up nobody.
+      // Yields between messages, so that long texts do not block the event loop.
       const messages = yield* Effect.forEach(entries, (row) => Effect.as(Effect.yieldNow, messageView(row)))
       return { thread: view(found), messages, next_cursor }
     }, orUnavailable),

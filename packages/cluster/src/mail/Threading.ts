@@ -1,8 +1,8 @@
 /**
- * Which conversation an arriving message belongs to: that of a message it refers to; else of one that refers to what it
- * refers to, or to itself; else, where it says that it continues something but its program cut the references, that of its
- * subject in which its sender took part lately; else its own. A message that failed its sender's proof is joined by no
- * subject, since anybody can write one.
+ * Decides the thread of a new message: first the thread of a message it refers to; then that of a message that shares a
+ * reference with it or refers to it; then, for a reply without references, a thread with the same subject in which its
+ * sender took part recently; otherwise a new thread. A message whose sender failed authentication never joins a thread
+ * by subject, since anybody can write one.
  */
 import * as Subject from "@svc/domain/mail/Subject"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
@@ -10,12 +10,15 @@ import type { Statement } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
-/** References that are remembered of one message: the first, and those nearest to it. */
+/** References stored per message: the first and the most recent ones. */
 const remembered = 10
-/** Conversations of a subject that are looked at, and messages of each, for a common participant. */
+/** Threads with the same subject, and messages of each, that are checked for a common participant. */
 const looked = { threads: 5, messages: 20 }
 
-/** What a message says of the conversation it is in; one that goes out continues none by its subject alone. */
+/**
+ * The fields of a message that determine its thread. An outbound message has no origin and never joins a thread by
+ * subject.
+ */
 type Spoken = Pick<ReceivedMail, "references" | "in_reply_to" | "subject" | "from"> & {
   readonly origin?: ReceivedMail["origin"]
 }
@@ -25,19 +28,21 @@ const relatedOf = (mail: Spoken) => [...mail.references, ...(mail.in_reply_to ==
 /** Whether a message refers to others. */
 export const refers = (mail: Spoken): boolean => relatedOf(mail).length > 0
 
-/** Columns of a message that its conversation is found by. */
+/** Returns the columns by which the thread of a message is found. */
 export const namesOf = (mail: Spoken) => {
   const { key, continues } = Subject.read(mail.subject)
   const sender = mail.from?.address.toLowerCase() ?? null
   return {
     related: relatedOf(mail),
     subject_key: key,
-    /** Who continues a conversation of the subject; null where nobody does. */
+    /** The sender who continues a thread by subject; null if the message does not. */
     rejoins: continues && key !== null && mail.origin !== undefined && mail.origin.verdict !== "failed" ? sender : null,
   }
 }
 
-/** Whether the conversation of a message may depend on one of those that `before` was asked about, which it remembers. */
+/**
+ * Returns a predicate that tells whether the thread of a message may depend on a message that was passed to it earlier.
+ */
 export const dependence = () => {
   const ids = new Set<string>()
   const subjects = new Set<string>()
@@ -51,7 +56,10 @@ export const dependence = () => {
   }
 }
 
-/** The conversation of a row `threading` of {@link namesOf} with its `id`, `message_id` and `received_at`. */
+/**
+ * Returns an expression for the thread of a row `threading`, which has the columns of {@link namesOf} and `id`,
+ * `message_id` and `received_at`.
+ */
 export const threadOf = (sql: Sql, identityId: string | Statement.Fragment) => sql`
   coalesce(
     case when related <> '{}' then (
@@ -80,7 +88,7 @@ export const threadOf = (sql: Sql, identityId: string | Statement.Fragment) => s
       order by t.last_uid desc limit 1) end,
     id)`
 
-/** CTE `references_noted`: what the messages of `from` refer to belongs to their conversations. */
+/** CTE `references_noted`: assigns the references of the messages in `from` to their threads. */
 export const noted = (sql: Sql, identityId: string | Statement.Fragment, from: string) => sql`
   references_noted as (
     insert into thread_reference (identity_id, reference, thread_id, noted_at)

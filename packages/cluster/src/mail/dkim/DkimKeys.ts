@@ -1,9 +1,10 @@
 /**
- * The keys that sign the mail of a domain (RFC 6376): RSA-2048 and Ed25519 together, made at the first start, sealed under a
- * name that holds domain and selector, shared by every process.
+ * DKIM keys of a domain (RFC 6376): one RSA-2048 and one Ed25519 key, created at the first start, shared by all
+ * processes, and sealed under a name that includes domain and selector.
  *
- * A rotation makes the next generation. It signs once its records were seen in DNS, or after a wait; the one before it
- * stays published until its mail can no longer be on its way. One generation signs at a time: the newest whose time has come.
+ * A rotation creates the next generation. It starts to sign when its records were seen in DNS, or after a waiting time.
+ * The previous generation stays published until all mail signed with it has been delivered or has expired. One
+ * generation signs at a time: the newest whose start time has passed.
  */
 import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto"
 import { promisify } from "node:util"
@@ -25,10 +26,12 @@ export interface ListedKey {
   readonly selector: string
   readonly generation: number
   readonly algorithm: Algorithm
-  /** Name and content of the TXT record that publishes it (section 3.6.1). */
+  /** Name and content of the TXT record that publishes the key (section 3.6.1). */
   readonly name: string
   readonly record: string
-  /** `waiting` signs from `at` on at the latest; `retired` stays published until `at`; `past` can be taken out of DNS. */
+  /**
+   * `waiting` starts to sign at `at` or earlier; `retired` stays published until `at`; `past` can be removed from DNS.
+   */
   readonly state: "waiting" | "signing" | "retired" | "past"
   readonly at: Date
 }
@@ -51,7 +54,7 @@ const pairs = {
 const algorithms = ["rsa-sha256", "ed25519-sha256"] as const
 const kinds = { "rsa-sha256": "rsa", "ed25519-sha256": "ed25519" } as const
 
-/** What each key is at a time. */
+/** Returns the state of each key at a point in time. */
 const judged = (domain: string, rows: ReadonlyArray<Row>, now: number): ReadonlyArray<ListedKey> => {
   const current = Math.max(
     ...rows.filter(({ signs_from }) => signs_from.getTime() <= now).map(({ generation }) => generation),
@@ -92,7 +95,7 @@ const make = Effect.gen(function* () {
     return judged(domain, yield* rowsOf(domain), yield* Clock.currentTimeMillis)
   })
 
-  /** Makes a generation, unless another process was first. The time that keys take is not the store's. */
+  /** Creates a generation, unless another process already did. Keys are generated outside the transaction. */
   const add = Effect.fnUntraced(function* (domain: string, generation: number, signsFrom: Date) {
     const at = new Date(yield* Clock.currentTimeMillis)
     const keys = yield* Effect.forEach(algorithms, (algorithm) =>
@@ -100,7 +103,7 @@ const make = Effect.gen(function* () {
         const { privateKey, publicKey } = yield* Effect.promise(pairs[algorithm])
         const selector = `svc${generation}-${kinds[algorithm]}`
         const spki = publicKey.export({ type: "spki", format: "der" })
-        // RFC 8463 section 4.2: of an Ed25519 key only its 32 bytes are published.
+        // RFC 8463 section 4.2: only the 32 key bytes of an Ed25519 key are published.
         const published = algorithm === "rsa-sha256" ? spki : spki.subarray(-32)
         const sealed = yield* sealing.sealForService(
           sealedAs(domain, selector),
@@ -147,18 +150,18 @@ const make = Effect.gen(function* () {
   }, orUnavailable)
 
   return {
-    /** Every key of the domain, oldest first. */
+    /** Returns all keys of the domain, oldest first. */
     list,
 
-    /** Makes the first keys, which sign at once. */
+    /** Creates the first keys, which sign immediately. */
     ensure: Effect.fn("DkimKeys.ensure")(function* (domain: string) {
       const rows = yield* rowsOf(domain)
       if (rows.length === 0) yield* add(domain, 1, new Date(yield* Clock.currentTimeMillis))
     }),
 
     /**
-     * Makes the next generation and forgets what is past. While one waits no other is made, so that a rotation that is
-     * repeated is one. Answers the list.
+     * Creates the next generation, deletes past ones and returns all keys. If a generation is already waiting, no other
+     * is created, so a repeated rotation has no effect.
      */
     rotate: Effect.fn("DkimKeys.rotate")(function* (domain: string) {
       const listed = yield* list(domain)
@@ -175,7 +178,7 @@ const make = Effect.gen(function* () {
       return yield* list(domain)
     }),
 
-    /** The generation was seen in DNS: it signs from now on. */
+    /** Starts to sign with a generation that was seen in DNS. */
     begin: Effect.fn("DkimKeys.begin")(function* (domain: string, generation: number) {
       const at = new Date(yield* Clock.currentTimeMillis)
       yield* sql`
@@ -184,7 +187,7 @@ const make = Effect.gen(function* () {
       known.delete(domain)
     }, orUnavailable),
 
-    /** The keys that sign now, one of each algorithm. */
+    /** Returns the keys that sign now, one per algorithm. */
     signing: Effect.fnUntraced(function* (domain: string) {
       const now = yield* Clock.currentTimeMillis
       const kept = known.get(domain)

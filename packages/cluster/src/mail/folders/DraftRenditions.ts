@@ -1,25 +1,25 @@
 /**
- * Drafts of the API in the folder of drafts. Each is shown by a message made of it, its picture, which `draft_picture` names
- * together with the version it shows. Drafts are written beside the actor; who looks into the folder has pictures made of
- * what is new ({@link waiting}, then `AppendMail` with the draft) and those of what went taken out (`HideDrafts`). Where a
- * program takes a picture out of the folder, the draft goes with it.
+ * Shows API drafts in the IMAP Drafts folder. Each draft is represented by a generated message, its picture;
+ * `draft_picture` stores the message and the version it shows. Drafts are written outside the actor. When a client
+ * opens the folder, the gateway adds pictures of new versions ({@link waiting}, then `AppendMail` with the draft) and
+ * removes outdated ones (`HideDrafts`). If a client removes a picture from the folder, the draft is deleted.
  */
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
 import type { Write } from "../../actor/Write.ts"
 import type { Sql } from "../../store/Database.ts"
 
-/** A draft, and the version of it that is shown. */
+/** A draft and the version that is shown. */
 export interface Pictured {
   readonly id: string
   readonly version: number
 }
 
-/** The message that shows the draft already. */
+/** Returns the message that shows the draft already. */
 export const pictureOf = (sql: Sql, draft: Pictured | undefined) =>
   sql`(select shown.message_id from draft_picture shown where shown.draft_id = ${draft?.id ?? null}::uuid)`
 
-/** CTE `pictured`: the message of CTE `box` is the draft's picture. */
+/** CTE `pictured`: records the message of CTE `box` as the draft's picture. */
 export const pictured = (sql: Sql, identityId: string, messageId: string, draft: Pictured | undefined) => sql`
     pictured as (
       insert into draft_picture (draft_id, identity_id, message_id, version)
@@ -27,7 +27,10 @@ export const pictured = (sql: Sql, identityId: string, messageId: string, draft:
       where ${draft !== undefined}::boolean
     )`
 
-/** CTE `spent`, after CTE `box`: what was taken out of the folder of drafts is no draft any more, unless it was changed meanwhile. */
+/**
+ * CTE `spent`, after CTE `box`: deletes the drafts whose pictures were removed from the Drafts folder, unless the draft
+ * was changed meanwhile.
+ */
 export const spent = (sql: Sql, taken: Statement.Fragment, folderId: string, when: Statement.Fragment) => sql`
     unpictured as (
       delete from draft_picture shown using box, ${taken} t
@@ -37,7 +40,7 @@ export const spent = (sql: Sql, taken: Statement.Fragment, folderId: string, whe
     ),
     spent as (delete from draft d using unpictured u where d.id = u.draft_id and d.version = u.version)`
 
-/** As a condition on `placed p`: it shows what is there no more. */
+/** Condition on `placed p`: its message shows a draft that was changed or deleted. */
 export const isStale = ({ sql, identity }: Write) => sql`p.message_id in (
   select shown.message_id from draft_picture shown
   where shown.identity_id = ${identity.id}::uuid
@@ -49,7 +52,7 @@ export const folderOf = ({ sql, identity }: Write) =>
     ([row]) => row?.id,
   )
 
-/** Drafts without a picture, at most so many; and whether there are pictures to be taken out. */
+/** Returns up to `atMost` drafts without a picture, and whether outdated pictures exist. */
 export const waiting = (sql: Sql, identityId: string, atMost: number) =>
   Effect.map(
     sql<{ id: string | null; version: number; stale: boolean }>`
@@ -71,7 +74,7 @@ export const waiting = (sql: Sql, identityId: string, atMost: number) =>
     }),
   )
 
-/** What a draft says, as it is stored, and when it was written. */
+/** Returns the stored content of a draft and when it was written. */
 export const contentOf = (sql: Sql, { id, version }: Pictured) =>
   Effect.map(
     sql<{ content: string; updated_at: Date }>`

@@ -1,6 +1,6 @@
 /**
- * What mail programs put into folders and take out. A message that stands in no folder any more is removed, as over REST:
- * its UIDs are never given again, and where it stood is remembered.
+ * Adds messages to folders, copies, moves and expunges them for mail clients. A message that is in no folder any more
+ * is deleted, as over REST: its UIDs are never reused, and its position is remembered.
  */
 import {
   type FolderFlagChange,
@@ -29,11 +29,11 @@ export interface Appended {
   readonly folder: string
   readonly mail: ReceivedMail
   readonly change: FolderFlagChange
-  /** What the message is the picture of. */
+  /** The draft that the message shows. */
   readonly draft?: DraftRenditions.Pictured | undefined
 }
 
-/** Takes up to {@link limits} messages out of the folder; answers whether there were as many. */
+/** Removes up to {@link limits} messages from the folder. Returns whether the limit was reached. */
 export const takeOut = (write: Write, folderId: string, which: Statement.Fragment) => {
   const { sql, identity, at } = write
   return Effect.map(
@@ -45,7 +45,7 @@ export const takeOut = (write: Write, folderId: string, which: Statement.Fragmen
         where p.folder_id = ${folderId}::uuid and p.identity_id = ${identity.id}::uuid and (${which}) and exists (select from fence)
         order by p.uid limit ${limits.messages}
       ),
-      -- Those that stand nowhere else. The statement does not see its own removals.
+      -- Messages in no other folder. The statement does not see its own deletions.
       homeless as materialized (
         select m.id, m.uid, m.size from message m
         where m.id in (select message_id from taken) and not exists (
@@ -79,7 +79,7 @@ export const expunge = (write: Write, { folder_id, uids }: InFolder & { readonly
   return Effect.map(takeOut(write, folder_id, sql`p.deleted and ${named}`), (left) => ({ left }))
 }
 
-/** The pictures of drafts that went, or are another version now; of those a new one is made by who looks. */
+/** Removes pictures of deleted drafts and of outdated versions. The next client to open the folder adds new ones. */
 export const hideDrafts = Effect.fnUntraced(function* (write: Write) {
   const folder = yield* DraftRenditions.folderOf(write)
   if (folder === undefined) return { left: false }
@@ -93,7 +93,7 @@ interface Copying extends InFolder {
   readonly whole?: boolean | undefined
 }
 
-/** What is answered where the same copying came before: it is done; where the messages are now nobody noted. */
+/** Returns the result of a repeated copy command: it is complete, but the new UIDs were not stored. */
 export const copied = ({ sql, identity }: Write, { uids, to, whole }: Copying) =>
   Effect.map(
     sql<{ uid_validity: number }>`
@@ -170,7 +170,7 @@ export const copy = Effect.fnUntraced(function* (write: Write, { folder_id, uids
   return placed
 })
 
-/** A repeat of the message finds what it stored. */
+/** Appends a message to a folder. A repeated command returns the UID that was assigned before. */
 export const append = Effect.fnUntraced(function* (
   write: Write,
   { folder, mail, change, draft }: Appended,
@@ -185,7 +185,7 @@ export const append = Effect.fnUntraced(function* (
     target as materialized (
       select id, uid_validity, use from folder where identity_id = ${identity.id}::uuid and name = ${folder}::text
     ),
-    -- This message sent again, or what we sent ourselves and the program files once more.
+    -- The same message again, or the client's own copy of a message that we sent.
     earlier as materialized (
       select p.uid from placed p join target on target.id = p.folder_id join message m on m.id = p.message_id
       where m.id = ${mail.message_id}::uuid or m.id = ${DraftRenditions.pictureOf(sql, draft)} or (
@@ -224,7 +224,7 @@ export const append = Effect.fnUntraced(function* (
       from box where ${mail.content !== null}::boolean
       on conflict (message_id) do nothing
     ),
-    -- What was stored ahead is searched from now on.
+    -- Claiming a body that was stored in advance makes it searchable.
     claimed as (
       update message_content c set identity_id = ${identity.id}::uuid
       from box where ${mail.content === null}::boolean and c.message_id = ${mail.message_id}::uuid

@@ -1,4 +1,4 @@
-/** CTE `made`: folders of these names, each with a UID validity of its own, but for those that are there. */
+/** CTE `made`: creates folders with a UID validity each; existing folders are skipped. */
 import type { FolderUse } from "@svc/domain/mail/FolderProtocol"
 import type { Statement } from "effect/sql"
 import type { Write } from "../../actor/Write.ts"
@@ -9,8 +9,8 @@ interface NewFolder {
 }
 
 /**
- * Within a `commit`; returns `name`. Validities that stay unused are not given again. No use is an empty text: an array of
- * nothing but nulls has no type for the driver.
+ * Used within a `commit`; returns `name`. Unused UID validities are never assigned again. An empty text stands for no
+ * special use, since the driver cannot infer the type of an all-null array.
  */
 export const made = ({ sql, identity, at }: Write, folders: ReadonlyArray<NewFolder>): Statement.Fragment => sql`
   box as (

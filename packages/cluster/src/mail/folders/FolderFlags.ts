@@ -1,6 +1,7 @@
 /**
- * STORE (RFC 9051 section 6.4.6): the marks of messages in one folder, in one commit with one value of the Mailbox's
- * change counter. Marks are the message's, `deleted` and `draft` its place's; one `unchanged_since` is asked of both.
+ * STORE (RFC 9051 section 6.4.6): changes flags of messages in one folder, in one commit with one value of the
+ * Mailbox's change counter. Most flags belong to the message; `deleted` and `draft` belong to its place in the folder.
+ * `unchanged_since` is compared with both.
  */
 import { type FolderFlagChange, FolderRefused, type UidRanges } from "@svc/domain/mail/FolderProtocol"
 import { limits } from "@svc/domain/mail/Flags"

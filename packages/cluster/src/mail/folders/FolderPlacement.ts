@@ -1,12 +1,11 @@
-/** Where messages stand: common table expressions that place them in a folder, and that take them out of all. */
+/** SQL fragments that place messages in folders and remove them from all folders. */
 import type { FolderUse, UidRanges } from "@svc/domain/mail/FolderProtocol"
 import type { Statement } from "effect/sql"
 import type { Sql } from "../../store/Database.ts"
 
 /**
- * CTE `placed_new`: puts the messages of CTE `from` (`id`, `uid` of the Mailbox, `modseq`) into the folder of the use,
- * with UIDs in the order they arrived. `identityId` may be a column of `from`. An Identity of before folders gets them
- * with its first session.
+ * CTE `placed_new`: puts the messages of CTE `from` (`id`, `uid` of the Mailbox, `modseq`) into the folder with this
+ * use and assigns UIDs in order of arrival. `identityId` may be a column of `from`.
  */
 export const placed = (
   sql: Sql,
@@ -27,24 +26,30 @@ export const placed = (
       join place_for p on p.identity_id = a.identity_id
     )`
 
-/** CTE `vanished_all`: takes the messages of CTE `gone` out of every folder; CTE `box` has the change's number. */
+/**
+ * CTE `vanished_all`: removes the messages of CTE `gone` from every folder; CTE `box` has the value of the change
+ * counter.
+ */
 export const unplaced = (sql: Sql): Statement.Fragment => sql`
     unplaced as (delete from placed p using gone where p.message_id = gone.id returning p.folder_id, p.uid),
     vanished_all as (
       insert into vanished (folder_id, uid, modseq) select u.folder_id, u.uid, box.modseq from unplaced u cross join box
     )`
 
-/** The highest UID that is ever given: the end of a range of the store's is one more. */
+/** The highest UID ever assigned: PostgreSQL stores the exclusive end of a range, which is one more. */
 const highest = 0x7ffffffe
 
-/** Ranges as a parameter of type `int4multirange`. */
+/** Converts ranges to a parameter of type `int4multirange`. */
 const multirange = (ranges: UidRanges): string =>
   `{${ranges
     .filter(([first]) => first <= highest)
     .map(([first, last]) => `[${first},${Math.min(last, highest)}]`)
     .join(",")}}`
 
-/** Whether `placed p` has a UID of the ranges. The ends are said too: by these the store finds the rows in its index. */
+/**
+ * Condition: the UID of `placed p` is in the ranges. The lower and upper bounds are repeated so that the index can be
+ * used.
+ */
 export const among = (sql: Sql, ranges: UidRanges): Statement.Fragment => {
   const first = ranges.reduce((least, [first]) => Math.min(least, first), highest)
   const last = ranges.reduce((most, [, last]) => Math.max(most, last), 0)

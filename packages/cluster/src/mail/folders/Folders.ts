@@ -1,4 +1,7 @@
-/** Folders as their Identity's actor makes, renames and removes them. Each write is one commit; none raises an Event. */
+/**
+ * Actor commands that create, rename, delete and subscribe to folders. Each command is one commit; none raises an
+ * Event.
+ */
 import { FolderRefused, type FolderUse, limits } from "@svc/domain/mail/FolderProtocol"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
@@ -17,7 +20,7 @@ interface Named {
 
 export const handlers = (
   { onReady }: ActorHandlers,
-  /** Bytes a Mailbox holds. */
+  /** Capacity of a Mailbox in bytes. */
   quota: { readonly mailboxBytes: number },
 ) => ({
   CreateFolder: onReady(create),
@@ -42,7 +45,10 @@ const own: ReadonlyArray<readonly [name: string, use: FolderUse]> = [
   ["Trash", "trash"],
 ]
 
-/** CTEs that give a Mailbox of CTE `box` (`identity_id`, `uid_validity`) its own folders, subscribed. */
+/**
+ * CTEs that create the standard folders for the Mailbox of CTE `box` (`identity_id`, `uid_validity`) and subscribe to
+ * them.
+ */
 export const provisioned = (sql: Sql, at: Date | Statement.Fragment): Statement.Fragment => sql`
   folders as (
     insert into folder (id, identity_id, name, use, uid_validity, created_at)
@@ -56,10 +62,10 @@ export const provisioned = (sql: Sql, at: Date | Statement.Fragment): Statement.
     insert into folder_subscription (identity_id, name) select identity_id, name from folders on conflict do nothing
   )`
 
-/** UID validities that {@link provisioned} takes. */
+/** Number of UID validities that {@link provisioned} assigns. */
 export const ownFolders = own.length
 
-/** The names above it, and itself. */
+/** Returns the names of a folder's ancestors, followed by its own name. */
 const lineage = (name: string): ReadonlyArray<string> => {
   const levels = name.split("/")
   return levels.map((_, at) => levels.slice(0, at + 1).join("/"))
@@ -85,7 +91,7 @@ const remove = Effect.fnUntraced(function* (write: Write, { name }: Named) {
   const [known] = yield* sql<{ id: string; use: string | null }>`
     select id, use from folder where identity_id = ${identity.id}::uuid and name = ${name}::text`
   if (known === undefined) return yield* new FolderRefused({ reason: "missing" })
-  // What arrives and what is sent needs its place.
+  // Incoming and sent mail and drafts need their folders.
   if (known.use !== null && needed.has(known.use)) return yield* new FolderRefused({ reason: "inbox" })
   while (yield* FolderContents.takeOut(write, known.id, sql`true`));
   yield* commit(write, sql`gone as (delete from folder where id = ${known.id}::uuid and exists (select from fence))`)
@@ -119,7 +125,7 @@ const rename = Effect.fnUntraced(function* (
         and (f.name = ${from}::text or (${!isInbox}::boolean and starts_with(f.name, ${from}::text || '/')))
       returning f.id
     ),
-    -- Not before the name is free.
+    -- Runs after the rename, which frees the name.
     made as (
       insert into folder (id, identity_id, name, use, uid_validity, created_at)
       select gen_random_uuid(), ${identity.id}::uuid, level.name, case when level.name = 'INBOX' then 'inbox' end,

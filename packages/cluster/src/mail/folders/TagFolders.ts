@@ -1,8 +1,8 @@
 /**
- * Subaddress tags as folders, where the Mailbox's setting says so: a message that came to a tag stands in `Tags/<tag>`
- * beside INBOX. Who looks at the folders has what came since filed (`FileTags`), so that arrivals cost nothing more; up to
- * which message that was done is remembered, and what a program took out stays out. Whoever writes mail chooses its tag, so
- * only so many tags get a folder; what came to others stands in INBOX alone.
+ * Shows subaddress tags as folders, if the Mailbox's setting enables it: a message sent to a tag is in `Tags/<tag>` in
+ * addition to INBOX. Messages are filed when a client lists its folders (`FileTags`), so receiving mail costs nothing
+ * extra. The last filed UID is remembered, and messages that a client removed stay removed. Senders choose the tag, so
+ * the number of tag folders is limited; mail for further tags is only in INBOX.
  */
 import { Effect } from "effect"
 import { commit, type Write } from "../../actor/Write.ts"
@@ -10,17 +10,17 @@ import type { Sql } from "../../store/Database.ts"
 import { made } from "./FolderCreation.ts"
 
 export const limits = {
-  /** Folders made of tags. */
+  /** Maximum number of tag folders. */
   folders: 200,
-  /** Messages filed by one statement. */
+  /** Messages filed per statement. */
   messages: 1_000,
 }
 
 const above = "Tags"
-/** Tags that are names of folders as they are. */
+/** Tags that can be folder names unchanged. */
 const plain = "^[a-z0-9][a-z0-9._=-]{0,63}$"
 
-/** Whether something came that is to be filed. */
+/** Returns whether messages wait to be filed. */
 export const isWaiting = (sql: Sql, identityId: string) =>
   Effect.map(
     sql<{ waiting: boolean }>`
@@ -31,7 +31,7 @@ export const isWaiting = (sql: Sql, identityId: string) =>
     ([row]) => row?.waiting === true,
   )
 
-/** Folders that are not there yet, of the tags of the next messages. */
+/** Creates the missing folders for the tags of the next messages. */
 const makeFolders = Effect.fnUntraced(function* (write: Write, filed: number) {
   const { sql, identity } = write
   const rows = yield* sql<{ name: string }>`
@@ -59,7 +59,7 @@ const makeFolders = Effect.fnUntraced(function* (write: Write, filed: number) {
   )
 })
 
-/** Files a portion; `left` says whether there is more. */
+/** Files a batch; `left` says whether more messages wait. */
 export const file = Effect.fnUntraced(function* (write: Write) {
   const { sql, identity } = write
   const [box] = yield* sql<{ filed: number }>`

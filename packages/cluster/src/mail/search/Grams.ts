@@ -1,22 +1,25 @@
 /**
- * What a text is found by: each three characters in a row. A gram is a number of 21 bits, seven a character: those of
- * ASCII are themselves, others share the numbers, so what grams find is a little more than what is looked for, and never
- * less. Grams lie in buckets by their first two characters: all that begin with a pair stand together, and a search for
- * two characters reads one bucket like one for three. Characters are UTF-16 units, of stored texts and of queries alike.
+ * Grams (three consecutive characters) by which texts are found. A gram is a number of 21 bits, seven per character:
+ * ASCII characters map to themselves, others share these numbers. So grams can match a little too much, but never too
+ * little. The first two characters of a gram choose its bucket, so that a search for two characters reads one bucket,
+ * like a search for three. Characters are UTF-16 code units, in stored texts and in queries.
  */
 const code = (unit: number): number => (unit < 128 ? unit : Math.imul(unit, 0x9e3779b1) >>> 25)
 
-/** Different numbers that a gram can be. */
+/** Number of possible grams. */
 export const count = 1 << 21
 
 export const buckets = 256
 
 export const bucketOf = (gram: number): number => Math.imul(gram >>> 7, 0x9e3779b1) >>> 24
 
-/** Stands behind the text, so that its last two characters begin a gram too. No query has it (`domain/mail/SearchText`). */
+/**
+ * Terminator after the text, so that its last two characters start a gram too. Queries never contain it
+ * (`domain/mail/SearchText`).
+ */
 const end = 0x1e
 
-/** Every gram of a stored text, as often as it has it; of those that begin from one place of it to another, if given. */
+/** Visits every gram of a stored text that starts between `from` and `to`, including repeated ones. */
 export const each = (text: string, visit: (gram: number) => void, from = 0, to = text.length): void => {
   const last = Math.min(to, text.length - 1)
   if (from >= last) return
@@ -28,17 +31,17 @@ export const each = (text: string, visit: (gram: number) => void, from = 0, to =
   }
 }
 
-/** Texts that have one of the grams from `first` to `last`, which lie in one bucket. */
+/** A range of grams in one bucket; a match contains at least one of them. */
 export interface Wanted {
   readonly bucket: number
   readonly first: number
   readonly last: number
 }
 
-/** Grams that one text is looked for by, and that all texts of a search are: more of them find hardly less. */
+/** Maximum grams per text and per search: more grams hardly narrow the result. */
 const atMost = { ofText: 6, ofSearch: 12 }
 
-/** From the most to the least frequent: what texts in European languages consist of. */
+/** Characters of European languages from the most to the least frequent. */
 const frequent = " etaonirshdlucmpfgywbvkxjqz.,0123456789"
 const rarity = new Float64Array(128).fill(frequent.length)
 for (const [place, letter] of [...frequent].entries()) rarity[letter.charCodeAt(0)] = place
@@ -46,14 +49,14 @@ for (const [place, letter] of [...frequent].entries()) rarity[letter.charCodeAt(
 const rarityOf = (gram: number) => rarity[gram >>> 14]! + rarity[(gram >>> 7) & 127]! + rarity[gram & 127]!
 
 const ofText = (folded: string): ReadonlyArray<Wanted> => {
-  // As it goes to the store, where half a pair of surrogates cannot stand.
+  // PostgreSQL cannot store a lone surrogate, so the query is normalized like stored texts.
   const text = folded.toWellFormed()
   if (text.length === 2) {
     const first = ((code(text.charCodeAt(0)) << 7) | code(text.charCodeAt(1))) << 7
     return [{ bucket: bucketOf(first), first, last: first | 127 }]
   }
   const grams = new Set<number>()
-  // The last one has the end in it, and is of no use here.
+  // The last gram contains the terminator and cannot be used.
   if (text.length > 2) each(text, (gram) => void grams.add(gram))
   const all = [...grams].slice(0, -1)
   return all
@@ -62,11 +65,14 @@ const ofText = (folded: string): ReadonlyArray<Wanted> => {
     .map((gram) => ({ bucket: bucketOf(gram), first: gram, last: gram }))
 }
 
-/** What every message has that has all the folded texts; nothing where none of them is two characters long. */
+/**
+ * Returns the grams that every message with all folded texts contains; empty if each text is shorter than two
+ * characters.
+ */
 export const wanted = (texts: ReadonlyArray<string>): ReadonlyArray<Wanted> => {
   const each = texts.map(ofText)
   const found: Array<Wanted> = []
-  // In turn, so that every text has a say.
+  // Takes grams from each text in turn, so that every text contributes.
   for (let place = 0; place < atMost.ofText; place++) {
     for (const grams of each) if (place < grams.length && found.length < atMost.ofSearch) found.push(grams[place]!)
   }

@@ -1,23 +1,23 @@
 /**
- * Which of 256 messages have which gram. Of each bucket it is a run of entries: the gram in three bytes, how many
- * messages have it in one, and the place of each in one; where many do, 0 in place of the count and a bit for each
- * message. A bucket that would be too large is empty, and says that any message may have any of its grams: nothing that
- * a stranger writes makes a search read much.
+ * Posting lists of one segment: which of its 256 messages contain which gram. A bucket is a sequence of entries: the
+ * gram in three bytes, the number of messages in one byte, and the position of each message in one byte. If many
+ * messages contain the gram, the number is 0 and a bitmap of all messages follows. A bucket that would be too large is
+ * stored empty and matches every message, so a message from a stranger cannot make a search read much.
  */
 import * as Grams from "./Grams.ts"
 
 export const places = 256
 const words = places / 32
 
-/** A set of messages: a bit for each. */
+/** A set of messages as a bitmap. */
 export type Places = Uint32Array
 
 export const everywhere = (): Places => new Uint32Array(words).fill(0xffff_ffff)
 
-/** From how many messages on a bit for each is shorter. */
+/** From this number of messages on, a bitmap is shorter. */
 const many = words * 4
 
-/** Bytes of a bucket at most; one of 256 letters of English prose of 4 kB has some 600. */
+/** Maximum size of a bucket in bytes; 256 messages with 4 kB of English prose take about 600. */
 const largest = 16 * 1024
 
 export interface Bucket {
@@ -25,10 +25,10 @@ export interface Bucket {
   readonly entries: Uint8Array
 }
 
-/** Different grams that are told apart at most; 256 letters of prose have some 10,000. */
+/** Maximum number of distinct grams; 256 messages of prose have about 10,000. */
 const mostGrams = 1 << 18
 
-/** Gathers texts, one after the other; 8 MB, and 8 more at most, which serve for one segment after the other. */
+/** Makes a builder that collects texts. It takes 8 to 16 MB and is reused for one segment after another. */
 export const make = () => {
   const slots = new Int32Array(Grams.count)
   let grams: Array<number> = []
@@ -42,7 +42,7 @@ export const make = () => {
     full.clear()
   }
 
-  /** The grams of a text that begin from one place of it to another: a large one goes in several times. */
+  /** Adds the grams that start between `from` and `to`: a large text is added in parts. */
   const add = (place: number, text: string, from?: number, to?: number): void => {
     const word = place >>> 5
     const bit = 1 << (place & 31)
@@ -75,7 +75,7 @@ export const make = () => {
     }
   }
 
-  /** All buckets that have something; each step of it is short. */
+  /** Yields all buckets with entries; each step is short. */
   function* buckets(): Generator<Bucket> {
     const byBucket = Array.from({ length: Grams.buckets }, (): Array<number> => [])
     for (const gram of grams) byBucket[Grams.bucketOf(gram)]!.push(gram)
@@ -95,7 +95,7 @@ export const make = () => {
 
 export type Postings = ReturnType<typeof make>
 
-/** Leaves in `found` what also has what is wanted, by the entries of its bucket. */
+/** Removes from `found` the messages that the bucket excludes. */
 export const narrow = (found: Places, entries: Uint8Array, { first, last }: Grams.Wanted): void => {
   if (entries.length === 0) return
   const having = new Uint32Array(words)
@@ -119,7 +119,7 @@ export const narrow = (found: Places, entries: Uint8Array, { first, last }: Gram
   for (let n = 0; n < words; n++) found[n]! &= having[n]!
 }
 
-/** The places of a set, the last one first. */
+/** Returns the positions in a set in descending order. */
 export const placesOf = (found: Places): ReadonlyArray<number> => {
   const list: Array<number> = []
   for (let place = places - 1; place >= 0; place--) {

@@ -1,10 +1,11 @@
 /**
- * Texts of messages that this process stored lately. Where many arrive, the segment that they come into is soon full, and
- * made without reading them back: half of what a segment costs PostgreSQL. A text that is not here is read.
+ * Cache of search texts that this process stored recently. Under load, a segment fills soon after its messages arrive
+ * and can be built without reading their texts back, which is half of its cost for PostgreSQL. Texts that are not
+ * cached are read.
  */
 import { Context } from "effect"
 
-/** Characters that are kept at most, of all texts and of one; the oldest go first. */
+/** Maximum characters of all texts and of one text; the oldest texts are evicted first. */
 const most = { inAll: 16 * 1024 * 1024, inOne: 64 * 1024 }
 
 export const make = ({ inAll, inOne } = most) => {
@@ -16,11 +17,11 @@ export const make = ({ inAll, inOne } = most) => {
     return text
   }
   return {
-    /** The text that was stored with a message. */
+    /** Caches the search text of a message. */
     keep: (id: string, text: string): void => {
       if (text.length > inOne) return
       take(id)
-      // As it is in the store, where half a pair of surrogates cannot stand.
+      // PostgreSQL cannot store a lone surrogate.
       texts.set(id, text.toWellFormed())
       characters += text.length
       for (const oldest of texts.keys()) {
@@ -28,7 +29,7 @@ export const make = ({ inAll, inOne } = most) => {
         take(oldest)
       }
     },
-    /** A message's text, and forgets it: there is one segment that it comes into. */
+    /** Returns and removes a text: a message belongs to one segment. */
     take,
   }
 }

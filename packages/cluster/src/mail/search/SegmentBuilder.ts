@@ -1,7 +1,7 @@
 /**
- * Makes the segments that search asks, some time after their messages: of 256 messages at once, which costs a tenth of an
- * index that each message is entered in. One process of the cluster does it, a segment a commit; what it did not come to
- * is walked through by searches meanwhile, so nothing waits for it.
+ * Builds search segments in the background, 256 messages at a time, which costs a tenth of indexing each message. One
+ * process of the cluster builds them, one commit per segment. Searches scan messages that have no segment yet, so no
+ * command waits for the builder.
  */
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
@@ -13,13 +13,13 @@ import { RecentTexts } from "./RecentTexts.ts"
 import * as Postings from "./Postings.ts"
 import { firstUid } from "./Segments.ts"
 
-/** Segments that are looked for at once. */
+/** Due segments per query. */
 const batch = 64
 
-/** Characters that are read at once. */
+/** Characters read per statement. */
 const portion = 512 * 1024
 
-/** Characters that are gone through, and buckets that are put together, before others have their turn. */
+/** Characters processed, and buckets encoded, before other work gets a turn. */
 const turn = { characters: 64 * 1024, buckets: 8 }
 
 interface Due {
@@ -31,11 +31,11 @@ interface Due {
 interface Message {
   readonly uid: number
   readonly id: string
-  /** What its text takes. */
+  /** Bytes of the search text. */
   readonly bytes: number
 }
 
-/** Messages whose texts are read by one statement, of those whose texts are to be read. */
+/** Splits messages into batches whose texts are read by one statement. */
 const portions = (messages: ReadonlyArray<Message>): ReadonlyArray<ReadonlyArray<number>> => {
   const all: Array<Array<number>> = []
   let room = 0
@@ -92,7 +92,7 @@ const gathered = Effect.fnUntraced(function* (sql: Sql, { identity_id, segment }
 const postpone = (sql: Sql, { identity_id, segment }: Due) => sql`
   update search_due set due_at = now() + interval '10 minutes' where identity_id = ${identity_id} and segment = ${segment}::int`
 
-/** What was noted of the segment while it was made stays noted. */
+/** Builds and stores a segment. It stays due if it changed meanwhile. */
 const make = Effect.fnUntraced(function* (sql: Sql, due: Due, postings: Postings.Postings) {
   const { identity_id, segment, changes } = due
   const buckets = yield* gathered(sql, due, postings)
@@ -113,7 +113,7 @@ const make = Effect.fnUntraced(function* (sql: Sql, due: Due, postings: Postings
     where d.identity_id = box.identity_id and d.segment = ${segment}::int and d.changes = ${changes}::int`
 })
 
-/** Makes what is due; answers how many segments that were. */
+/** Builds all due segments and returns their number. */
 export const run: Effect.Effect<number, SqlError.SqlError, Unhurried> = Effect.gen(function* () {
   const sql = yield* Unhurried
   let count = 0
@@ -125,9 +125,9 @@ export const run: Effect.Effect<number, SqlError.SqlError, Unhurried> = Effect.g
     for (const one of due) {
       postings ??= Postings.make()
       yield* make(sql, one, postings).pipe(
-        // One that cannot be made keeps none of the others.
+        // A segment that fails does not block the others.
         Effect.catchCause((cause) =>
-          Effect.andThen(Effect.logWarning("Messages were not made searchable by segment", cause), postpone(sql, one)),
+          Effect.andThen(Effect.logWarning("A search segment could not be built", cause), postpone(sql, one)),
         ),
       )
     }
@@ -140,7 +140,7 @@ export const layer = Singleton.make(
   "Segmenting",
   run.pipe(
     Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.ran("Segmenting", now))),
-    Effect.catchCause((cause) => Effect.logWarning("Messages were not made searchable by segment", cause)),
+    Effect.catchCause((cause) => Effect.logWarning("A search segment could not be built", cause)),
     Effect.repeat(Schedule.spaced(Timing.segmenting)),
     Effect.asVoid,
   ),

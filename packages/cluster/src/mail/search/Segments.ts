@@ -1,7 +1,7 @@
 /**
- * Where a text may be in a Mailbox, by the segments of 256 UIDs that were made of its messages. What has no segment yet,
- * the newest messages above all, may have any text. UIDs are given out by commits, in order, so once the last one of a
- * segment was given nothing is added to it.
+ * Finds candidates for a text in the search segments of a Mailbox, each of which covers 256 UIDs. Messages without a
+ * segment, mainly the newest, can contain any text. UIDs are assigned in commit order, so a segment is complete once
+ * its last UID was assigned.
  */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -9,26 +9,26 @@ import type { Sql } from "../../store/Database.ts"
 import type * as Grams from "./Grams.ts"
 import * as Postings from "./Postings.ts"
 
-/** Which segments of a Mailbox can be asked: those before `complete` that are not among `missing`. */
+/** The segments that can be queried: those before `complete` that are not in `missing`. */
 export interface Built {
   readonly complete: number
   readonly missing: ReadonlySet<number>
 }
 
-/** UIDs of a segment. */
+/** UIDs per segment. */
 export const size = Postings.places
 
 export const of = (uid: number): number => Math.floor((uid - 1) / Postings.places)
 export const firstUid = (segment: number): number => segment * Postings.places + 1
 
-/** UIDs from `first` to `last`, all of them in segments that can be asked, or none of them. */
+/** A range of UIDs that is either entirely covered by segments or not at all. */
 export interface Span {
   readonly first: number
   readonly last: number
   readonly isBuilt: boolean
 }
 
-/** The Mailbox between two UIDs, both left out, from the newest messages down. */
+/** Splits the UIDs between `low` and `high` (both exclusive) into spans, newest first. */
 export function* spans({ complete, missing }: Built, low: number, high: number): Generator<Span> {
   const isBuilt = (segment: number) => segment < complete && !missing.has(segment)
   let last = high - 1
@@ -52,7 +52,10 @@ export const make = (sql: Sql) => {
       ([row]) => ({ complete: row?.complete ?? 0, missing: new Set(row?.missing) }),
     )
 
-  /** UIDs in segments that can be asked, from the one to the other, whose messages may have what is wanted; newest first. */
+  /**
+   * Returns the UIDs between `first` and `last` whose messages may contain the wanted grams, newest first. All of them
+   * must be covered by segments.
+   */
   const candidates = Effect.fnUntraced(function* (
     identityId: string,
     wanted: ReadonlyArray<Grams.Wanted>,
@@ -72,7 +75,7 @@ export const make = (sql: Sql) => {
     const uids: Array<number> = []
     for (let segment = of(last); segment >= of(first); segment--) {
       const own = found.get(segment)
-      // A bucket that is not there has nothing.
+      // A missing bucket has no entries.
       if (own === undefined || own.size < buckets.length) continue
       const having = Postings.everywhere()
       for (const one of wanted) Postings.narrow(having, own.get(one.bucket)!, one)

@@ -1,7 +1,8 @@
 /**
- * Messages that wait for a person. Approving one judges it again, as the switch and the Allowed Recipients may have
- * changed, and makes its rows of the outbox due; what is not approved goes nowhere and stays in the Mailbox, where its
- * sender reads why. One that nobody decided on lapses, which is work of the actor.
+ * Messages that wait for a person's approval. Approving a message checks it again, since the mail status and the
+ * Allowed Recipients may have changed, and makes its outbox rows due. A message that is not approved is never sent; it
+ * stays in the Mailbox, where its sender can read the reason. Messages that nobody decides on expire, which is
+ * background work of the actor.
  */
 import { toPublic } from "@svc/domain/Ids"
 import { system } from "@svc/domain/account/Initiator"
@@ -27,7 +28,7 @@ interface Waiting {
   readonly status: string
   readonly lapsed: boolean
   readonly subject: string
-  /** The SHA-256 of the content that people read, in hexadecimal, and whether the stored content still has it. */
+  /** The hexadecimal SHA-256 of the content that people review, and whether the stored content still matches it. */
   readonly content_sha256: string
   readonly intact: boolean
   readonly addresses: ReadonlyArray<string>
@@ -94,7 +95,7 @@ const decide = Effect.fnUntraced(function* (write: Write, decision: Decision) {
   write.due()
 })
 
-/** The messages go nowhere; each is told. */
+/** Rejects the messages and raises an Event for each. */
 const refuse = (write: Write, ids: ReadonlyArray<string>, reason: string | null) => {
   const { sql, identity, at, by } = write
   const told = ids.map((id) => ({ id, public_id: toPublic("msg_", id) }))
@@ -114,11 +115,14 @@ const refuse = (write: Write, ids: ReadonlyArray<string>, reason: string | null)
   )
 }
 
-/** What is read as the reason of a message that nobody decided on. */
+/** The reason shown for a message that expired. */
 const expired = "expired"
 const batch = 100
 
-/** When an Identity's next message lapses, asked for those of all actors of this process that want to know it at the same time. */
+/**
+ * Returns when an Identity's next message expires. Concurrent requests of the actors in this process share one
+ * statement.
+ */
 export class Lapses extends Context.Service<
   Lapses,
   { readonly next: (identityId: string) => Effect.Effect<Date | null, SqlError.SqlError> }
@@ -142,7 +146,7 @@ export class Lapses extends Context.Service<
   )
 }
 
-/** Lapses what nobody decided on. */
+/** Work source that expires undecided messages. */
 export const source: Source<OwnIdentity, Lapses | Writes> = {
   name: "approvals",
 

@@ -1,4 +1,7 @@
-/** What a mail server tells us after it took a message: the delivery is `bounced`, the Identity hears of it. */
+/**
+ * Records bounces that arrive after a mail server accepted a message: the delivery becomes `bounced`, and the Identity
+ * gets an Event.
+ */
 import { toPublic } from "@svc/domain/Ids"
 import type { RecordBounce } from "@svc/domain/mail/SendingProtocol"
 import { Effect } from "effect"
@@ -15,12 +18,12 @@ export const handlers = ({ fromOutside }: ActorHandlers) => ({
 })
 
 /**
- * A delivery bounces once, also where the word of it is faster than our record of the hand-over. What was not sent to the
- * address by this Identity changes nothing.
+ * Records a bounce once per delivery, even if it arrives before we recorded the handover. A bounce for an address to
+ * which this Identity sent nothing changes nothing.
  *
- * Each recipient sees the address that reports come to, and recipients at one domain have the same: any of them can write a
- * report of the others. Where there are others it is told, but it suppresses nobody, and ends no delivery that is to be
- * tried again.
+ * Every recipient sees the bounce address, and recipients at one domain share it, so each of them can forge a report
+ * about the others. If there are other recipients, the bounce is reported, but it suppresses no address and does not
+ * end a deferred delivery.
  */
 const record = (write: Write, bounce: Bounce) => {
   const { sql, identity, at } = write

@@ -1,11 +1,11 @@
-/** The port that writes a message: its parts, its header fields and the AI disclosure; the mail gateway implements it. */
+/** The port that composes messages: body parts, header fields and the AI disclosure. The mail gateway implements it. */
 import type { MessageInvalid, MessageTooLarge, Unavailable } from "@svc/domain/problems/Problem"
 import type { Content } from "@svc/domain/mail/MailboxProtocol"
 import type { Address, Attachment } from "@svc/domain/mail/Message"
 import type { OutgoingAttachment } from "@svc/domain/mail/Sending"
 import { Context, type Effect } from "effect"
 
-/** What is to be written. Addresses are one addr-spec each, message ids are checked. */
+/** The content of a new message. Each address is one addr-spec; message ids are valid. */
 export interface Letter {
   readonly messageId: string
   readonly date: Date
@@ -13,7 +13,7 @@ export interface Letter {
   readonly to: ReadonlyArray<string>
   readonly cc: ReadonlyArray<string>
   readonly subject: string
-  /** One of the two at least; the missing one is made of the other. */
+  /** At least one of `text` and `html`; the missing one is derived from the other. */
   readonly text: string | undefined
   readonly html: string | undefined
   readonly inReplyTo: string | null
@@ -24,7 +24,7 @@ export interface Letter {
   readonly language: string
 }
 
-/** A message as it goes out and as it is kept. */
+/** A composed message, as it is sent and stored. */
 export interface Composed {
   readonly content: Content
   /** SHA-256 of the bytes. */
@@ -33,19 +33,19 @@ export interface Composed {
   readonly attachments: ReadonlyArray<Attachment>
 }
 
-/** A message as a mail program wrote it, and what it becomes ours with. */
+/** A message submitted by a mail client, and the data needed to rewrite it. */
 export interface Manuscript {
   readonly raw: Uint8Array
-  /** Whose it must be: its author is this Identity, and answers come to it. */
+  /** The required author: From must be this Identity, and replies go to it. */
   readonly author: { readonly address: string; readonly canonical: string; readonly domain: string }
-  /** Where it names no id of its own, or none that can stand; and no time. */
+  /** Used if the message has no valid Message-ID or Date. */
   readonly messageId: string
   readonly date: Date
   readonly disclosure: string
   readonly language: string
 }
 
-/** What the message says of itself, as it goes out. */
+/** The header values of a rewritten message. */
 export interface Rewritten extends Composed {
   readonly messageId: string
   readonly from: Address
@@ -55,7 +55,7 @@ export interface Rewritten extends Composed {
   readonly subject: string
   readonly inReplyTo: string | null
   readonly references: ReadonlyArray<string>
-  /** Of its id and of what it says, whatever wraps it; null where it named no id of its own. */
+  /** Hash of its Message-ID and content, independent of MIME structure; null if the client set no Message-ID. */
   readonly fingerprint: Uint8Array | null
 }
 
@@ -65,7 +65,7 @@ export class Composer extends Context.Service<
   Composer,
   {
     readonly compose: (letter: Letter) => Effect.Effect<Composed, Refusal>
-    /** Takes from the message what a person wrote, and writes it anew with the disclosure. */
+    /** Extracts the content of the message and composes it again with the disclosure. */
     readonly rewrite: (manuscript: Manuscript) => Effect.Effect<Rewritten, Refusal>
   }
 >()("@svc/cluster/mail/sending/Composer") {}

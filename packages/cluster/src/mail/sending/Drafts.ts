@@ -1,7 +1,7 @@
 /**
- * Drafts: what is written and not sent. They are a store called in process, as the Vault is: a draft may be large, nothing
- * waits for one, and no Event tells of it. Sending one is the actor's, whose commit takes the draft with it; the message
- * has the draft's id, so sending it twice sends it once.
+ * Stores drafts. They are written directly to the database, like Vault secrets: a draft can be large, no work is queued
+ * for it, and it raises no Event. Sending a draft is a command of the actor, whose commit deletes the draft. The
+ * message has the draft's id, so a draft cannot be sent twice.
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
@@ -15,7 +15,7 @@ import * as Cursors from "../../sealing/Cursors.ts"
 import { Sealing } from "../../sealing/Sealing.ts"
 import { orUnavailable, Reads, Writes } from "../../store/Database.ts"
 
-/** Drafts of one Identity: at 10 MiB each as much as a Mailbox. */
+/** Maximum drafts per Identity: at 10 MiB each as much as a Mailbox. */
 const atMost = 100
 
 interface Row {
@@ -51,7 +51,7 @@ const make = Effect.gen(function* () {
   const sealing = yield* Sealing
   const feed = yield* ChangeFeed
 
-  /** Mail programs look into their folder of drafts. */
+  /** Notifies mail clients, which show drafts in a folder. */
   const announce = (org: string, identity: string) => Effect.sync(() => feed.announce({ org, identity }))
 
   const uuidOf = (id: string) => {
@@ -76,7 +76,7 @@ const make = Effect.gen(function* () {
   const versionOf = Effect.fnUntraced(function* (identityId: IdentityId, uuid: string, condition: IfVersion) {
     const [row] = yield* reads<{ version: number }>`
       select version from draft where id = ${uuid} and identity_id = ${identityId}`
-    // A condition on what is not there fails, whatever it names (RFC 9110 section 13.1.1).
+    // A precondition on a missing resource fails, whatever it names (RFC 9110 section 13.1.1).
     if (row === undefined) {
       return yield* condition === null ? missing() : new PreconditionFailed({ detail: "There is no such draft." })
     }
@@ -86,12 +86,12 @@ const make = Effect.gen(function* () {
     return row.version
   })
 
-  /** Others changed it, or took it away, since it was looked at: who made no condition can only have missed it. */
+  /** The draft was changed or deleted since it was read. Without a precondition it can only have been deleted. */
   const overtaken = (condition: IfVersion) =>
     condition === null ? missing() : new PreconditionFailed({ detail: "The draft was changed meanwhile." })
 
   return {
-    /** Oldest first. */
+    /** Lists drafts, oldest first. */
     list: (identityId: IdentityId, request: PageRequest) =>
       orUnavailable(
         Cursors.page(
@@ -116,7 +116,7 @@ const make = Effect.gen(function* () {
       return yield* read(identityId, yield* uuidOf(id))
     }, orUnavailable),
 
-    /** The Identity, where it may have one more. */
+    /** Returns the Identity's id if it may store another draft. */
     ownerWithRoom: (identityId: string) =>
       orUnavailable(
         Effect.map(
@@ -127,7 +127,7 @@ const make = Effect.gen(function* () {
         ),
       ),
 
-    /** The id is the command's: a repeat makes one draft. */
+    /** Creates a draft under the id of the command: a repeat does not create another. */
     create: Effect.fn("Drafts.create")(function* (identityId: IdentityId, uuid: string, mail: NewMail) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const content = yield* Effect.orDie(encode(mail))

@@ -1,15 +1,15 @@
 /**
- * The port that makes the envelope sender of what leaves: an address of our own mail domain to which a bounce comes back,
- * and which tells, signed, what bounced. The mail gateway makes it and reads it; the outbox asks for one at each attempt,
- * so the same row always has the same.
+ * The port that creates envelope senders of outgoing mail: a signed bounce address in our own mail domain that
+ * identifies the delivery. The mail gateway creates and verifies these addresses. The outbox requests one per attempt,
+ * and the same row always gets the same address.
  */
 import { Context } from "effect"
 
-/** What a bounce address stands for. */
+/** The delivery that a bounce address identifies. */
 export interface Sent {
   /** The uuid of the message. */
   readonly messageId: string
-  /** The row of the outbox: the message for the recipients of one domain. */
+  /** The outbox row: the message for the recipients of one domain. */
   readonly outboxId: string
   /** The canonical Handle of the Identity that sent it. */
   readonly mailbox: string

@@ -1,4 +1,4 @@
-/** What was kept because nothing could carry it is due as soon as a process starts that can. */
+/** Makes mail due that was held because no transport was configured, when a process with a transport starts. */
 import { Clock, Effect, Layer } from "effect"
 import { Unhurried } from "../../store/Database.ts"
 import { MailTransport } from "./MailTransport.ts"

@@ -1,6 +1,6 @@
 /**
- * The port that delivers mail to our own mail domain without leaving: the mail gateway takes it in as it takes what comes
- * by SMTP, only that nobody has to judge where it is from.
+ * The port that delivers mail within our own mail domain. The mail gateway accepts it like mail received over SMTP,
+ * except that the sender needs no authentication.
  */
 import { Context, type Effect } from "effect"
 import type { Outcome, Transmission } from "./MailTransport.ts"
@@ -8,7 +8,7 @@ import type { Outcome, Transmission } from "./MailTransport.ts"
 export class InsideDelivery extends Context.Service<
   InsideDelivery,
   {
-    /** Our own mail domain, lower case. */
+    /** Our own mail domain in lower case. */
     readonly domain: string
     readonly deliver: (transmission: Transmission) => Effect.Effect<ReadonlyArray<Outcome>>
   }

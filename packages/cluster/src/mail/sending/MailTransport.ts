@@ -1,28 +1,29 @@
 /**
- * The port through which outgoing mail leaves the service. The outbox decides what is tried and when, and keeps what came
- * of it; the mail gateway implements how: through a relay, or straight to the mail servers of a domain.
+ * The port through which outgoing mail leaves the service. The outbox decides what is attempted and when, and stores
+ * the outcome. The mail gateway implements the delivery: through a relay, or directly to the mail servers of a domain.
  */
 import { Context, Effect, Layer } from "effect"
 
-/** What a mail server said last about a recipient (RFC 5321 section 4.2, RFC 3463), or why none was heard. */
+/** The last reply of a mail server about a recipient (RFC 5321 section 4.2, RFC 3463), or why there was none. */
 export interface SmtpReply {
-  /** `250`; null where no reply came (no connection, no address, a time-out). */
+  /** The reply code, such as `250`; null if there was no reply (no connection, no address, a timeout). */
   readonly code: number | null
-  /** The enhanced status code, as in `5.1.1`; null where none was given. */
+  /** The enhanced status code, such as `5.1.1`; null if the server sent none. */
   readonly status: string | null
-  /** One line in plain words, at most 500 characters. */
+  /** A single line of at most 500 characters. */
   readonly text: string
-  /** Who said it; null where nobody was reached. */
+  /** The host that replied; null if no host was reached. */
   readonly host: string | null
   /** The command that the server replied to, `DATA` for the content as well; absent outside a transaction. */
   readonly command?: "MAIL" | "RCPT" | "DATA"
-  /** Whether one reply was for several recipients. */
+  /** Whether the reply was for several recipients. */
   readonly shared?: boolean
 }
 
 /**
- * `sent`: a server took it over. `deferred`: it may succeed later. `refused`: it never will. `held`: nothing was tried,
- * as `mayLeave` said no or nothing can carry it; that is no attempt.
+ * `sent`: a server accepted the message. `deferred`: a later attempt may succeed. `refused`: no attempt will succeed.
+ * `held`: nothing was attempted, because `mayLeave` denied it or there is no transport; this does not count as an
+ * attempt.
  */
 export interface Outcome {
   readonly recipient: string
@@ -34,17 +35,17 @@ export interface Outcome {
 export interface Transmission {
   /** The public id (`msg_…`): the envelope id of a DSN (RFC 3461), and what log entries name. */
   readonly id: string
-  /** Made by `EnvelopeSender`. */
+  /** Created by `EnvelopeSender`. */
   readonly envelopeFrom: string
-  /** Addresses, exactly one addr-spec each, their domain in A-labels. */
+  /** Recipient addresses, one addr-spec each, with the domain in A-labels. */
   readonly recipients: ReadonlyArray<string>
-  /** The domain of all of them, lower case, in A-labels. */
+  /** The domain of all recipients, in lower case and A-labels. */
   readonly domain: string
-  /** RFC 5322 with CRLF and 7-bit bodies, not yet signed; the same at every attempt. */
+  /** The unsigned message: RFC 5322 with CRLF and 7-bit bodies, identical in every attempt. */
   readonly content: Uint8Array
   /**
-   * Asked right before DATA, and again once the permission has expired: where it is denied nothing may be sent, and the
-   * outcome is `held`.
+   * Requests permission to send, right before DATA and again when the permission has expired. If it is denied, nothing
+   * may be sent and the outcome is `held`.
    */
   readonly mayLeave: Effect.Effect<boolean>
   /**
@@ -57,22 +58,25 @@ export interface Transmission {
 /** How mail to other domains leaves this deployment. */
 export type Carriage =
   | { readonly by: "relay" | "direct" }
-  /** `reason` is shown at what stays queued. */
+  /** `reason` is shown with queued mail. */
   | { readonly by: "none"; readonly reason: string }
 
 export class MailTransport extends Context.Service<
   MailTransport,
   {
     readonly carries: Carriage
-    /** One outcome for each recipient, in their order; it never fails, and ends by itself in less than ten minutes. */
+    /**
+     * Attempts a delivery and returns one outcome per recipient, in the same order. It never fails and ends within ten
+     * minutes.
+     */
     readonly send: (transmission: Transmission) => Effect.Effect<ReadonlyArray<Outcome>>
   }
 >()("@svc/cluster/mail/sending/MailTransport") {
-  /** Development without a relay: mail to other domains stays where it is. */
+  /** Development without a relay: mail to other domains stays queued. */
   static readonly none = Layer.succeed(MailTransport, {
     carries: {
       by: "none",
-      reason: "No relay is configured (SVC_SMTP_RELAY_URL), so mail to other domains stays here.",
+      reason: "No relay is configured (SVC_SMTP_RELAY_URL), so mail to other domains stays queued.",
     },
     send: ({ recipients }) =>
       Effect.succeed(recipients.map((recipient): Outcome => ({ recipient, state: "held", reply: null }))),

@@ -1,8 +1,8 @@
 /**
- * Messages that were judged fit to go out, of all Identities whose actors are in this process: what waits at the same time
- * is one statement. Messages in their Mailboxes and threads, their rows of the outbox and what counts against the hour are
- * one commit. Each Identity's actor proves its ownership for itself, and brings one message at a time, within its turn; where
- * one lost it, nothing of its message is stored and the others go on.
+ * Group commit of outbound messages for all Identities whose actors run in this process. Concurrent messages share one
+ * statement. Messages with their threads, outbox rows and hourly counters are one commit. Each actor proves its own
+ * ownership and adds one message at a time, within its turn. If an actor lost its ownership, its message is not stored,
+ * and the others are not affected.
  */
 import { toPublic } from "@svc/domain/Ids"
 import { domainOf } from "@svc/domain/mail/AddrSpec"
@@ -23,8 +23,8 @@ import type { OutboundMessage } from "./OutboundMessage.ts"
 import { type CheckedSend, type SendingState, sendingStates } from "./SendingState.ts"
 
 /**
- * Of messages that wait, so many bytes and so many Identities are one statement; no two of one Identity. One statement at a
- * time: two of half the messages cost more than one of all, and it waits for nobody.
+ * Limits of one statement in bytes and Identities, with at most one message per Identity. Only one statement runs at a
+ * time, since two statements of half the size cost more than one.
  */
 const together = {
   atOnce: 1,
@@ -36,7 +36,7 @@ const together = {
   },
 }
 
-/** Nobody judged where the message is from: it is ours. */
+/** Our own messages need no authentication. */
 const originOf = ({ from }: ComposedMail): OriginVerdict => ({
   verdict: "verified",
   spf: "internal",
@@ -48,8 +48,8 @@ const originOf = ({ from }: ComposedMail): OriginVerdict => ({
 const noBytes = new Uint8Array(0)
 
 /**
- * CTE `asked`: a row for each message of an actor that owns its Mailbox, `n` its place. Bodies travel as arrays of their own
- * types, which have no nulls (see `Arrivals`).
+ * CTE `asked`: one row per message whose actor still owns the Mailbox; `n` is its position. Bodies are sent as typed
+ * arrays, which contain no nulls (see `InboundBatch`).
  */
 const asked = (sql: Sql, departures: ReadonlyArray<OutboundMessage>) => {
   const rows = departures.map(
@@ -109,7 +109,7 @@ const asked = (sql: Sql, departures: ReadonlyArray<OutboundMessage>) => {
 
 interface Row {
   readonly stored: boolean
-  /** Deliveries that wait now. */
+  /** Webhook deliveries that this statement queued. */
   readonly queued: number
 }
 
@@ -130,7 +130,7 @@ const store = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, patience: G
     ),
     ${
       hasDrafts
-        ? // Drafts are written beside the actor: one that was changed or removed since it was judged does not go.
+        ? // Drafts are written outside the actor. A draft that was changed or deleted since the check is not sent.
           sql`
     written as materialized (
       select d.id from free join asked on asked.identity_id = free.identity_id
@@ -173,7 +173,7 @@ const store = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, patience: G
     ),
     ${
       some(({ mail }) => mail.content === null)
-        ? // What was stored ahead is searched from now on.
+        ? // Claiming a body that was stored in advance makes it searchable.
           sql`
     claimed as (
       update message_content c set identity_id = departed.identity_id
@@ -264,7 +264,7 @@ const store = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, patience: G
   )
 }
 
-/** Whether it was stored; undefined if another statement holds its Mailbox. */
+/** Returns whether the message was stored; undefined if another statement holds the lock of its Mailbox. */
 const outcomeOf = ({ write }: OutboundMessage, row: Row, patience: GroupCommit.Patience): boolean | undefined => {
   if (row.queued > 0) write.due()
   return row.stored || patience === "waits" ? row.stored : undefined
@@ -273,16 +273,17 @@ const outcomeOf = ({ write }: OutboundMessage, row: Row, patience: GroupCommit.P
 export class OutboundBatch extends Context.Service<
   OutboundBatch,
   {
-    /** Where the Identity stands; undefined where it has no Mailbox. */
+    /** Reads the state that a message is checked against; undefined if the Identity has no Mailbox. */
     readonly judge: (judged: CheckedSend) => Effect.Effect<SendingState | undefined, SqlError.SqlError>
-    /** Answers whether it was stored: not where the Mailbox is gone, or the draft is another. */
+    /** Stores a message. Returns false if the Mailbox no longer exists or the draft was changed. */
     readonly store: (departure: OutboundMessage) => Effect.Effect<boolean, SqlError.SqlError | FenceLost>
   }
 >()("@svc/cluster/mail/sending/OutboundBatch") {}
 
 /**
- * What waits for nobody goes together: a Mailbox that another statement holds is left out, so that no two statements wait
- * for what the other has, and what holds up one Identity holds up no other. Its message is then waited for by itself.
+ * The shared statement skips Mailboxes that another statement has locked, so that statements never wait for each
+ * other's locks and one slow Identity does not block others. A skipped message is stored by a statement of its own,
+ * which waits for the lock.
  */
 export const layer = Layer.effect(
   OutboundBatch,

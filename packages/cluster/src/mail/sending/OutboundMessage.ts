@@ -1,28 +1,28 @@
-/** A message that its Identity's actor judged fit to go out, as it is stored together with those of others. */
+/** A checked outbound message, as {@link OutboundBatch} stores it. */
 import type { ComposedMail, Recipient } from "@svc/domain/mail/SendingProtocol"
 import type { Write } from "../../actor/Write.ts"
 
-/** A row of the outbox: the message for the recipients of one domain. */
+/** An outbox row: the message for the recipients of one domain. */
 export interface OutboxRow {
   readonly id: string
   readonly domain: string
   readonly addresses: ReadonlyArray<Recipient["address"]>
 }
 
-/** A message that goes out, or waits for a person. */
+/** A message that is sent or waits for approval. */
 export interface OutboundMessage {
   readonly write: Write
   readonly mail: ComposedMail
-  /** The first of those it is for. */
+  /** The first recipient. */
   readonly recipient: string
   readonly rows: ReadonlyArray<OutboxRow>
-  /** The message it answers. */
+  /** The message that this one replies to. */
   readonly answers: string | null
-  /** It was this version of the draft of its id, which goes; null for what was no draft. */
+  /** The version of the draft with the same id, which is deleted; null if there was no draft. */
   readonly draftVersion: number | null
   readonly submissionKey: Uint8Array | undefined
-  /** A person has to approve it. */
+  /** Whether a person must approve the message. */
   readonly waits: boolean
-  /** It is the one of the hour with which the limit is near. */
+  /** Set if this message is the one in an hour that brings the Identity near its limit. */
   readonly near: { readonly used: number; readonly quota: number } | null
 }

@@ -1,10 +1,11 @@
 /**
- * The outbox as rows: a message for the recipients of one domain. A row carries its own next attempt, so a restart forgets
- * nothing. An attempt leases the row (`attempt_started_at`, with `next_attempt_at` ahead) and renews the lease while it
- * lasts; only its holder records what came of it. The lease is also the fence: a process that was frozen records nothing
- * once another has leased the row. What a crash leaves leased is tried again when the lease runs out, with the same bytes.
+ * The outbox table: one row per message and recipient domain. A row stores when its next attempt is due, so a restart
+ * loses nothing. An attempt leases the row (`attempt_started_at`, with `next_attempt_at` in the future) and renews the
+ * lease while it runs. Only the holder of the lease records the outcome. The lease is also the fence: a process that
+ * was frozen cannot record anything after another process has leased the row. Rows that a crash leaves leased are
+ * retried with the same bytes when the lease expires.
  *
- * Since the lease is the fence, the Identities of a process lease and record in statements they share.
+ * Since the lease is the fence, Identities of one process can share statements for leasing and recording.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -16,48 +17,51 @@ import { Timing } from "../../Timing.ts"
 import type { Backlog } from "../../work/Source.ts"
 import * as OutboxRecords from "./OutboxRecords.ts"
 
-/** A row whose attempt is ours to make. */
+/** A row that this process has leased. */
 export interface Leased {
   readonly id: string
   readonly message_id: string
   readonly domain: string
-  /** Attempts before this one. */
+  /** Number of earlier attempts. */
   readonly attempts: number
   readonly started_at: Date
-  /** Those still to be handed over; none where all have bounced meanwhile. */
+  /** Recipients without a final outcome; empty if all have bounced meanwhile. */
   readonly addresses: ReadonlyArray<string>
-  /** Bytes of the message. */
+  /** Size of the message in bytes. */
   readonly size: number
-  /** The same bytes of a body that fits an answer of the store; null where it is read in slices. */
+  /** The message itself if it is small enough to be read with the lease; null if it is read in slices. */
   readonly raw: Uint8Array | null
 }
 
-/** Whose row it is, and whose Events tell of it. */
+/** The Identity that owns the row and gets its Events. */
 export interface Owner {
   readonly id: string
   readonly orgId: string
   readonly handle: string
 }
 
-/** Read with the lease up to this size (bytes); a statement may be of many rows. */
+/** Messages up to this size (bytes) are read with the lease; one statement may return many. */
 const inOneRead = 64 * 1024
 
-/** A call for what is due of one Identity. */
+/** A request for the due rows of one Identity. */
 interface Wanted {
   readonly identityId: string
   readonly now: Date
   readonly atMost: number
-  /** The owner whose permit is renewed where something is leased; then the lease stands under its fence. */
+  /** The actor whose permit is renewed if a row is leased; the lease then requires its fence. */
   readonly renews?: Claim
 }
 
-/** What was leased, and where that is nothing, when the next row is due: null when none waits. */
+/** The leased rows. If there are none, `due` is when the next row is due, or null if none waits. */
 export interface Lease {
   readonly leased: ReadonlyArray<Leased>
   readonly due: Date | null
 }
 
-/** Whether a row waits for an attempt of ours: not while outgoing mail is stopped, nor of an Identity that is going. */
+/**
+ * Condition: attempts of the row are allowed. They are not while outgoing mail is stopped or the Identity is being
+ * deleted.
+ */
 const waiting = (sql: Sql) => sql`exists (
   select from mailbox m join identity i on i.id = m.identity_id
   where m.identity_id = o.identity_id and m.stopped_at is null and i.status = 'ready')`
@@ -68,13 +72,12 @@ type Row = { readonly asked: number; readonly due: Date | null; readonly lost: b
 )
 const isLeased = (row: Row): row is Row & Leased => row.id !== null
 
-/** The lease, or undefined where the fence was lost. */
+/** The lease, or undefined if the fence was lost. */
 type Leasing = Lease | undefined
 
 /**
- * Leases what is due of each Identity, oldest first. The switch is judged here; of an Identity whose outgoing mail is
- * stopped, or that is going, nothing waits. A permit is only renewed for what is leased, since a look that finds nothing
- * should write nothing.
+ * Leases the due rows of each Identity, oldest first. Identities that are stopped or being deleted have no due rows. A
+ * permit is only renewed if a row was leased, since a check that finds nothing should write nothing.
  */
 const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) =>
   Effect.map(
@@ -128,7 +131,7 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) =>
     },
   )
 
-/** The leases go on; answers those that are not ours any more. */
+/** Renews the leases and returns the rows whose lease another process holds now. */
 const renew = (sql: Sql, leased: ReadonlyArray<Leased>, now: Date) =>
   Effect.map(
     sql<{ id: string }>`
@@ -153,7 +156,7 @@ export const overdue: Backlog["overdue"] = (sql, late, atMost) =>
     (rows) => rows.map(({ canonical }) => canonical),
   )
 
-/** The attempt was none: nothing was tried. The row is as it was before, due at `next`; `held` says why. */
+/** Returns a row whose attempt sent nothing: it is unchanged and due at `next`; `held` is the reason. */
 const giveBack = (sql: Sql, { id, started_at }: Leased, next: Date, held: string | null) =>
   sql`update outbox set attempts = attempts - 1, attempt_started_at = null, next_attempt_at = ${next}, held = ${held}
       where id = ${id} and attempt_started_at = ${started_at}`
@@ -162,14 +165,14 @@ const make = Effect.gen(function* () {
   const sql = yield* Writes
   const together = yield* Batcher.make(lease(sql), { ...Batcher.usual, most: 32 })
   return {
-    /** Where it renews a permit, something leased means that the permit was granted. */
+    /** Leases rows. If the request renews a permit and rows were leased, the permit was granted. */
     lease: (wanted: Wanted): Effect.Effect<Lease, SqlError.SqlError | FenceLost> =>
       Effect.flatMap(together(wanted), (found) =>
         found === undefined ? Effect.fail(new FenceLost()) : Effect.succeed(found),
       ),
     /**
-     * Records what came of an attempt, for each recipient; nothing where the lease was lost. Answers whether its Events
-     * queued deliveries.
+     * Records the outcome of an attempt for each recipient, or nothing if the lease was lost. Returns whether its
+     * Events queued deliveries.
      */
     record: yield* OutboxRecords.make(sql),
     renew: (leased: ReadonlyArray<Leased>, now: Date) => renew(sql, leased, now),

@@ -1,6 +1,7 @@
 /**
- * The outbox of one Identity as work of its actor: leases what is due, hands it to the inside or to the transport, renews
- * the lease meanwhile, records what came of it. The switch is judged when a row is leased, and again right before DATA.
+ * Background work of an actor that sends queued mail of its Identity. It leases due rows, passes them to the internal
+ * delivery or the transport, renews the leases meanwhile and records the outcomes. The mail status is checked when a
+ * row is leased, and again right before DATA.
  */
 import { system } from "@svc/domain/account/Initiator"
 import { toPublic } from "@svc/domain/Ids"
@@ -24,7 +25,7 @@ import { type Gate, SendingGate } from "./SendingGate.ts"
 
 export type Needs = ChangeFeed | EnvelopeSender | InsideDelivery | MailTransport | Outbox | SendingGate | Writes
 
-/** Rows of one Identity under way at once. */
+/** Maximum concurrent attempts per Identity. */
 const places = 4
 
 const pause = Effect.sleep(Timing.outboxRenew)
@@ -48,12 +49,12 @@ export const source: Source<OwnIdentity, Needs> = {
     const scope = yield* Effect.scope
     let gate: Gate | undefined
     let isRenewing = false
-    /** When the next row is due, as the last look said that leased none. */
+    /** When the next row is due, according to the last query that leased no row. */
     let due: Date | null = null
-    /** More may be due than there was a place for. */
+    /** Whether more rows may be due than could be leased. */
     let isMore = false
 
-    /** The bytes of the message, the same at every attempt. */
+    /** Returns the bytes of the message, identical in every attempt. */
     const contentOf = (leased: Leased) =>
       leased.raw !== null
         ? Effect.succeed(leased.raw)
@@ -80,7 +81,7 @@ export const source: Source<OwnIdentity, Needs> = {
         return false
       }
       const content = yield* contentOf(leased)
-      // The message was removed meanwhile, and its rows went with it.
+      // The message was deleted meanwhile, and its rows with it.
       if (content === undefined) return false
       const passage = gate.enter(leased, writing)
       const transmission: Transmission = {
@@ -100,14 +101,17 @@ export const source: Source<OwnIdentity, Needs> = {
         Effect.ensuring(Effect.sync(passage.end)),
       )
       if (outcomes.every(({ state }) => state === "held")) {
-        // The switch was turned in between, which keeps the row from being due until it is turned back.
+        // Outgoing mail was stopped meanwhile; the row is not due until it is started again.
         yield* outbox.giveBack(leased, new Date((yield* now).getTime() + Timing.busyLookMillis), null)
         return false
       }
       return yield* record(identity, leased, outcomes)
     })
 
-    /** While attempts are under way. One whose lease is another's ends: what comes of it is no longer ours to say. */
+    /**
+     * Renews leases while attempts run. An attempt that lost its lease is interrupted, since it may no longer record an
+     * outcome.
+     */
     const renewing = Effect.gen(function* () {
       for (yield* pause; underWay.size > 0; yield* pause) {
         const lost = yield* Effect.orElseSucceed(outbox.renew([...underWay.keys()], yield* now), () => [])
@@ -117,13 +121,13 @@ export const source: Source<OwnIdentity, Needs> = {
 
     const attempt = (identity: OwnIdentity, leased: Leased, gate: Gate, raised: Effect.Effect<void>) =>
       transmit(identity, leased, gate).pipe(
-        // Its Events queued deliveries.
+        // Its Events queued webhook deliveries.
         Effect.flatMap((queued) => (queued ? raised : Effect.void)),
-        // Cut short by a shutdown: the row is due at once for whoever comes next, with the same bytes.
+        // A shutdown interrupted the attempt: the row is due again immediately, with the same bytes.
         Effect.onInterrupt(() => Effect.ignore(Effect.flatMap(now, (at) => outbox.giveBack(leased, at, null)))),
       )
 
-    /** A permit that is about to expire is renewed by the statement that leases. */
+    /** Leases rows; the same statement renews a permit that is about to expire. */
     const lease = (identity: OwnIdentity, { permit }: Gate, atMost: number) =>
       Effect.flatMap(now, (at): Effect.Effect<Lease, Moved | Unavailable | SqlError.SqlError> => {
         const wanted = { identityId: identity.id, now: at, atMost }
@@ -135,7 +139,7 @@ export const source: Source<OwnIdentity, Needs> = {
 
     const dispatch: Running<OwnIdentity>["dispatch"] = Effect.fnUntraced(function* (identity, raised, ended) {
       const free = places - underWay.size
-      // Whichever ends first wakes us.
+      // The first attempt that ends wakes this source.
       if (free <= 0) {
         isMore = true
         return false
@@ -147,12 +151,14 @@ export const source: Source<OwnIdentity, Needs> = {
       for (const row of leased) {
         underWay.set(row, undefined)
         const fiber = yield* attempt(identity, row, gate, raised).pipe(
-          // What could not be recorded keeps its lease and is tried again when that runs out.
-          Effect.catchCause((cause) => Effect.logWarning("An attempt of outgoing mail was not recorded", cause)),
+          // A row whose outcome could not be recorded keeps its lease and is retried when the lease expires.
+          Effect.catchCause((cause) =>
+            Effect.logWarning("The outcome of an attempt to send mail could not be recorded", cause),
+          ),
           Effect.ensuring(
             Effect.suspend(() => {
               underWay.delete(row)
-              // Else all that was due was leased, and whoever makes more of it due wakes us.
+              // Otherwise every due row was leased, and whatever makes more rows due wakes this source.
               return isMore ? ended : Effect.void
             }),
           ),

@@ -1,6 +1,6 @@
 /**
- * What came of attempts, written down by whoever still holds their leases. Attempts of all Identities of a process that end
- * at the same time are one statement; one that bounced is a statement of its own, since few do and it tells of more.
+ * Records outcomes of attempts, if the lease is still held. Attempts of all Identities in a process that end at the
+ * same time share one statement. An attempt with a bounce has its own statement, since bounces are rare and write more.
  */
 import { system } from "@svc/domain/account/Initiator"
 import { toPublic } from "@svc/domain/Ids"
@@ -14,7 +14,7 @@ import type { Outcome, SmtpReply } from "./MailTransport.ts"
 import type { Leased, Owner } from "./Outbox.ts"
 import { suppressed } from "./Suppression.ts"
 
-/** An outcome as its recipient's row keeps it. */
+/** An outcome as stored for a recipient. */
 interface Settled {
   readonly address: string
   readonly status: "sent" | "deferred" | "bounced"
@@ -22,12 +22,12 @@ interface Settled {
   readonly reply: Omit<SmtpReply, "command" | "shared"> | null
 }
 
-/** An attempt that ended. */
+/** A finished attempt. */
 interface Ended {
   readonly owner: Owner
   readonly leased: Leased
   readonly settled: ReadonlyArray<Settled>
-  /** When the row is tried again; null once all its recipients are settled. */
+  /** When the row is retried; null if all its recipients have a final outcome. */
   readonly next: Date | null
   readonly at: Date
 }
@@ -43,7 +43,10 @@ const settledOf = (outcome: Outcome, isLast: boolean): Settled => {
   return { address, status: isLast ? "bounced" : "deferred", hard: false, reply }
 }
 
-/** Those that were deferred are tried again after the wait that is theirs, all others are settled. */
+/**
+ * Converts the outcomes of an attempt: deferred recipients are retried after the next waiting time, all others are
+ * final.
+ */
 const judge = (owner: Owner, leased: Leased, outcomes: ReadonlyArray<Outcome>, at: Date): Ended => {
   const wait = Timing.outboxWaitsMillis[leased.attempts]
   const settled = outcomes.filter(({ state }) => state !== "held").map((one) => settledOf(one, wait === undefined))
@@ -54,7 +57,7 @@ const judge = (owner: Owner, leased: Leased, outcomes: ReadonlyArray<Outcome>, a
 
 const isBounce = ({ status }: Settled) => status === "bounced"
 
-/** The members of `email.sent` that its gate has as columns. */
+/** The members of `email.sent` that are columns of its gate. */
 const told = (sql: Sql) => ({
   subject: sql`summary -> 'subject'`,
   snippet: sql`summary -> 'snippet'`,
@@ -66,8 +69,8 @@ const told = (sql: Sql) => ({
 })
 
 /**
- * One attempt, whatever came of it. The last row to be settled says whether the message was handed over for everybody.
- * What bounces is told one Event each. Answers whether its Events queued deliveries.
+ * Records one attempt with any outcome. The last row with a final outcome decides whether the message was sent to
+ * everybody. Each bounce raises an Event. Returns whether Events queued deliveries.
  */
 const alone = (sql: Sql) =>
   Effect.fnUntraced(function* ({ owner, leased, settled, next, at }: Ended) {
@@ -122,8 +125,8 @@ const alone = (sql: Sql) =>
   })
 
 /**
- * The same of several attempts of which none bounced, no two of one message: the counter of a message is changed once in a
- * statement. An array has no nulls, since the driver could not tell the type of one that has nothing else.
+ * Records several attempts without bounces, each of another message, since a statement can change the counter of a
+ * message only once. Arrays contain no nulls, since the driver cannot infer the type of an all-null array.
  */
 const together = (sql: Sql, ended: ReadonlyArray<Ended>) => {
   const people = ended.flatMap(({ leased, settled }) => settled.map((one) => ({ ...one, row: leased.id })))
@@ -191,7 +194,7 @@ export const make = Effect.fnUntraced(function* (sql: Sql) {
     Effect.map(ended.length === 1 ? Effect.map(one(ended[0]!), (queued) => [queued]) : together(sql, ended), (queued) =>
       queued.map((any) => Exit.succeed(any)),
     )
-  // One at a time: two that change the same messages in different orders would wait for each other.
+  // One statement at a time: two statements that lock the same messages in different orders would deadlock.
   const share = yield* GroupCommit.make(store, { atOnce: 1, most: 100, apart: ({ leased }) => leased.message_id })
   return (owner: Owner, leased: Leased, outcomes: ReadonlyArray<Outcome>, at: Date) => {
     const ended = judge(owner, leased, outcomes, at)

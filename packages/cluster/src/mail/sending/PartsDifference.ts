@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { linksOf, wordsOf as shownOf } from "../../html/PlainText.ts"
 
 const limits = { passages: 20, characters: 300 }
-/** A passage goes on over so many words that both forms have. */
+/** A passage continues across this many words that both forms have. */
 const bridged = 2
 
 const unseen = /[\u00ad\u200b-\u200d\u2060\ufeff]+/g
@@ -103,7 +103,7 @@ export const differenceOf = (html: string | null, text: string | null): PartsDif
   }
 }
 
-/** The same for messages of any length: other work of the process goes on meanwhile. */
+/** Like {@link differenceOf}, but yields to other work of the process. */
 export const differenceInTurns = Effect.fnUntraced(function* (html: string | null, text: string | null) {
   if (html === null || text === null) return null
   const comparison = compared(html, text)
@@ -114,7 +114,7 @@ export const differenceInTurns = Effect.fnUntraced(function* (html: string | nul
   }
 })
 
-/** Both forms have the same words: "pay Ada 9, Bob 1" is not "pay Ada 1, Bob 9". */
+/** Compares two forms with the same words in different order: "pay Ada 9, Bob 1" is not "pay Ada 1, Bob 9". */
 const inAnotherOrder = (
   shown: string,
   inHtml: ReadonlyArray<Word>,

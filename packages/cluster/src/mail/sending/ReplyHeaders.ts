@@ -1,13 +1,13 @@
-/** What follows from the message that is answered: to whom, under which subject, in which thread (RFC 5322 section 3.6.4). */
+/** Derives the recipients, subject and thread headers of a reply (RFC 5322 section 3.6.4). */
 import { canonical } from "@svc/domain/handles/Handle"
 import { domainOf, isLocalPart, sameAs } from "@svc/domain/mail/AddrSpec"
 import * as MessageIds from "@svc/domain/mail/MessageIdField"
 import type { MessageSummary } from "@svc/domain/mail/Message"
 import type { NewMail } from "@svc/domain/mail/Sending"
 
-/** Characters of a subject, as whoever sends may write one. */
+/** Maximum length of a subject. */
 const subjectAtMost = 900
-/** Ids in `References`: the first, which names the thread, and the newest. */
+/** Maximum ids in `References`: the first, which identifies the thread, and the most recent ones. */
 const referencesAtMost = 40
 
 const answered = /^\s*(?:re|aw|sv|vs|antw|antwort|rép|ré|odp|ynt|rif)\s*(?:\[\d+\])?\s*:/i
@@ -23,17 +23,17 @@ export interface ReplyHeaders {
 // oxlint-disable-next-line no-control-regex -- they are what is replaced
 const breaking = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
 
-/** One line of a length that can be sent; whoever wrote it may have put anything into its encoded words. */
+/** Returns the subject as a single line of sendable length, since encoded words can contain anything. */
 const lineOf = (subject: string) => subject.replace(breaking, " ").slice(0, subjectAtMost).toWellFormed().trimEnd()
 
-/** What all addresses of one Mailbox of ours have in common: any tag, any spelling of the Handle. */
+/** Normalizes an address, so that all addresses of one Mailbox are equal: without tag and with the canonical Handle. */
 const mailboxOf = (address: string) => {
   const domain = domainOf(address)
   const local = address.slice(0, Math.max(0, address.lastIndexOf("@"))).replace(/\+.*$/s, "")
   return `${canonical(local)}@${domain}`
 }
 
-/** `"ada.l"@x` is ada.l@x (RFC 5321 section 4.1.2), which can be written to. What needs its quotation marks keeps them. */
+/** Removes unnecessary quotation marks from a local part: `"ada.l"@x` is ada.l@x (RFC 5321 section 4.1.2). */
 const plainly = (address: string) =>
   address.replace(/^"((?:[^"\\]|\\.)*)"(?=@[^@]*$)/s, (quoted, content: string) => {
     const local = content.replace(/\\(.)/gs, "$1")
@@ -51,8 +51,8 @@ const distinct = (addresses: ReadonlyArray<string>, but: ReadonlySet<string>): R
 }
 
 /**
- * `own`: the Identity's address, which an answer leaves out under any of its tags and spellings, but where there is nobody
- * else: programs put who they wrote to into `Reply-To` beside themselves.
+ * Derives the headers of a reply. `own` is the Identity's address. A reply is not addressed to it, whatever its tag or
+ * spelling, unless there is no other recipient: some clients add the recipient they wrote to to `Reply-To`.
  */
 export const derive = (original: MessageSummary, mail: NewMail, own: string): ReplyHeaders => {
   const addressesOf = (people: ReadonlyArray<{ readonly address: string }>) =>

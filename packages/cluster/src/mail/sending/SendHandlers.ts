@@ -1,8 +1,8 @@
 /**
- * Taking a message to send: judged, stored in the Mailbox and put into the outbox in one commit, so that an answer means
- * it is durable. The id of the message is the command's: one that comes twice is sent once. Where a person has to approve
- * what the Identity's key sends, it waits in the same rows, with nothing due.
- * What a mail program submits again, under whatever id, is known by its key.
+ * Accepts messages to send: a message is checked, then stored in the Mailbox and the outbox in one commit, so an
+ * accepted message is durable. The command determines the message id, so a repeated command sends once. A message that
+ * a person must approve is stored in the same rows without a due time. Messages submitted again by a mail client are
+ * recognized by their submission key.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { domainOf } from "@svc/domain/mail/AddrSpec"
@@ -20,9 +20,9 @@ import * as NearlyFull from "../NearlyFull.ts"
 import { judgeRecipients, overHour, paused } from "./SendingPolicy.ts"
 
 export interface SendingLimits {
-  /** Bytes a Mailbox holds. */
+  /** Capacity of a Mailbox in bytes. */
   readonly mailboxBytes: number
-  /** Messages an Identity may send in any hour. */
+  /** Messages that an Identity may send within an hour. */
   readonly mailHourly: number
 }
 
@@ -30,12 +30,12 @@ type Command = Rpc.Payload<typeof SendMail>
 
 type Departing = OutboundBatch["Service"]
 
-/** Judged and stored within one turn of the actor, in statements that it may share with others'. */
+/** Checks and stores a message within one turn of the actor, in statements that may be shared with other Identities. */
 export const handlers = ({ onReady }: ActorHandlers, limits: SendingLimits, departures: Departing) => ({
   SendMail: onReady((write, command: Command) => send(write, command, limits, departures)),
 })
 
-/** What became of the same message when it was submitted before. */
+/** Returns the acceptance of an earlier submission of the same message. */
 const submitted = Effect.fnUntraced(function* ({ sql, identity }: Write, key: Uint8Array) {
   const [before] = yield* sql<{ id: string; status: string; message_id: string }>`
     select m.id, o.status, m.message_id from outgoing o join message m on m.id = o.message_id
@@ -43,7 +43,7 @@ const submitted = Effect.fnUntraced(function* ({ sql, identity }: Write, key: Ui
   if (before === undefined) return undefined
   if (before.status === "refused") {
     return yield* new MessageInvalid({
-      detail: "The message was submitted before, and it was not approved.",
+      detail: "This message was submitted before and was not approved.",
       errors: [],
     })
   }
@@ -55,7 +55,7 @@ const submitted = Effect.fnUntraced(function* ({ sql, identity }: Write, key: Ui
   return known
 })
 
-/** What is sent was a draft that is not there as it was read. */
+/** Whether the message was made from a draft version that is no longer current. */
 const isAnother = ({ draft_version }: Command, { draft }: SendingState) =>
   draft_version !== null && draft !== draft_version
 
@@ -91,10 +91,10 @@ const send = Effect.fnUntraced(function* (
   if (Number(standing.bytes_used) + mail.size > limits.mailboxBytes) {
     return yield* new Conflict({ detail: "The Mailbox is full: a copy of the message has no room. Remove messages." })
   }
-  // Whoever may approve waiting messages needs no approval for their own.
+  // A caller that may approve messages needs no approval.
   const waits = standing.approval === "required" && write.by.kind !== "session" && write.by.approves !== true
   const used = standing.used + 1
-  // Once in an hour, with the message that reaches four fifths.
+  // Raised once per hour, by the message that reaches four fifths of the limit.
   const isNear = !standing.near && used >= nearAt(limits.mailHourly)
   const stored = yield* departures.store({
     write,
@@ -108,7 +108,7 @@ const send = Effect.fnUntraced(function* (
     near: isNear ? { used, quota: limits.mailHourly } : null,
   })
   if (!stored) {
-    // Drafts are written beside the actor, so this one may have become another in between.
+    // Drafts are written outside the actor, so this one may have changed since the check.
     const since = yield* departures.judge({ write, id: mail.message_id, recipients })
     return yield* since !== undefined && isAnother(command, since) ? otherDraft(since) : noMailbox()
   }
@@ -121,7 +121,7 @@ const send = Effect.fnUntraced(function* (
   return acceptance
 })
 
-/** A row of the outbox for each domain among the recipients. */
+/** Returns one outbox row per recipient domain. */
 const rowsOf = Effect.fnUntraced(function* (recipients: ReadonlyArray<Recipient>) {
   const byDomain = Map.groupBy(recipients, ({ address }) => domainOf(address))
   return yield* Effect.forEach(byDomain, ([domain, of]) =>

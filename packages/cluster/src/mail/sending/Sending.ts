@@ -1,7 +1,7 @@
 /**
- * From what somebody wants to send to what their Identity's actor takes: recipients read strictly, an answer completed from
- * what it answers, the message composed with its disclosure. It is the one way in, for the API as for mail programs; that
- * it may go out is the actor's to judge.
+ * The single entry for outgoing mail, from the API and from mail clients. It parses recipients strictly, derives reply
+ * headers, composes the message with its disclosure, and passes it to the Identity's actor, which decides whether it
+ * may be sent.
  */
 import { createHash } from "node:crypto"
 import type { SubjectInfo } from "@svc/domain/account/Authorization"
@@ -25,23 +25,23 @@ import { type Composed, Composer } from "./Composer.ts"
 
 export interface Order {
   readonly subject: SubjectInfo
-  /** The uuid of the message, which is the command's: the same again sends nothing again. */
+  /** The uuid of the message, which identifies the command: a repeat sends nothing. */
   readonly id: string
   readonly mail: NewMail
-  /** The version of the draft of that id that is sent; null for what is no draft. */
+  /** The version of the draft with this id that is sent; null if there is no draft. */
   readonly draftVersion: number | null
 }
 
-/** A message that a mail program hands in (RFC 6409). */
+/** A message that a mail client submits (RFC 6409). */
 export interface Submission {
   readonly subject: SubjectInfo
-  /** As it came, with CR LF at the ends of its lines. */
+  /** The raw message with CRLF line ends. */
   readonly raw: Uint8Array
-  /** Of its envelope, each exactly one address; whom the header names is only shown. */
+  /** Envelope recipients, one address each; recipients in the header are only displayed. */
   readonly recipients: ReadonlyArray<string>
 }
 
-/** What an actor is to take, complete but for where its bytes are. */
+/** A composed message for the actor, without the location of its content. */
 interface Prepared {
   readonly subject: SubjectInfo
   readonly composed: Composed
@@ -55,7 +55,7 @@ const fields: ReadonlyArray<Field> = ["to", "cc", "bcc"]
 
 interface People {
   readonly shown: Readonly<Record<Field, ReadonlyArray<string>>>
-  /** Each address once. */
+  /** Distinct recipients. */
   readonly recipients: ReadonlyArray<Recipient>
 }
 
@@ -65,7 +65,7 @@ const invalid = (errors: ReadonlyArray<Violation>) =>
     errors: errors.slice(0, 20),
   })
 
-/** Reads the recipients, each exactly one address; `derived`: they follow from the message that is answered. */
+/** Parses the recipients, one address each. `derived` means that they were derived from the message replied to. */
 const peopleOf = (given: Readonly<Record<Field, ReadonlyArray<string>>>, derived: boolean) => {
   const errors: Array<Violation> = []
   const known = new Map<string, Recipient>()
@@ -92,13 +92,13 @@ const peopleOf = (given: Readonly<Record<Field, ReadonlyArray<string>>>, derived
   return errors.length > 0 ? Effect.fail(invalid(errors)) : Effect.succeed(people)
 }
 
-/** What is wrong with the rest of it. */
+/** Returns the violations in the other fields. */
 const faultsOf = (mail: NewMail): ReadonlyArray<Violation> => [
   ...(mail.text === undefined && mail.html === undefined
     ? [{ path: "/text", message: "Expected a text, an HTML body or both" }]
     : []),
   ...(mail.reply_all === true && mail.reply_to_message === undefined
-    ? [{ path: "/reply_all", message: "Expected `reply_to_message` with it" }]
+    ? [{ path: "/reply_all", message: "Requires `reply_to_message`" }]
     : []),
   ...HeaderFields.violations(mail.headers ?? {}),
 ]
@@ -106,7 +106,7 @@ const faultsOf = (mail: NewMail): ReadonlyArray<Violation> => [
 const ownMessageId = ({ mailDomain }: AddressBook, id: string) =>
   `<${toPublic("msg_", id).slice("msg_".length)}@${mailDomain}>`
 
-/** What a submitted message and a repeat of it have in common, in whatever order they name whom it is for. */
+/** Returns the key that a submitted message and its repeat share, independent of recipient order. */
 const keyOf = (fingerprint: Uint8Array, recipients: ReadonlyArray<Recipient>): Uint8Array =>
   new Uint8Array(
     createHash("sha256")
@@ -123,7 +123,7 @@ const make = Effect.gen(function* () {
   const messages = yield* MessageQueries
   const composer = yield* Composer
 
-  /** Asks the actor; what is large is stored before. */
+  /** Calls the actor; a large body is stored first. */
   const hand = Effect.fnUntraced(function* (
     { subject, composed: { content, sha256, snippet, attachments }, mail, recipients, at }: Prepared,
     about: {
@@ -163,7 +163,10 @@ const make = Effect.gen(function* () {
   })
 
   return {
-    /** Durable when it answers: in the Mailbox, and in the outbox or before a person. */
+    /**
+     * Accepts a message. It returns after the message is durable in the Mailbox, and in the outbox or waiting for
+     * approval.
+     */
     accept: Effect.fn("Sending.accept")(function* ({ subject, id, mail, draftVersion }: Order) {
       const faults = faultsOf(mail)
       if (faults.length > 0) return yield* invalid(faults)
@@ -228,9 +231,9 @@ const make = Effect.gen(function* () {
     }),
 
     /**
-     * The same for what a mail program wrote: its words go out as it wrote them, everything around them is ours
-     * ({@link Composer}). What it hands in again, since it did not hear that it was taken, is taken once: a message of the
-     * same Message-ID, to the same recipients, that says the same. One without a Message-ID is another each time.
+     * Accepts a message from a mail client. Its content is kept, everything around it is composed anew ({@link
+     * Composer}). A client that missed the reply submits the message again: a message with the same Message-ID,
+     * recipients and content is accepted once. A message without a Message-ID is always new.
      */
     submit: Effect.fn("Sending.submit")(function* ({ subject, raw, recipients: given }: Submission) {
       const { recipients } = yield* peopleOf({ to: given, cc: [], bcc: [] }, false)

@@ -1,10 +1,12 @@
 /**
- * The last gate before DATA. An attempt may begin DATA while the permit of its Identity's actor holds (`actor/Permit.ts`).
- * The statement that leases messages grants it, so most attempts need no statement of their own; an attempt that comes
- * later asks for another one, which is granted only while its lease is still its own and outgoing mail is not stopped.
+ * The last check before DATA. An attempt may begin DATA while the permit of its Identity's actor is valid
+ * (`actor/Permit.ts`). The statement that leases messages grants the permit, so most attempts need no statement of
+ * their own. A later attempt requests another permit, which is only granted while it still holds its lease and outgoing
+ * mail is not stopped.
  *
- * A stop ends the permit, then waits for the attempts of this process that have begun DATA, at most until their deadline:
- * no content is written after that. Then it waits for the permits of other processes that owned the Identity before.
+ * A stop ends the permit, then waits for the attempts of this process that have begun DATA, at most until their
+ * deadline: no content is written after that. Then it waits for the permits of other processes that owned the Identity
+ * before.
  */
 import { system } from "@svc/domain/account/Initiator"
 import { Context, Deferred, Effect, Layer, type Scope } from "effect"
@@ -18,20 +20,20 @@ import type { Leased } from "./Outbox.ts"
 
 /** One attempt as the gate knows it. */
 export interface Passage {
-  /** Asks for permission to go on to DATA. A store that does not answer lets nothing out. */
+  /** Requests permission to begin DATA. If the database does not respond, permission is denied. */
   readonly mayLeave: Effect.Effect<boolean>
-  /** Whether that permission still holds; looked at in the turn of the event loop in which something is written. */
+  /** Whether the permission is still valid; checked in the same turn of the event loop in which content is written. */
   readonly isPermitted: () => boolean
-  /** The attempt is over, whatever came of it. */
+  /** Ends the attempt, whatever its outcome. */
   readonly end: () => void
 }
 
 /** The gate of one Identity. */
 export interface Gate {
   readonly permit: Permit.Permit
-  /** Reports that nothing leaves any more: the actor is about to move. */
+  /** Returns the permit before the actor moves: this process sends no more mail of the Identity. */
   readonly handBack: Effect.Effect<void>
-  /** For an attempt under a lease; `writing` writes under the fence of the Identity's actor. */
+  /** Registers an attempt; `writing` writes under the fence of the Identity's actor. */
   readonly enter: (leased: Pick<Leased, "id" | "started_at">, writing: Writing<unknown>) => Passage
 }
 
@@ -44,25 +46,25 @@ interface Passing {
 interface Entry {
   readonly permit: Permit.Permit
   readonly passing: Set<Passing>
-  /** Activations that use it. */
+  /** Number of activations that use the entry. */
   users: number
 }
 
-/** A message whose lease should still be the asking attempt's. */
+/** A request for permission; the attempt should still hold the lease. */
 interface Asked {
   readonly write: Fenced
   readonly identityId: string
   readonly leased: Pick<Leased, "id" | "started_at">
 }
 
-/** A permit may expire while it is granted, or a stop come between. */
+/** Permission is requested repeatedly, since a permit may expire while it is granted. */
 const tries = 3
 
 const make = Effect.gen(function* () {
   const sql = yield* Writes
   const entries = new Map<string, Entry>()
 
-  /** Answers whether sending is allowed. */
+  /** Requests permits and returns whether sending is allowed. */
   const grant = yield* Batcher.make((asked: ReadonlyArray<Asked>) =>
     commitTogether<{ open: boolean }>(
       asked.map(({ write }) => write),
@@ -123,7 +125,7 @@ const make = Effect.gen(function* () {
     }
 
   return {
-    /** The gate of an Identity, for as long as its actor's activation uses it. */
+    /** Returns the gate of an Identity for as long as its actor's activation uses it. */
     of: (identityId: string): Effect.Effect<Gate, never, Scope.Scope> =>
       Effect.map(
         Effect.acquireRelease(
@@ -146,7 +148,7 @@ const make = Effect.gen(function* () {
         }),
       ),
 
-    /** A stop was committed: waits until nothing of the Identity leaves any more, from whatever process. */
+    /** Waits after a committed stop until no process sends mail of the Identity any more. */
     closed: Effect.fnUntraced(function* (write: Fenced & { readonly identity: Pick<OwnIdentity, "id"> }) {
       const entry = entries.get(write.identity.id)
       entry?.permit.end()

@@ -1,6 +1,6 @@
 /**
- * What a message is judged by before it goes out: the switch, the Allowed Recipients, the hourly limit. The actor is the
- * one writer of all three, so what it reads holds until it commits under the same fence.
+ * The rules for outgoing mail: mail status, Allowed Recipients and hourly limit. Only the actor writes all three, so
+ * what it reads stays valid until it commits under the same fence.
  */
 import { sameAs } from "@svc/domain/mail/AddrSpec"
 import type { Recipient } from "@svc/domain/mail/SendingProtocol"
@@ -14,13 +14,13 @@ import { Timing } from "../../Timing.ts"
 
 type Reason = "not_allowed" | "expired" | "suppressed"
 
-/** A recipient to whom no mail may go. */
+/** A recipient that mail may not be sent to. */
 export interface Refused {
   readonly address: string
   readonly reason: Reason
 }
 
-/** Whose mail is judged, and when: values, or columns of a statement. */
+/** The Identity and time of a check, as values or as columns of a statement. */
 interface Asked {
   readonly id: string | Statement.Fragment
   readonly orgId: string | Statement.Fragment
@@ -28,8 +28,8 @@ interface Asked {
 }
 
 /**
- * Those of the `addresses` (a relation of one column, lower case) that are refused, as a value of a statement
- * ({@link Refused}s): one that is lapsed or suppressed counts for nothing, whatever made it.
+ * Expression for the refused addresses ({@link Refused}) among `addresses` (a relation of one column, lower case). An
+ * expired or suppressed Allowed Recipient is refused, whatever created it.
  */
 export const refusedOf = (sql: Sql, { id, orgId, at }: Asked, addresses: Statement.Fragment) => sql`(
   select coalesce(jsonb_agg(jsonb_build_object('address', address, 'reason', reason)), '[]') from (
@@ -52,7 +52,7 @@ const words: { readonly [R in Reason]: string } = {
   suppressed: "is suppressed, since mail to it came back",
 }
 
-/** Fails when any recipient is refused ({@link refusedOf}), and tells the Identity of it; then nothing goes to anyone. */
+/** Fails if any recipient is refused ({@link refusedOf}) and raises an Event; then the message is sent to nobody. */
 export const judgeRecipients = Effect.fnUntraced(function* (
   write: Write,
   subject: string,
@@ -87,11 +87,11 @@ export const paused = (reason: string | null) =>
 
 export interface Use {
   readonly used: number
-  /** When the oldest that still counts was sent. */
+  /** When the oldest message within the hour was sent. */
   readonly oldest: Date | null
 }
 
-/** What counts against the hourly limit now. */
+/** Columns for the current use of the hourly limit. */
 export const useOf = (sql: Sql, { id, at }: Pick<Asked, "id" | "at">) => {
   const counting = sql`from mail_use where identity_id = ${id}::uuid
     and at > ${at}::timestamptz - make_interval(secs => ${Timing.mailHourMillis / 1000})`
@@ -104,7 +104,7 @@ export const overHour = (quota: number, { oldest }: Use, at: Date) => {
       ? Timing.mailHourMillis / 1000
       : Math.ceil((oldest.getTime() + Timing.mailHourMillis - at.getTime()) / 1000)
   return new RateLimited({
-    detail: `The Identity has sent its ${quota} messages of the hour.`,
+    detail: `The Identity has reached its limit of ${quota} messages per hour.`,
     retry_after_seconds: Math.max(1, seconds),
   })
 }

@@ -1,4 +1,4 @@
-/** What became of messages that go out, and those that wait for a person, as callers read them. */
+/** Reads the delivery state of outgoing messages, and messages that wait for approval. */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { Delivery, type Outbound, outbound } from "@svc/domain/mail/Delivery"
@@ -37,7 +37,7 @@ const DeliveryRows = Schema.Array(
 )
 const decodeDeliveries = Schema.decodeUnknownEffect(DeliveryRows)
 
-/** A message that goes out; undefined for one that came in, or that went out before there was an outbox. */
+/** Returns the delivery state of an outgoing message; undefined for a message that the service did not send. */
 export const outboundOf = (
   sql: Sql,
   identityId: IdentityId,
@@ -72,7 +72,7 @@ export const outboundOf = (
               decided_at: row.decided_at,
               decided_by: row.decided_by,
               reason: row.decision_reason,
-              // While it waits, only who reads it whole gets the hash.
+              // While the message waits, only a caller that reads all of it gets the hash.
               content_sha256: row.decided_at === null ? null : row.content_sha256,
             },
       delivery,
@@ -105,7 +105,7 @@ interface PendingRow {
   readonly content_sha256: string
 }
 
-/** A message that waits for a person: when it was asked for, and its hash. */
+/** A message that waits for approval: when approval was requested, and its hash. */
 export interface Waiting {
   readonly requested_at: Date
   readonly requested_by: string | null
@@ -117,7 +117,7 @@ const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
   return {
-    /** Messages that wait for a person, oldest first. */
+    /** Lists messages that wait for approval, oldest first. */
     approvals: (identityId: IdentityId, request: PageRequest) =>
       orUnavailable(
         Cursors.page(
@@ -153,7 +153,10 @@ const make = Effect.gen(function* () {
         ),
       ),
 
-    /** Returns when a message was asked for and its hash. Fails with `conflict` if it does not wait for a person. */
+    /**
+     * Returns when approval was requested and the hash. Fails with `conflict` if the message does not wait for
+     * approval.
+     */
     waiting: Effect.fnUntraced(function* (identityId: IdentityId, id: string) {
       const uuid = fromPublic("msg_", id)
       const [row] =
@@ -172,7 +175,7 @@ const make = Effect.gen(function* () {
       return waiting
     }, orUnavailable),
 
-    /** What became of one message. */
+    /** Returns the delivery state of one message. */
     outbound: Effect.fnUntraced(function* (identityId: IdentityId, id: string) {
       const uuid = fromPublic("msg_", id)
       const found = uuid === undefined ? undefined : yield* outboundOf(sql, identityId, uuid)

@@ -1,6 +1,6 @@
 /**
- * All that a message is judged by before it goes out, in one look. What several Identities of a process are about to send
- * is one look for all of them, each under its own actor's turn.
+ * Reads everything that a message is checked against in one query. Concurrent sends of several Identities share it,
+ * each within its own actor's turn.
  */
 import { sameAs } from "@svc/domain/mail/AddrSpec"
 import type { Recipient } from "@svc/domain/mail/SendingProtocol"
@@ -16,17 +16,17 @@ export interface SendingState extends Use {
   readonly stop_reason: string | null
   readonly approval: "none" | "required"
   readonly bytes_used: string
-  /** `limit.near` was told within the hour. */
+  /** Whether `limit.near` was raised within the hour. */
   readonly near: boolean
-  /** Of a message of this id: what became of it. */
+  /** The status of an earlier message with this id. */
   readonly known: string | null
   readonly known_id: string | null
   readonly draft: number | null
-  /** Recipients to whom nothing may go. */
+  /** Recipients that mail may not be sent to. */
   readonly refused: ReadonlyArray<Refused>
 }
 
-/** A message that is about to be judged. */
+/** A message to check. */
 export interface CheckedSend {
   readonly write: Pick<Write, "identity" | "at">
   /** The uuid of the message. */
@@ -34,7 +34,7 @@ export interface CheckedSend {
   readonly recipients: ReadonlyArray<Recipient>
 }
 
-/** Where each stands; undefined where the Identity has no Mailbox. */
+/** Reads the state for each message; undefined if the Identity has no Mailbox. */
 export const sendingStates = (sql: Sql) => (judged: ReadonlyArray<CheckedSend>) => {
   const people = judged.flatMap(({ recipients }, index) =>
     [...new Set(recipients.map(({ address }) => sameAs(address)))].map((address) => ({ address, n: index + 1 })),

@@ -1,12 +1,12 @@
 /**
- * An address that nothing will reach is suppressed on its Allowed Recipient: it stays listed, and nothing is sent to it
- * until somebody lifts that. A bounce never adds an Allowed Recipient and never renews one. The account holder's own
- * address is allowed without a row; its suppression is one.
+ * Suppresses unreachable addresses. The Allowed Recipient of the address stays listed, but no mail is sent to it until
+ * the suppression is lifted. A bounce never adds or renews an Allowed Recipient. The account holder's own address is
+ * allowed without a row; a row only records its suppression.
  */
 import type { Statement } from "effect/sql"
 import type { Write } from "../../actor/Write.ts"
 
-/** CTE `suppressed`, for the rows of `gate` that are `hard`; it has columns `address` and `diagnostic`. */
+/** CTE `suppressed`: suppresses the rows of `gate` (`address`, `diagnostic`) that are `hard`. */
 export const suppressed = (
   { sql, identity, at }: Pick<Write, "sql" | "at"> & { readonly identity: Pick<Write["identity"], "id" | "orgId"> },
   gate: Statement.Fragment,
