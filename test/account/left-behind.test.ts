@@ -2,7 +2,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"

@@ -1,6 +1,6 @@
 /** Asks of actors that lie on one, two and three processes: what one costs there, and that it is answered where it is sent. */
 import { Effect, Exit, Layer, Scope } from "effect"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { settingsOf } from "../faults/Store.ts"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Process, until } from "../harness/Deployment.ts"

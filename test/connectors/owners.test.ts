@@ -1,7 +1,7 @@
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { Timing } from "@svc/cluster/Timing"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, Effect, Exit, Fiber, Layer, Schedule } from "effect"

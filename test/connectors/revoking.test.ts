@@ -1,7 +1,7 @@
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { Timing } from "@svc/cluster/Timing"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Effect, Layer } from "effect"

@@ -1,7 +1,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { sweep } from "@svc/cluster/housekeeping/Housekeeping"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"

@@ -1,7 +1,7 @@
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"

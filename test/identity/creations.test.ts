@@ -1,7 +1,7 @@
 /** Identities that are created at the same time, in one statement: what befalls one is nothing to the others. */
 import { ask } from "@svc/cluster/actor/Ask"
 import * as CreationBatch from "@svc/cluster/identity/CreationBatch"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"

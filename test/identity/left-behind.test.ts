@@ -2,7 +2,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Saga } from "@svc/domain/identity/Identity"
 import { ask } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { Reads } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"

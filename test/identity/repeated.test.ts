@@ -2,7 +2,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { ask } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { storeAhead } from "@svc/cluster/mail/MessageContent"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"

@@ -1,7 +1,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Saga } from "@svc/domain/identity/Identity"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { StepFailed } from "@svc/cluster/saga/Step"
 import { Reads, Writes } from "@svc/cluster/store/Database"

@@ -1,7 +1,7 @@
 /** What an Identity leaves behind when it goes, and what it does not; what it is given at first, and for how long. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Unhurried, Writes } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"

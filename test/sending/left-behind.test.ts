@@ -1,7 +1,7 @@
 /** Outgoing mail whose process died (docs/crash-matrix.md "Mail out"): before it was handed over, and before that was recorded. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { pause } from "@svc/cluster/store/Deadline"

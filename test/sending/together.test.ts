@@ -1,7 +1,7 @@
 /** Outgoing mail of several Identities of a process: leased, judged and recorded in statements that they share. */
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { system } from "@svc/domain/account/Initiator"
 import * as Ownership from "@svc/cluster/actor/Ownership"
 import { Outbox } from "@svc/cluster/mail/sending/Outbox"

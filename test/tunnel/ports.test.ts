@@ -1,6 +1,6 @@
 /** A Tunnel's TCP port listens no longer than an agent is there, whenever that goes. */
 import { connect } from "node:net"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { defaultSettings } from "@svc/domain/tunnel/Tunnel"
 import * as AllottedPorts from "@svc/tunnel-edge/edge/AllottedPorts"

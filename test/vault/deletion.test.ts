@@ -2,7 +2,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { ask } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { expect, layer } from "@effect/vitest"

@@ -1,7 +1,7 @@
 /** A delivery whose process died between the post and its record (docs/crash-matrix.md). */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { pause } from "@svc/cluster/store/Deadline"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"

@@ -1,6 +1,6 @@
 /** The delivery queue by the test's clock: the table of waits, leases that run out, secrets that retire. */
 import { ask } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
 import { Writes } from "@svc/cluster/store/Database"
 import * as Overdue from "@svc/cluster/work/Overdue"

@@ -6,7 +6,7 @@ import * as DeliveryQueue from "../webhooks/DeliveryQueue.ts"
 import * as Approvals from "../mail/sending/Approvals.ts"
 import * as OutboxQueue from "../mail/sending/OutboxQueue.ts"
 import type { NeedsOf, Source } from "../work/Source.ts"
-import { Identities } from "./Identities.ts"
+import { Identities } from "../actor/Identities.ts"
 import * as SagaSource from "./SagaSource.ts"
 import type { Owned } from "./State.ts"
 

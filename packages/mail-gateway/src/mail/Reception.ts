@@ -6,7 +6,7 @@ import type { Header, OriginVerdict, ParsedMail } from "@svc/domain/mail/Message
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { carriedAtMost, storeAhead } from "@svc/cluster/mail/MessageContent"
 import * as Batcher from "@svc/cluster/store/Batcher"
 import { Reads, Writes } from "@svc/cluster/store/Database"

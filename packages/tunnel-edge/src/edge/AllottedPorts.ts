@@ -4,7 +4,7 @@
  * said aloud, and the Identity is allotted another port.
  */
 import { ask } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { Clock, Effect } from "effect"
 import type { Peers } from "./Peers.ts"

@@ -6,7 +6,7 @@
 import type { Socket } from "node:net"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { ask } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { sessionEnded } from "@svc/cluster/observe/SessionLog"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { Effect, Redacted, Semaphore } from "effect"

@@ -5,7 +5,7 @@
  */
 import { ask } from "@svc/cluster/actor/Ask"
 import { customerOf } from "@svc/cluster/net/ClientNetwork"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Reads } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"

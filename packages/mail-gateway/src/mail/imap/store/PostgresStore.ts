@@ -4,7 +4,7 @@
  */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
-import { Identities } from "@svc/cluster/identity/Identities"
+import { Identities } from "@svc/cluster/actor/Identities"
 import { carriedAtMost } from "@svc/cluster/mail/MessageContent"
 import * as TagFolders from "@svc/cluster/mail/folders/TagFolders"
 import { orUnavailable, Reads, Writes } from "@svc/cluster/store/Database"

@@ -1,13 +1,13 @@
-/** The way to any Identity's actor, wherever in the cluster it is; the actor itself is loaded by runners only. */
+/** The client of every Identity actor in the cluster. Only runners load the actor itself. */
 import { IdentityActor } from "@svc/domain/IdentityActor"
 import { Context, Effect, Layer } from "effect"
-import { namedClient } from "../actor/ActorClients.ts"
+import { namedClient } from "./ActorClients.ts"
 
 type Client = Effect.Success<typeof IdentityActor.client>
 
-/** `of(canonical)` is the raw client of one Identity's actor; calls go through `ask`. */
+/** `of(canonical)` returns the client of one Identity's actor; use `ask` for calls. */
 export class Identities extends Context.Service<Identities, { readonly of: Client }>()(
-  "@svc/cluster/identity/Identities",
+  "@svc/cluster/actor/Identities",
 ) {
   static readonly layer = Layer.effect(
     Identities,
