@@ -194,7 +194,7 @@ describe("the page that a platform sends the browser back to", () => {
       return { status: response.status, html: await response.text() }
     }
     expect((await page(callback, "en")).html).toContain("Give this address to the agent")
-    expect((await page(callback, "de-CH, en")).html).toContain("Geben Sie diese Adresse")
+    expect((await page(callback, "de-CH, en")).html).toContain("Gib diese")
     expect((await page(callback, "fr")).html).toContain("Donnez cette adresse")
     expect((await api("GET", at(handle, "/mastodon"))).status).toBe(404)
     const said = encodeURIComponent("<script>alert(1)</script>")
@@ -229,6 +229,6 @@ describe.skipIf(!has("chromium"))("in a browser", () => {
     await page.getByText(bot.acct, { exact: false }).waitFor()
     expect((await api("GET", at(handle, "/mastodon"))).body).toMatchObject({ status: "connected", disclosed: true })
     await page.goto(callback)
-    expect(await page.getByRole("heading").textContent()).toMatch(/does not work any more|gilt nicht mehr/)
+    expect(await page.getByRole("heading").textContent()).toMatch(/no longer valid|nicht mehr gültig/)
   })
 })

@@ -339,7 +339,7 @@ describe("signing in on the way", () => {
     const { form } = await asking(`else-${Date.now()}@example.org`)
     const reader = browser(service.base)
     const opened = await reader.go("/auth/magic-link", { form })
-    expect([opened.status, opened.text.includes("Go back to your app")]).toEqual([200, true])
+    expect([opened.status, opened.text.includes("Return to your app")]).toEqual([200, true])
     expect(reader.jar.has("svc_session")).toBe(true)
     expect((await reader.go(`/auth/authorize?continue=${form["request"]}`)).text).not.toContain('name="seal"')
   })

@@ -15,7 +15,7 @@ const judge = (environment: "development" | "production", headers: Record<string
   )
 }
 
-describe("a form", () => {
+describe("Form origin check", () => {
   it.each([
     [{ origin: "https://id.example.org" }, true],
     [{ "sec-fetch-site": "same-origin" }, true],
@@ -26,16 +26,12 @@ describe("a form", () => {
     [{ origin: "null" }, false],
     [{}, false],
     [{ origin: "http://id.example.org", host: "id.example.org" }, false],
-  ] as const)("with %j is from our pages in Production: %s", (headers, ours) =>
-    expect(judge("production", headers)).toBe(ours),
-  )
+  ] as const)("accepts %j in production: %s", (headers, ours) => expect(judge("production", headers)).toBe(ours))
 
   it.each([
     [{}, true],
     [{ origin: "http://127.0.0.1:8080", host: "127.0.0.1:8080" }, true],
     [{ origin: "http://evil.example", host: "localhost:8080" }, false],
     [{ origin: "http://127.0.0.1:8080", host: "127.0.0.1:8080", "sec-fetch-site": "cross-site" }, false],
-  ] as const)("with %j is from our pages in Development: %s", (headers, ours) =>
-    expect(judge("development", headers)).toBe(ours),
-  )
+  ] as const)("accepts %j in development: %s", (headers, ours) => expect(judge("development", headers)).toBe(ours))
 })

@@ -1,4 +1,4 @@
-/** The page at `/` for who is not signed in, and what every plain page has in its head. */
+/** The landing page at `/`, and the head of every page. */
 import { gzipSync } from "node:zlib"
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -23,12 +23,12 @@ const look = async (path: string, headers: Record<string, string> = {}) => {
 }
 const langOf = (html: string) => /<html lang="(\w+)"/.exec(html)?.[1]
 
-describe("the page at /", () => {
-  it("speaks the language that the browser asks for, and then the one that was chosen", async () => {
+describe("Landing page", () => {
+  it("uses the language of the browser until another language is chosen", async () => {
     for (const [asked, lang, words] of [
-      ["de-AT,en;q=0.5", "de", "Beginnen"],
+      ["de-AT,en;q=0.5", "de", "Loslegen"],
       ["fr", "fr", "Commencer"],
-      ["nl", "en", "Begin"],
+      ["nl", "en", "Get started"],
     ] as const) {
       const { html, response } = await look("/", { "accept-language": asked })
       expect([langOf(html), response.headers.get("vary")]).toEqual([lang, "accept-language, cookie, accept-encoding"])
@@ -41,7 +41,7 @@ describe("the page at /", () => {
     expect(langOf((await look("/?lang=xx", { "accept-language": "de" })).html)).toBe("de")
   })
 
-  it("leads who is signed in to the console, but for who asks for a language", async () => {
+  it("redirects signed-in users to the console unless they choose a language", async () => {
     const cookie = "svc_signed_in=1"
     const { response } = await look("/", { cookie })
     expect([response.status, response.headers.get("location")]).toEqual([303, "/console/"])
@@ -49,7 +49,7 @@ describe("the page at /", () => {
     expect((await look("/")).response.status).toBe(200)
   })
 
-  it("weighs 12 kB at most, and its sign is a drawing, a picture for tabs and one for home screens", async () => {
+  it("is at most 12 kB compressed and links its icons", async () => {
     const { html } = await look("/")
     expect(gzipSync(html, { level: 9 }).length).toBeLessThanOrEqual(12_000)
     for (const [path, type, begin] of [
@@ -67,8 +67,8 @@ describe("the page at /", () => {
   })
 })
 
-describe("a plain page", () => {
-  it("says what it is about, and is kept from search engines where it is nobody else's", async () => {
+describe("Pages", () => {
+  it("have a description, and private pages are hidden from search engines", async () => {
     const paths = (...open: ReadonlyArray<string>) => open
     for (const path of paths("/", "/terms", "/problems/not_found")) {
       const { html } = await look(path)
@@ -82,7 +82,7 @@ describe("a plain page", () => {
   })
 })
 
-describe.skipIf(!has("chromium"))("in a browser", { timeout: 240_000 }, () => {
+describe.skipIf(!has("chromium"))("Pages in a browser", { timeout: 240_000 }, () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await openBrowser()
@@ -92,7 +92,7 @@ describe.skipIf(!has("chromium"))("in a browser", { timeout: 240_000 }, () => {
     { width: 1280, scheme: "light", locale: "en" },
     { width: 1280, scheme: "dark", locale: "fr" },
     { width: 320, scheme: "light", locale: "de" },
-  ] as const)("has nothing for axe to find, nothing too wide, and asks nobody else, in %j", async (wanted) => {
+  ] as const)("are accessible, fit the window and load nothing from other hosts, in %j", async (wanted) => {
     const { context, seen } = await openContext(browser, service.base, wanted)
     const page = await context.newPage()
     for (const path of ["/", "/terms", "/auth/sign-in", "/auth/device", "/problems/rate_limited", `/@${handle}`]) {
@@ -106,11 +106,11 @@ describe.skipIf(!has("chromium"))("in a browser", { timeout: 240_000 }, () => {
     await context.close()
   })
 
-  it("leads to the way in, and from then on straight to the console", async () => {
+  it("lead to sign-in, and after sign-in to the console", async () => {
     const { context } = await openContext(browser, service.base)
     const page = await context.newPage()
     await page.goto(service.base)
-    await page.getByRole("link", { name: "Begin", exact: true }).click()
+    await page.getByRole("link", { name: "Get started", exact: true }).click()
     await page.getByLabel("Your email address").waitFor()
     expect(new URL(page.url()).pathname).toBe("/console/")
     const owner = await signUp(service.base)

@@ -1,4 +1,4 @@
-/** The plain pages in the languages of the console: each is walked in all three, and nothing of the English is left. */
+/** The HTML pages in each language: every page is requested in all three, and no English text is left in the others. */
 import { type Language, languages } from "@svc/domain/account/Account"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { openBrowser } from "../harness/Browser.ts"
@@ -27,12 +27,12 @@ afterAll(() => service.stop())
 
 const langOf = (html: string) => /<html lang="(\w+)"/.exec(html)?.[1]
 
-/** What the page says in its own language: neither its style nor what it marks as English. */
+/** Returns the page without its style and without the parts that are marked as English. */
 const ownText = (html: string) =>
   html.replace(/<style>.*?<\/style>/s, "").replaceAll(/<(div|h1) lang="en">.*?<\/\1>/gs, "")
 
 interface Said {
-  /** Phrases of the English page: each is on it, and none on another. */
+  /** Phrases that the English page contains and the other pages do not. */
   readonly en: ReadonlyArray<string>
   readonly de: string
   readonly fr: string
@@ -48,7 +48,7 @@ const expectSpoken = (html: string, lang: Language, { en, de, fr }: Said, where:
 }
 
 const signIn = {
-  en: ["Sign in", "Your email address", "I accept the", "(needed the first time)", "Mail me a link"],
+  en: ["Sign in", "Your email address", "I accept the", "(required for new accounts)", "Email me a sign-in link"],
   de: "Anmelden oder registrieren",
   fr: "Se connecter ou s’inscrire",
 }
@@ -89,9 +89,9 @@ const pages: ReadonlyArray<Page> = [
     path: "/problems/none",
     status: 404,
     said: {
-      en: ["No such problem", "The service knows"],
-      de: "Dieses Problem gibt es nicht",
-      fr: "Ce problème n’existe pas",
+      en: ["Unknown problem code", "This service does not use"],
+      de: "Unbekannter Problemcode",
+      fr: "Code de problème inconnu",
     },
   },
   {
@@ -103,18 +103,18 @@ const pages: ReadonlyArray<Page> = [
     path: "/@nobody-here",
     status: 404,
     said: {
-      en: ["No such agent", "Nobody goes by"],
-      de: "Diesen Agenten gibt es nicht",
-      fr: "Cet agent n’existe pas",
+      en: ["Agent not found", "No agent has this name"],
+      de: "Agent nicht gefunden",
+      fr: "Agent introuvable",
     },
   },
   {
     path: "/nowhere",
     status: 404,
     said: {
-      en: ["There is no such page", "Check the address"],
-      de: "Diese Seite gibt es nicht",
-      fr: "Cette page n’existe pas",
+      en: ["Page not found", "Check the address"],
+      de: "Seite nicht gefunden",
+      fr: "Page introuvable",
     },
   },
 ]
@@ -124,28 +124,25 @@ const look = async (path: string, headers: Record<string, string>) => {
   return { response, html: await response.text() }
 }
 
-describe("a plain page", () => {
-  it.each(pages)(
-    "at $path is in the language of who asks, and says to caches that it depends on that",
-    async (wanted) => {
-      const { path, status, said } = wanted
-      for (const lang of languages) {
-        const { response, html } = await look(path, { "accept-language": `${lang}-AT,nl;q=0.5` })
-        expect(response.status).toBe(status)
-        expectSpoken(html, lang, said, `${path} in ${lang}`)
-        expect(response.headers.get("vary"), path).toMatch(/^accept-language, cookie\b/)
-        expect(response.headers.get("cache-control"), path).toBe(
-          path === "/terms" ? "public, max-age=0, must-revalidate" : "no-store",
-        )
-        // A language that was chosen goes before the browser's.
-        const chosen = await look(path, { "accept-language": "nl", cookie: `svc_language=${lang}` })
-        expect(langOf(chosen.html), path).toBe(lang)
-      }
-      expect(langOf((await look(path, { "accept-language": "" })).html)).toBe("en")
-    },
-  )
+describe("Pages", () => {
+  it.each(pages)("$path uses the requested language and declares it in Vary", async (wanted) => {
+    const { path, status, said } = wanted
+    for (const lang of languages) {
+      const { response, html } = await look(path, { "accept-language": `${lang}-AT,nl;q=0.5` })
+      expect(response.status).toBe(status)
+      expectSpoken(html, lang, said, `${path} in ${lang}`)
+      expect(response.headers.get("vary"), path).toMatch(/^accept-language, cookie\b/)
+      expect(response.headers.get("cache-control"), path).toBe(
+        path === "/terms" ? "public, max-age=0, must-revalidate" : "no-store",
+      )
+      // A chosen language takes precedence over that of the browser.
+      const chosen = await look(path, { "accept-language": "nl", cookie: `svc_language=${lang}` })
+      expect(langOf(chosen.html), path).toBe(lang)
+    }
+    expect(langOf((await look(path, { "accept-language": "" })).html)).toBe("en")
+  })
 
-  it("leaves what was written in one language in it, and marks it", async () => {
+  it("mark texts that exist in one language only", async () => {
     const headers = { "accept-language": "de" }
     expect((await look("/terms", headers)).html).toContain('<div lang="en"><h2>What the service does')
     expect((await look("/problems/rate_limited", headers)).html).toMatch(/<div lang="en"><h1>.*retry_after_seconds/s)
@@ -153,37 +150,45 @@ describe("a plain page", () => {
   })
 })
 
-/** What a device's holder is told on the way, in the order in which they meet it. */
+/** Texts of the device confirmation, in the order in which the account holder meets them. */
 const way = {
-  elsewhere: { en: ["Send the form from this page."], de: "Sende das Formular", fr: "Envoyez le formulaire" },
-  noAddress: { en: ["That is no email address."], de: "Das ist keine E-Mail-Adresse", fr: "Ce n’est pas une adresse" },
-  terms: { en: ["The first time, the Terms"], de: "Beim ersten Mal", fr: "La première fois" },
+  elsewhere: { en: ["sent from another site"], de: "von einer anderen Website", fr: "d’un autre site" },
+  noAddress: { en: ["Enter a valid email address."], de: "gültige E-Mail-Adresse", fr: "adresse e-mail valide" },
+  terms: { en: ["Accept the Terms"], de: "Akzeptiere die", fr: "Acceptez les conditions" },
   sent: {
-    en: ["Look into your mail", "A link is on its way", "and confirm the device"],
-    de: "Schau in deine Mail",
-    fr: "Consultez votre courrier",
+    en: ["Check your email", "We sent a link", "and confirm the device"],
+    de: "Sieh in deinem Postfach nach",
+    fr: "Consultez votre messagerie",
   },
   ask: {
-    en: ["Give this device an Admin Key?", "Key name", "Asked by", "not said", "Approve only", "It may", "Until"],
+    en: ["Give this device an Admin Key?", "Key name", "Requested by", "not specified", "Approve only", "Permissions"],
     de: "Diesem Gerät einen Admin Key geben?",
     fr: "Donner une clé Admin à cet appareil ?",
   },
   choices: {
-    en: ["do everything", "read only", "it is revoked", "30 days", "1 day<", ">Approve<", ">Deny<"],
-    de: "30 Tage",
+    en: ["Full access", "Read only", "when it is revoked", "30 days", "1 day<", ">Approve<", ">Deny<"],
+    de: "30 Tagen",
     fr: "30 jours",
   },
-  nothing: { en: ["It may do nothing", "Go back"], de: "Er darf nichts", fr: "Elle ne peut rien faire" },
-  approved: { en: ["Approved", "The terminal has", "close this page"], de: "Bestätigt", fr: "Approuvé" },
-  settled: { en: ["This login is", "Start a new one"], de: "Beginne im Terminal", fr: "Commencez-en une nouvelle" },
-  unknown: { en: ["No device asks"], de: "fragt kein Gerät", fr: "Aucun appareil" },
-  denied: { en: ["Denied", "No key was made"], de: "Abgelehnt", fr: "Refusé" },
+  nothing: { en: ["No permission selected", "Go back"], de: "Keine Berechtigung", fr: "Aucune autorisation" },
+  approved: {
+    en: ["Device approved", "The terminal receives", "close this page"],
+    de: "Gerät bestätigt",
+    fr: "Appareil approuvé",
+  },
+  settled: {
+    en: ["This login was", "Start a new login"],
+    de: "Starte im Terminal",
+    fr: "Lancez une nouvelle connexion",
+  },
+  unknown: { en: ["No device is waiting"], de: "wartet kein Gerät", fr: "Aucun appareil" },
+  denied: { en: ["Device denied", "No key was created"], de: "Gerät abgelehnt", fr: "Appareil refusé" },
 } satisfies Record<string, Said>
 
 const begun = async () => (await call(service.base, "POST", "/api/auth/device", { body: { name: "laptop" } })).body
 
-describe("who signs up to confirm a device", () => {
-  it.each(languages)("is spoken to in one language on the whole way: %s", async (lang) => {
+describe("Device confirmation by a new account", () => {
+  it.each(languages)("uses one language throughout: %s", async (lang) => {
     const person = browser(service.base)
     person.jar.set("svc_language", lang)
     const expectNext = async (
@@ -209,7 +214,7 @@ describe("who signs up to confirm a device", () => {
     const link = new URL(/href="([^"]*magic-link[^"]*)"/.exec(text)![1]!.replaceAll("&amp;", "&"))
     expect((await person.go(link, { form: Object.fromEntries(link.searchParams) })).status).toBe(303)
 
-    // The account took the language along: from here on it is spoken, whatever the browser says.
+    // The account adopted the language; from here on it takes precedence over the browser.
     person.jar.delete("svc_language")
     const decision = { user_code: device.user_code, scope: "*", days: "30" }
     await expectNext("ask", 200, `/auth/device?user_code=${device.user_code}`)
@@ -226,8 +231,8 @@ describe("who signs up to confirm a device", () => {
   })
 })
 
-describe.skipIf(!has("chromium"))("on a small phone", { timeout: 240_000 }, () => {
-  it.each(["de", "fr"] as const)("nothing is wider than the window and no word is broken, in %s", async (locale) => {
+describe.skipIf(!has("chromium"))("Pages on a small phone", { timeout: 240_000 }, () => {
+  it.each(["de", "fr"] as const)("fit the window without breaking words, in %s", async (locale) => {
     const chromium = await openBrowser()
     const { context } = await openContext(chromium, service.base, { width: 320, locale })
     const page = await context.newPage()

@@ -28,8 +28,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-describe("the agent card at its public address", () => {
-  it("is resolved by the A2A SDK, cached by its tag, and open to any origin", async () => {
+describe("Public agent card", () => {
+  it("resolves with the A2A SDK, supports ETags and allows any origin", async () => {
     const card = await new DefaultAgentCardResolver().resolve(service.base, `/@${handle}/agent-card.json`)
     expect(card).toMatchObject({ name: `Ada ${hostile}`, version: "1.0.0", skills: [{ id: "s", name: "Sums" }] })
     const response = await fetch(`${service.base}/@${handle}/agent-card.json`)
@@ -44,8 +44,8 @@ describe("the agent card at its public address", () => {
   })
 })
 
-describe("the profile page", () => {
-  it("shows what the profile says, without script, whatever was written into it", async () => {
+describe("Profile page", () => {
+  it("escapes profile texts and has no script", async () => {
     const response = await fetch(`${service.base}/@${handle}`)
     expect(response.status).toBe(200)
     expect(response.headers.get("content-security-policy")).toContain("default-src 'none'")
@@ -55,21 +55,21 @@ describe("the profile page", () => {
     expect(html).toContain("Adds &amp; subtracts")
     expect(html).toContain("https://example.org/?a=1&amp;b=&#39;2&#39;")
   })
-  it("has one address: other spellings lead there, unknown names to a 404", async () => {
+  it("redirects other spellings of the Handle and answers 404 for unknown names", async () => {
     const spelled = await fetch(`${service.base}/@${handle.toUpperCase().replaceAll("-", "")}`, { redirect: "manual" })
     expect([spelled.status, spelled.headers.get("location")]).toEqual([308, `/@${handle}`])
     expect((await fetch(`${service.base}/@nobody-here`)).status).toBe(404)
   })
 })
 
-describe("a person", () => {
+describe("Pages for people", () => {
   const browser = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
   const look = async (path: string, headers: Record<string, string> = browser) => {
     const response = await fetch(`${service.base}${path}`, { headers })
     return { status: response.status, type: response.headers.get("content-type"), text: await response.text() }
   }
 
-  it("finds at / what this is, how to sign in and the documentation, with a way home on every page", async () => {
+  it("link sign-in and documentation on the landing page and the landing page on every page", async () => {
     const home = await look("/")
     expect(home.status).toBe(200)
     for (const href of ["/auth/sign-in", "/api/docs", "/auth/device", "/terms", "/icon.svg"]) {
@@ -83,7 +83,7 @@ describe("a person", () => {
     }
   })
 
-  it("who takes a wrong path sees a page, a program the problem", async () => {
+  it("show unknown paths as a page to browsers and as a problem to other clients", async () => {
     for (const path of ["/nothing", "/api/nothing", "/auth"]) {
       const page = await look(path)
       expect([page.status, page.type], path).toEqual([404, "text/html; charset=utf-8"])
@@ -92,7 +92,7 @@ describe("a person", () => {
     }
   })
 
-  it("reads code as code, and the Terms that a checkbox accepts", async () => {
+  it("format code and show the Terms that sign-up accepts", async () => {
     const problem = await look("/problems/rate_limited")
     expect(problem.text).toContain("<code>retry_after_seconds</code>")
     expect(problem.text).not.toContain("`")
@@ -101,8 +101,8 @@ describe("a person", () => {
   })
 })
 
-describe("the documentation", () => {
-  it("stands on what never changes under its name, and asks nobody else", async () => {
+describe("Documentation", () => {
+  it("loads only immutable scripts of this service", async () => {
     const docs = await fetch(`${service.base}/api/docs`)
     const html = await docs.text()
     expect(docs.headers.get("content-security-policy")).toMatch(/default-src 'none'; script-src 'self'/)
@@ -120,7 +120,7 @@ describe("the documentation", () => {
     expect(await call(service.base, "GET", former)).toMatchObject({ status: 404, body: { code: "not_found" } })
   })
 
-  it("is served with the document it shows", async () => {
+  it("is served together with the OpenAPI document", async () => {
     const document = await call(service.base, "GET", "/api/openapi.json")
     expect(document.body.openapi).toBe("3.1.1")
     const docs = await fetch(`${service.base}/api/docs`)
@@ -128,28 +128,28 @@ describe("the documentation", () => {
   })
 })
 
-describe.skipIf(!has("chromium"))("in a browser", () => {
+describe.skipIf(!has("chromium"))("Pages in a browser", () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await openBrowser()
   })
 
-  it("someone signs in, sees what asks, and approves it", { timeout: 60_000 }, async () => {
+  it("let an account holder sign in, review a device and approve it", { timeout: 60_000 }, async () => {
     const started = (
       await call(service.base, "POST", "/api/auth/device", { body: { name: "laptop", client: "svc 0.1" } })
     ).body
     const page = await browser.newPage()
     await page.goto(started.verification_uri_complete)
     await page.getByLabel("Your email address").fill(owner.email)
-    await page.getByRole("button", { name: "Mail me a link" }).click()
+    await page.getByRole("button", { name: "Email me a sign-in link" }).click()
     await page.getByRole("link", { name: "open the link" }).click()
     await page.getByRole("button", { name: "Sign in" }).click()
-    // The code came along, and no token is shown on the way.
+    // The code is preserved across the sign-in, and no token is shown.
     expect(new URL(page.url()).pathname).toBe("/auth/device")
     expect(await page.content()).not.toContain("svc_sess_")
     expect(await page.locator("dl").innerText()).toContain(started.user_code)
     await page.getByRole("button", { name: "Approve" }).click()
-    expect(await page.getByRole("heading").innerText()).toBe("Approved")
+    expect(await page.getByRole("heading").innerText()).toBe("Device approved")
     const { body } = await call(service.base, "POST", "/api/auth/device/token", {
       body: { device_code: started.device_code },
     })
@@ -157,7 +157,7 @@ describe.skipIf(!has("chromium"))("in a browser", () => {
     await page.close()
   })
 
-  it("another site cannot decide in their place", async () => {
+  it("reject an approval that another site submits", async () => {
     const started = (await call(service.base, "POST", "/api/auth/device", { body: { name: "laptop" } })).body
     const forged = await fetch(`${service.base}/auth/device`, {
       method: "POST",
@@ -169,7 +169,7 @@ describe.skipIf(!has("chromium"))("in a browser", () => {
     expect(view.body.status).toBe("pending")
   })
 
-  it("the profile fits a phone and runs nothing", async () => {
+  it("fit the profile to a phone and execute none of its texts", async () => {
     const page = await browser.newPage({ viewport: { width: 360, height: 640 }, colorScheme: "dark" })
     const dialogs: Array<string> = []
     page.on("dialog", (dialog) => (dialogs.push(dialog.message()), void dialog.dismiss()))
@@ -183,7 +183,7 @@ describe.skipIf(!has("chromium"))("in a browser", () => {
     await page.close()
   })
 
-  it("nothing is wider than a small phone, and no word is broken", { timeout: 60_000 }, async () => {
+  it("fit a small phone without breaking words", { timeout: 60_000 }, async () => {
     const page = await browser.newPage({ viewport: { width: 320, height: 640 } })
     const paths = ["/", "/terms", "/auth/sign-in", "/auth/device", "/problems/device_authorization_settled", "/nowhere"]
     for (const path of [...paths, `/@${handle}`]) {
@@ -194,7 +194,7 @@ describe.skipIf(!has("chromium"))("in a browser", () => {
     await page.close()
   })
 
-  it("the documentation lists the operations", { timeout: 60_000 }, async () => {
+  it("list the operations in the documentation", { timeout: 60_000 }, async () => {
     const page = await browser.newPage()
     const foreign: Array<string> = []
     page.on("request", (request) => {

@@ -1,45 +1,30 @@
-/** The sign-in letter in the languages of the console. */
+/** The sign-in mail. */
 import type { Language } from "@svc/domain/account/Account"
 import type { Letter } from "@svc/cluster/mail/SystemMailer"
+import { texts } from "../pages/Texts.ts"
 
-interface Words {
-  readonly subject: string
-  readonly greeting: string
-  readonly instruction: string
-  readonly button: string
-  readonly expiry: string
-  readonly ignore: string
-}
+const words = texts({
+  subject: ["Your sign-in link", "Dein Anmeldelink", "Votre lien de connexion"],
+  greeting: ["Hello,", "Hallo,", "Bonjour,"],
+  instruction: [
+    "open this link to sign in:",
+    "öffne diesen Link, um dich anzumelden:",
+    "ouvrez ce lien pour vous connecter :",
+  ],
+  button: ["Sign in", "Anmelden", "Se connecter"],
+  expiry: [
+    "The link works once and expires after 15 minutes.",
+    "Der Link gilt einmal und läuft nach 15 Minuten ab.",
+    "Ce lien ne fonctionne qu’une fois et expire après 15 minutes.",
+  ],
+  ignore: [
+    "If you did not request it, you can ignore this email.",
+    "Falls du ihn nicht angefordert hast, kannst du diese E-Mail ignorieren.",
+    "Si vous ne l’avez pas demandé, vous pouvez ignorer cet e-mail.",
+  ],
+})
 
-const words: { readonly [L in Language]: Words } = {
-  en: {
-    subject: "Your sign-in link",
-    greeting: "Hello,",
-    instruction: "open this link to sign in:",
-    button: "Sign in",
-    expiry: "It works once and for 15 minutes.",
-    ignore: "If you did not ask for it, ignore this message; nothing happens without the link.",
-  },
-  de: {
-    subject: "Ihr Anmeldelink",
-    greeting: "Guten Tag,",
-    instruction: "mit diesem Link melden Sie sich an:",
-    button: "Anmelden",
-    expiry: "Er gilt einmal und 15 Minuten lang.",
-    ignore:
-      "Falls Sie ihn nicht angefordert haben, können Sie diese Nachricht ignorieren; ohne den Link geschieht nichts.",
-  },
-  fr: {
-    subject: "Votre lien de connexion",
-    greeting: "Bonjour,",
-    instruction: "ouvrez ce lien pour vous connecter :",
-    button: "Se connecter",
-    expiry: "Il fonctionne une seule fois, pendant 15 minutes.",
-    ignore: "Si vous ne l'avez pas demandé, ignorez ce message ; rien ne se passe sans le lien.",
-  },
-}
-
-/** `link` is our own URL, of a base64url token and a code: in HTML only its ampersand is escaped. */
+/** `link` is a URL of this service with a base64url token and a code, so only its ampersands need escaping in HTML. */
 export const magicLinkLetter = (options: {
   readonly to: string
   readonly link: string

@@ -25,7 +25,7 @@ import { RequestId } from "../RequestId.ts"
 import { clientIdOf, judge, longestQuery, type Refused, type Wanted } from "./AuthorizationRequest.ts"
 import { authorizePath as path, browserOf, keepIn } from "../pages/BrowserCookie.ts"
 import { body, choiceOf, Decision } from "./ConsentForm.ts"
-import { type ConsentWords, words } from "../pages/ConsentWords.ts"
+import { type ConsentTexts, words } from "./ConsentTexts.ts"
 import * as Recording from "./OAuthAudit.ts"
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -33,15 +33,15 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** Nobody shares a window with the page. */
 const alone = HttpServerResponse.setHeader("cross-origin-opener-policy", "same-origin")
 
-const told = (say: ConsentWords, title: string, text: string, status: number) =>
+const told = (say: ConsentTexts, title: string, text: string, status: number) =>
   alone(page({ title, status, lang: langOf(say), body: `<h1>${escape(title)}</h1><p>${escape(text)}</p>` }))
-const langOf = (say: ConsentWords) => (say === words.de ? "de" : say === words.fr ? "fr" : "en")
+const langOf = (say: ConsentTexts) => (say === words.de ? "de" : say === words.fr ? "fr" : "en")
 
 /**
  * Tells an app what is wrong with its request. Nobody has decided anything yet, and anybody can register a site: what would
  * lead there by itself would be an open redirect under our name (RFC 9700 section 4.11.2).
  */
-const tell = (say: ConsentWords, { to, redirect }: Refused) =>
+const tell = (say: ConsentTexts, { to, redirect }: Refused) =>
   receiverOf(redirect)._tag === "Site"
     ? alone(
         page({
@@ -54,7 +54,7 @@ const tell = (say: ConsentWords, { to, redirect }: Refused) =>
     : leave(say, to)
 
 /** Goes back to the app, by itself or by a click. */
-const leave = (say: ConsentWords, to: string) =>
+const leave = (say: ConsentTexts, to: string) =>
   alone(
     page({
       title: say.going,
@@ -82,8 +82,8 @@ export const layer = HttpRouter.use((router) =>
     const sealing = yield* Sealing
     const recording = yield* Recording.make
 
-    const unknown = (say: ConsentWords, why = say.unknownWhy) => told(say, say.unknown, why, 400)
-    const gone = (say: ConsentWords) => told(say, say.gone, say.again, 400)
+    const unknown = (say: ConsentTexts, why = say.unknownWhy) => told(say, say.unknown, why, 400)
+    const gone = (say: ConsentTexts) => told(say, say.gone, say.again, 400)
 
     const sealOf = (caller: CallerInfo, request: string) =>
       sealing.stamp("authorize", `${caller.credentialId}/${request}`)
@@ -133,7 +133,7 @@ export const layer = HttpRouter.use((router) =>
     })
 
     /** Keeps the request in the store and its name in the browser, and asks who it is. Nothing is fetched for strangers. */
-    const signInFirst = Effect.fnUntraced(function* (say: ConsentWords, text: string) {
+    const signInFirst = Effect.fnUntraced(function* (say: ConsentTexts, text: string) {
       const query = new URLSearchParams(text)
       const clientId = clientIdOf(query)
       if (clientId === undefined) return unknown(say)

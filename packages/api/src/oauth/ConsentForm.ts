@@ -11,7 +11,7 @@ import { getDomain } from "tldts"
 import { escape } from "../pages/Page.ts"
 import type { Wanted } from "./AuthorizationRequest.ts"
 import { authorizePath as path } from "../pages/BrowserCookie.ts"
-import { type ConsentWords, words } from "../pages/ConsentWords.ts"
+import { type ConsentTexts, words } from "./ConsentTexts.ts"
 import { grantable, offered, readAndAct, readOnly, vaultValues } from "./OfferedScopes.ts"
 
 const lives = [90, 30, 365] as const
@@ -75,7 +75,7 @@ const paragraph = (text: string, kind = "") => `<p${kind === "" ? "" : ` class="
 const input = (type: "radio" | "checkbox", name: string, value: string, checked: boolean) =>
   `<input type="${type}" name="${name}" value="${escape(value)}"${checked ? " checked" : ""}>`
 
-const receiverLines = (say: ConsentWords, { client, redirect }: Wanted): string => {
+const receiverLines = (say: ConsentTexts, { client, redirect }: Wanted): string => {
   const receiver = receiverOf(redirect)
   const host = hostOf(redirect)
   const proved =
@@ -90,7 +90,7 @@ const receiverLines = (say: ConsentWords, { client, redirect }: Wanted): string 
   return `${proved}${isForeign ? paragraph(say.foreign(client.describedBy, host), "warning") : paragraph(say.described(client.describedBy), "small")}`
 }
 
-const agentChoice = (say: ConsentWords, { identities, present }: Shown): string => {
+const agentChoice = (say: ConsentTexts, { identities, present }: Shown): string => {
   const old = present?.identities ?? null
   const [first] = identities
   const isOne = old === null || (old.length === 1 && old[0] === first?.id)
@@ -110,7 +110,7 @@ const agentChoice = (say: ConsentWords, { identities, present }: Shown): string 
   return `<fieldset><legend>${escape(say.agents)}</legend>${one}${these}<label>${input("radio", "agents", "all", false)} ${escape(say.whole)}</label></fieldset>`
 }
 
-const rightChoice = (say: ConsentWords, { present, wanted }: Shown): string => {
+const rightChoice = (say: ConsentTexts, { present, wanted }: Shown): string => {
   const old = present?.scopes.filter((name) => name !== vaultValues && !name.endsWith(":admin"))
   const { read, act } = presetsOf(wanted)
   const offersRead = read.length > 0
@@ -139,7 +139,7 @@ const rightChoice = (say: ConsentWords, { present, wanted }: Shown): string => {
 }
 
 /** What the account allowed before, in words: a repeat shows it, and widens nothing by itself. */
-const presentLine = (say: ConsentWords, { present, identities }: Shown): string => {
+const presentLine = (say: ConsentTexts, { present, identities }: Shown): string => {
   if (present === undefined) return ""
   const who =
     present.identities === null

@@ -1,4 +1,4 @@
-/** Confirming a device login on a plain page: sign in, see what asks for a key, approve or deny. */
+/** The page on which an account holder approves or denies a device login and limits the key that the device receives. */
 import type { Language } from "@svc/domain/account/Account"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { DeviceView } from "@svc/domain/account/Device"
@@ -12,14 +12,95 @@ import { HttpRouter, HttpServerRequest } from "effect/http"
 import { pageOperation } from "../audit/PageOperations.ts"
 import { RequestContext } from "../RequestContext.ts"
 import { RequestId } from "../RequestId.ts"
-import { type DeviceWords, words } from "./DeviceWords.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
 import { readCode, signInForm } from "./SignInPage.ts"
 import { languageFor } from "./PageLanguage.ts"
+import { texts } from "./Texts.ts"
+
+const words = texts({
+  title: ["Confirm a device", "Gerät bestätigen", "Confirmer un appareil"],
+  type: [
+    "Enter the code that the terminal shows.",
+    "Gib den Code ein, den das Terminal anzeigt.",
+    "Saisissez le code qu’affiche le terminal.",
+  ],
+  code: ["Code", "Code", "Code"],
+  proceed: ["Continue", "Weiter", "Continuer"],
+  unknown: [
+    "No device is waiting with this code. Check the code in the terminal.",
+    "Mit diesem Code wartet kein Gerät. Prüfe den Code im Terminal.",
+    "Aucun appareil n’attend avec ce code. Vérifiez le code dans le terminal.",
+  ],
+  ask: [
+    "Give this device an Admin Key?",
+    "Diesem Gerät einen Admin Key geben?",
+    "Donner une clé Admin à cet appareil ?",
+  ],
+  keyName: ["Key name", "Name des Schlüssels", "Nom de la clé"],
+  askedBy: ["Requested by", "Angefordert von", "Demandé par"],
+  notSaid: ["not specified", "nicht angegeben", "non précisé"],
+  account: ["Account", "Konto", "Compte"],
+  care: [
+    "Approve only if your own terminal shows this code.",
+    "Bestätige nur, wenn dein eigenes Terminal diesen Code anzeigt.",
+    "N’approuvez que si votre propre terminal affiche ce code.",
+  ],
+  may: ["Permissions", "Berechtigungen", "Autorisations"],
+  everything: ["Full access of an Admin Key", "Voller Zugriff eines Admin Keys", "Accès complet d’une clé Admin"],
+  readOnly: [
+    "Read only, without secret values",
+    "Nur lesen, ohne geheime Werte",
+    "Lecture seule, sans valeurs secrètes",
+  ],
+  until: ["Expires", "Läuft ab", "Expire"],
+  days: [
+    (days: number) => (days === 1 ? "after 1 day" : `after ${days} days`),
+    (days: number) => (days === 1 ? "nach 1 Tag" : `nach ${days} Tagen`),
+    (days: number) => (days === 1 ? "après 1 jour" : `après ${days} jours`),
+  ],
+  revoked: ["when it is revoked", "wenn er widerrufen wird", "à sa révocation"],
+  approve: ["Approve", "Bestätigen", "Approuver"],
+  deny: ["Deny", "Ablehnen", "Refuser"],
+  approved: [
+    ["Device approved", "The terminal receives its key in a moment. You can close this page."],
+    ["Gerät bestätigt", "Das Terminal erhält gleich seinen Schlüssel. Du kannst diese Seite schließen."],
+    ["Appareil approuvé", "Le terminal reçoit sa clé dans un instant. Vous pouvez fermer cette page."],
+  ],
+  denied: [
+    ["Device denied", "No key was created. You can close this page."],
+    ["Gerät abgelehnt", "Es wurde kein Schlüssel erstellt. Du kannst diese Seite schließen."],
+    ["Appareil refusé", "Aucune clé n’a été créée. Vous pouvez fermer cette page."],
+  ],
+  nothingChosen: [
+    ["No permission selected", "Go back and select at least one permission, or deny the device."],
+    ["Keine Berechtigung ausgewählt", "Geh zurück und wähle mindestens eine Berechtigung, oder lehne das Gerät ab."],
+    [
+      "Aucune autorisation choisie",
+      "Revenez en arrière et choisissez au moins une autorisation, ou refusez l’appareil.",
+    ],
+  ],
+  later: [
+    ["Temporarily unavailable", "Try again in a moment."],
+    ["Vorübergehend nicht verfügbar", "Versuche es gleich noch einmal."],
+    ["Temporairement indisponible", "Réessayez dans un instant."],
+  ],
+  settled: {
+    approved: ["This login was approved", "Diese Anmeldung wurde bestätigt", "Cette connexion a été approuvée"],
+    denied: ["This login was denied", "Diese Anmeldung wurde abgelehnt", "Cette connexion a été refusée"],
+    collected: ["This login is complete", "Diese Anmeldung ist abgeschlossen", "Cette connexion est terminée"],
+    expired: ["This login has expired", "Diese Anmeldung ist abgelaufen", "Cette connexion a expiré"],
+  },
+  anew: [
+    "Start a new login in the terminal.",
+    "Starte im Terminal eine neue Anmeldung.",
+    "Lancez une nouvelle connexion dans le terminal.",
+  ],
+})
+type DeviceTexts = (typeof words)[Language]
 
 const path = "/auth/device"
-const Asked = Schema.Struct({ user_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))) })
+const CodeQuery = Schema.Struct({ user_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))) })
 const Decision = Schema.Struct({
   user_code: Schema.String.check(Schema.isMaxLength(100)),
   decision: Schema.Literals(["approve", "deny"]),
@@ -27,52 +108,52 @@ const Decision = Schema.Struct({
   days: Schema.optionalKey(Schema.String.check(Schema.isPattern(/^\d{0,3}$/))),
 })
 
-const say = (lang: Language, body: string, status = 200) =>
+const framed = (lang: Language, body: string, status = 200) =>
   page({ title: words[lang].title, lang, body, status, unlisted: true })
-const told = (lang: Language, [title, text]: readonly [string, string], status = 200) =>
-  say(lang, `<h1>${title}</h1><p>${text}</p>`, status)
-/** What a problem says, in the English of the API. */
+const notice = (lang: Language, [title, text]: readonly [string, string], status = 200) =>
+  framed(lang, `<h1>${title}</h1><p>${text}</p>`, status)
+/** Shows the detail of a problem, which is always English. */
 const refused = (lang: Language, { detail, status }: { readonly detail: string; readonly status: number }) =>
-  say(lang, `<h1 lang="en">${escape(detail)}</h1>`, status)
+  framed(lang, `<h1 lang="en">${escape(detail)}</h1>`, status)
 
-const codeForm = ({ title, type, code, proceed }: DeviceWords) => `<h1>${title}</h1><p>${type}</p>
+const codeForm = ({ title, type, code, proceed }: DeviceTexts) => `<h1>${title}</h1><p>${type}</p>
 <form method="get" action="${path}"><label>${code}<br><input name="user_code" required autocomplete="off" autocapitalize="characters" placeholder="WDJB-MJHT"></label>
 <p><button>${proceed}</button></p></form>`
 const unknown = (lang: Language) =>
-  say(lang, `${codeForm(words[lang])}<p class="told" role="status">${words[lang].unknown}</p>`, 404)
+  framed(lang, `${codeForm(words[lang])}<p class="told" role="status">${words[lang].unknown}</p>`, 404)
 
 const readOnly = scopeNames.filter((name) => name.endsWith(":read"))
 
-type Asking = Pick<DeviceView, "user_code" | "name" | "client" | "scopes" | "expires_in_days">
+type RequestedKey = Pick<DeviceView, "user_code" | "name" | "client" | "scopes" | "expires_in_days">
 
-/** What the key may do: each scope that was asked for can be taken away; of all, all but reading. */
-const scopeChoice = ({ scopes }: Asking, texts: DeviceWords) =>
+/** Offers to remove each requested scope; full access can be reduced to reading. */
+const scopeChoice = ({ scopes }: RequestedKey, say: DeviceTexts) =>
   scopes.includes(everything)
-    ? `<p><label>${texts.may}<br><select name="scope"><option value="*" selected>${texts.everything}</option>
-<option value="${readOnly.join(" ")}">${texts.readOnly}</option></select></label></p>`
-    : `<fieldset><legend>${texts.may}</legend>${scopes
+    ? `<p><label>${say.may}<br><select name="scope"><option value="*" selected>${say.everything}</option>
+<option value="${readOnly.join(" ")}">${say.readOnly}</option></select></label></p>`
+    : `<fieldset><legend>${say.may}</legend>${scopes
         .map(
           (scope) =>
             `<p><label><input type="checkbox" name="scope" value="${escape(scope)}" checked> <code>${escape(scope)}</code></label></p>`,
         )
         .join("")}</fieldset>`
 
-/** No longer than was asked for. */
-const endChoice = ({ expires_in_days }: Asking, texts: DeviceWords) => {
+/** Offers lifetimes up to the requested one. */
+const endChoice = ({ expires_in_days }: RequestedKey, say: DeviceTexts) => {
   const shorter = [365, 90, 30, 7, 1].filter((days) => expires_in_days === null || days < expires_in_days)
-  const option = (days: number) => `<option value="${days}">${texts.days(days)}</option>`
-  const asked = expires_in_days === null ? `<option value="">${texts.revoked}</option>` : option(expires_in_days)
-  return `<p><label>${texts.until}<br><select name="days">${asked}${shorter.map(option).join("")}</select></label></p>`
+  const option = (days: number) => `<option value="${days}">${say.days(days)}</option>`
+  const asked = expires_in_days === null ? `<option value="">${say.revoked}</option>` : option(expires_in_days)
+  return `<p><label>${say.until}<br><select name="days">${asked}${shorter.map(option).join("")}</select></label></p>`
 }
 
-const decisionForm = (device: Asking, email: string, texts: DeviceWords) =>
-  `<h1>${texts.ask}</h1>
-<dl><dt>${texts.code}</dt><dd><code>${device.user_code}</code></dd><dt>${texts.keyName}</dt><dd>${escape(device.name)}</dd>
-<dt>${texts.askedBy}</dt><dd>${escape(device.client ?? texts.notSaid)}</dd><dt>${texts.account}</dt><dd>${escape(email)}</dd></dl>
-<p>${texts.care}</p>
+const decisionForm = (device: RequestedKey, email: string, say: DeviceTexts) =>
+  `<h1>${say.ask}</h1>
+<dl><dt>${say.code}</dt><dd><code>${device.user_code}</code></dd><dt>${say.keyName}</dt><dd>${escape(device.name)}</dd>
+<dt>${say.askedBy}</dt><dd>${escape(device.client ?? say.notSaid)}</dd><dt>${say.account}</dt><dd>${escape(email)}</dd></dl>
+<p>${say.care}</p>
 <form method="post" action="${path}"><input type="hidden" name="user_code" value="${device.user_code}">
-${scopeChoice(device, texts)}${endChoice(device, texts)}
-<button name="decision" value="approve">${texts.approve}</button> <button name="decision" value="deny" class="quiet">${texts.deny}</button></form>`
+${scopeChoice(device, say)}${endChoice(device, say)}
+<button name="decision" value="approve">${say.approve}</button> <button name="decision" value="deny" class="quiet">${say.deny}</button></form>`
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
@@ -85,32 +166,32 @@ export const layer = HttpRouter.use((router) =>
       Effect.gen(function* () {
         const caller = yield* signedIn
         const lang = yield* languageFor(caller)
-        const texts = words[lang]
-        const asked = yield* Effect.option(HttpServerRequest.schemaSearchParams(Asked))
+        const say = words[lang]
+        const asked = yield* Effect.option(HttpServerRequest.schemaSearchParams(CodeQuery))
         const text = asked._tag === "Some" ? asked.value.user_code : undefined
         const userCode = readCode(text)
-        if (caller === undefined) return say(lang, signInForm(lang, { userCode }))
-        if (text === undefined) return say(lang, codeForm(texts))
+        if (caller === undefined) return framed(lang, signInForm(lang, { userCode }))
+        if (text === undefined) return framed(lang, codeForm(say))
         if (userCode === undefined) return unknown(lang)
         const found = yield* Effect.option(devices.view(userCode))
         if (found._tag === "None") return unknown(lang)
         const { status } = found.value
         return status === "pending"
-          ? say(lang, decisionForm(found.value, caller.org.email, texts))
-          : told(lang, [texts.settled[status], texts.anew])
+          ? framed(lang, decisionForm(found.value, caller.org.email, say))
+          : notice(lang, [say.settled[status], say.anew])
       }),
     )
 
     const decide = Effect.fnUntraced(function* (caller: CallerInfo | undefined, lang: Language) {
-      if (caller === undefined || !(yield* fromOurPages)) return say(lang, signInForm(lang, {}), 403)
+      if (caller === undefined || !(yield* fromOurPages)) return framed(lang, signInForm(lang, {}), 403)
       const { user_code, decision, scope = [], days = "" } = yield* HttpServerRequest.schemaBodyUrlParams(Decision)
       const scopes = [scope].flat().flatMap((one) => one.split(" "))
-      if (decision === "approve" && scopes.length === 0) return told(lang, words[lang].nothingChosen, 400)
+      if (decision === "approve" && scopes.length === 0) return notice(lang, words[lang].nothingChosen, 400)
       const now = yield* Clock.currentTimeMillis
       const action = `device_confirmation.${decision}`
       const exchange = yield* RequestContext
       const act = (of: "secret" | "auth") => pageOperation(caller, exchange, { class: of, action, type: "device" })
-      // A key is made: it is on record that it is, or it is not.
+      // Approving creates a key, so a failed audit write fails the approval.
       if (decision === "approve") yield* audit.secret(act("secret"))
       else yield* audit.record(act("auth"))
       yield* decision === "approve"
@@ -122,7 +203,7 @@ export const layer = HttpRouter.use((router) =>
             { kind: caller.kind, credentialId: caller.credentialId, requestId: yield* RequestId },
           )
         : devices.deny(user_code)
-      return told(lang, decision === "approve" ? words[lang].approved : words[lang].denied)
+      return notice(lang, decision === "approve" ? words[lang].approved : words[lang].denied)
     })
 
     yield* router.add(
@@ -137,10 +218,10 @@ export const layer = HttpRouter.use((router) =>
             scope_exceeds: (problem) => Effect.succeed(refused(lang, problem)),
             key_quota_exhausted: (problem) => Effect.succeed(refused(lang, problem)),
             device_authorization_settled: (problem) => Effect.succeed(refused(lang, problem)),
-            audit_unavailable: () => Effect.succeed(told(lang, words[lang].later, 503)),
-            unavailable: () => Effect.succeed(told(lang, words[lang].later, 503)),
+            audit_unavailable: () => Effect.succeed(notice(lang, words[lang].later, 503)),
+            unavailable: () => Effect.succeed(notice(lang, words[lang].later, 503)),
           }),
-          Effect.catchCause(() => Effect.succeed(say(lang, codeForm(words[lang]), 400))),
+          Effect.catchCause(() => Effect.succeed(framed(lang, codeForm(words[lang]), 400))),
         )
       }),
     )

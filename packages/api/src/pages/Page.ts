@@ -1,4 +1,4 @@
-/** The frame of the service's plain pages: readable without script, in light and dark, cached by nobody. */
+/** The frame of the service's HTML pages. They work without script, in light and dark mode, and are not cached. */
 import type { Language } from "@svc/domain/account/Account"
 import { HttpServerResponse } from "effect/http"
 import { font, style } from "./Style.ts"
@@ -11,40 +11,39 @@ export const escape = (text: string): string =>
     .replaceAll('"', "&quot;")
     .replaceAll("'", "&#39;")
 
-/** Text with what stands between backticks as code. */
+/** Escapes text and marks the parts between backticks as code. */
 export const withCode = (text: string): string => escape(text).replace(/`([^`]*)`/g, "<code>$1</code>")
 
 export const product = "Agent Identity Service"
 
 const words: { readonly [L in Language]: readonly [skip: string, documentation: string, signIn: string] } = {
-  en: ["To the content", "Documentation", "Sign in"],
-  de: ["Zum Inhalt", "Dokumentation", "Anmelden"],
-  fr: ["Au contenu", "Documentation", "Se connecter"],
+  en: ["Skip to content", "Documentation", "Sign in"],
+  de: ["Zum Inhalt springen", "Dokumentation", "Anmelden"],
+  fr: ["Aller au contenu", "Documentation", "Se connecter"],
 }
 
 const header = ([skip, documentation, signIn]: (typeof words)[Language]) =>
   `<a class="skip" href="#main">${skip}</a><div class="bar-line"><header class="top"><a class="home" href="/"><img src="/icon.svg" alt="" width="24" height="24">${product}</a><a href="/api/docs">${documentation}</a><a href="/auth/sign-in">${signIn}</a></header></div>`
 
-/** What stands in the head of every page of ours beside its title. */
 const icons = `<link rel="icon" href="/favicon.ico" sizes="32x32"><link rel="icon" href="/icon.svg" type="image/svg+xml"><link rel="apple-touch-icon" href="/apple-touch-icon.png">`
 
 export interface PageOptions {
   readonly title: string
-  /** HTML; whatever came from outside has been through {@link escape}. */
+  /** HTML. External values must have passed {@link escape}. */
   readonly body: string
   readonly status?: number
-  /** The reader's, by which the answer then varies; without it the page is in English for everybody. */
+  /** The reader's language, by which the response varies; without it the page is English for every reader. */
   readonly lang?: Language
   readonly description?: string
-  /** Where the browser goes on to, by itself; the page has a link to it as well. */
+  /** The address to which the browser is forwarded; the body has a link to it as well. */
   readonly onward?: string
-  /** What makes no answer of the caller's own may be kept for as long as it is asked for again. */
+  /** The page depends on no caller, so caches may store it and revalidate. */
   readonly forEveryone?: boolean
-  /** Nothing that a search engine should keep. */
+  /** Excludes the page from search engines. */
   readonly unlisted?: boolean
-  /** Of the wide kind. */
+  /** Uses the wide layout. */
   readonly broad?: boolean
-  /** More of the head, and what stands below the content. */
+  /** Additional HTML of the head, and HTML below the content. */
   readonly head?: string
   readonly foot?: string
 }
@@ -64,7 +63,7 @@ export const page = (options: PageOptions) => {
         ...(options.lang === undefined ? {} : { vary: "accept-language, cookie" }),
         "content-security-policy":
           "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-        // Other sites learn nothing of our addresses; our own forms still say where they come from (`Origin`).
+        // Other sites receive no referrer; our own forms still send `Origin`.
         "referrer-policy": "same-origin",
       },
     },

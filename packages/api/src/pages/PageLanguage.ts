@@ -1,21 +1,21 @@
-/** The language of a plain page: the one that was chosen at `/`, or that the browser asks for. */
+/** The language of a page: chosen at `/`, or negotiated by `Accept-Language`. */
 import { type Language, languages } from "@svc/domain/account/Account"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { spoken } from "../account/MagicLinks.ts"
 
-/** Set where somebody chooses a language. */
-export const kept = "svc_language"
+/** The cookie of a chosen language. */
+export const languageCookie = "svc_language"
 
-export const known = (text: string | null | undefined): Language | undefined =>
+export const languageNamed = (text: string | null | undefined): Language | undefined =>
   languages.find((language) => language === text)
 
 export const languageOf = ({ cookies, headers }: HttpServerRequest.HttpServerRequest): Language =>
-  known(cookies[kept]) ?? spoken(headers["accept-language"])
+  languageNamed(cookies[languageCookie]) ?? spoken(headers["accept-language"])
 
 export const language = Effect.map(HttpServerRequest.HttpServerRequest, languageOf)
 
-/** The account's own for who is signed in, as in the console. */
+/** Returns the language of the signed-in account, or the negotiated one. */
 export const languageFor = (caller: CallerInfo | undefined) =>
   caller === undefined ? language : Effect.succeed(caller.org.language)

@@ -1,49 +1,29 @@
 /**
- * `/problems/{code}`: what a problem means and what to do about it, from the one table of problems. Its text is English, as
- * in the problem itself; what stands around it is in the reader's language.
+ * `/problems/{code}`: the meaning and the remedy of a problem, from the table of problems. Both are English as in the
+ * problem itself; the labels are in the reader's language.
  */
-import type { Language } from "@svc/domain/account/Account"
-import { type AgentHint, type Code, table } from "@svc/domain/problems/Table"
+import { type Code, table } from "@svc/domain/problems/Table"
 import { Effect } from "effect"
 import { HttpRouter } from "effect/http"
 import { page, withCode } from "./Page.ts"
 import { language } from "./PageLanguage.ts"
+import { texts } from "./Texts.ts"
 
-interface Words {
-  readonly code: string
-  readonly status: string
-  readonly hint: string
-  readonly hints: { readonly [H in AgentHint]: string }
-  readonly unknown: readonly [title: string, text: string]
-}
-
-const words: { readonly [L in Language]: Words } = {
-  en: {
-    code: "Code",
-    status: "HTTP status",
-    hint: "Agent hint",
-    hints: { fix_call: "Change the call.", wait: "Wait, then call again.", stop: "Do not repeat the call." },
-    unknown: ["No such problem", "The service knows no problem of this code."],
+const words = texts({
+  code: ["Code", "Code", "Code"],
+  status: ["HTTP status", "HTTP-Status", "Statut HTTP"],
+  hint: ["Agent hint", "Hinweis für Agenten", "Conseil aux agents"],
+  hints: {
+    fix_call: ["Change the call.", "Den Aufruf ändern.", "Modifiez l’appel."],
+    wait: ["Wait, then call again.", "Warten, dann erneut aufrufen.", "Attendez, puis rappelez."],
+    stop: ["Do not repeat the call.", "Den Aufruf nicht wiederholen.", "Ne répétez pas l’appel."],
   },
-  de: {
-    code: "Code",
-    status: "HTTP-Status",
-    hint: "Hinweis für Agenten",
-    hints: {
-      fix_call: "Den Aufruf ändern.",
-      wait: "Warten, dann erneut aufrufen.",
-      stop: "Den Aufruf nicht wiederholen.",
-    },
-    unknown: ["Dieses Problem gibt es nicht", "Der Dienst kennt kein Problem mit diesem Code."],
-  },
-  fr: {
-    code: "Code",
-    status: "Statut HTTP",
-    hint: "Conseil aux agents",
-    hints: { fix_call: "Modifier l’appel.", wait: "Attendre, puis rappeler.", stop: "Ne pas répéter l’appel." },
-    unknown: ["Ce problème n’existe pas", "Le service ne connaît aucun problème de ce code."],
-  },
-}
+  unknown: [
+    ["Unknown problem code", "This service does not use this problem code."],
+    ["Unbekannter Problemcode", "Dieser Dienst verwendet diesen Problemcode nicht."],
+    ["Code de problème inconnu", "Ce service n’utilise pas ce code de problème."],
+  ],
+})
 
 export const layer = HttpRouter.add(
   "GET",

@@ -1,4 +1,4 @@
-/** The public profile of an Identity as a page, and its A2A card at the address that agents resolve. */
+/** The public profile page of an Identity, and its A2A agent card. */
 import { Addresses } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
 import type { Profile } from "@svc/domain/card/Card"
@@ -12,8 +12,33 @@ import { limited } from "../limits/PublicLimit.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 import { escape, page } from "./Page.ts"
-import { type ProfileWords, words } from "./ProfileWords.ts"
 import { language } from "./PageLanguage.ts"
+import { texts } from "./Texts.ts"
+
+const words = texts({
+  agent: ["AI agent", "KI-Agent", "Agent IA"],
+  mail: ["Email", "E-Mail", "E-mail"],
+  operator: ["Operated by", "Betrieben von", "Exploité par"],
+  documentation: ["Documentation", "Dokumentation", "Documentation"],
+  version: ["Version", "Version", "Version"],
+  card: ["Agent card", "Agentenkarte", "Carte d’agent"],
+  skills: ["Skills", "Fähigkeiten", "Compétences"],
+  unknown: [
+    ["Agent not found", "No agent has this name."],
+    ["Agent nicht gefunden", "Kein Agent hat diesen Namen."],
+    ["Agent introuvable", "Aucun agent ne porte ce nom."],
+  ],
+  tooMany: [
+    ["Too many requests", "Wait a minute, then try again."],
+    ["Zu viele Anfragen", "Warte eine Minute und versuche es dann noch einmal."],
+    ["Trop de requêtes", "Attendez une minute, puis réessayez."],
+  ],
+  later: [
+    ["Temporarily unavailable", "Try again in a moment."],
+    ["Vorübergehend nicht verfügbar", "Versuche es gleich noch einmal."],
+    ["Temporairement indisponible", "Réessayez dans un instant."],
+  ],
+})
 
 const skillItem = (skill: Profile["skills"][number]) =>
   `<li><h3>${escape(skill.name)}</h3><p>${escape(skill.description)}</p>${
@@ -30,11 +55,11 @@ interface Shown {
   readonly supportedInterfaces?: ReadonlyArray<{ readonly url: string; readonly protocolBinding: string }>
 }
 
-/** An address that a narrow screen breaks between its words, not within one. */
+/** Allows line breaks between the words of an address, so that narrow screens do not break within a word. */
 const breakable = (address: string) => escape(address).replace(/[@./:-]+(?=\w)/g, "$&<wbr>")
 
-/** What the agent says of itself has a language that we do not know, which is `lang=""`. */
-const body = (profile: Profile, say: ProfileWords) => {
+/** Texts of the agent have an unknown language, so they are marked with `lang=""`. */
+const body = (profile: Profile, say: (typeof words)[Language]) => {
   const card = profile.card as Shown
   const rows: ReadonlyArray<readonly [string, string]> = [
     [say.mail, `<a href="mailto:${escape(profile.email)}">${breakable(profile.email)}</a>`],
@@ -57,7 +82,7 @@ ${profile.description === "" ? "" : `<p class="lead" lang="">${escape(profile.de
 ${profile.skills.length === 0 ? "" : `<h2>${say.skills}</h2><ul class="skills" lang="">${profile.skills.map(skillItem).join("")}</ul>`}`
 }
 
-const told = (lang: Language, [title, text]: readonly [string, string], status: number) =>
+const notice = (lang: Language, [title, text]: readonly [string, string], status: number) =>
   page({ status, title, lang, body: `<h1>${title}</h1><p>${text}</p>` })
 
 export const layer = HttpRouter.use((router) =>
@@ -74,7 +99,7 @@ export const layer = HttpRouter.use((router) =>
           const spelling = (yield* HttpRouter.RouteContext).params["handle"] ?? ""
           yield* limited(limits, "profile")
           const { profile } = yield* cards.profile(canonical(spelling))
-          // One address per agent: other spellings lead to the registered one.
+          // Other spellings of the Handle redirect to the registered one.
           if (spelling !== profile.handle) return HttpServerResponse.redirect(`/@${profile.handle}`, { status: 308 })
           return page({
             title: `${profile.name} (@${profile.handle})`,
@@ -84,9 +109,9 @@ export const layer = HttpRouter.use((router) =>
           })
         }).pipe(
           Effect.catchTags({
-            not_found: () => Effect.succeed(told(lang, words[lang].nobody, 404)),
-            rate_limited: () => Effect.succeed(told(lang, words[lang].tooMany, 429)),
-            unavailable: () => Effect.succeed(told(lang, words[lang].later, 503)),
+            not_found: () => Effect.succeed(notice(lang, words[lang].unknown, 404)),
+            rate_limited: () => Effect.succeed(notice(lang, words[lang].tooMany, 429)),
+            unavailable: () => Effect.succeed(notice(lang, words[lang].later, 503)),
           }),
         ),
       ),

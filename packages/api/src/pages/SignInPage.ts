@@ -1,4 +1,4 @@
-/** Signing in on plain pages: asking for a link. A device's code that someone came with goes along in the link. */
+/** The page that mails a magic link. The code of a waiting device or the id of an app's request travels in the link. */
 import { EmailAddress, type Language } from "@svc/domain/account/Account"
 import { displayUserCode, userCodeOf } from "@svc/domain/account/Device"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
@@ -8,18 +8,95 @@ import * as MagicLinks from "../account/MagicLinks.ts"
 import { limited } from "../limits/PublicLimit.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages } from "./SessionCookie.ts"
-import { type Purpose, words } from "./SignInWords.ts"
 import { language } from "./PageLanguage.ts"
+import { texts } from "./Texts.ts"
+
+/** What the reader signs in for. */
+type Purpose = "account" | "device" | "app"
+
+const words = texts({
+  title: ["Sign in", "Anmelden", "Se connecter"],
+  heading: {
+    account: ["Sign in or sign up", "Anmelden oder registrieren", "Se connecter ou s’inscrire"],
+    device: [
+      "Sign in to confirm a device",
+      "Anmelden, um ein Gerät zu bestätigen",
+      "Se connecter pour confirmer un appareil",
+    ],
+    app: [
+      "Sign in to connect an app",
+      "Anmelden, um eine App zu verbinden",
+      "Se connecter pour relier une application",
+    ],
+  },
+  email: ["Your email address", "Deine E-Mail-Adresse", "Votre adresse e-mail"],
+  terms: [
+    ["I accept the", "Terms of Service", "(required for new accounts)"],
+    ["Ich akzeptiere die", "Nutzungsbedingungen", "(für neue Konten erforderlich)"],
+    ["J’accepte les", "conditions d’utilisation", "(requis pour un nouveau compte)"],
+  ],
+  button: ["Email me a sign-in link", "Anmeldelink zusenden", "Recevoir un lien de connexion"],
+  sent: ["Check your email", "Sieh in deinem Postfach nach", "Consultez votre messagerie"],
+  sentTo: [
+    (email: string) => `We sent a link to ${email}.`,
+    (email: string) => `Wir haben einen Link an ${email} geschickt.`,
+    (email: string) => `Nous avons envoyé un lien à ${email}.`,
+  ],
+  open: {
+    account: ["Open it to sign in.", "Öffne ihn, um dich anzumelden.", "Ouvrez-le pour vous connecter."],
+    device: [
+      "Open it to sign in and confirm the device.",
+      "Öffne ihn, um dich anzumelden und das Gerät zu bestätigen.",
+      "Ouvrez-le pour vous connecter et confirmer l’appareil.",
+    ],
+    app: [
+      "Open it in this browser to sign in and connect the app.",
+      "Öffne ihn in diesem Browser, um dich anzumelden und die App zu verbinden.",
+      "Ouvrez-le dans ce navigateur pour vous connecter et relier l’application.",
+    ],
+  },
+  development: ["open the link", "Link öffnen", "ouvrir le lien"],
+  elsewhere: [
+    "The form was sent from another site. Send it again from this page.",
+    "Das Formular kam von einer anderen Website. Sende es noch einmal von dieser Seite aus.",
+    "Le formulaire venait d’un autre site. Envoyez-le de nouveau depuis cette page.",
+  ],
+  noAddress: [
+    "Enter a valid email address.",
+    "Gib eine gültige E-Mail-Adresse ein.",
+    "Saisissez une adresse e-mail valide.",
+  ],
+  needsTerms: [
+    "Accept the Terms of Service to create an account.",
+    "Akzeptiere die Nutzungsbedingungen, um ein Konto zu erstellen.",
+    "Acceptez les conditions d’utilisation pour créer un compte.",
+  ],
+  needsInvite: [
+    "New accounts need an invitation. You can sign in to an existing account without one.",
+    "Für ein neues Konto brauchst du eine Einladung. In ein bestehendes Konto kommst du auch ohne.",
+    "Un nouveau compte nécessite une invitation. Vous pouvez vous connecter sans invitation à un compte existant.",
+  ],
+  tooMany: [
+    "Too many links were requested. Try again later.",
+    "Es wurden zu viele Links angefordert. Versuche es später noch einmal.",
+    "Trop de liens ont été demandés. Réessayez plus tard.",
+  ],
+  later: [
+    "Temporarily unavailable. Try again in a moment.",
+    "Vorübergehend nicht verfügbar. Versuche es gleich noch einmal.",
+    "Temporairement indisponible. Réessayez dans un instant.",
+  ],
+})
 
 const SignIn = Schema.Struct({
   email: EmailAddress,
   terms: Schema.optionalKey(Schema.String),
   user_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))),
-  /** Of what an app asks for, which waits for the person to sign in. */
+  /** The id of an authorization request of an app. */
   request: Schema.optionalKey(Schema.String.check(Schema.isUUID())),
 })
 
-/** The code as it is shown; undefined for what is none, which is never echoed into a page. */
+/** Formats a device code; returns undefined for an invalid code, which must not be echoed into a page. */
 export const readCode = (text: string | undefined): string | undefined => {
   const letters = text === undefined ? undefined : userCodeOf(text)
   return letters === undefined ? undefined : displayUserCode(letters)
@@ -29,30 +106,30 @@ interface Shown {
   readonly userCode?: string | undefined
   readonly request?: string | undefined
   readonly email?: string | undefined
-  readonly say?: string
+  readonly notice?: string
 }
 
 const purposeOf = ({ userCode, request }: Shown): Purpose =>
   request !== undefined ? "app" : userCode === undefined ? "account" : "device"
 
-const told = (text: string) => `<p class="told" role="status">${escape(text)}</p>`
+const noticeOf = (text: string) => `<p class="told" role="status">${escape(text)}</p>`
 
-/** The form, after what there is to say, with what was filled in. */
+/** Returns the sign-in form as HTML, below the notice if there is one. */
 export const signInForm = (lang: Language, options: Shown) => {
   const { heading, email, terms, button } = words[lang]
   return `<h1>${heading[purposeOf(options)]}</h1>
-${options.say === undefined ? "" : told(options.say)}
+${options.notice === undefined ? "" : noticeOf(options.notice)}
 <form method="post" action="/auth/sign-in">${options.userCode === undefined ? "" : `<input type="hidden" name="user_code" value="${options.userCode}">`}${options.request === undefined ? "" : `<input type="hidden" name="request" value="${options.request}">`}
 <label>${email}<br><input name="email" type="email" required autocomplete="email" value="${escape(options.email ?? "")}"></label>
 <p><label><input type="checkbox" name="terms" value="yes"> ${terms[0]} <a href="/terms" target="_blank">${terms[1]}</a> ${terms[2]}</label></p>
 <button>${button}</button></form>`
 }
 
-const say = (lang: Language, body: string, status = 200) =>
+const framed = (lang: Language, body: string, status = 200) =>
   page({ title: words[lang].title, lang, body, status, unlisted: true })
 
-/** The form as a page. */
-export const signInPage = (lang: Language, options: Shown, status = 200) => say(lang, signInForm(lang, options), status)
+export const signInPage = (lang: Language, options: Shown, status = 200) =>
+  framed(lang, signInForm(lang, options), status)
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
@@ -66,35 +143,36 @@ export const layer = HttpRouter.use((router) =>
     )
 
     const send = Effect.fnUntraced(function* (lang: Language) {
-      const texts = words[lang]
-      if (!(yield* fromOurPages)) return signInPage(lang, { say: texts.elsewhere }, 403)
+      const say = words[lang]
+      if (!(yield* fromOurPages)) return signInPage(lang, { notice: say.elsewhere }, 403)
       yield* limited(limits, "magic_link")
       const form = yield* HttpServerRequest.schemaBodyUrlParams(SignIn)
       const { email, terms, request: asked } = form
       const shown = { userCode: readCode(form.user_code), request: asked, email }
-      const again = (text: string, status: number) => Effect.succeed(signInPage(lang, { ...shown, say: text }, status))
+      const again = (text: string, status: number) =>
+        Effect.succeed(signInPage(lang, { ...shown, notice: text }, status))
       return yield* Effect.map(
         Effect.andThen(
           limited(limits, "magic_link"),
-          // Who signs up here goes on in the language of the page.
+          // A new account takes the language of the page.
           request({ email, tos_accepted: terms === "yes" }, lang, shown),
         ),
         (sent) =>
-          say(
+          framed(
             lang,
-            `<h1>${texts.sent}</h1><p>${texts.sentTo(escape(email))} ${texts.open[purposeOf(shown)]}</p>${
+            `<h1>${say.sent}</h1><p>${say.sentTo(escape(email))} ${say.open[purposeOf(shown)]}</p>${
               sent.dev_magic_link === null
                 ? ""
-                : `<p>Development: <a href="${escape(sent.dev_magic_link)}">${texts.development}</a>.</p>`
+                : `<p>Development: <a href="${escape(sent.dev_magic_link)}">${say.development}</a>.</p>`
             }`,
           ),
       ).pipe(
         Effect.catchTags({
-          tos_not_accepted: () => again(texts.needsTerms, 422),
-          invite_required: () => again(texts.needsInvite, 403),
-          rate_limited: () => again(texts.tooMany, 429),
-          mail_relay_unavailable: () => again(texts.later, 503),
-          unavailable: () => again(texts.later, 503),
+          tos_not_accepted: () => again(say.needsTerms, 422),
+          invite_required: () => again(say.needsInvite, 403),
+          rate_limited: () => again(say.tooMany, 429),
+          mail_relay_unavailable: () => again(say.later, 503),
+          unavailable: () => again(say.later, 503),
         }),
       )
     })
@@ -104,8 +182,8 @@ export const layer = HttpRouter.use((router) =>
       "/auth/sign-in",
       Effect.flatMap(language, (lang) =>
         send(lang).pipe(
-          Effect.catchTag("rate_limited", () => Effect.succeed(signInPage(lang, { say: words[lang].tooMany }, 429))),
-          Effect.catchCause(() => Effect.succeed(signInPage(lang, { say: words[lang].noAddress }, 400))),
+          Effect.catchTag("rate_limited", () => Effect.succeed(signInPage(lang, { notice: words[lang].tooMany }, 429))),
+          Effect.catchCause(() => Effect.succeed(signInPage(lang, { notice: words[lang].noAddress }, 400))),
         ),
       ),
     )
