@@ -177,7 +177,10 @@ describe("the limits of", () => {
     const limits = [
       ...limitsOf(schema["requestBody"]?.content["application/json"]?.schema ?? {}, "body", []),
       ...schema["parameters"].flatMap((one: Json) => limitsOf(one["schema"], one["in"], [one["name"]])),
-    ].filter((limit) => !isSpelling(limit, operation.id))
+    ]
+      .filter((limit) => !isSpelling(limit, operation.id))
+      // Every write takes an `Idempotency-Key` alike. One that removes what it names would end the session or the Identity.
+      .filter(({ where }) => where !== "header" || operation.method === "POST")
     return limits.length === 0 ? [] : [[operation.id, operation, limits] as const]
   })
 

@@ -16,7 +16,7 @@ const bytesOf = (encoding: string, charsetName: string, text: string): Buffer =>
   if (encoding === "b" || encoding === "B") return into.subarray(0, Transfer.base64(source, into))
   // In a word `_` is a space, and nothing is at the end of a line (section 4.2).
   for (let at = 0; at < source.length; at++) if (source[at] === 95) source[at] = 32
-  const held = Buffer.concat([source, Buffer.from("./")])
+  const held = Buffer.concat([source, Buffer.from(".")])
   const target = Buffer.alloc(held.length)
   return target.subarray(0, Transfer.quotedPrintable(held, target) - 1)
 }
