@@ -1,10 +1,13 @@
-/** The commands we know, as a session gets them. `uid` says whether numbers are UIDs (RFC 9051 section 6.4.9). */
+/**
+ * The supported commands, as the parser passes them to a session. `uid` says whether numbers are UIDs (RFC 9051 section
+ * 6.4.9).
+ */
 import type { Zoned } from "./Dates.ts"
 import type { FetchItem } from "./FetchItems.ts"
 import type { SearchKey } from "./SearchKeys.ts"
 import type * as Sets from "./Sets.ts"
 
-/** A set of messages; `saved` is `$`, what the last search saved (section 6.4.4.1). */
+/** A set of messages; `saved` is `$`, the result of the last search (section 6.4.4.1). */
 export type Messages = Sets.Written | "saved"
 
 export const statusItems = [
@@ -39,7 +42,7 @@ export interface SearchReturn {
   readonly returns: ReadonlySet<"MIN" | "MAX" | "COUNT" | "ALL" | "SAVE">
 }
 
-/** What SORT orders by: its keys, the first first. */
+/** A key of SORT; the first one has priority. */
 export interface SortKey {
   readonly by: "ARRIVAL" | "CC" | "DATE" | "FROM" | "SIZE" | "SUBJECT" | "TO" | "DISPLAYFROM" | "DISPLAYTO"
   readonly reverse: boolean
@@ -48,12 +51,12 @@ export interface SortKey {
 interface Searching {
   readonly uid: boolean
   readonly key: SearchKey
-  /** Upper case; what none is named for is UTF-8. */
+  /** Upper case; UTF-8 if undefined. */
   readonly charset: string | undefined
   readonly returns: SearchReturn["returns"] | undefined
 }
 
-/** Commands that are nothing but their name. */
+/** Commands without arguments. */
 export type Plain =
   | "CAPABILITY"
   | "NOOP"
@@ -90,7 +93,7 @@ export type Action =
       readonly mailbox: string
       readonly flags: ReadonlyArray<string>
       readonly at: Zoned | undefined
-      /** `aside`: it was given out as it came. */
+      /** `aside`: the literal was streamed and is not held in memory. */
       readonly message: Buffer | "aside"
     }
   | { readonly name: "EXPUNGE"; readonly messages: Messages | undefined }
@@ -124,7 +127,7 @@ export type Action =
 
 export type Command =
   | { readonly _tag: "Command"; readonly tag: string; readonly action: Action }
-  /** `tag` is `*` where not even that could be read. */
+  /** `tag` is `*` if the tag is invalid. */
   | { readonly _tag: "Malformed"; readonly tag: string; readonly message: string; readonly name: string }
 
 export type Named<Name extends Action["name"]> = Extract<Action, { readonly name: Name }>

@@ -1,4 +1,7 @@
-/** Dates of IMAP: of SEARCH (`1-Feb-2026`) and of messages (`" 1-Feb-2026 10:00:00 +0100"`). RFC 9051 section 9. */
+/**
+ * Reads and writes IMAP dates: those of SEARCH (`1-Feb-2026`) and of messages (`" 1-Feb-2026 10:00:00 +0100"`). RFC
+ * 9051 section 9.
+ */
 
 const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 const names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -10,7 +13,7 @@ const dayOf = (year: string, month: string, day: string): number | undefined => 
   return number >= 0 && date.getUTCDate() === Number(day) && date.getUTCMonth() === number ? at : undefined
 }
 
-/** A day as `YYYY-MM-DD`; undefined where it is none. */
+/** Returns a day as `YYYY-MM-DD`, or undefined if it is invalid. */
 export const day = (text: string): string | undefined => {
   const [, date, month, year] = /^(\d{1,2})-([A-Za-z]{3})-(\d{4})$/.exec(text) ?? []
   if (date === undefined || month === undefined || year === undefined) return undefined
@@ -18,13 +21,13 @@ export const day = (text: string): string | undefined => {
   return at === undefined ? undefined : new Date(at).toISOString().slice(0, 10)
 }
 
-/** A point in time, and the zone in which it was given: minutes east of UTC. */
+/** A point in time and its time zone in minutes east of UTC. */
 export interface Zoned {
   readonly at: Date
   readonly zone: number
 }
 
-/** Undefined where the text is no point in time. */
+/** Parses a date and time; returns undefined if it is invalid. */
 export const time = (text: string): Zoned | undefined => {
   const match = /^([ \d]\d)-([A-Za-z]{3})-(\d{4}) (\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2})$/.exec(text)
   if (match === null) return undefined
@@ -44,7 +47,7 @@ export const time = (text: string): Zoned | undefined => {
 
 const two = (number: number) => String(number).padStart(2, "0")
 
-/** As INTERNALDATE gives it: in the zone in which the time was given. */
+/** Formats a time as INTERNALDATE, in its own time zone. */
 export const write = ({ at, zone }: Zoned): string => {
   const there = new Date(at.getTime() + zone * 60_000)
   const minutes = Math.abs(zone)

@@ -1,7 +1,7 @@
-/** What FETCH may ask for (RFC 9051 section 6.4.5, and the extensions that we have), read and named as it is answered. */
+/** Parses the items of FETCH (RFC 9051 section 6.4.5 and the supported extensions) and their names in the response. */
 import { Malformed, type Reader } from "./Reader.ts"
 
-/** Which bytes of a message: a part's number, and what of it. */
+/** A section of a message: a part number and which of its bytes. */
 export interface Section {
   readonly part: ReadonlyArray<number>
   readonly what: "all" | "HEADER" | "HEADER.FIELDS" | "HEADER.FIELDS.NOT" | "TEXT" | "MIME"
@@ -9,7 +9,7 @@ export interface Section {
   readonly fields: ReadonlyArray<string>
 }
 
-/** Programs ask for `<4096>` too, which has no count: all that follows. */
+/** A byte range. Some clients send `<4096>` without a count, which means everything from there on. */
 export interface Partial {
   readonly from: number
   readonly count: number
@@ -25,12 +25,12 @@ export type FetchItem =
   | {
       readonly _tag: "Section"
       readonly section: Section
-      /** How the answer names it. */
+      /** The name of the item in the response. */
       readonly label: string
-      /** Reading it leaves the message unseen. */
+      /** Whether fetching it leaves the message unseen. */
       readonly peek: boolean
       readonly partial?: Partial | undefined
-      /** Of BINARY: the content with its transfer encoding undone, or only its size. */
+      /** For BINARY: the decoded content, or only its size. */
       readonly decoded?: "content" | "size"
     }
 
@@ -60,7 +60,7 @@ const macros: Readonly<Record<string, ReadonlyArray<FetchItem>>> = {
 
 const whole: Section = { part: [], what: "all", fields: [] }
 
-/** Items of RFC 822 times, and what they are today. */
+/** Legacy RFC 822 items and their equivalents. */
 const old: Readonly<Record<string, FetchItem>> = {
   RFC822: { _tag: "Section", section: whole, label: "RFC822", peek: false },
   "RFC822.HEADER": { _tag: "Section", section: { ...whole, what: "HEADER" }, label: "RFC822.HEADER", peek: true },
@@ -69,7 +69,7 @@ const old: Readonly<Record<string, FetchItem>> = {
 
 const nameChars = /[^A-Za-z0-9.]/
 
-/** Levels of a part's number. */
+/** Maximum depth of a part number. */
 const deepest = 50
 
 const section = (reader: Reader): Section => {
@@ -93,7 +93,7 @@ const section = (reader: Reader): Section => {
     case "":
       return { part, what: "all", fields }
     case "MIME":
-      if (part.length === 0) throw new Malformed("MIME is of a part")
+      if (part.length === 0) throw new Malformed("MIME requires a part number")
       return { part, what, fields }
     case "HEADER":
     case "HEADER.FIELDS":
@@ -110,11 +110,11 @@ const partial = (reader: Reader): Partial | undefined => {
   const from = reader.number()
   const count = reader.takes(".") ? reader.number() : Number.MAX_SAFE_INTEGER
   reader.expect(">")
-  if (count === 0) throw new Malformed("A partial fetch asks for one byte at least")
+  if (count === 0) throw new Malformed("A partial fetch must be at least one byte")
   return { from, count }
 }
 
-/** A field's name as it is answered; one that is no atom is quoted. */
+/** Formats a field name for the response; a name that is not an atom is quoted. */
 const fieldName = (name: string) =>
   /^[!#$&'+,./0-9:;<=>?@A-Z^_`a-z|~-]+$/.test(name) ? name.toUpperCase() : `"${name.replace(/["\\]/g, "\\$&")}"`
 
@@ -142,7 +142,7 @@ const item = (reader: Reader): FetchItem => {
   }
   if (name === "BINARY" || name === "BINARY.PEEK" || name === "BINARY.SIZE") {
     const of = section(reader)
-    if (of.what !== "all") throw new Malformed("BINARY is of parts")
+    if (of.what !== "all") throw new Malformed("BINARY requires a part")
     const slice = name === "BINARY.SIZE" ? undefined : partial(reader)
     const size = name === "BINARY.SIZE"
     return {
@@ -164,7 +164,7 @@ const item = (reader: Reader): FetchItem => {
   return named(name)
 }
 
-/** A macro, one item, or a list of them. */
+/** Parses a macro, a single item or a list of items. */
 export const items = (reader: Reader): ReadonlyArray<FetchItem> => {
   if (reader.peek === "(") return reader.list(() => item(reader))
   const start = reader.peek

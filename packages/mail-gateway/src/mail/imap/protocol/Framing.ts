@@ -1,30 +1,30 @@
 /**
- * Cuts what a client sends into commands: lines, and the literals that lines announce at their end (RFC 9051 section 4.3).
- * Bytes in any portions, the same commands out. What a client has sent of a command is bounded; what goes past the bound
- * is read and forgotten, so that the commands after it are understood, unless it goes on and on.
+ * Splits the byte stream of a client into commands: lines, and the literals that lines announce at their end (RFC 9051
+ * section 4.3). The result does not depend on how the bytes are chunked. The size of a command is bounded. An oversized
+ * command is read and discarded so that later commands are still understood, up to a second limit.
  */
 
-/** What a command may hold; a session that knows who speaks allows more. */
+/** Size limits of commands; a logged-in session allows more. */
 export interface Limits {
-  /** Bytes of a command without its literals. */
+  /** Maximum bytes of a command without its literals. */
   readonly commandBytes: number
-  /** Literals in a command. */
+  /** Maximum number of literals in a command. */
   readonly literals: number
-  /** Bytes of a literal, given what the command began with; 0 takes none. */
+  /** Maximum bytes of a literal, given the start of its command; 0 rejects literals. */
   readonly literalBytes: (start: string) => number
-  /** A literal with more is not held: it is given out as it comes ({@link Frame}). */
+  /** A larger literal is not buffered but streamed ({@link Frame}). */
   readonly heldBytes: number
-  /** Bytes of the lines of a command that is too large, and of a literal of it, that are read all the same. */
+  /** Bytes of lines and of a literal of an oversized command that are read and discarded. */
   readonly passedBytes: number
   readonly passedLiteralBytes: number
 }
 
-/** A command's text up to a literal or its end, one character a byte. */
+/** The text of a command up to a literal or its end, one character per byte. */
 export interface Segment {
   readonly text: string
   /** The literal that follows. */
   readonly literal?: {
-    /** None of a literal that was given out as it came, which is `aside`. */
+    /** Empty if the literal was streamed, which is `aside`. */
     readonly bytes: Buffer
     readonly binary: boolean
     readonly aside: boolean
@@ -33,24 +33,24 @@ export interface Segment {
 
 export type Frame =
   | { readonly _tag: "Command"; readonly segments: ReadonlyArray<Segment> }
-  /** Bytes of a literal of `of` bytes that is not held. They are of the portion that was read, and gone with it. */
+  /** A chunk of a streamed literal of `of` bytes. The bytes are only valid while their input chunk is. */
   | { readonly _tag: "Portion"; readonly bytes: Buffer; readonly of: number; readonly begins: boolean }
-  /** The client waits for our word before it sends a literal (section 7.6). */
+  /** The client waits for a continuation request before it sends a literal (section 7.6). */
   | { readonly _tag: "Continue" }
-  /** A command that is too large; `start` is what it began with. */
+  /** An oversized command; `start` is its beginning. */
   | { readonly _tag: "Refused"; readonly start: string; readonly reason: "line" | "literal" }
-  /** A command that is too large and does not end: nothing after it will be understood. */
+  /** An oversized command without an end: later commands cannot be understood. */
   | { readonly _tag: "Endless" }
-  /** One line that is no command: an answer to a challenge, or DONE. */
+  /** A line that is not a command: a response to a challenge, or DONE. */
   | { readonly _tag: "Line"; readonly text: string }
 
 const LF = 10
-/** Of a line that is passed over only its end is looked at: it may announce a literal. */
+/** The end of a discarded line, which may announce a literal. */
 const tailBytes = 40
 
 const announced = /(~?)\{(\d{1,15})(\+?)\}$/
 
-/** Bytes as they come, in one place that grows: however small the portions are, they cost what they hold. */
+/** A growing buffer, so that small chunks cost no more memory than their bytes. */
 class Gathered {
   #room = Buffer.alloc(0)
   length = 0
@@ -80,7 +80,7 @@ interface Refused {
   readonly start: string
   readonly reason: "line" | "literal"
   tail: Buffer
-  /** Bytes of its lines that were passed over. */
+  /** Bytes of discarded lines. */
   passed: number
 }
 
@@ -89,12 +89,12 @@ interface Literal {
   readonly binary: boolean
   readonly size: number
   readonly isHeld: boolean
-  /** Bytes that were given out. */
+  /** Bytes that were passed on. */
   given: number
 }
 
 export class Framing {
-  /** The next line is an answer, not a command. */
+  /** Whether the next line is a response to the server and not a command. */
   expectsLine = false
   readonly #limits: () => Limits
   readonly #line = new Gathered()
@@ -102,16 +102,16 @@ export class Framing {
   #segments: Array<Segment> = []
   #textBytes = 0
   #literal: Literal | undefined
-  /** Of a refused command: what it began with; lines are passed over until it ends. */
+  /** The oversized command whose remaining lines are discarded. */
   #refused: Refused | undefined
-  /** Bytes of a literal that nobody wants. */
+  /** Remaining bytes of a literal to discard. */
   #unwanted = 0
 
   constructor(limits: () => Limits) {
     this.#limits = limits
   }
 
-  /** Whether a command was begun and is not complete. */
+  /** Whether a command is incomplete. */
   get isUnfinished(): boolean {
     return (
       this.#segments.length > 0 || this.#line.length > 0 || this.#literal !== undefined || this.#refused !== undefined
@@ -119,8 +119,8 @@ export class Framing {
   }
 
   /**
-   * Reads on from `at` in the portion until a frame is complete; answers it and where to read on. What comes after a frame
-   * is read only when the frame was dealt with: it may have changed what the bytes mean.
+   * Reads the chunk from `at` until a frame is complete; returns the frame and where to continue. The rest is only read
+   * after the frame was handled, since it may change the meaning of later bytes.
    */
   next(portion: Buffer, at: number): { readonly frame: Frame | undefined; readonly at: number } {
     let from = at
@@ -207,7 +207,7 @@ export class Framing {
     return waits ? { _tag: "Continue" } : undefined
   }
 
-  /** A line of a refused command has ended; a literal that it announces and nobody has to ask for belongs to it. */
+  /** Handles the end of a discarded line; a non-synchronizing literal that it announces belongs to the command. */
   #endRefused({ start, reason, tail, passed }: Refused, limits: Limits): Frame | undefined {
     const match = announced.exec(tail.toString("latin1").replace(/\r?\n$/, ""))
     if (match?.[3] === "+") {

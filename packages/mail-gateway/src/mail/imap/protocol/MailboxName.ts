@@ -1,11 +1,11 @@
 /**
- * Names of mailboxes: as the store has them (Unicode, `/` between levels), as clients without UTF8=ACCEPT write them
- * (modified UTF-7, RFC 3501 section 5.1.3), and the patterns of LIST.
+ * Names of mailboxes: the stored form (Unicode, `/` between levels), modified UTF-7 for clients without UTF8=ACCEPT
+ * (RFC 3501 section 5.1.3), and the patterns of LIST.
  */
 
 export const delimiter = "/"
 
-/** Bytes of a name in UTF-8, and levels. */
+/** Maximum bytes in UTF-8 and maximum levels of a name. */
 export const limits = { bytes: 255, levels: 10 }
 
 const encodeShifted = (text: string): string => {
@@ -14,7 +14,7 @@ const encodeShifted = (text: string): string => {
   return `&${bytes.toString("base64").replace(/=+$/, "").replaceAll("/", ",")}-`
 }
 
-/** Modified UTF-7 of a name. */
+/** Encodes a name in modified UTF-7. */
 export const encode = (name: string): string =>
   name.replace(/&|[^\x20-\x7e]+/g, (found) => (found === "&" ? "&-" : encodeShifted(found)))
 
@@ -23,11 +23,11 @@ const decodeShifted = (text: string): string | undefined => {
   const bytes = Buffer.from(text.replaceAll(",", "/"), "base64")
   let out = ""
   for (let at = 0; at + 1 < bytes.length; at += 2) out += String.fromCharCode(bytes.readUInt16BE(at))
-  // One spelling for each name: what would be written otherwise is none.
+  // Each name has one valid encoding; others are rejected.
   return encodeShifted(out) === `&${text}-` && out.isWellFormed() && !/[\x20-\x7e]/.test(out) ? out : undefined
 }
 
-/** Undefined where it is no modified UTF-7. */
+/** Decodes modified UTF-7; returns undefined if it is invalid. */
 export const decode = (text: string): string | undefined => {
   if (/[^\x20-\x7e]/.test(text)) return undefined
   let valid = true
@@ -39,11 +39,11 @@ export const decode = (text: string): string | undefined => {
   return valid ? out : undefined
 }
 
-/** INBOX is INBOX in any case, also as the first level (RFC 9051 section 5.1). */
+/** Normalizes INBOX, which is case-insensitive, also as the first level (RFC 9051 section 5.1). */
 export const canonical = (name: string): string =>
   name.replace(/^[^/]+/, (first) => (first.toUpperCase() === "INBOX" ? "INBOX" : first))
 
-/** What a mailbox may be called: levels with something in them, no control characters, no wildcards. */
+/** Whether a mailbox may have this name: no empty levels, control characters or wildcards. */
 export const isValid = (name: string): boolean =>
   name !== "" &&
   Buffer.byteLength(name) <= limits.bytes &&
@@ -52,18 +52,18 @@ export const isValid = (name: string): boolean =>
   !/[\p{Cc}*%\u2028\u2029\ufeff]/u.test(name) &&
   name.isWellFormed()
 
-/** The levels above a name, the nearest last. */
+/** Returns the ancestors of a name, the nearest last. */
 export const parents = (name: string): ReadonlyArray<string> => {
   const levels = name.split(delimiter)
   return levels.slice(1).map((_, at) => levels.slice(0, at + 1).join(delimiter))
 }
 
 /**
- * Whether a pattern of LIST has the name: `*` is anything, `%` anything within a level. The work is in proportion to
- * both, whatever the pattern is: a set of places, no search back.
+ * Returns a matcher for a LIST pattern: `*` matches anything, `%` anything within a level. It tracks all possible
+ * positions instead of backtracking, so the cost is linear in pattern and name.
  */
 export const matcher = (pattern: string): ((name: string) => boolean) => {
-  // Neighbouring wildcards say no more than the widest of them.
+  // Adjacent wildcards are equivalent to the widest of them.
   const parts = [
     ...canonical(pattern)
       .replace(/[*%]*\*[*%]*/g, "*")

@@ -1,4 +1,4 @@
-/** Reads a command (RFC 9051 section 9). Never throws: what does not fit is `Malformed`, with what was expected. */
+/** Parses commands (RFC 9051 section 9). It never throws: an invalid command is `Malformed`, with what was expected. */
 import type { Segment } from "./Framing.ts"
 import * as Dates from "./Dates.ts"
 import * as FetchItems from "./FetchItems.ts"
@@ -16,7 +16,7 @@ import { limited, mailboxOf, messages, type Reading } from "./Reading.ts"
 import { searching, sorting, threading } from "./Searches.ts"
 import type * as Sets from "./Sets.ts"
 
-/** `utf8` says whether names are UTF-8 in this session (RFC 6855, RFC 9051). */
+/** Parses a command. `utf8` says whether names are UTF-8 in this session (RFC 6855, RFC 9051). */
 export const parse = (segments: ReadonlyArray<Segment>, utf8: boolean): Command => {
   const reader = new Reader(segments)
   let tag = "*"
@@ -45,7 +45,7 @@ export const parse = (segments: ReadonlyArray<Segment>, utf8: boolean): Command 
 
 const withUid = new Set(["FETCH", "STORE", "COPY", "MOVE", "SEARCH", "SORT", "THREAD", "EXPUNGE"])
 
-/** A flag or keyword; `\Recent` is nobody's to set. */
+/** Parses a flag or keyword; `\Recent` cannot be set by clients. */
 const flag = (reader: Reader): string => {
   const system = reader.takes("\\")
   if (system && reader.takes("*")) return "\\*"
@@ -83,7 +83,10 @@ const selecting =
     return { name, mailbox: of, condstore, resync }
   }
 
-/** RFC 7162 section 3.2.5. What the client believes of sequence numbers is not needed: the log of expunges is. */
+/**
+ * Parses QRESYNC parameters (RFC 7162 section 3.2.5). The client's sequence numbers are ignored, since expunges are
+ * logged.
+ */
 const resyncOf = (reader: Reader): Resync => {
   reader.expect("(")
   const uidValidity = reader.number()
@@ -231,7 +234,7 @@ const appending = ({ reader, mailbox }: Reading): Action => {
     if (at === undefined) throw new Malformed("Invalid date")
     reader.space()
   }
-  // RFC 6855 section 4: the same bytes, said to be UTF-8.
+  // RFC 6855 section 4: the literal is marked as UTF-8.
   const utf8 = reader.follows("UTF8 (")
   if (utf8) {
     reader.word()

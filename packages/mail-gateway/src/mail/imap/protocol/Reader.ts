@@ -1,12 +1,12 @@
 /**
- * Reads the tokens of a command (RFC 9051 section 9) one after another. What does not fit is {@link Malformed}, which the
- * parser catches in one place; the client is told what was expected.
+ * Reads the tokens of a command (RFC 9051 section 9). Invalid input throws {@link Malformed} with what was expected;
+ * the parser catches it in one place.
  */
 import type { Segment } from "./Framing.ts"
 
 export class Malformed extends Error {}
 
-/** Lists within lists, and elements of one. */
+/** Maximum nesting of lists, and elements per list. */
 export const limits = { depth: 20, elements: 2_000 }
 
 const atomChars = /[!#$&'+,./0-9:;<=>?@A-Z[^_`a-z|}~-]+/y
@@ -29,7 +29,7 @@ export class Reader {
     return this.#segments[this.#segment]?.text ?? ""
   }
 
-  /** The next character; "" at the end and before a literal. */
+  /** The next character; empty at the end and before a literal. */
   get peek(): string {
     return this.#text[this.#at] ?? ""
   }
@@ -49,14 +49,14 @@ export class Reader {
     return found
   }
 
-  /** The character, if it comes next. */
+  /** Consumes the character if it is next. */
   takes(char: string): boolean {
     if (this.peek !== char) return false
     this.#at++
     return true
   }
 
-  /** Whether the text comes next, in any case. */
+  /** Whether the text is next, ignoring case. */
   follows(text: string): boolean {
     return this.#text.slice(this.#at, this.#at + text.length).toUpperCase() === text
   }
@@ -67,7 +67,7 @@ export class Reader {
 
   space(): void {
     this.expect(" ")
-    // Some clients write more than one.
+    // Some clients send several spaces.
     while (this.takes(" "));
   }
 
@@ -82,7 +82,7 @@ export class Reader {
     return tag
   }
 
-  /** Upper case: keywords are told apart in any case. */
+  /** Reads an atom in upper case, since keywords are case-insensitive. */
   word(): string {
     return this.atom().toUpperCase()
   }
@@ -101,7 +101,10 @@ export class Reader {
     return value
   }
 
-  /** 63 bits by the letter; ours are far below what a number holds exactly, and a larger one is as good as the largest. */
+  /**
+   * Reads a mod-sequence. The protocol allows 63 bits; ours are much smaller, so larger values are clamped to the
+   * largest safe integer.
+   */
   modseq(): number {
     return Math.min(this.number(Number.MAX_VALUE), Number.MAX_SAFE_INTEGER)
   }
@@ -114,7 +117,7 @@ export class Reader {
     return bytes
   }
 
-  /** A literal that may hold any bytes: a message. */
+  /** Reads a literal that may contain any bytes: a message. */
   literal(): NonNullable<Segment["literal"]> {
     const { binary = false, aside = false } = this.#segments[this.#segment]?.literal ?? {}
     const bytes = this.#literal()
@@ -150,7 +153,7 @@ export class Reader {
     return null
   }
 
-  /** A pattern of LIST. */
+  /** Reads a LIST pattern. */
   pattern(): Buffer {
     if (this.isString) return this.string()
     const text = this.#match(listChars)?.[0]
@@ -158,7 +161,7 @@ export class Reader {
     return Buffer.from(text, "latin1")
   }
 
-  /** Everything up to the next of the characters, or the end of the text. */
+  /** Reads everything up to the next of the characters, or to the end of the text. */
   upTo(stops: RegExp): string {
     const rest = this.#text.slice(this.#at)
     const end = rest.search(stops)
@@ -167,7 +170,7 @@ export class Reader {
     return text
   }
 
-  /** `(a b c)`; empty lists where `atLeast` is 0. */
+  /** Reads a list `(a b c)`, which may be empty if `atLeast` is 0. */
   list<A>(element: () => A, atLeast = 1): Array<A> {
     this.expect("(")
     const elements: Array<A> = []
@@ -182,7 +185,7 @@ export class Reader {
   }
 }
 
-/** UTF-8 where it is, else byte for byte. */
+/** Decodes UTF-8, or Latin-1 if the bytes are not valid UTF-8. */
 export const textOf = (bytes: Buffer): string => {
   const text = bytes.toString("utf8")
   return text.includes("\ufffd") ? bytes.toString("latin1") : text

@@ -1,4 +1,4 @@
-/** What the readers of commands share. */
+/** Helpers that the command parsers share. */
 import type { Messages } from "./Command.ts"
 import * as MailboxName from "./MailboxName.ts"
 import { Malformed, type Reader, textOf } from "./Reader.ts"
@@ -11,7 +11,10 @@ export interface Reading {
   readonly utf8: boolean
 }
 
-/** Clients that write UTF-8 without having asked for it are understood; what is no modified UTF-7 stands for itself. */
+/**
+ * Decodes a mailbox name. Text that is not valid modified UTF-7 is used unchanged, which accepts clients that send
+ * UTF-8 without enabling it.
+ */
 export const mailboxOf = (bytes: Buffer, utf8: boolean): string => {
   const text = textOf(bytes)
   return MailboxName.canonical(utf8 ? text : (MailboxName.decode(text) ?? text))
@@ -24,7 +27,7 @@ export const messages = (reader: Reader): Messages => {
   return set
 }
 
-/** Patterns cost what they are long, and what wildcards they have. */
+/** Bounds the length and wildcards of a pattern, which determine its cost. */
 export const limited = (bytes: Buffer): Buffer => {
   if (bytes.length > 500 || bytes.filter((byte) => byte === 42 || byte === 37).length > 10) {
     throw new Malformed("The pattern is too long")

@@ -1,4 +1,6 @@
-/** What SEARCH, SORT and THREAD may ask for (RFC 9051 section 6.4.4, RFC 5032, RFC 7162, RFC 8474), as a tree. */
+/**
+ * Parses the search keys of SEARCH, SORT and THREAD (RFC 9051 section 6.4.4, RFC 5032, RFC 7162, RFC 8474) into a tree.
+ */
 import * as Dates from "./Dates.ts"
 import { limits as readerLimits, Malformed, type Reader, textOf } from "./Reader.ts"
 import * as Sets from "./Sets.ts"
@@ -11,9 +13,9 @@ export type SearchKey =
   /** System flags with their backslash, lower case. */
   | { readonly _tag: "Flag"; readonly flag: string }
   | { readonly _tag: "Numbers"; readonly set: Sets.Written; readonly uid: boolean }
-  /** `$`: what the last search saved. */
+  /** `$`: the result of the last search. */
   | { readonly _tag: "Saved" }
-  /** Those that are recent for the session (RFC 3501 section 2.3.2). */
+  /** Messages that are recent in the session (RFC 3501 section 2.3.2). */
   | { readonly _tag: "Recent" }
   | {
       readonly _tag: "Day"
@@ -32,10 +34,10 @@ export type SearchKey =
   | { readonly _tag: "Modseq"; readonly atLeast: number }
   | { readonly _tag: "Id"; readonly of: "email" | "thread"; readonly id: string }
 
-/** Keys of one search. */
+/** Maximum keys of one search. */
 const most = 500
 
-/** Bytes of a text that is looked for. */
+/** Maximum bytes of a search text. */
 const textBytes = 1_000
 
 const flags: Readonly<Record<string, string>> = {
@@ -55,10 +57,10 @@ const days: Readonly<Record<string, readonly ["received" | "sent", "before" | "o
   SENTSINCE: ["sent", "since"],
 }
 
-/** Keys that stand for UIDs which the session knows. */
+/** Keys that the session resolves to UIDs. */
 export type NumbersKey = Extract<SearchKey, { readonly _tag: "Numbers" | "Saved" | "Recent" }>
 
-/** The keys up to the end of the command. */
+/** Parses the keys up to the end of the command. */
 export const keys = (reader: Reader): SearchKey => {
   let left = most
 
@@ -163,7 +165,7 @@ export const keys = (reader: Reader): SearchKey => {
       }
       case "MODSEQ":
         reader.space()
-        // The entry that may be named is of annotations, which there are none of (RFC 7162 section 3.1.5).
+        // The optional entry name refers to annotations, which are not supported (RFC 7162 section 3.1.5).
         if (reader.peek === '"') {
           reader.string()
           reader.space()
@@ -183,7 +185,7 @@ export const keys = (reader: Reader): SearchKey => {
   return several(0)
 }
 
-/** Whether any of the keys holds for `which`. */
+/** Whether the predicate holds for any of the keys. */
 export const some = (key: SearchKey, which: (key: SearchKey) => boolean): boolean => {
   if (which(key)) return true
   switch (key._tag) {

@@ -1,4 +1,4 @@
-/** Reads SEARCH, SORT and THREAD, and what they are to answer. */
+/** Parses SEARCH, SORT and THREAD with their return options. */
 import type { Action, SearchReturn, SortKey } from "./Command.ts"
 import { Malformed, type Reader } from "./Reader.ts"
 import type { Reading } from "./Reading.ts"
@@ -14,7 +14,7 @@ const returning = (reader: Reader): SearchReturn["returns"] | undefined => {
   for (const option of options)
     if (!searchReturns.has(option)) throw new Malformed(`Unknown return option ${option.slice(0, 40)}`)
   reader.space()
-  // Each is one of them: that was just asked.
+  // The loop above checked each option.
   const found = options as ReadonlyArray<"MIN" | "MAX" | "COUNT" | "ALL" | "SAVE">
   return new Set(found.length === 0 ? ["ALL"] : found)
 }

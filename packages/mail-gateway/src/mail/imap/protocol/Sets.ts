@@ -1,25 +1,26 @@
 /**
- * Sets of numbers as IMAP writes them (`1:4,7,9:*`), held as ranges in order that neither touch nor overlap. A set costs
- * what its ranges cost, however many numbers it names, and a client's set has at most so many ranges.
+ * Sets of numbers as IMAP writes them (`1:4,7,9:*`), stored as sorted ranges that neither touch nor overlap. The cost
+ * of a set depends on its ranges and not on how many numbers it contains, and the number of ranges a client can send is
+ * bounded.
  */
 
 export type Range = readonly [first: number, last: number]
 export type Ranges = ReadonlyArray<Range>
 
-/** Ranges of one set. */
+/** Maximum ranges of one set. */
 export const limit = 10_000
 
 /** UIDs and sequence numbers are 32 bits (RFC 9051 section 9, nz-number). */
 export const highest = 0xffff_ffff
 
-/** A set with `*` in it: what stands for it is known only where it is used. */
+/** A set that may contain `*`, which is resolved where the set is used. */
 export type Written = ReadonlyArray<readonly [first: number | "*", last: number | "*"]>
 
 const [zero, nine, star, colon, comma] = [48, 57, 42, 58, 44]
 
 /**
- * Undefined where it is no set. Read character by character: a client's set is as long as its command, and a pattern over
- * each element of it costs ten times as much.
+ * Parses a set; returns undefined if the text is not a valid sequence set. It reads characters one by one: a set can be
+ * as long as a command, and a regular expression per element takes ten times as long.
  */
 export const read = (text: string): Written | undefined => {
   const written: Array<readonly [number | "*", number | "*"]> = []
@@ -53,7 +54,7 @@ export const read = (text: string): Written | undefined => {
   }
 }
 
-/** Whether the ranges are as they are held: in order, none empty, none touching the next. */
+/** Whether the ranges are sorted, not empty and not adjacent. */
 const isNormal = (ranges: ReadonlyArray<Range>): boolean => {
   let before = -1
   for (const [first, last] of ranges) {
@@ -63,7 +64,7 @@ const isNormal = (ranges: ReadonlyArray<Range>): boolean => {
   return true
 }
 
-/** Sorted and joined. */
+/** Sorts and merges ranges. */
 export const normal = (ranges: ReadonlyArray<Range>): Ranges => {
   if (isNormal(ranges)) return ranges
   const sorted = ranges.filter(([first, last]) => first <= last).sort((a, b) => a[0] - b[0])
@@ -76,7 +77,10 @@ export const normal = (ranges: ReadonlyArray<Range>): Ranges => {
   return out
 }
 
-/** With `star` for `*`. `9:*` of a Mailbox that ends at 7 is `7:9`: the order does not matter (section 9, seq-range). */
+/**
+ * Replaces `*` by `star`. In a Mailbox whose last number is 7, `9:*` is `7:9`, since the order does not matter (section
+ * 9, seq-range).
+ */
 export const resolve = (written: Written, star: number): Ranges =>
   normal(
     written.map(([a, b]) => {
@@ -86,7 +90,7 @@ export const resolve = (written: Written, star: number): Ranges =>
     }),
   )
 
-/** Of numbers in order. */
+/** Converts ascending numbers to ranges. */
 export const of = (numbers: Iterable<number>): Ranges => {
   const out: Array<[number, number]> = []
   for (const number of numbers) {
@@ -110,7 +114,7 @@ export const has = (ranges: Ranges, number: number): boolean => {
   return false
 }
 
-/** Numbers of the first set that are not in the second. */
+/** Returns the numbers of the first set that are not in the second. */
 export const without = (ranges: Ranges, others: Ranges): Ranges => {
   const out: Array<Range> = []
   let at = 0
@@ -131,5 +135,5 @@ export const count = (ranges: Ranges): number => ranges.reduce((sum, [first, las
 export const write = (ranges: Ranges): string =>
   ranges.map(([first, last]) => (first === last ? String(first) : `${first}:${last}`)).join(",")
 
-/** In the order they are in, as MOVE and COPY tell which UID became which: runs of rising numbers are ranges. */
+/** Writes numbers in the given order, as COPYUID requires; ascending runs become ranges. */
 export const writeInOrder = (numbers: Iterable<number>): string => write(of(numbers))

@@ -1,6 +1,6 @@
-/** How strings are written to a client (RFC 9051 section 4.3): quoted where they may be, else as a literal. */
+/** Writes strings to a client (RFC 9051 section 4.3): quoted if possible, otherwise as a literal. */
 
-/** Longer ones are literals: some readers bound their lines. */
+/** Longer strings are literals, since some clients limit the line length. */
 const quotedAtMost = 1_000
 
 /** Printable ASCII. */
@@ -8,19 +8,19 @@ const plain = /^[\x20-\x7e]*$/
 
 const escaped = (text: string) => text.replace(/["\\]/g, "\\$&")
 
-/** A string of Unicode; where it is not ASCII its UTF-8 is a literal, which every client takes. */
+/** Writes a string. A string that is not ASCII becomes a UTF-8 literal, which every client accepts. */
 export const string = (text: string): string =>
   plain.test(text) && text.length <= quotedAtMost ? `"${escaped(text)}"` : `{${Buffer.byteLength(text)}}\r\n${text}`
 
 export const nstring = (text: string | null | undefined): string =>
   text === null || text === undefined ? "NIL" : string(text)
 
-/** ASCII that needs no escape: what we wrote ourselves. */
+/** Quotes ASCII text that the service wrote itself. */
 export const quoted = (text: string): string => `"${escaped(text)}"`
 
-/** An atom, where it can be one. */
+/** Writes an atom if possible, otherwise a string. */
 export const astring = (text: string): string =>
   /^[A-Za-z0-9!#$&'+,./:;<=>?@^_`|~[-]+$/.test(text) && text.toUpperCase() !== "NIL" ? text : string(text)
 
-/** Text for people: one line of printable ASCII. */
+/** Reduces text for people to one line of printable ASCII. */
 export const human = (text: string): string => text.replace(/[^\x20-\x7e]+/g, " ").slice(0, 400)

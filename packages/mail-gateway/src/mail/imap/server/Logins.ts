@@ -1,6 +1,6 @@
 /**
- * Who a mail program is: the Identity's address or Handle, with its IMAP password or its Identity Key. What was wrong is
- * not told, and who fails is answered ever more slowly, by address and by Mailbox.
+ * Authenticates mail clients: the Identity's address or Handle with its IMAP password or its Identity Key. A failure
+ * does not say what was wrong, and repeated failures are delayed more and more, per client address and per Mailbox.
  */
 import { createHash, timingSafeEqual } from "node:crypto"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -25,7 +25,7 @@ import { Context, Effect, Layer, Redacted, type Scope, Schema } from "effect"
 import * as RecipientAddress from "../../RecipientAddress.ts"
 import { Timing } from "../../../Timing.ts"
 
-/** User and password belong to nobody, or not to each other. */
+/** The credentials are wrong. */
 export class LoginRefused extends Schema.TaggedError<LoginRefused>()("LoginRefused", {}) {}
 
 export interface Login {
@@ -34,29 +34,29 @@ export interface Login {
   readonly canonical: string
   readonly handle: string
   readonly by: Initiator
-  /** Calls `end` when the credential stands no more; for as long as the scope. */
+  /** Calls `end` when the credential is revoked, until the scope closes. */
   readonly whenGone: (end: () => void) => Effect.Effect<void, never, Scope.Scope>
 }
 
-/** Failures within the window that are answered at once. */
+/** Failures within the window that are not delayed. */
 const forgiven = 2
-/** Names that are remembered. */
+/** Maximum names with counters. */
 const most = 20_000
 
-/** What a mail program comes in for: what it is called on record, and the scope that a key must have for it. */
+/** What a client logs in for: the action in the audit log, and the scope that a key needs. */
 export interface Door {
   readonly action: string
   readonly via: "imap" | "smtp"
   readonly scope: ScopeName
 }
-/** Reading and filing. */
+/** IMAP: read and file mail. */
 export const imapDoor: Door = { action: "imap.login", via: "imap", scope: "mail:write" }
-/** Handing in mail (RFC 6409). */
+/** Submit mail (RFC 6409). */
 export const submissionDoor: Door = { action: "submission.login", via: "smtp", scope: "mail:send" }
 
 const sourceOf = (address: string, { via }: Door): AuditSource => ({ address, via, tool: null, user_agent: null })
 
-/** How coming in is recorded: the password has no id, as there is one for each Mailbox. */
+/** Returns the audit record of a login. A password has no id, since each Mailbox has one password. */
 const signIn = (
   { identityId, orgId, handle, by }: Pick<Login, "identityId" | "orgId" | "handle" | "by">,
   address: string,
@@ -80,7 +80,7 @@ const signIn = (
   requestId: null,
 })
 
-/** Counts failures by name. */
+/** Counts failures per name. */
 const counters = () => {
   const failures = new Map<string, { count: number; since: number }>()
   const recent = (name: string, now: number) => {
@@ -114,7 +114,7 @@ const make = (options: { readonly mailDomain: string }) =>
     const failures = counters()
     const refused = new LoginRefused()
 
-    /** The canonical Handle of a user's name; undefined where it can be none. */
+    /** Returns the canonical Handle of a user name, or undefined if it is not valid. */
     const canonicalOf = (user: string): string | undefined => {
       const { local, domain } = RecipientAddress.split(user.trim())
       if (domain !== "" && domain !== options.mailDomain.toLowerCase()) return undefined
@@ -136,7 +136,7 @@ const make = (options: { readonly mailDomain: string }) =>
         }),
       )
       const identity = soleOf(caller)
-      // Where it comes from and what the key may do is asked as for a call.
+      // Networks and scopes are checked as for an API request.
       if (!allows(caller.scopes, scope) || judgeNetwork(caller, from) !== undefined) return yield* refused
       if (caller.kind !== "identity_key" || identity === null || identity.status !== "ready") return yield* refused
       if (canonical !== undefined && canonical !== identity.canonical) return yield* refused
@@ -189,7 +189,7 @@ const make = (options: { readonly mailDomain: string }) =>
         orgId: row.org_id,
         canonical,
         handle: row.handle,
-        // The Identity itself, by what is as good as its key.
+        // The password is equivalent to the Identity's key.
         by: { kind: "identity_key", credentialId: null, requestId: null },
         whenGone: (end) => standingPasswords.watch({ identityId: row.id, verifier: row.imap_verifier }, end),
       }
@@ -197,7 +197,7 @@ const make = (options: { readonly mailDomain: string }) =>
     })
 
     return {
-      /** Of a user that is not named the key says who it is. */
+      /** Authenticates a client. Without a user name, the key identifies the Identity. */
       judge: Effect.fnUntraced(function* (
         user: string | undefined,
         password: Redacted.Redacted<string>,
@@ -221,7 +221,7 @@ const make = (options: { readonly mailDomain: string }) =>
                 const now = yield* monotonicMillis
                 const worst = Math.max(...names.map((name) => failures.of(name, now)))
                 for (const name of names) failures.add(name, now)
-                // A credential that is or was somebody's is on record as such.
+                // A failed attempt with a known credential is recorded for its owner.
                 const source = sourceOf(address, door)
                 const what = { action: door.action, code: "unauthenticated", source, requestId: null }
                 yield* strangers.turnedAway(password, what)

@@ -1,4 +1,6 @@
-/** How many sessions there may be: in all, of a client, of a Mailbox. A client is an IPv4 address or an IPv6 /64. */
+/**
+ * Limits concurrent sessions: in total, per client and per Mailbox. A client is an IPv4 address or an IPv6 /64 network.
+ */
 import { customerOf } from "@svc/cluster/net/ClientNetwork"
 
 export interface Limits {

@@ -1,17 +1,16 @@
 /**
- * Sessions take turns on the event loop. One answer of the store can wake many of them, and each would go on with its next
- * commands at once, all within one turn of the loop, while everybody else waits. So a session that has said something
- * goes on only while the sessions together have not used up what they may of this turn; others go on in the next, in
- * the order they came.
+ * Shares the event loop between sessions. One database response can wake many sessions, which would all run their next
+ * commands within the same turn and block everything else. A session with new output only continues while all sessions
+ * together have time left in this turn; the others continue in the next turns, in order of arrival.
  */
 import { Effect } from "effect"
 
-/** What sessions may use of one turn, past the piece of work that goes over it. */
+/** Time that sessions may use of one turn; the last step may exceed it. */
 const turnMillis = 5
 
 export const make = () => {
   const waiting = new Set<() => void>()
-  /** When the first of this turn came. */
+  /** When the first session of this turn started. */
   let since: number | undefined
   const isOver = () => since !== undefined && performance.now() - since >= turnMillis
 
@@ -22,11 +21,11 @@ export const make = () => {
       go()
       if (isOver()) break
     }
-    // What was used of this turn is forgotten with it.
+    // The time used is reset at the end of the turn.
     if (since !== undefined) setImmediate(next)
   }
 
-  /** Marks that work begins, unless it has begun. */
+  /** Starts measuring the turn, unless it is measured already. */
   const begin = () => {
     if (since !== undefined) return
     since = performance.now()
@@ -41,7 +40,7 @@ export const make = () => {
 
   return {
     begin,
-    /** Resolves at once where there is still time in this turn. */
+    /** Resolves immediately if this turn has time left. */
     take: Effect.suspend(() => {
       begin()
       return waiting.size > 0 || isOver() ? wait : Effect.void

@@ -1,7 +1,6 @@
 /**
- * Large messages on their way in, put aside in files of the system's temporary folder. A file has no name from the moment
- * it is open, so nobody else finds it and nothing is left behind, however the process ends. All of them together have a
- * bound, and each takes its room when it is announced.
+ * Stores large incoming messages in temporary files. A file is unlinked as soon as it is open, so no other process can
+ * find it and it never outlives the process. The total size is limited; each file reserves its size in advance.
  */
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs/promises"
@@ -14,12 +13,12 @@ import type { Spools } from "../session/Spool.ts"
 const attempt = <A>(work: () => Promise<A>) =>
   Effect.tryPromise({
     try: work,
-    catch: () => new Unavailable({ detail: "The message could not be put aside.", retry_after_seconds: 5 }),
+    catch: () => new Unavailable({ detail: "The message could not be stored temporarily.", retry_after_seconds: 5 }),
   })
 
-const full = new Unavailable({ detail: "Too many messages are on their way.", retry_after_seconds: 30 })
+const full = new Unavailable({ detail: "Too many large messages are being received.", retry_after_seconds: 30 })
 
-/** `most` bytes of all sessions together. */
+/** Makes spools for at most `most` bytes in all sessions. */
 export const make = (most: number): Spools => {
   let taken = 0
   return {

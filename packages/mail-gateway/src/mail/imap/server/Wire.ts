@@ -1,6 +1,6 @@
 /**
- * A client's connection as its session uses it: bytes are read when they are wanted, and written no faster than they are
- * read. It becomes encrypted (STARTTLS) and compressed (RFC 4978) under way.
+ * The connection of a client: bytes are read on demand, and written no faster than the client reads. It can be upgraded
+ * to TLS (STARTTLS) and to compression (RFC 4978).
  */
 import type { Socket } from "node:net"
 import type { Duplex, Readable, Writable } from "node:stream"
@@ -9,7 +9,7 @@ import * as zlib from "node:zlib"
 import { Effect, Schema } from "effect"
 import { Timing } from "../../../Timing.ts"
 
-/** The client is gone, or as good as gone. */
+/** The client disconnected or stopped reading. */
 export class WireClosed extends Schema.TaggedError<WireClosed>()("WireClosed", {}) {}
 
 const ended = Effect.fail(new WireClosed())
@@ -29,7 +29,7 @@ export class Wire {
     this.#follow(socket)
   }
 
-  /** A connection that breaks is the client's affair; without a listener it would end the process. */
+  /** Ignores connection errors; an unhandled error event would end the process. */
   #follow(stream: Duplex) {
     stream.on("error", () => stream.destroy())
     stream.once("close", () => {
@@ -37,7 +37,7 @@ export class Wire {
     })
   }
 
-  /** The next bytes; undefined at the end. */
+  /** Reads the next bytes; undefined at the end. */
   readonly read: Effect.Effect<Buffer | undefined> = Effect.callback((resume) => {
     const source = this.#in
     const done = (chunk: Buffer | undefined) => {
@@ -55,7 +55,7 @@ export class Wire {
     return Effect.sync(() => source.off("readable", look).off("end", end).off("close", end).off("error", end))
   })
 
-  /** Waits where the client does not read; one that never does is given up. */
+  /** Writes bytes and waits for a slow client; a client that does not read for too long is disconnected. */
   write(bytes: string | Uint8Array): Effect.Effect<void, WireClosed> {
     return Effect.suspend(() => {
       if (this.isClosed || this.#out.destroyed || this.#stream.destroyed) return ended
@@ -88,7 +88,7 @@ export class Wire {
     drain()
   })
 
-  /** Goes on encrypted: what comes next is TLS's, and what is none of it ends the connection. */
+  /** Upgrades the connection to TLS; a failed handshake closes it. */
   secure(context: SecureContext): Effect.Effect<void, WireClosed> {
     return Effect.callback<void, WireClosed>((resume) => {
       const plain = this.#stream as Socket
@@ -112,7 +112,7 @@ export class Wire {
     })
   }
 
-  /** Goes on compressed; `rest` came after the command. */
+  /** Upgrades the connection to compression; `rest` was received after the command. */
   compress(rest: Buffer): void {
     const stream = this.#stream
     const inflate = zlib.createInflateRaw()
@@ -132,7 +132,7 @@ export class Wire {
     this.#deflate = deflate
   }
 
-  /** Ends it once what was written is out. */
+  /** Closes the connection after all output was sent. */
   readonly end: Effect.Effect<void> = Effect.sync(() => {
     const stream = this.#stream
     if (this.#out !== stream) this.#out.end()

@@ -1,6 +1,6 @@
 /**
- * LOGIN and AUTHENTICATE: PLAIN (RFC 4616), LOGIN, and OAUTHBEARER (RFC 7628), which takes an Identity Key as its token.
- * What was wrong is not told.
+ * LOGIN and AUTHENTICATE with PLAIN (RFC 4616), LOGIN, and OAUTHBEARER (RFC 7628), whose token is an Identity Key. A
+ * failure does not say what was wrong.
  */
 import { type Effect, Redacted } from "effect"
 import type { Named } from "../protocol/Command.ts"
@@ -11,7 +11,7 @@ import type { Store } from "./Store.ts"
 export interface Denied {
   readonly denied: "AUTHENTICATIONFAILED" | "LIMIT" | "UNAVAILABLE"
   readonly text: string
-  /** It was one time too many. */
+  /** Whether the connection ends after too many failures. */
   readonly ends: boolean
 }
 
@@ -22,7 +22,7 @@ type Mechanism = "PLAIN" | "LOGIN" | "OAUTHBEARER"
 export interface Exchange {
   readonly tag: string
   readonly mechanism: Mechanism
-  /** Of LOGIN, once it was said. */
+  /** The user name of LOGIN, once it was sent. */
   readonly user?: string
 }
 
@@ -35,16 +35,16 @@ const mechanisms: ReadonlyArray<Mechanism> = ["PLAIN", "LOGIN", "OAUTHBEARER"]
 
 const base64 = (text: string) => Buffer.from(text).toString("base64")
 
-const malformed: Step = { _tag: "Refused", completion: bad("The answer cannot be read.") }
+const malformed: Step = { _tag: "Refused", completion: bad("Invalid authentication response.") }
 
 export const login = (judge: Login, { user, password }: Named<"LOGIN">): Effect.Effect<Store | Denied> =>
   judge(user, Redacted.make(password))
 
 export const begin = ({ mechanism, initial }: Named<"AUTHENTICATE">): Step => {
   const known = mechanisms.find((one) => one === mechanism)
-  if (known === undefined) return { _tag: "Refused", completion: no("That mechanism is not known.", "CANNOT") }
+  if (known === undefined) return { _tag: "Refused", completion: no("Unknown authentication mechanism.", "CANNOT") }
   const exchange = { mechanism: known }
-  // `=` is an initial response of nothing (RFC 4959 section 3).
+  // `=` is an empty initial response (RFC 4959 section 3).
   if (initial !== undefined) return said(exchange, initial === "=" ? "" : initial)
   return { _tag: "Challenge", text: known === "LOGIN" ? base64("Username:") : "", exchange }
 }
@@ -59,9 +59,12 @@ const said = ({ mechanism, user }: Omit<Exchange, "tag">, text: string): Step =>
     case "PLAIN": {
       const [authorize, name, password, ...rest] = value.split("\0")
       if (authorize === undefined || name === undefined || password === undefined || rest.length > 0) return malformed
-      // Nobody acts for another.
+      // A user cannot act for another user.
       if (authorize !== "" && authorize.toLowerCase() !== name.toLowerCase()) {
-        return { _tag: "Refused", completion: no("Authorization for another is not given.", "AUTHORIZATIONFAILED") }
+        return {
+          _tag: "Refused",
+          completion: no("Authorization as another user is not supported.", "AUTHORIZATIONFAILED"),
+        }
       }
       return { _tag: "Said", user: name, password: Redacted.make(password) }
     }

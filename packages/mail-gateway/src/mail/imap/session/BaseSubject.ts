@@ -1,9 +1,12 @@
-/** What of a subject makes a conversation (RFC 5256 section 2.1): without `Re:`, `Fwd:`, list names and `(fwd)`. */
+/**
+ * Extracts the base subject that identifies a thread (RFC 5256 section 2.1): without `Re:`, `Fwd:`, list names and
+ * `(fwd)`.
+ */
 
-/** Characters that are looked at; the rest of a subject tells no conversations apart. */
+/** Only the first characters of a subject are compared. */
 const most = 500
 
-/** Prefixes that are taken off. */
+/** Maximum number of prefixes that are removed. */
 const deepest = 20
 
 const trailer = /(?:\(fwd\)|\s)+$/i
@@ -12,7 +15,7 @@ const blob = /^\[[^[\]]{0,200}\]\s*/
 
 export interface BaseSubject {
   readonly text: string
-  /** Whether something was taken off that says so: it answers, or was forwarded. */
+  /** Whether a removed part marks the message as a reply or a forward. */
   readonly isReply: boolean
 }
 

@@ -1,4 +1,7 @@
-/** What we say we can do (RFC 9051 section 6.1.1): nothing that does not work, and of logging in only what is allowed now. */
+/**
+ * The capabilities that the server announces (RFC 9051 section 6.1.1): only what works, and only the login mechanisms
+ * that are currently allowed.
+ */
 
 export interface State {
   isSecure: boolean
@@ -8,7 +11,7 @@ export interface State {
   readonly messageBytes: number
 }
 
-// Programs that ask only before they log in (Python's imaplib) learn of IDLE here.
+// Clients that only ask before login (Python's imaplib) must see IDLE here.
 const always = ["IMAP4rev1", "IMAP4rev2", "SASL-IR", "LITERAL+", "ENABLE", "ID", "IDLE"]
 
 const inside = [

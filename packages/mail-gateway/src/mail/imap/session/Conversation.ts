@@ -1,4 +1,4 @@
-/** The state of one session, which its commands share, and how a command ends. */
+/** The state of one session, which its commands share, and the results of commands. */
 import { Effect } from "effect"
 import * as MailboxName from "../protocol/MailboxName.ts"
 import type * as Sets from "../protocol/Sets.ts"
@@ -37,18 +37,18 @@ export interface Selected {
   readonly folder: Folder
   readonly readOnly: boolean
   readonly view: View
-  /** The change counter up to which the client was told. */
+  /** The change counter that the client is synchronized to. */
   modseq: number
   uidNext: number
-  /** UIDs of messages of which this session was told as the first (RFC 3501 section 2.3.2); none for IMAP4rev2. */
+  /** UIDs that are recent in this session (RFC 3501 section 2.3.2); empty for IMAP4rev2. */
   readonly recent: Set<number>
-  /** What the last SEARCH saved, as UIDs. */
+  /** The saved result of the last SEARCH as UIDs. */
   saved: Sets.Ranges
-  /** Changes that the client was told with the answer to its own command: UID and change. */
+  /** Changes already sent in the response to the client's own command, as UID and change counter. */
   readonly told: Map<number, number>
-  /** Changes that the client made and does not want to hear of: UIDs, until the next look. */
+  /** UIDs that the client changed with SILENT, until the next synchronization. */
   readonly silenced: Set<number>
-  /** Keywords the client was told of. */
+  /** Keywords that the client knows. */
   readonly keywords: Set<string>
 }
 
@@ -62,11 +62,11 @@ export class Conversation {
   condstore = false
   qresync = false
   idling: string | undefined
-  /** Something changed since the last look. */
+  /** Whether something changed since the last synchronization. */
   dirty = false
-  /** Bytes of a message that can be appended. */
+  /** Maximum bytes of an appended message. */
   readonly appendLimit: number
-  /** The large message that came last. */
+  /** The large message that was received last. */
   readonly aside: ReturnType<typeof Spool.aside>
   readonly #send: (bytes: string | Uint8Array) => Effect.Effect<void>
   #held: Array<string | Uint8Array> = []
@@ -83,14 +83,14 @@ export class Conversation {
     this.appendLimit = appendLimit
   }
 
-  /** RFC 7162 section 3.1: with a mailbox open its counter is told by the command that first asks for any. */
+  /** Enables CONDSTORE. If a mailbox is selected, its change counter is sent once (RFC 7162 section 3.1). */
   wantsChanges(): void {
     if (this.condstore) return
     this.condstore = true
     if (this.selected !== undefined) this.write(`* OK [HIGHESTMODSEQ ${this.selected.modseq}] Highest\r\n`)
   }
 
-  /** Keeps text until it is worth sending. */
+  /** Buffers text until there is enough to send. */
   write(text: string): void {
     this.#held.push(text)
     this.#heldLength += text.length
@@ -100,7 +100,7 @@ export class Conversation {
     return this.#heldLength > 32 * 1024
   }
 
-  /** Waits for a reader that is slower than we are. */
+  /** Sends the buffer and waits if the client reads slowly. */
   readonly flush: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#held.length === 0) return Effect.void
     const all = this.#holdsBytes
@@ -112,7 +112,7 @@ export class Conversation {
     return this.#send(all)
   })
 
-  /** Bytes as they are; few of them leave with what is around them. */
+  /** Writes raw bytes; small ones are buffered with the surrounding text. */
   raw(bytes: Uint8Array): Effect.Effect<void> {
     if (bytes.length > fewBytes) return Effect.andThen(this.flush, this.#send(bytes))
     this.#held.push(bytes)
@@ -121,7 +121,7 @@ export class Conversation {
     return this.isFull ? this.flush : Effect.void
   }
 
-  /** A mailbox's name as this client reads it. */
+  /** Encodes a mailbox name for this client. */
   name(name: string): string {
     if (!this.utf8) return Writing.astring(MailboxName.encode(name))
     return /^[\x20-\x7e]*$/.test(name) ? Writing.astring(name) : `"${name.replace(/["\\]/g, "\\$&")}"`

@@ -1,24 +1,24 @@
 /**
- * Work on many messages (ordering fifty thousand takes half a second) a piece at a time: it is a generator that says by a
- * `yield` where others may go on. Of large work there is one at a time in a process, so that a turn of the event loop
- * has one piece of it, however many sessions ask.
+ * Runs long computations over many messages in slices (sorting 50,000 takes half a second). The work is a generator
+ * that yields where other fibers may run. Only one large computation runs per process, so that a turn of the event loop
+ * has at most one slice of it.
  */
 import { Effect, Semaphore } from "effect"
 
-/** What a piece may take, past the one step that goes over it. */
+/** Duration of a slice; the last step may exceed it. */
 const pieceMillis = 4
 
-/** Messages with which work is large. */
+/** Number of messages from which work counts as large. */
 const many = 1_000
 
-/** Messages to look at between two words of a generator: the worst subject costs 0.2 ms. */
+/** Messages between two yields: the slowest subject takes 0.2 ms. */
 export const step = 100
 
 export type CooperativeWork<A> = Generator<void, A>
 
 const large = Semaphore.makeUnsafe(1)
 
-/** Does the work, and lets others go on where it says so. */
+/** Runs the work and yields to other fibers between slices. */
 export const done = <A>(work: () => CooperativeWork<A>): Effect.Effect<A> =>
   Effect.gen(function* () {
     const pieces = work()
@@ -32,11 +32,11 @@ export const done = <A>(work: () => CooperativeWork<A>): Effect.Effect<A> =>
     }
   })
 
-/** Work on so many messages, with what is read for it; within it there is no other of its kind. */
+/** Runs work on this many messages, including its queries; large work excludes other large work. */
 export const alone = <A, E, R>(messages: number, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   messages < many ? work : large.withPermits(1)(work)
 
-/** `of` each of them, in a new list. */
+/** Maps each element into a new array. */
 export function* each<A, B>(all: Iterable<A>, of: (one: A) => B): CooperativeWork<Array<B>> {
   const out: Array<B> = []
   for (const one of all) {
@@ -45,7 +45,7 @@ export function* each<A, B>(all: Iterable<A>, of: (one: A) => B): CooperativeWor
   return out
 }
 
-/** In order, in a new list; what is equal stays as it stood. Parts are put in order, and then merged two by two. */
+/** Sorts stably into a new array. Parts are sorted and then merged in pairs. */
 export function* sorted<A>(all: ReadonlyArray<A>, compare: (a: A, b: A) => number): CooperativeWork<Array<A>> {
   if (all.length <= step) return all.toSorted(compare)
   let from: Array<A> = []

@@ -1,4 +1,4 @@
-/** A part's content with its transfer encoding undone, portion by portion, for BINARY (RFC 3516). */
+/** Decodes the transfer encoding of a part chunk by chunk, for BINARY (RFC 3516). */
 import * as Transfer from "../../mime/Transfer.ts"
 
 export const encodings = new Set(["7bit", "8bit", "binary", "base64", "quoted-printable"])
@@ -13,7 +13,7 @@ const decoded = (decode: typeof Transfer.base64, bytes: Buffer): Buffer => {
   return into.subarray(0, decode(bytes, into))
 }
 
-/** Portions are cut where the encoding may be cut; what is left over goes with the next. */
+/** Decodes up to the last position at which the encoding can be split; the rest is decoded with the next chunk. */
 const cutting = (
   decode: typeof Transfer.base64,
   cut: (bytes: Buffer) => number,
@@ -42,7 +42,7 @@ export const make = (encoding: string): Decoder => {
         (bytes) => Buffer.from(bytes.toString("latin1").replace(/[^A-Za-z0-9+/=_-]+/g, ""), "latin1"),
       )
     case "quoted-printable":
-      // A line is decoded whole; one without an end is cut where nothing can be begun.
+      // Complete lines are decoded; an overlong line is split where no escape sequence has begun.
       return cutting(
         Transfer.quotedPrintable,
         (bytes) => {

@@ -1,4 +1,4 @@
-/** Which command is done where, for a client that is logged in, and when a client may be told of what others did. */
+/** Dispatches the commands of a logged-in client, and decides when the client may be told of changes by others. */
 import { Effect } from "effect"
 import type { Action } from "../protocol/Command.ts"
 import { bad, type Completion, type Conversation, ok } from "./Conversation.ts"
@@ -104,19 +104,22 @@ const inFolder = (
     case "MOVE":
       return Storing.copy(conversation, store, selected, action)
     default:
-      return Effect.succeed(bad("That cannot be done now."))
+      return Effect.succeed(bad("The command is not allowed in this state."))
   }
 }
 
-/** Commands by sequence number leave numbers as they are until they are done, and those that may follow were meant with them. */
+/**
+ * Commands that use sequence numbers. Numbers must not change while they run, nor for pipelined commands that were sent
+ * with the same numbers in mind.
+ */
 const byNumber = new Set<Action["name"]>(["FETCH", "STORE", "SEARCH", "SORT", "THREAD", "COPY"])
 
 export const mayTellRemovals = (action: Action): boolean =>
   !byNumber.has(action.name) || ("uid" in action && action.uid)
 
-/** A command that opened or left a folder has told what there is. */
+/** Commands that open or close a folder have already sent its state. */
 const settled = new Set<Action["name"]>(["SELECT", "EXAMINE", "CLOSE", "UNSELECT"])
 export const mayLook = (action: Action): boolean => !settled.has(action.name)
 
-/** Who asks for nothing asks what is new. */
+/** NOOP and CHECK always synchronize. */
 export const looksAlways = ({ name }: Action): boolean => name === "NOOP" || name === "CHECK"

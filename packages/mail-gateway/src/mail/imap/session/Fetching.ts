@@ -1,6 +1,6 @@
 /**
- * FETCH (RFC 9051 section 6.4.5). Messages go out as they come from the store, and bytes of a message as its slices do:
- * nothing is held whole, and a reader that is slow holds up the reading.
+ * FETCH (RFC 9051 section 6.4.5). Messages and slices of their bytes are streamed from the store: no message is
+ * buffered whole, and a slow client slows down reading.
  */
 import { Effect, Schema, Stream } from "effect"
 import * as Structure from "../../mime/Structure.ts"
@@ -15,12 +15,14 @@ import { fieldsOf, nodeAt, type Span, spanOf } from "./Sections.ts"
 import { flagsOf, learn, named, sync } from "./Selecting.ts"
 import type { Detailed, Marked, Store, StoreError, Stored } from "./Store.ts"
 
-/** A message went while its bytes were on their way: the literal cannot be ended, so the connection is. */
+/** A message was removed while its bytes were sent: the literal cannot be completed, so the connection is closed. */
 export class CutShort extends Schema.TaggedError<CutShort>()("ImapCutShort", {}) {}
 
-/** Bytes that are read before anything is said of them; a message that went by then is passed over. */
+/**
+ * Messages up to this size (bytes) are read before the response begins; a message that was removed by then is skipped.
+ */
 const ahead = 512 * 1024
-/** Bytes of a header that fields are looked for in. */
+/** Bytes of a header that are searched for fields. */
 const headerBytes = 1024 * 1024
 
 type SectionItem = Extract<FetchItem, { readonly _tag: "Section" }>
@@ -28,7 +30,7 @@ type SectionItem = Extract<FetchItem, { readonly _tag: "Section" }>
 const isWhole = ({ section, decoded }: SectionItem) =>
   section.part.length === 0 && section.what === "all" && decoded === undefined
 
-/** Items that are answered from more than a message's marks. */
+/** Items that need more than the flags of a message. */
 const detailed = new Set(["ENVELOPE", "BODY", "BODYSTRUCTURE", "PREVIEW"])
 
 const needsDetail = (item: FetchItem) => (item._tag === "Section" ? !isWhole(item) : detailed.has(item.name))
@@ -46,7 +48,7 @@ export const fetch = Effect.fnUntraced(function* (
   { uid, messages, items: asked, changedSince, vanished }: Named<"FETCH">,
 ) {
   const uids = named(selected, messages, uid)
-  if (uids === undefined) return bad("There is no message of that number.")
+  if (uids === undefined) return bad("No message has that sequence number.")
   const items = [...asked]
   const names = (name: string) => items.some((item) => item._tag === "Known" && item.name === name)
   const add = (name: "UID" | "MODSEQ") => {
@@ -113,13 +115,15 @@ export const fetch = Effect.fnUntraced(function* (
       : store.stored(selected.folder, uids, wanted)
   yield* Stream.runForEachArray(rows, answer)
   if (sees) yield* sync(conversation, store, uid)
-  if (unknownEncoding) return no("The encoding of a part is not known.", "UNKNOWN-CTE")
+  if (unknownEncoding) return no("Unknown transfer encoding.", "UNKNOWN-CTE")
   const gone = changedSince === undefined && found < Sets.count(uids)
   if (gone) conversation.dirty = true
-  return gone ? ok("Some messages are there no more.", "EXPUNGEISSUED") : ok("FETCH completed.")
+  return gone ? ok("Some messages no longer exist.", "EXPUNGEISSUED") : ok("FETCH completed.")
 })
 
-/** Which UID a number stands for the session knows, also of what is gone and still has its number (RFC 2180 section 4.1). */
+/**
+ * Answers from the session's view, also for messages that were removed but keep their numbers (RFC 2180 section 4.1).
+ */
 const fetchUids = Effect.fnUntraced(function* (conversation: Conversation, { view }: Selected, uids: Sets.Ranges) {
   let gone = false
   for (const [first, last] of uids) {
@@ -132,7 +136,7 @@ const fetchUids = Effect.fnUntraced(function* (conversation: Conversation, { vie
       yield* Effect.yieldNow
     }
   }
-  return gone ? ok("Some messages are there no more.", "EXPUNGEISSUED") : ok("FETCH completed.")
+  return gone ? ok("Some messages no longer exist.", "EXPUNGEISSUED") : ok("FETCH completed.")
 })
 
 const known = (
@@ -181,7 +185,7 @@ const cut = ({ from, to }: Span, partial: Partial | undefined): Span => {
   return { from: start, to: Math.min(start + partial.count, to) }
 }
 
-/** Answers false where the content cannot be decoded. */
+/** Writes a section. Returns false if the content cannot be decoded. */
 const section = Effect.fnUntraced(function* (
   conversation: Conversation,
   store: Store,
@@ -210,7 +214,7 @@ const section = Effect.fnUntraced(function* (
   const length = to - from
   if (length <= ahead) {
     const bytes = length === 0 ? Buffer.alloc(0) : yield* gathered(store, message, { from, to })
-    // It went since it was listed: the client hears so with the next look.
+    // It was removed since it was listed; the next synchronization tells the client.
     if (bytes.length < length) conversation.write(`${label} NIL`)
     else {
       conversation.write(`${label} {${length}}\r\n`)
@@ -234,7 +238,7 @@ const gathered = (store: Store, message: Stored, { from, to }: Span) =>
     ? Effect.succeed(Buffer.from(message.raw.buffer, message.raw.byteOffset + from, to - from))
     : Effect.map(Stream.runCollect(store.bytes(message, from, to)), (pieces) => Buffer.concat([...pieces]))
 
-/** Read twice: its size is said before it. */
+/** Writes decoded content. It is read twice, since its size comes first. */
 const binary = Effect.fnUntraced(function* (
   conversation: Conversation,
   store: Store,

@@ -1,9 +1,9 @@
-/** Flags of IMAP and the marks of messages (RFC 9051 section 2.3.2): a label is a keyword. */
+/** Maps IMAP flags (RFC 9051 section 2.3.2) to the flags and labels of messages: a label is a keyword. */
 import { Label, limits } from "@svc/domain/mail/Flags"
 import { Schema } from "effect"
 import type { FlagChange } from "./Store.ts"
 
-/** Flags every message can have. */
+/** System flags that every message can have. */
 export const system = ["\\Answered", "\\Flagged", "\\Deleted", "\\Seen", "\\Draft"] as const
 
 const marks = {
@@ -17,7 +17,7 @@ const marks = {
 const isMark = (flag: string): flag is keyof typeof marks => Object.hasOwn(marks, flag)
 const isLabel = Schema.is(Label)
 
-/** Keywords whose spelling programs expect (IANA registry); labels have no case. */
+/** Keywords whose spelling clients expect (IANA registry); labels are lower case. */
 const spelled = new Map(
   [
     "$Forwarded",
@@ -43,7 +43,7 @@ export interface Marks {
   readonly deleted: boolean
   readonly draft: boolean
   readonly labels: ReadonlyArray<string>
-  /** The subaddress a message came to; shown as a keyword, and nobody's to change. */
+  /** The subaddress of the recipient; shown as a read-only keyword. */
   readonly tag: string | null
 }
 
@@ -59,16 +59,16 @@ export const shown = ({ seen, flagged, answered, deleted, draft, labels, tag }: 
   return flags
 }
 
-/** More keywords than any message can have. */
+/** Whether a change names more keywords than a message can have. */
 export const areTooMany = ({ add_labels, labels, remove_labels }: FlagChange): boolean =>
   [add_labels, labels, remove_labels].some((some) => some !== undefined && some.length > limits.labels)
 
-/** What the flags of a STORE or APPEND change; undefined where one is none that a message can have. */
+/** Returns the change that the flags of STORE or APPEND mean, or undefined if a flag is invalid. */
 export const change = (how: "set" | "add" | "remove", flags: ReadonlyArray<string>): FlagChange | undefined => {
   const wanted = flags.map((flag) => flag.toLowerCase())
   const named = wanted.filter(isMark)
   const labels = [...new Set(wanted.filter((flag) => !flag.startsWith("\\")))]
-  // \Recent is the server's; the rest are unknown to us.
+  // \Recent is set by the server; other system flags are unknown.
   if (wanted.some((flag) => flag.startsWith("\\") && !isMark(flag) && flag !== "\\recent")) return undefined
   if (!labels.every((label) => isLabel(label))) return undefined
   const changed: { -readonly [Mark in (typeof marks)[keyof typeof marks]]?: boolean } = {}

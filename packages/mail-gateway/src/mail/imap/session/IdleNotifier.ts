@@ -1,13 +1,13 @@
 /**
- * Telling an idle client of changes. Nothing waits while there is no word of any: a word begins a look, and one that comes
- * during a look begins another after it, however many come.
+ * Notifies an idle client of changes. A notification starts a synchronization; any number of notifications during a
+ * synchronization start one more after it.
  */
 import { Effect, Schedule } from "effect"
 import { Timing } from "../../../Timing.ts"
 
 /**
- * Answers what to call at a word. `look` answers whether there is nothing left to tell: a client hears of nothing again
- * unless we look again.
+ * Returns the function to call on a notification. `look` synchronizes and returns whether nothing is left to send;
+ * otherwise it is repeated.
  */
 export const make = (run: (effect: Effect.Effect<void>) => void, look: Effect.Effect<boolean>) => {
   let isLooking = false

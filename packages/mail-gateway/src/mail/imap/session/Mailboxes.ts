@@ -1,4 +1,7 @@
-/** Folders: LIST, LSUB, STATUS, NAMESPACE, and making, renaming and removing them (RFC 9051 section 6.3, RFC 5258, 5819, 6154). */
+/**
+ * LIST, LSUB, STATUS, quotas, and the commands that create, rename, delete and subscribe to folders (RFC 9051 section
+ * 6.3, RFC 5258, 5819, 6154).
+ */
 import type { FolderUse } from "@svc/domain/mail/FolderProtocol"
 import { Effect } from "effect"
 import type { Listing, Named, StatusItem } from "../protocol/Command.ts"
@@ -24,7 +27,7 @@ const uses: Readonly<Record<string, FolderUse>> = {
   "\\archive": "archive",
 }
 
-/** Every name there is: folders, those above them that are none, and what is subscribed. */
+/** Returns every name: folders, ancestors that are not folders, and subscriptions. */
 const named = ({ folders, subscribed }: Folders) => {
   const byName = new Map<string, Folder | undefined>(folders.map((folder) => [folder.name, folder]))
   const withChildren = new Set<string>()
@@ -55,7 +58,7 @@ export const list = Effect.fnUntraced(function* (conversation: Conversation, sto
   let looked = 0
   for (const name of byName.keys()) {
     if (matches.some((match) => match(name))) matched.add(name)
-    // Patterns cost what a client makes them cost: others go on in between.
+    // A client determines the cost of its patterns, so other fibers run in between.
     if (++looked % 50 === 0) yield* Effect.yieldNow
   }
   const isSelected = (name: string) =>
@@ -65,16 +68,16 @@ export const list = Effect.fnUntraced(function* (conversation: Conversation, sto
     if (!matched.has(name)) continue
     const folder = byName.get(name)
     const chosen = isSelected(name)
-    // RFC 5258 section 3.5: a name whose children were asked for, and are not shown themselves.
+    // RFC 5258 section 3.5: a name with matching children that are not listed themselves.
     const info =
       select.has("RECURSIVEMATCH") &&
       [...byName.keys()].some((child) => child.startsWith(`${name}/`) && isSelected(child) && !matched.has(child))
     if (!chosen && !info) continue
-    // What is only a subscription, or only stands above others, is listed where it was asked for.
+    // Names that are not folders are only listed on request.
     if (folder === undefined && !select.has("SUBSCRIBED") && !withChildren.has(name)) continue
     const attributes = [
       ...(folder === undefined ? ["\\NonExistent"] : []),
-      // What one says with the other (RFC 5258 section 3), a client of before does not know.
+      // \NonExistent implies \Noselect (RFC 5258 section 3), but older clients do not know that.
       ...(folder === undefined && !conversation.rev2 && !returns.has("EXTENDED") ? ["\\Noselect"] : []),
       withChildren.has(name) ? "\\HasChildren" : "\\HasNoChildren",
       ...(returns.has("SUBSCRIBED") && all.subscribed.has(name) ? ["\\Subscribed"] : []),
@@ -103,7 +106,7 @@ export const lsub = Effect.fnUntraced(function* (
   const shown = new Map<string, boolean>()
   for (const name of all.subscribed) {
     if (matches(name)) shown.set(name, true)
-    // RFC 3501 section 6.3.9: `%` shows a parent that is not subscribed itself.
+    // RFC 3501 section 6.3.9: `%` shows an ancestor that is not subscribed itself.
     else
       for (const parent of MailboxName.parents(name))
         if (matches(parent) && !shown.has(parent)) shown.set(parent, all.subscribed.has(parent))
@@ -160,16 +163,16 @@ export const status = Effect.fnUntraced(function* (
 })
 
 export const create = Effect.fnUntraced(function* (store: Store, { mailbox, uses: wanted }: Named<"CREATE">) {
-  // A delimiter at the end says that children will come; the name is without it (RFC 9051 section 6.3.4).
+  // A trailing delimiter announces children and is not part of the name (RFC 9051 section 6.3.4).
   const name = mailbox.endsWith(MailboxName.delimiter) ? mailbox.slice(0, -1) : mailbox
-  if (name === "INBOX") return yield* new Refused({ code: "ALREADYEXISTS", message: "INBOX is there always." })
+  if (name === "INBOX") return yield* new Refused({ code: "ALREADYEXISTS", message: "INBOX always exists." })
   if (!MailboxName.isValid(name))
     return yield* new Refused({ code: "CANNOT", message: "A mailbox cannot have this name." })
   const [use, ...others] = wanted.map((one) =>
     Object.hasOwn(uses, one.toLowerCase()) ? uses[one.toLowerCase()] : undefined,
   )
   if (wanted.length > 0 && (use === undefined || others.length > 0)) {
-    return yield* new Refused({ code: "USEATTR", message: "A mailbox can have one use, of those that are known." })
+    return yield* new Refused({ code: "USEATTR", message: "A mailbox can have one known special use." })
   }
   yield* store.create(name, use ?? null)
   return ok("CREATE completed.")
@@ -200,7 +203,7 @@ export const subscribe = Effect.fnUntraced(function* (store: Store, subscribes: 
   return ok(subscribes ? "SUBSCRIBE completed." : "UNSUBSCRIBE completed.")
 })
 
-/** One root for everything, with the bytes it holds (RFC 9208). */
+/** A single quota root for the whole Mailbox in bytes (RFC 9208). */
 export const quota = Effect.fnUntraced(function* (conversation: Conversation, store: Store, root: string) {
   if (root !== "") return no("There is no such quota root.", "NONEXISTENT")
   const { used, limit } = yield* store.quota

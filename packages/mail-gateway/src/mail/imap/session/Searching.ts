@@ -10,11 +10,11 @@ import * as Threads from "./Threads.ts"
 
 const charsets = new Set(["US-ASCII", "ASCII", "UTF-8", "UTF8"])
 
-/** Messages that are put in order at once; asked for more, a client searches for less. */
+/** Maximum messages to sort or thread; a client must narrow a larger search. */
 const orderedAtMost = 50_000
-const tooMany = no("These are too many messages to put in order.", "LIMIT")
+const tooMany = no("Too many messages to sort.", "LIMIT")
 
-const badCharset = no("That character set is not known.", "BADCHARSET (US-ASCII UTF-8)")
+const badCharset = no("Unknown character set.", "BADCHARSET (US-ASCII UTF-8)")
 
 const run = Effect.fnUntraced(function* (conversation: Conversation, store: Store, selected: Selected, key: SearchKey) {
   const { view } = selected
@@ -26,18 +26,18 @@ const run = Effect.fnUntraced(function* (conversation: Conversation, store: Stor
   })
   const isOfChanges = some(key, ({ _tag }) => _tag === "Modseq")
   if (isOfChanges) conversation.wantsChanges()
-  // The client knows nothing of what came since.
+  // The client does not know newer messages yet.
   const uids = found.uids.filter((uid) => view.numberOf(uid) > 0)
   return { uids, changes: isOfChanges ? new Map(found.uids.map((uid, n) => [uid, found.modseqs[n]!])) : undefined }
 })
 
-/** Of each message its last change, where the search is of changes. */
+/** The last change of each message, if the search uses MODSEQ. */
 type Changes = ReadonlyMap<number, number>
 
 const highest = (changes: Changes, uids: ReadonlyArray<number>): number =>
   uids.reduce((most, uid) => Math.max(most, changes.get(uid) ?? 0), 0)
 
-/** ESEARCH (RFC 4731 section 3.1), and what `$` stands for from now on. */
+/** Writes ESEARCH (RFC 4731 section 3.1) and sets the meaning of `$`. */
 const answer = (
   conversation: Conversation,
   selected: Selected,
@@ -50,7 +50,7 @@ const answer = (
   const numbers = uid ? uids : selected.view.numbersOf(uids)
   const ascending = [...uids].sort((a, b) => a - b)
   const edges = !returns.has("ALL") && !returns.has("COUNT") && (returns.has("MIN") || returns.has("MAX"))
-  /** What is answered: the least and the most alone, where nothing else is asked for. */
+  /** The messages of the result: only the lowest and highest if nothing else is requested. */
   const meant = edges
     ? [...(returns.has("MIN") ? ascending.slice(0, 1) : []), ...(returns.has("MAX") ? ascending.slice(-1) : [])]
     : ascending
@@ -66,7 +66,7 @@ const answer = (
   conversation.write(`* ESEARCH (TAG "${tag}")${uid ? " UID" : ""}${parts.map((part) => ` ${part}`).join("")}\r\n`)
 }
 
-/** The least and the most of numbers, however many: arguments of a call are not without limit. */
+/** Returns the lowest and highest number. Math.min cannot take that many arguments. */
 const edge = (numbers: ReadonlyArray<number>): readonly [number, number] => {
   let least = Infinity
   let most = -Infinity
@@ -84,7 +84,7 @@ export const search = Effect.fnUntraced(function* (
   tag: string,
   { uid, key, charset, returns }: Named<"SEARCH">,
 ) {
-  // A search that fails leaves `$` empty (RFC 5182 section 2.1).
+  // A failed search leaves `$` empty (RFC 5182 section 2.1).
   const failed = Effect.sync(() => {
     if (returns?.has("SAVE") === true) selected.saved = []
   })
@@ -137,7 +137,7 @@ export const thread = Effect.fnUntraced(function* (
       : algorithm === "ORDEREDSUBJECT"
         ? Threads.orderedSubject
         : undefined
-  if (threads === undefined) return no("That way of threading is not known.")
+  if (threads === undefined) return no("Unknown threading algorithm.")
   const { uids } = yield* run(conversation, store, selected, key)
   if (uids.length > orderedAtMost) return tooMany
   const text = yield* CooperativeWork.alone(

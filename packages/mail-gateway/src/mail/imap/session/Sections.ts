@@ -1,4 +1,4 @@
-/** Where the bytes of a section are in a message (RFC 9051 section 6.4.5.1), by the structure that was kept of it. */
+/** Locates the bytes of a section in a message (RFC 9051 section 6.4.5.1) by its stored structure. */
 import * as Header from "../../mime/Header.ts"
 import type { Node, Structure } from "../../mime/Structure.ts"
 import type { Section } from "../protocol/FetchItems.ts"
@@ -9,7 +9,7 @@ export interface Span {
   readonly to: number
 }
 
-/** The part of a number; undefined where there is none. */
+/** Returns the part with this number, or undefined. */
 export const nodeAt = ({ root }: Structure, part: ReadonlyArray<number>): Node | undefined => {
   let at: Node | undefined = root
   let isMessage = true
@@ -17,7 +17,7 @@ export const nodeAt = ({ root }: Structure, part: ReadonlyArray<number>): Node |
     const inner: Node | undefined = isMessage || at.env === undefined ? at : at.parts?.[0]
     const counts: boolean = isMessage || at.env !== undefined
     isMessage = false
-    // A message that is no multipart has one part: its body.
+    // A message that is not a multipart has one part, its body.
     const next: Node | undefined =
       inner?.t === "multipart" ? inner.parts?.[number - 1] : counts && number === 1 ? inner : undefined
     if (next === undefined) return undefined
@@ -50,7 +50,7 @@ export const spanOf = (structure: Structure, size: number, { part, what }: Secti
   }
 }
 
-/** The fields of a header that are asked for, and the empty line that ends it. */
+/** Returns the requested header fields and the empty line that ends them. */
 export const fieldsOf = (header: Buffer, { what, fields }: Section): Buffer => {
   const wanted = new Set(fields)
   const { rows } = Header.read(header, 0, header.length)

@@ -1,6 +1,6 @@
 /**
- * Which folder a session has open, and what it is told of its changes: EXISTS, EXPUNGE or VANISHED, FETCH
- * (RFC 9051 sections 6.3.2 and 7.5, RFC 7162). A change is told once; removals only where numbers cannot be meant anymore.
+ * Selects folders and synchronizes the client with their changes: EXISTS, EXPUNGE or VANISHED, FETCH (RFC 9051 sections
+ * 6.3.2 and 7.5, RFC 7162). A change is sent once; removals only when no pending command uses sequence numbers.
  */
 import { Effect } from "effect"
 import type { Named } from "../protocol/Command.ts"
@@ -21,7 +21,7 @@ export const find = Effect.fnUntraced(function* (
   return folder
 })
 
-/** The id of a folder (RFC 8474). */
+/** Returns the id of a folder (RFC 8474). */
 export const mailboxId = (folder: Folder): string => `F${folder.id.replaceAll("-", "")}`
 
 const writeFlags = (selected: Selected): string => {
@@ -37,7 +37,7 @@ export const select = Effect.fnUntraced(function* (
 ) {
   if (resync !== undefined && !conversation.qresync) return no("QRESYNC is not enabled.", "CLIENTBUG")
   const before = conversation.selected
-  // Whatever comes of it, the folder that was open is open no more.
+  // The previous folder is closed even if SELECT fails.
   conversation.selected = undefined
   if (before !== undefined && (conversation.rev2 || conversation.qresync)) {
     conversation.write("* OK [CLOSED] Previous mailbox is now closed\r\n")
@@ -88,7 +88,7 @@ export const select = Effect.fnUntraced(function* (
   return ok(`${name} completed.`, readOnly ? "READ-ONLY" : "READ-WRITE")
 })
 
-/** Which of the messages that the view has anew this session is the first to be told of; a read-only one takes none. */
+/** Determines which new messages are recent in this session; a read-only session claims none. */
 const meet = Effect.fnUntraced(function* (
   conversation: Conversation,
   store: Store,
@@ -96,13 +96,13 @@ const meet = Effect.fnUntraced(function* (
   uids: ReadonlyArray<number>,
   { recentFrom, uidNext }: { readonly recentFrom: number; readonly uidNext: number },
 ) {
-  // IMAP4rev2 has no such thing (RFC 9051 appendix E).
+  // IMAP4rev2 has no \Recent (RFC 9051 appendix E).
   if (conversation.rev2 || uids.length === 0 || uids.at(-1)! < recentFrom) return
   const first = selected.readOnly ? recentFrom : yield* store.claim(selected.folder, uidNext)
   for (const uid of uids) if (uid >= first) selected.recent.add(uid)
 })
 
-/** A message's flags as this session is told them. */
+/** Returns the flags of a message in this session. */
 export const flagsOf = ({ recent }: Selected, { uid, flags }: Marked): ReadonlyArray<string> =>
   recent.has(uid) ? [...flags, "\\Recent"] : flags
 
@@ -111,7 +111,7 @@ const writeMarked = (conversation: Conversation, selected: Selected, number: num
   return `* ${number} FETCH (UID ${message.uid} FLAGS (${flagsOf(selected, message).join(" ")})${change})\r\n`
 }
 
-/** Tells keywords that the client does not know yet, before a message has them. */
+/** Announces keywords that the client does not know before a message uses them. */
 export const learn = (conversation: Conversation, selected: Selected, flags: ReadonlyArray<string>): void => {
   let isNew = false
   for (const flag of flags) {
@@ -123,8 +123,8 @@ export const learn = (conversation: Conversation, selected: Selected, flags: Rea
 }
 
 /**
- * Looks what changed, and tells it. `removals` says whether numbers may change now: not while a command that names
- * messages by number is under way (RFC 9051 section 7.5.1).
+ * Sends the changes since the last synchronization. `removals` says whether sequence numbers may change: not while a
+ * command that uses them is running (RFC 9051 section 7.5.1).
  */
 export const sync = Effect.fnUntraced(function* (conversation: Conversation, store: Store, removals: boolean) {
   const { selected } = conversation
@@ -132,7 +132,7 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
   conversation.dirty = false
   const { changed, vanished, modseq, uidNext, isGone, recentFrom } = yield* Effect.tapError(
     store.changes(selected.folder, selected.modseq),
-    // What was not seen is looked for again.
+    // A failed query is repeated later.
     () =>
       Effect.sync(() => {
         conversation.dirty = true
@@ -151,13 +151,13 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
   }
   let looked = 0
   for (const message of changed) {
-    // Others go on in between, also where nothing is said of any.
+    // Yields to other fibers, even if no message produces output.
     if (++looked % 1_000 === 0) yield* Effect.yieldNow
     const told = selected.told.get(message.uid)
     const number = view.numberOf(message.uid)
     if (number === 0 || (told !== undefined && told >= message.modseq)) continue
     learn(conversation, selected, message.flags)
-    // A new message is looked at by who wants to; its marks are news only where it has some.
+    // EXISTS announces a new message; its flags are only sent if it has any.
     if (message.uid > known && message.flags.length === 0) continue
     if (selected.silenced.has(message.uid)) {
       if (conversation.condstore)
@@ -180,7 +180,7 @@ export const tellRemovals = (conversation: Conversation, selected: Selected): vo
   else conversation.write(numbers.map((number) => `* ${number} EXPUNGE\r\n`).join(""))
 }
 
-/** Leaves the folder without a word of what was not told. */
+/** Leaves the folder without sending pending changes. */
 export const leave = (conversation: Conversation): void => {
   conversation.selected = undefined
 }
@@ -194,7 +194,7 @@ export const close = Effect.fnUntraced(function* (conversation: Conversation, st
 
 export const readOnly: Completion = no("The mailbox was opened read-only.", "NOPERM")
 
-/** UIDs that a command's set names; undefined where it names a number that no message has. */
+/** Returns the UIDs of a command's set, or undefined if a sequence number does not exist. */
 export const named = (selected: Selected, messages: Sets.Written | "saved", uid: boolean): Sets.Ranges | undefined => {
   if (messages === "saved") return selected.view.within(selected.saved)
   return uid ? selected.view.ofUids(messages) : selected.view.ofNumbers(messages)

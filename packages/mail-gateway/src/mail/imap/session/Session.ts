@@ -1,6 +1,6 @@
 /**
- * One client's session: fed bytes, it answers bytes (RFC 9051). It knows no socket and no store; what is done to the
- * connection itself (TLS, compression, its end) it answers as a {@link Turn}. Commands are done one after another.
+ * An IMAP session (RFC 9051) without sockets or database: it consumes and produces bytes. Operations on the connection
+ * itself (TLS, compression, close) are returned as a {@link Turn}. Commands run one after another.
  */
 import { type Unavailable } from "@svc/domain/problems/Problem"
 import { Effect, type Redacted, Scope, Semaphore } from "effect"
@@ -17,7 +17,7 @@ import * as Spool from "./Spool.ts"
 import { type Refused, type Store } from "./Store.ts"
 import * as IdleNotifier from "./IdleNotifier.ts"
 
-/** What the connection does after a portion: reads on, or becomes another one. What is left of the portion begins at `at`. */
+/** What the connection must do after a chunk was processed. The rest of the chunk starts at `at`. */
 export type Turn =
   | { readonly _tag: "More" }
   | { readonly _tag: "StartTls" }
@@ -25,14 +25,14 @@ export type Turn =
   | { readonly _tag: "Close" }
 
 export interface Settings {
-  /** Bytes of a message that can be appended. */
+  /** Maximum bytes of an appended message. */
   readonly messageBytes: number
-  /** Where large messages stay while they come. */
+  /** Temporary storage of large messages. */
   readonly spools: Spool.Spools
-  /** Whether passwords may be said in the clear. */
+  /** Whether passwords are accepted without TLS. */
   readonly allowsPlain: boolean
   readonly send: (bytes: string | Uint8Array) => Effect.Effect<void>
-  /** Does what no command waits for. */
+  /** Runs background work that no command waits for. */
   readonly run: (effect: Effect.Effect<void>) => void
   /** The Mailbox of a user and password; undefined for a pair that is none. Lasts as long as the session. */
   readonly login: (
@@ -151,7 +151,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
     yield* complete(tag, ok("Logged in.", Capabilities.code(state)))
   })
 
-  /** Tells an idle client at once, and marks for any other that there is something to tell. */
+  /** Synchronizes an idle client immediately; for other clients it only records that something changed. */
   const watch = (store: Store) => {
     const look = turns.withPermits(1)(
       Effect.suspend(() => {
@@ -189,7 +189,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
         turn = { _tag: "StartTls" }
         return
       case "COMPRESS":
-        if (action.algorithm !== "DEFLATE") return yield* complete(tag, bad("That algorithm is not known."))
+        if (action.algorithm !== "DEFLATE") return yield* complete(tag, bad("Unknown compression algorithm."))
         if (state.isCompressed) return yield* complete(tag, no("Compression is active.", "COMPRESSIONACTIVE"))
         if (!state.isLoggedIn) return yield* complete(tag, bad("Log in first."))
         yield* complete(tag, ok("DEFLATE active."))
@@ -200,7 +200,10 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
       case "AUTHENTICATE": {
         if (state.isLoggedIn) return yield* complete(tag, bad("Already logged in."))
         if (!Capabilities.mayLogIn(state)) {
-          return yield* complete(tag, no("Begin TLS first: passwords are not taken in the clear.", "PRIVACYREQUIRED"))
+          return yield* complete(
+            tag,
+            no("Start TLS first: passwords are not accepted on an unencrypted connection.", "PRIVACYREQUIRED"),
+          )
         }
         if (action.name === "LOGIN") {
           return yield* loggedIn(tag, yield* Authenticating.login(judged, action))
@@ -296,7 +299,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
       return conversation.flush
     }),
 
-    /** Deals with a portion of what the client sends. */
+    /** Processes a chunk of client input. */
     feed: (portion: Buffer): Effect.Effect<Turn> =>
       turns.withPermits(1)(
         Effect.gen(function* () {
@@ -316,14 +319,14 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
         }),
       ),
 
-    /** The connection is encrypted from now on; what was learned before is not believed (section 6.2.1). */
+    /** Marks the connection as encrypted; earlier capabilities are void (section 6.2.1). */
     secured: () => {
       state.isSecure = true
     },
 
     isLoggedIn: () => state.isLoggedIn,
 
-    /** Says something to a client that idles, so that it and what is between us know that we are there. */
+    /** Sends a keepalive to an idle client. */
     stir: turns.withPermits(1)(
       Effect.suspend(() => {
         if (conversation.idling === undefined) return Effect.void
@@ -332,7 +335,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
       }),
     ),
 
-    /** The service ends the session, whatever it is at. */
+    /** Ends the session, whatever its state. */
     bye: (text: string) => {
       conversation.write(`* BYE ${text}\r\n`)
       return conversation.flush

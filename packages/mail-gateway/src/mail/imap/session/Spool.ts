@@ -1,11 +1,11 @@
 /**
- * Where a large message stays while it is appended: its bytes are put aside as they come, so that a session holds none of
- * them however slowly they come, and are read when the message is stored.
+ * Temporary storage of a large message during APPEND. Its bytes are spooled as they arrive, so that a slow upload holds
+ * no memory, and read when the message is stored.
  */
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 
-/** A message of so many bytes, read when it is its turn. */
+/** An uploaded message, read when it is stored. */
 export interface Brought {
   readonly size: number
   readonly read: Effect.Effect<Buffer, Unavailable>
@@ -18,14 +18,14 @@ export interface Spool {
 }
 
 export interface Spools {
-  /** Bytes that may still be put aside. */
+  /** Bytes of free space. */
   readonly room: () => number
   readonly open: (size: number) => Effect.Effect<Spool, Unavailable>
 }
 
-const lost = new Unavailable({ detail: "The message could not be put aside.", retry_after_seconds: 5 })
+const lost = new Unavailable({ detail: "The message could not be stored temporarily.", retry_after_seconds: 5 })
 
-/** What one session has put aside: of the literal that came last. */
+/** The spooled literal of a session: only the last one. */
 export const aside = (spools: Spools) => {
   let spool: Spool | undefined
   let size = 0
@@ -38,7 +38,10 @@ export const aside = (spools: Spools) => {
   })
   return {
     clear,
-    /** A portion of a literal of `of` bytes; the first one begins it. What cannot be kept is read and forgotten. */
+    /**
+     * Spools a chunk of a literal of `of` bytes; `begins` marks the first chunk. Bytes that cannot be stored are
+     * discarded.
+     */
     take: Effect.fnUntraced(function* (bytes: Buffer, of: number, begins: boolean) {
       if (begins) {
         yield* clear
@@ -56,7 +59,7 @@ export const aside = (spools: Spools) => {
   }
 }
 
-/** In memory, where nobody minds. */
+/** Spools in memory. */
 export const inMemory: Spools = {
   room: () => Infinity,
   open: () =>

@@ -1,6 +1,6 @@
 /**
- * What a session needs of one Mailbox. The session knows the protocol and nothing of where mail is kept; over a store in
- * memory it is tested without any. All numbers of messages are UIDs: sequence numbers are the session's own.
+ * The port to one Mailbox. The session knows the protocol but not where mail is stored; tests use a store in memory.
+ * All message numbers are UIDs, since sequence numbers belong to the session.
  */
 import type { FolderUse } from "@svc/domain/mail/FolderProtocol"
 import type { Unavailable } from "@svc/domain/problems/Problem"
@@ -12,7 +12,7 @@ import type { NumbersKey, SearchKey } from "../protocol/SearchKeys.ts"
 import type { Ranges } from "../protocol/Sets.ts"
 import type { Brought } from "./Spool.ts"
 
-/** The Mailbox refuses; `code` is the response code that a client can act on (RFC 5530). */
+/** The Mailbox rejects a command; `code` is the response code for the client (RFC 5530). */
 export class Refused extends Schema.TaggedError<Refused>()("ImapRefused", {
   code: Schema.Literals([
     "NONEXISTENT",
@@ -40,22 +40,22 @@ export interface Folder {
 
 export interface Folders {
   readonly folders: ReadonlyArray<Folder>
-  /** Names; not all of them need exist. */
+  /** Subscribed names; a subscribed folder need not exist. */
   readonly subscribed: ReadonlySet<string>
 }
 
-/** A message as its marks show it. */
+/** The flags of a message. */
 export interface Marked {
   readonly uid: number
   readonly modseq: number
-  /** As IMAP spells them. */
+  /** IMAP flags. */
   readonly flags: ReadonlyArray<string>
 }
 
 export interface Opened {
   readonly modseq: number
   readonly uidNext: number
-  /** In order. */
+  /** Ascending. */
   readonly uids: ReadonlyArray<number>
   readonly firstUnseen: number | undefined
   /** Of messages from this UID on no session was told yet. */
@@ -63,14 +63,14 @@ export interface Opened {
   readonly keywords: ReadonlyArray<string>
 }
 
-/** What became of a folder since a value of the change counter. */
+/** The changes of a folder since a value of the change counter. */
 export interface Changes {
   readonly modseq: number
   readonly uidNext: number
-  /** Marked anew or arrived, in the order of their UIDs. */
+  /** New messages and messages with changed flags, ordered by UID. */
   readonly changed: ReadonlyArray<Marked>
   readonly vanished: ReadonlyArray<number>
-  /** The folder is no more. */
+  /** Whether the folder was deleted. */
   readonly isGone: boolean
   /** Of messages from this UID on no session was told yet. */
   readonly recentFrom: number
@@ -82,15 +82,15 @@ export interface Stored extends Marked {
   readonly threadId: string
   readonly size: number
   readonly at: Date
-  /** In which its time was given: minutes east of UTC. */
+  /** Time zone of `at` in minutes east of UTC. */
   readonly zone: number
-  /** Of a {@link Detailed} message; else empty. */
+  /** Set for {@link Detailed} messages; otherwise empty. */
   readonly snippet: string
-  /** All its bytes, where they were wanted and are few; others are read by `Store.bytes`. */
+  /** All its bytes, if they were requested and the message is small; otherwise use `Store.bytes`. */
   readonly raw?: Uint8Array | undefined
 }
 
-/** A message with what is answered of its parts. */
+/** A message with its envelope and structure. */
 export interface Detailed extends Stored {
   readonly envelope: string
   readonly structure: Structure
@@ -99,7 +99,7 @@ export interface Detailed extends Stored {
 export interface Status {
   readonly uidNext: number
   readonly messages: number
-  /** Those of which no session was told yet. */
+  /** Messages that no session has reported yet. */
   readonly recent: number
   readonly unseen: number
   readonly deleted: number
@@ -107,7 +107,7 @@ export interface Status {
   readonly modseq: number
 }
 
-/** What STORE changes; marks that are left out stay. */
+/** Changes by STORE; omitted flags are unchanged. */
 export interface FlagChange {
   readonly seen?: boolean
   readonly flagged?: boolean
@@ -125,7 +125,7 @@ export interface Copied {
   readonly to: ReadonlyArray<number>
 }
 
-/** What THREAD goes by (RFC 5256). */
+/** The fields that THREAD uses (RFC 5256). */
 export interface Threadable {
   readonly uid: number
   readonly messageId: string | null
@@ -134,17 +134,17 @@ export interface Threadable {
   readonly sent: number
 }
 
-/** What is asked of messages. */
+/** Options for reading messages. */
 export interface Wanted {
-  /** Only what was changed after it. */
+  /** Only messages changed after this value. */
   readonly since?: number | undefined
-  /** Their bytes are asked for next. */
+  /** Whether their bytes will be read next. */
   readonly bytes?: boolean
-  /** They are all that the folder has, as far as the session knows. */
+  /** Whether they are all messages of the folder that the session knows. */
   readonly whole?: boolean
 }
 
-/** What a search found: UIDs in order, and of each its last change. */
+/** The result of a search: ascending UIDs, and the last change of each. */
 export interface Found {
   readonly uids: ReadonlyArray<number>
   readonly modseqs: ReadonlyArray<number>
@@ -154,16 +154,16 @@ export interface Store {
   readonly folders: Effect.Effect<Folders, StoreError>
   readonly status: (folder: Folder) => Effect.Effect<Status, StoreError>
   readonly open: (folder: Folder) => Effect.Effect<Opened, StoreError>
-  /** Takes it on itself to tell a client of the messages below a UID; answers from which one on nobody else did. */
+  /** Claims the messages below a UID as recent. Returns the first UID that no other session has claimed. */
   readonly claim: (folder: Folder, upTo: number) => Effect.Effect<number, StoreError>
   readonly changes: (folder: Folder, since: number) => Effect.Effect<Changes, StoreError>
-  /** In the order of UIDs. */
+  /** Ordered by UID. */
   readonly marked: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Marked, StoreError>
   readonly stored: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Stored, StoreError>
   readonly detailed: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Detailed, StoreError>
-  /** Bytes of a message as it is stored, in portions. Ends early where the message went meanwhile. */
+  /** Streams the stored bytes of a message. Ends early if the message is removed. */
   readonly bytes: (message: Stored, from: number, to: number) => Stream.Stream<Uint8Array, StoreError>
-  /** `numbers` are UIDs that sets of the key stand for. */
+  /** Searches a folder; `numbers` resolves sets to UIDs. */
   readonly search: (
     folder: Folder,
     key: SearchKey,
@@ -175,7 +175,7 @@ export interface Store {
     keys: ReadonlyArray<SortKey>,
   ) => Effect.Effect<ReadonlyArray<number>, StoreError>
   readonly threadable: (folder: Folder, uids: Ranges) => Effect.Effect<ReadonlyArray<Threadable>, StoreError>
-  /** Answers the UIDs that were changed after `unchangedSince` and so left alone. */
+  /** Changes flags. Returns the UIDs that were skipped because they changed after `unchangedSince`. */
   readonly change: (
     folder: Folder,
     uids: Ranges,
@@ -189,13 +189,13 @@ export interface Store {
     at: Zoned | undefined,
   ) => Effect.Effect<{ readonly uidValidity: number; readonly uid: number }, StoreError>
   readonly copy: (folder: Folder, uids: Ranges, to: string, move: boolean) => Effect.Effect<Copied, StoreError>
-  /** Removes what is marked deleted. */
+  /** Removes messages with \Deleted. */
   readonly expunge: (folder: Folder, uids: Ranges | undefined) => Effect.Effect<void, StoreError>
   readonly create: (name: string, use: FolderUse | null) => Effect.Effect<void, StoreError>
   readonly remove: (name: string) => Effect.Effect<void, StoreError>
   readonly rename: (from: string, to: string) => Effect.Effect<void, StoreError>
   readonly subscribe: (name: string, subscribed: boolean) => Effect.Effect<void, StoreError>
   readonly quota: Effect.Effect<{ readonly used: number; readonly limit: number }, StoreError>
-  /** Calls `heard` when something of the Mailbox changed; for as long as the scope. */
+  /** Calls `heard` when the Mailbox changes, until the scope closes. */
   readonly watch: (heard: () => void) => Effect.Effect<void, never, Scope.Scope>
 }

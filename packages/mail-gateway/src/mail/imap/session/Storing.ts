@@ -1,4 +1,7 @@
-/** STORE, COPY, MOVE, APPEND and EXPUNGE (RFC 9051 sections 6.3.12 and 6.4), with what UIDPLUS and CONDSTORE add. */
+/**
+ * STORE, COPY, MOVE, APPEND and EXPUNGE (RFC 9051 sections 6.3.12 and 6.4), with the additions of UIDPLUS and
+ * CONDSTORE.
+ */
 import { Effect, Stream } from "effect"
 import type { Named } from "../protocol/Command.ts"
 import * as Sets from "../protocol/Sets.ts"
@@ -8,7 +11,7 @@ import { flagsOf, learn, named, readOnly, sync } from "./Selecting.ts"
 import type { Brought } from "./Spool.ts"
 import { Refused, type Store } from "./Store.ts"
 
-const tooMany = no("No message has as many keywords.", "LIMIT")
+const tooMany = no("A message cannot have that many keywords.", "LIMIT")
 
 export const store = Effect.fnUntraced(function* (
   conversation: Conversation,
@@ -18,14 +21,15 @@ export const store = Effect.fnUntraced(function* (
 ) {
   if (selected.readOnly) return readOnly
   const uids = named(selected, messages, uid)
-  if (uids === undefined) return bad("There is no message of that number.")
+  if (uids === undefined) return bad("No message has that sequence number.")
   const change = Flags.change(how, flags)
   if (change === undefined) return bad("One of the flags cannot be stored.")
   if (Flags.areTooMany(change)) return tooMany
   if (unchangedSince !== undefined) conversation.wantsChanges()
   const modified = yield* store.change(selected.folder, uids, change, unchangedSince)
   const left = Sets.without(uids, Sets.of(modified))
-  // What was stored is told, whether it changed anything or not; what was not, too, so that the client can decide anew.
+  // The response includes messages whose flags did not change, and skipped messages, so that the client can decide
+  // again.
   const shown = silent && !conversation.condstore ? [] : silent ? left : uids
   let found = 0
   if (shown.length > 0) {
@@ -50,11 +54,11 @@ export const store = Effect.fnUntraced(function* (
     const left = uid ? modified : selected.view.numbersOf(modified)
     return ok("Some messages were changed meanwhile.", `MODIFIED ${Sets.write(Sets.of(left))}`)
   }
-  if (!silent && found < Sets.count(uids)) return no("Some messages are there no more.", "EXPUNGEISSUED")
+  if (!silent && found < Sets.count(uids)) return no("Some messages no longer exist.", "EXPUNGEISSUED")
   return ok("STORE completed.")
 })
 
-/** What COPY answers of UIDs (RFC 4315); nothing where nothing was copied. */
+/** Returns the COPYUID code (RFC 4315), or undefined if nothing was copied. */
 const copied = ({
   uidValidity,
   from,
@@ -77,17 +81,17 @@ export const copy = Effect.fnUntraced(function* (
   const move = name === "MOVE"
   if (move && selected.readOnly) return readOnly
   const uids = named(selected, messages, uid)
-  if (uids === undefined) return bad("There is no message of that number.")
+  if (uids === undefined) return bad("No message has that sequence number.")
   if (uids.length === 0) return ok(`${name} completed: no messages.`)
   const done = yield* store.copy(selected.folder, uids, mailbox, move)
   const code = copied(done)
   if (!move) {
     if (selected.folder.name === mailbox) yield* sync(conversation, store, uid)
     else conversation.dirty = true
-    if (done.from.length < Sets.count(uids)) return no("Some messages are there no more.", "EXPUNGEISSUED")
+    if (done.from.length < Sets.count(uids)) return no("Some messages no longer exist.", "EXPUNGEISSUED")
     return ok("COPY completed.", code)
   }
-  // RFC 6851 section 4.3: before the removals are told.
+  // RFC 6851 section 4.3: COPYUID comes before the expunges.
   if (code !== undefined) conversation.write(`* OK [${code}] Moved\r\n`)
   yield* sync(conversation, store, true)
   return ok("MOVE completed.")
@@ -116,7 +120,7 @@ export const expunge = Effect.fnUntraced(function* (
   { messages }: Named<"EXPUNGE">,
 ) {
   if (selected.readOnly) return readOnly
-  // Only what the client knows of: a message it never saw is not its to remove.
+  // Only messages that the client knows are expunged.
   const uids =
     messages === undefined ? selected.view.uidsAt([[1, selected.view.count]]) : named(selected, messages, true)
   if (uids === undefined) return bad("There is no such message.")

@@ -1,6 +1,6 @@
 /**
- * Threads of messages, by what they refer to or by subject (RFC 5256). Costs what there are messages and references, a
- * piece at a time.
+ * Computes threads of messages by references or by subject (RFC 5256), in time proportional to messages and references
+ * and in slices.
  */
 import * as BaseSubject from "./BaseSubject.ts"
 import * as CooperativeWork from "./CooperativeWork.ts"
@@ -12,7 +12,7 @@ interface Container {
   children: Array<Container>
 }
 
-/** How deep threads are told: what is deeper stands beside its parent. */
+/** Maximum depth of threads: deeper messages are siblings. */
 const deepest = 100
 
 const byDate = (a: Threadable, b: Threadable) => a.sent - b.sent || a.uid - b.uid
@@ -20,14 +20,14 @@ const byDate = (a: Threadable, b: Threadable) => a.sent - b.sent || a.uid - b.ui
 const firstOf = (container: Container): Threadable => {
   let at: Container | undefined = container
   while (at !== undefined && at.message === undefined) at = at.children[0]
-  // A container without a message has children: empty ones were pruned.
+  // A container without a message has children, since empty ones were pruned.
   return at!.message!
 }
 
 const order = (containers: ReadonlyArray<Container>) =>
   CooperativeWork.sorted(containers, (a, b) => byDate(firstOf(a), firstOf(b)))
 
-/** Ancestors that are looked at: who stands deeper is not looked for, and begins a thread of his own. */
+/** Maximum ancestors that are checked for loops: a deeper message starts its own thread. */
 const farthest = 200
 
 const isAbove = (above: Container, below: Container): boolean => {
@@ -41,7 +41,7 @@ const adopt = (parent: Container, child: Container) => {
   parent.children.push(child)
 }
 
-/** Step 1: who answers whom. */
+/** Step 1: links messages to their parents. */
 function* linked(messages: ReadonlyArray<Threadable>): CooperativeWork.CooperativeWork<ReadonlyArray<Container>> {
   const byId = new Map<string, Container>()
   const all: Array<Container> = []
@@ -59,14 +59,14 @@ function* linked(messages: ReadonlyArray<Threadable>): CooperativeWork.Cooperati
   }
   let looked = 0
   for (const message of messages) {
-    // Those that refer to much take as long as many.
+    // A message with many references costs as much as many messages.
     looked += 1 + message.references.length
     if (looked >= CooperativeWork.step) {
       looked = 0
       yield
     }
     const known = message.messageId === null ? undefined : named(message.messageId)
-    // A second message of one id stands for itself.
+    // A second message with the same Message-ID is separate.
     const own = known === undefined || known.message !== undefined ? make(message) : known
     own.message = message
     let parent: Container | undefined
@@ -76,22 +76,26 @@ function* linked(messages: ReadonlyArray<Threadable>): CooperativeWork.Cooperati
         adopt(parent, next)
       parent = next
     }
-    // What other messages said of its parent is replaced by what it says itself, even if that is nothing or a loop
-    // (section 3, step 1.B). A parent from before still lists it, and this one may do so twice: see `pruned`.
+    // A message's own references replace the parent that other messages implied, even if the result is no parent or a
+    // loop (section 3, step 1.B). The old parent still lists this child, and this message may be listed twice: see
+    // `pruned`.
     own.parent = undefined
     if (parent !== undefined && parent !== own && !isAbove(own, parent)) adopt(parent, own)
   }
   return all.filter(({ parent }) => parent === undefined)
 }
 
-/** Step 3: what stands for no message goes, and its children take its place; at the top it may hold several together. */
+/**
+ * Step 3: removes containers without a message and promotes their children; a root container is kept if it has several
+ * children.
+ */
 function* pruned(containers: ReadonlyArray<Container>): CooperativeWork.CooperativeWork<ReadonlyArray<Container>> {
-  // From the leaves up, without recursion: references nest as deep as a sender likes.
+  // From the leaves up without recursion, since references can be nested arbitrarily deep.
   const stack = [...containers]
   const upwards: Array<Container> = []
   while (stack.length > 0) {
     const container = stack.pop()!
-    // Only its own, and each once: others lead round in circles, or to the same again and again.
+    // Keeps each child once and only if this is its parent; otherwise the tree could contain loops.
     container.children = [...new Set(container.children)].filter((child) => child.parent === container)
     for (const child of container.children) stack.push(child)
     if (upwards.push(container) % CooperativeWork.step === 0) yield
@@ -109,13 +113,13 @@ function* pruned(containers: ReadonlyArray<Container>): CooperativeWork.Cooperat
   )
 }
 
-/** Step 5: roots of one subject are one thread. */
+/** Step 5: merges roots with the same subject. */
 function* gathered(roots: ReadonlyArray<Container>): CooperativeWork.CooperativeWork<ReadonlyArray<Container>> {
   const bySubject = new Map<string, Container>()
   const subjects = new Map(
     yield* CooperativeWork.each(roots, (root) => [root, BaseSubject.of(firstOf(root).subject)] as const),
   )
-  // What holds others together is no root, and has the subject of its first.
+  // A container created here is not a root and has the subject of its first message.
   const subjectOf = (root: Container) => subjects.get(root) ?? BaseSubject.of(firstOf(root).subject)
   let looked = 0
   for (const root of roots) {
@@ -193,7 +197,7 @@ function* writeAll(
   return (yield* CooperativeWork.each(roots, (root) => `(${write(root, numberOf, 0)})`)).join("")
 }
 
-/** As THREAD answers them; numbers are what `numberOf` gives for a UID. */
+/** Returns the THREAD response by references; `numberOf` maps UIDs to numbers. */
 export function* references(
   messages: ReadonlyArray<Threadable>,
   numberOf: (uid: number) => number,

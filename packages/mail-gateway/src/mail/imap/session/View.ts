@@ -1,13 +1,14 @@
 /**
- * What one session believes of its folder: which messages there are, by sequence number. It changes only when the client
- * is told (RFC 9051 section 7.5.1), so numbers never mean two things. What is gone and not yet told keeps its number.
+ * A session's view of its folder: which messages have which sequence number. It only changes when the client is told
+ * (RFC 9051 section 7.5.1), so both sides agree on every number. A removed message keeps its number until the client is
+ * told.
  */
 import * as Sets from "../protocol/Sets.ts"
 
 export class View {
-  /** In order. */
+  /** Ascending. */
   #uids: Array<number>
-  /** Gone, and the client does not know yet. */
+  /** Removed messages that the client still knows. */
   readonly #ghosts = new Set<number>()
 
   constructor(uids: ReadonlyArray<number>) {
@@ -30,7 +31,7 @@ export class View {
     return this.#ghosts.has(uid)
   }
 
-  /** 0 where the view does not have it. */
+  /** Returns the sequence number of a UID, or 0 if the view does not contain it. */
   numberOf(uid: number): number {
     let low = 0
     let high = this.#uids.length - 1
@@ -48,14 +49,14 @@ export class View {
     return this.#uids[number - 1]
   }
 
-  /** Messages that came after all that the view has. */
+  /** Adds messages with UIDs above all others of the view. */
   arrive(uids: ReadonlyArray<number>): boolean {
     const added = uids.filter((uid) => uid > this.last)
     for (const uid of added) this.#uids.push(uid)
     return added.length > 0
   }
 
-  /** Gone in the store; they keep their numbers until {@link tell}. */
+  /** Marks messages as removed; they keep their numbers until {@link tell}. */
   vanish(uids: ReadonlyArray<number>): void {
     for (const uid of uids) if (this.numberOf(uid) > 0) this.#ghosts.add(uid)
   }
@@ -64,7 +65,7 @@ export class View {
     for (const uid of this.#uids) this.#ghosts.add(uid)
   }
 
-  /** Takes out what is gone; answers the numbers as EXPUNGE tells them one after another, and the UIDs. */
+  /** Removes marked messages from the view. Returns their numbers as successive EXPUNGE responses, and their UIDs. */
   tell(): { readonly numbers: ReadonlyArray<number>; readonly uids: ReadonlyArray<number> } {
     if (this.#ghosts.size === 0) return { numbers: [], uids: [] }
     const numbers: Array<number> = []
@@ -72,7 +73,7 @@ export class View {
     const left: Array<number> = []
     for (const uid of this.#uids) {
       if (this.#ghosts.has(uid)) {
-        // Each one told moves those behind it.
+        // Each EXPUNGE shifts the numbers after it.
         numbers.push(left.length + 1)
         uids.push(uid)
       } else left.push(uid)
@@ -82,7 +83,7 @@ export class View {
     return { numbers, uids }
   }
 
-  /** UIDs of the view that a set of sequence numbers names; undefined where it names one past the end. */
+  /** Returns the UIDs of a set of sequence numbers, or undefined if a number is past the end. */
   ofNumbers(set: Sets.Written): Sets.Ranges | undefined {
     if (this.count === 0) return undefined
     const ranges = Sets.resolve(set, this.count)
@@ -90,7 +91,7 @@ export class View {
     return this.uidsAt(ranges)
   }
 
-  /** UIDs at the numbers, as far as there are any. */
+  /** Returns the UIDs at existing sequence numbers. */
   uidsAt(ranges: Sets.Ranges): Sets.Ranges {
     const found: Array<[number, number]> = []
     for (const [first, last] of ranges) {
@@ -100,12 +101,12 @@ export class View {
     return found
   }
 
-  /** UIDs of the view that a set of UIDs names; others do not exist for the session. */
+  /** Returns the UIDs of a set that are in the view; others do not exist for the session. */
   ofUids(set: Sets.Written): Sets.Ranges {
     return this.within(Sets.resolve(set, this.last))
   }
 
-  /** Those of the ranges that the view has. */
+  /** Returns the part of the ranges that is in the view. */
   within(ranges: Sets.Ranges): Sets.Ranges {
     const found: Array<[number, number]> = []
     const { last: end } = this
@@ -116,7 +117,7 @@ export class View {
     return found
   }
 
-  /** Adds the UIDs at some places, which come after those that were added. */
+  /** Appends the UIDs at these indexes, which are above those already added. */
   #gather(found: Array<[number, number]>, from: number, to: number): void {
     for (let at = from; at < to; at++) {
       const uid = this.#uids[at]!
@@ -126,7 +127,7 @@ export class View {
     }
   }
 
-  /** Sequence numbers of UIDs in order. */
+  /** Returns the sequence numbers of UIDs, in the same order. */
   numbersOf(uids: Iterable<number>): ReadonlyArray<number> {
     const numbers: Array<number> = []
     for (const uid of uids) {
@@ -136,7 +137,7 @@ export class View {
     return numbers
   }
 
-  /** Index of the first UID that is not below. */
+  /** Returns the index of the first UID that is not below `uid`. */
   #place(uid: number): number {
     let low = 0
     let high = this.#uids.length

@@ -1,6 +1,6 @@
 /**
- * A message that a program brings, or that we make for one, as its actor takes it: judged (it proves nothing), indexed, and
- * stored ahead where it is large.
+ * Prepares a message that a client appends, or that the gateway generates, for its actor: parsed, with an unverified
+ * origin, indexed, and stored in advance if it is large.
  */
 import { carriedAtMost, storeAhead } from "@svc/cluster/mail/MessageContent"
 import { orUnavailable, Writes } from "@svc/cluster/store/Database"
@@ -21,7 +21,7 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
     const received_at = given?.at ?? new Date(yield* Clock.currentTimeMillis)
     const { parsed, origin } = yield* Effect.mapError(
       judging.judge(raw, Bodies.reading(host)),
-      () => new Unavailable({ detail: "Too much is waiting.", retry_after_seconds: 5 }),
+      () => new Unavailable({ detail: "The server is too busy.", retry_after_seconds: 5 }),
     )
     const { message_id: message_id_header, text, html, headers, search_text, structure, ...envelope } = parsed
     const content: Content = {

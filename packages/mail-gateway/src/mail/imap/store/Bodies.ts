@@ -1,6 +1,6 @@
 /**
- * The bytes of messages, in slices, and their structure where none was kept: made once, and kept then. What is large is
- * read in a thread, as at its arrival, so that no message holds up anybody else.
+ * Reads message bytes in slices, and the structure of messages. A missing structure is computed once and stored. Large
+ * messages are parsed in a worker thread, as on arrival, so that they do not block the event loop.
  */
 import { orUnavailable, Reads, unavailable, Writes } from "@svc/cluster/store/Database"
 import { Effect, Option, Stream } from "effect"
@@ -10,15 +10,15 @@ import * as Structure from "../../mime/Structure.ts"
 import { joined } from "../../SlicedWork.ts"
 import type { Kept } from "./Rows.ts"
 
-/** Bytes in one answer of the store. */
+/** Bytes per database response. */
 const slice = 512 * 1024
-/** Messages above this size are read in a thread. */
+/** Messages above this size (bytes) are parsed in a worker thread. */
 export const inProcess = 128 * 1024
 
-/** How a message that came by no SMTP session is read. */
+/** Options for parsing a message that was not received over SMTP. */
 export const reading = (host: string) => ({ ip: "", helo: "", mailFrom: "", host, isOnlyRead: true })
 
-/** Of what could not be read: its header, and one opaque part. */
+/** Structure of an unreadable message: its header and one opaque part. */
 const opaque = (raw: Buffer): Structure.Structure => {
   const { bodyStart } = Header.read(raw, 0, raw.length)
   const head = Buffer.from(raw.subarray(0, Math.min(bodyStart, 16 * 1024)))
@@ -31,7 +31,7 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
   const reads = yield* Reads
   const writes = yield* Writes
 
-  /** From the first byte to before the last; ends early where the message is no more. */
+  /** Streams the bytes from `from` (inclusive) to `to` (exclusive); ends early if the message was removed. */
   const bytes = ({ key, raw }: Pick<Kept, "key" | "raw">, from: number, to: number) =>
     raw === undefined ? sliced(key, from, to) : Stream.succeed(raw.subarray(from, to))
 
@@ -54,7 +54,7 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
   const made = Effect.fnUntraced(function* (raw: Buffer) {
     if (raw.length <= inProcess) return Structure.make(raw)
     const { parsed } = yield* Effect.mapError(judging.judge(raw, reading(host)), unavailable)
-    // We wrote it ourselves, by one writer.
+    // Written only by our own code.
     return parsed.structure === undefined ? opaque(raw) : (JSON.parse(parsed.structure) as Structure.Structure)
   })
 

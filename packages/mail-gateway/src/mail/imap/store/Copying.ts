@@ -1,13 +1,13 @@
 /**
- * COPY and MOVE as their actor does them. Of a MOVE each message is moved or left (RFC 6851 section 3.3), so it goes in
- * portions; a COPY is whole or none (RFC 9051 section 6.4.7), so it is one commit, however many messages it names.
+ * COPY and MOVE through the actor. A MOVE is atomic per message (RFC 6851 section 3.3), so it runs in batches. A COPY
+ * is atomic as a whole (RFC 9051 section 6.4.7), so it is one commit, however many messages it copies.
  */
 import { limits, type Placement } from "@svc/domain/mail/FolderProtocol"
 import { Effect } from "effect"
 import type * as Sets from "../protocol/Sets.ts"
 import type { Copied } from "../session/Store.ts"
 
-/** Ranges with as many messages each as are changed by one commit. */
+/** Splits ranges into batches of as many messages as one commit changes. */
 export const portions = (ranges: Sets.Ranges): ReadonlyArray<Sets.Ranges> => {
   const out: Array<Array<Sets.Range>> = []
   let room = 0
@@ -26,7 +26,7 @@ export const portions = (ranges: Sets.Ranges): ReadonlyArray<Sets.Ranges> => {
   return out
 }
 
-/** `ask` has the actor place messages; each asking is a command of its own. */
+/** Copies or moves messages. Each call of `ask` is a separate command to the actor. */
 export const copy = Effect.fnUntraced(function* <E>(
   ask: (uids: Sets.Ranges, whole: boolean) => Effect.Effect<Placement, E>,
   uids: Sets.Ranges,

@@ -51,7 +51,7 @@ export const make = Effect.fnUntraced(function* (incoming: AppendedMessage) {
       const messageId = `<draft.${draft.id}.${draft.version}@${address.slice(address.lastIndexOf("@") + 1)}>`
       const raw = yield* Effect.mapError(
         composing.picture({ mail, from: address, at: row.updated_at, messageId }),
-        () => new Unavailable({ detail: "Too much is waiting.", retry_after_seconds: 5 }),
+        () => new Unavailable({ detail: "The server is too busy.", retry_after_seconds: 5 }),
       )
       yield* box.append(
         folder.name,
@@ -66,7 +66,7 @@ export const make = Effect.fnUntraced(function* (incoming: AppendedMessage) {
     settle: (box: Box, folder: Folder) =>
       folder.use === "drafts" ? Effect.catchTag(settle(box, folder), "ImapRefused", () => Effect.void) : Effect.void,
 
-    /** What a program files in the folder of drafts: a draft of the API, where it can be one. */
+    /** Appends a message to the Drafts folder, as an API draft if possible. */
     append: Effect.fnUntraced(function* (
       box: Box,
       folder: Folder,
@@ -82,11 +82,11 @@ export const make = Effect.fnUntraced(function* (incoming: AppendedMessage) {
       if (identityId === undefined || written === undefined) return yield* box.append(folder.name, mail, flags)
       const id = yield* makeUuidV7
       const placed = yield* box.append(folder.name, mail, flags, { id, version: 1 })
-      // Its picture is there already, so no look makes another.
+      // Its picture already exists, so opening the folder adds no other.
       yield* Effect.mapError(drafts.create(identityId, id, written), (error) =>
         error._tag === "unavailable"
           ? error
-          : new Unavailable({ detail: "The draft cannot be kept.", retry_after_seconds: 1 }),
+          : new Unavailable({ detail: "The draft could not be stored.", retry_after_seconds: 1 }),
       )
       return placed
     }),

@@ -1,22 +1,22 @@
 /**
- * The marks of folders that somebody read whole, kept for whoever does so next: a program looks at them all each time it
- * opens a folder. What is kept is of one value of the change counter, and is answered only together with what changed
- * since, which is asked of the store each time: no answer is older than its question.
+ * Cache of all flags in a folder: clients read them each time they open it. A cached entry belongs to one value of the
+ * change counter and is only used together with the changes since, which are queried each time, so no response is
+ * stale.
  */
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import type { Changes, Folder, Marked } from "../session/Store.ts"
 
-/** Messages whose marks are kept: of one folder, and of all (about 100 bytes each). */
+/** Maximum cached messages per folder and in total (about 100 bytes each). */
 const atMost = { ofFolder: 50_000, inAll: 200_000 }
 
 export interface Kept {
   readonly modseq: number
-  /** In the order of UIDs; never changed. */
+  /** Ordered by UID and immutable. */
   readonly messages: ReadonlyArray<Marked>
 }
 
-/** What is kept, with what changed since. */
+/** Applies changes to a cached entry. */
 export const renewed = (kept: Kept, { modseq, changed, vanished, isGone }: Changes): Kept => {
   if (isGone) return { modseq, messages: [] }
   if (changed.length === 0 && vanished.length === 0) return { modseq, messages: kept.messages }
@@ -33,7 +33,7 @@ export const renewed = (kept: Kept, { modseq, changed, vanished, isGone }: Chang
 }
 
 export const make = () => {
-  /** The one that was asked for last is the last. */
+  /** Ordered from least to most recently used. */
   const folders = new Map<string, Kept>()
   let count = 0
 
@@ -44,7 +44,7 @@ export const make = () => {
 
   const keep = (id: string, kept: Kept) => {
     const known = folders.get(id)
-    // Of two that looked at once the later look stays.
+    // If two reads were concurrent, the later value is kept.
     const latest = known !== undefined && known.modseq > kept.modseq ? known : kept
     forget(id)
     if (latest.messages.length === 0 || latest.messages.length > atMost.ofFolder) return
@@ -57,7 +57,7 @@ export const make = () => {
   }
 
   return {
-    /** All messages of a folder: `whole` reads them, `changes` what became of them since. */
+    /** Returns all messages of a folder: `whole` reads them, `changes` the changes since. */
     of: (
       { id }: Folder,
       whole: Effect.Effect<Kept, Unavailable>,

@@ -1,4 +1,4 @@
-/** What sessions read of a Mailbox's folders. Each answer is one statement, so that it is of one moment. */
+/** Queries of a Mailbox's folders. Each result comes from one statement, so it is consistent. */
 import type { FolderUse } from "@svc/domain/mail/FolderProtocol"
 import { among } from "@svc/cluster/mail/folders/FolderPlacement"
 import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
@@ -9,9 +9,9 @@ import { type MarkRow, marked, type MessageRow, type PackedMarks, unpacked } fro
 
 type Sql = Reads["Service"]
 
-/** Messages in one answer of the store: their marks alone, with their ids, with their structure, with their bytes. */
+/** Messages per database response: only flags, with ids, with structure, with bytes. */
 const pages = { marks: 10_000, stored: 2_000, structure: 500, bytes: 50 }
-/** Bytes of a message that comes along where bytes are wanted; a larger one is read in slices. */
+/** Messages up to this size (bytes) are returned with their bytes; larger ones are read in slices. */
 const small = 32 * 1024
 
 export const make = (sql: Sql, identityId: string) => {
@@ -19,7 +19,7 @@ export const make = (sql: Sql, identityId: string) => {
     greatest(m.modseq, p.modseq)::float8 as modseq`
   const detail = sql`m.id, m.thread_id, m.size, m.received_at, m.received_zone`
 
-  /** The messages of a folder that are meant, behind a UID. */
+  /** Condition for the selected messages after a UID. */
   const meant = ({ id }: Folder, uids: Ranges, since: number | undefined, after: number) => sql`
     p.folder_id = ${id}::uuid and p.uid > ${after}::int
       and ${among(sql, uids)}
@@ -136,10 +136,7 @@ export const make = (sql: Sql, identityId: string) => {
         },
       ),
 
-    /**
-     * Pages of what messages are marked with, in the order of their UIDs, each with the change counter as it was when the
-     * page was read.
-     */
+    /** Streams pages of flags ordered by UID, each with the change counter at the time of the read. */
     marks: (folder: Folder, uids: Ranges, { since }: Wanted) =>
       Stream.paginate(0, (after: number) =>
         Effect.map(
@@ -165,7 +162,7 @@ export const make = (sql: Sql, identityId: string) => {
         ),
       ),
 
-    /** Pages of messages in the order of their UIDs. */
+    /** Streams pages of messages ordered by UID. */
     messages: (folder: Folder, uids: Ranges, { since, bytes = false }: Wanted, structure: boolean) => {
       const page = bytes ? pages.bytes : structure ? pages.structure : pages.stored
       return Stream.paginate(0, (after: number) =>

@@ -1,6 +1,6 @@
 /**
- * One Mailbox for its sessions: reads are queries on the store, each change a message to the Identity's actor. Word of
- * changes comes from the process's change feed.
+ * The IMAP store in PostgreSQL: reads are database queries, and each change is a command to the Identity's actor. The
+ * process's change feed notifies sessions.
  */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
@@ -39,10 +39,10 @@ import { hasStructure, Kept, KeptDetailed, type MessageRow } from "./Rows.ts"
 import * as SearchStatement from "./SearchStatement.ts"
 import * as Sorting from "./Sorting.ts"
 
-/** Large messages that are stored at once. */
+/** Maximum large messages stored concurrently. */
 const largeAtOnce = 4
 
-/** Whose Mailbox it is, and by which credential. */
+/** The Mailbox and the credential of a session. */
 export interface Account {
   readonly identityId: string
   readonly orgId: string
@@ -53,15 +53,15 @@ export interface Account {
 
 const refusals: Readonly<Record<FolderRefused["reason"], readonly [Refused["code"], string]>> = {
   missing: ["NONEXISTENT", "There is no such mailbox."],
-  exists: ["ALREADYEXISTS", "There is such a mailbox."],
+  exists: ["ALREADYEXISTS", "The mailbox already exists."],
   taken: ["USEATTR", "Another mailbox has this use."],
   too_many: ["LIMIT", "There are too many mailboxes."],
-  inbox: ["CANNOT", "This mailbox is needed."],
+  inbox: ["CANNOT", "This mailbox cannot be deleted."],
   full: ["OVERQUOTA", "The Mailbox is full."],
-  too_many_labels: ["LIMIT", "A message can have no more keywords."],
+  too_many_labels: ["LIMIT", "The message has too many keywords."],
 }
 
-/** What an actor refuses, as the session tells it; an Identity that is gone ends its sessions otherwise. */
+/** Maps errors of the actor to errors of the session. */
 const answered = <A, E extends { readonly _tag: string }>(
   asked: Effect.Effect<A, E>,
   missing: Refused["code"] = "NONEXISTENT",
@@ -71,14 +71,14 @@ const answered = <A, E extends { readonly _tag: string }>(
       if (!(error instanceof FolderRefused)) {
         return error instanceof Unavailable
           ? error
-          : new Unavailable({ detail: "The Mailbox is not there.", retry_after_seconds: 1 })
+          : new Unavailable({ detail: "The Mailbox is not available.", retry_after_seconds: 1 })
       }
       const [code, message] = refusals[error.reason]
       return new Refused({ code: error.reason === "missing" ? missing : code, message })
     }),
   )
 
-/** Those that were changed after it. */
+/** Selects the messages changed after `since`. */
 const known =
   (since = 0) =>
   (messages: ReadonlyArray<Marked>) =>
@@ -95,7 +95,7 @@ const daysIn = (key: SearchKey) => {
   return days
 }
 
-/** Texts that are looked for in bodies, folded. */
+/** Returns the folded texts that are searched in bodies. */
 const bodiesIn = (key: SearchKey) => {
   const texts: Array<string> = []
   some(key, (one) => {
@@ -124,7 +124,7 @@ export const make = Effect.fnUntraced(function* ({
   const incoming = yield* AppendedMessage.make(judging, host)
   const drafts = yield* DraftsFolder.make(incoming)
   const folderMarks = FolderMarks.make()
-  // Large messages are in memory while they are stored, few at a time.
+  // Large messages are in memory while they are stored, so only a few at a time.
   const large = yield* Semaphore.make(largeAtOnce)
 
   const storeOf = (account: Account): Store => {
@@ -143,20 +143,20 @@ export const make = Effect.fnUntraced(function* ({
         ),
       hide: answered(ask(actor.HideDrafts({ org_id }, by))),
     }
-    /** With the API's drafts in it as they are now. */
+    /** Updates the pictures of drafts and the tag folders before a read. */
     const settled = <A>(folder: Folder, read: Effect.Effect<A, StoreError>) =>
       folder.use === "drafts"
         ? Effect.andThen(drafts.settle(box, folder), read)
         : folder.name.startsWith("Tags/")
           ? Effect.andThen(filed, read)
           : read
-    /** Folders of tags, and what stands in them, as the Mailbox is set to. */
+    /** Files new messages into tag folders if the Mailbox uses them. */
     const filed: Effect.Effect<void, StoreError> = Effect.gen(function* () {
       if (!(yield* orUnavailable(TagFolders.isWaiting(reads, identityId)))) return
       while ((yield* answered(ask(actor.FileTags({ org_id }, by)))).left);
     })
 
-    /** The marks of all messages; what was kept of them is of before what changed since. */
+    /** Returns the flags of all messages, from the cache if possible. */
     const marksOf = (folder: Folder) =>
       folderMarks.of(
         folder,
@@ -191,7 +191,7 @@ export const make = Effect.fnUntraced(function* ({
         Stream.mapArrayEffect(messages(folder, uids, wanted, true), (page) =>
           page.every(hasStructure)
             ? Effect.succeed(Arr.map(page, (row) => new KeptDetailed(row)))
-            : // Where many are made for the first time, their reading and keeping overlaps.
+            : // Overlaps parsing and storing when many structures are missing.
               Effect.forEach(page, (row) => (hasStructure(row) ? Effect.succeed(new KeptDetailed(row)) : made(row)), {
                 concurrency: 8,
               }),
@@ -258,7 +258,7 @@ export const make = Effect.fnUntraced(function* ({
       copy: (folder, uids, to, move) =>
         Copying.copy(
           Effect.fnUntraced(function* (part, whole) {
-            // Asked again after a crash it is the same command, and not done twice.
+            // A retry after a crash is the same command and is not repeated.
             const once = onBehalfOf(account.by, yield* makeUuidV7)
             const asked = { org_id, folder_id: folder.id, uids: part, to, move, whole }
             return yield* answered(ask(actor.CopyMessages(asked, once), Cluster.askSmtp), "TRYCREATE")
@@ -291,7 +291,7 @@ export const make = Effect.fnUntraced(function* ({
     return store
   }
 
-  /** Stores are without a state of their own, so sessions of one Mailbox and credential have one together. */
+  /** Stores are stateless, so sessions with the same Mailbox and credential share one. */
   const open = new Map<string, { readonly store: Store; sessions: number }>()
   const shared = (account: Account) => {
     const name = JSON.stringify(account)
@@ -310,7 +310,7 @@ export const make = Effect.fnUntraced(function* ({
     )
   }
 
-  /** The store of an account, for as long as the scope. */
+  /** Returns the store of an account until the scope closes. */
   return ({ identityId, orgId, canonical, address, by }: Account) =>
     shared({ identityId, orgId, canonical, address, by })
 })

@@ -1,12 +1,12 @@
 /**
- * Which session is the first to be told of a message (`\Recent`, RFC 3501 section 2.3.2). Nothing else depends on it, so it
- * is noted by whoever tells, not by the Mailbox's actor.
+ * Assigns `\Recent` to the first session that reports a message (RFC 3501 section 2.3.2). Nothing else depends on it,
+ * so sessions write it without the Mailbox's actor.
  */
 import { orUnavailable, type Writes } from "@svc/cluster/store/Database"
 import { Effect } from "effect"
 import type { Folder } from "../session/Store.ts"
 
-/** Takes the messages below `upTo`, and answers from which one on nobody was told; `upTo` where there is none. */
+/** Claims the messages below `upTo`. Returns the first UID that no session has reported yet, or `upTo`. */
 export const claim = (sql: Writes["Service"], { id }: Folder, upTo: number) =>
   orUnavailable(
     Effect.map(

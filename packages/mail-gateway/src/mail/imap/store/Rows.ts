@@ -1,4 +1,4 @@
-/** Rows of folders and messages as the store gives them, and what the session knows of them. */
+/** Maps database rows of folders and messages to the session's types. */
 import { toPublic } from "@svc/domain/Ids"
 import type { Structure } from "../../mime/Structure.ts"
 import * as Flags from "../session/Flags.ts"
@@ -17,13 +17,13 @@ export interface MessageRow extends MarkRow {
   readonly received_zone: number | null
   readonly snippet: string
   readonly structure?: string | null
-  /** Of a small message whose bytes are wanted. */
+  /** Set for a small message whose bytes were requested. */
   readonly raw?: Uint8Array | null
 }
 
 export const marked = (row: MarkRow): Marked => ({ uid: row.uid, modseq: row.modseq, flags: Flags.shown(row) })
 
-/** With the store's own id, by which its bytes are read. Public ids are made where they are asked for. */
+/** A message with its internal id, by which its bytes are read. Public ids are computed on demand. */
 export class Kept implements Stored {
   readonly uid: number
   readonly modseq: number
@@ -58,7 +58,7 @@ export class Kept implements Stored {
   }
 }
 
-/** With its structure: the one that was made, or the one that was kept, which is read when it is asked for. */
+/** A message with its structure, either just computed or stored and parsed on demand. */
 export class KeptDetailed extends Kept implements Detailed {
   readonly #text: string
   #structure: Structure | undefined
@@ -70,7 +70,7 @@ export class KeptDetailed extends Kept implements Detailed {
   }
 
   get structure(): Structure {
-    // We wrote it ourselves, by one writer.
+    // Written only by our own code.
     this.#structure ??= JSON.parse(this.#text) as Structure
     return this.#structure
   }
@@ -80,15 +80,15 @@ export class KeptDetailed extends Kept implements Detailed {
   }
 }
 
-/** Whether a structure was kept; if not it must be made. */
+/** Whether the structure is stored. */
 export const hasStructure = ({ structure }: MessageRow): boolean =>
   structure !== null && structure !== undefined && structure !== ""
 
-/** Marks of a page of messages in one value: a row for each costs more to read than what it says. */
+/** Flags of a page of messages, packed into one value: reading a row for each costs more than its content. */
 export interface PackedMarks {
-  /** Of each message its UID (4 bytes), change (8) and marks (2, a bit for each of {@link bits}). */
+  /** For each message: UID (4 bytes), change counter (8) and flags (2, a bit for each of {@link bits}). */
   readonly packed: Uint8Array | null
-  /** UID, labels and tag of those that have any. */
+  /** UID, labels and tag of messages that have any. */
   readonly labelled: string | null
 }
 

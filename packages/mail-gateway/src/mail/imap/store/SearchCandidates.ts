@@ -1,20 +1,20 @@
-/** Which messages of a Mailbox may have a text, as the segments of its search tell (`cluster/mail/search`). */
+/** Narrows body searches with the search segments of the Mailbox (`cluster/mail/search`). */
 import * as Grams from "@svc/cluster/mail/search/Grams"
 import * as Segments from "@svc/cluster/mail/search/Segments"
 import type { Reads } from "@svc/cluster/store/Database"
 import { Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 
-/** Segments that are asked at once. */
+/** Segments per query. */
 const atOnce = 64
 
-/** Above every UID that is ever given. */
+/** Above every possible UID. */
 const end = 0x7fffffff
 
 export const make = (sql: Reads["Service"]) => {
   const segments = Segments.make(sql)
 
-  /** A condition on `message m` for each of the folded texts that has a gram. */
+  /** Returns a condition on `message m` for each of the folded texts that has a gram. */
   return Effect.fnUntraced(function* (
     identityId: string,
     texts: ReadonlyArray<string>,

@@ -1,6 +1,6 @@
 /**
- * A search as a condition over `placed p`, `message m` and `message_content c`. What cannot be asked of the store (the
- * day a message says it was sent on) is found before and stands as UIDs.
+ * Translates a search into a condition on `placed p`, `message m` and `message_content c`. Keys that SQL cannot
+ * evaluate (the day in a message's Date field) are resolved to UIDs before.
  */
 import { fromPublic } from "@svc/domain/Ids"
 import { fold, separator } from "@svc/domain/mail/SearchText"
@@ -12,7 +12,7 @@ import type { Ranges } from "../protocol/Sets.ts"
 
 type Sql = Reads["Service"]
 
-/** The part of the search text that has the bodies. */
+/** Index of the bodies in the search text. */
 const bodies = 5
 
 export interface Resolved {
@@ -20,7 +20,7 @@ export interface Resolved {
   readonly sent: (day: Extract<SearchKey, { readonly _tag: "Day" }>) => Ranges
   readonly now: Date
   readonly identityId: string
-  /** Of a folded text: which messages of the Mailbox (`m`) may have it, where that can be told. */
+  /** Condition on the messages (`m`) that may contain a folded text; undefined if segments cannot tell. */
   readonly mayHave: (text: string) => Statement.Fragment | undefined
 }
 
@@ -32,7 +32,7 @@ const marks: Readonly<Record<string, string>> = {
   "\\draft": "p.draft",
 }
 
-/** Whether the key is about the bodies or the header, which stand in a table of their own. */
+/** Whether the key needs the bodies or headers, which are in their own table. */
 export const needsContent = (key: SearchKey, { mayHave }: Pick<Resolved, "mayHave">): boolean =>
   key._tag === "Header" || (key._tag === "Text" && !(key.in === "body" && mayHave(fold(key.text)) !== undefined))
 
@@ -40,22 +40,22 @@ export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Stateme
   const inside = (ranges: Ranges) => (ranges.length === 0 ? sql`false` : sql`(${among(sql, ranges)})`)
   const has = (text: Statement.Fragment, wanted: string) =>
     sql`strpos(lower(${text}), ${wanted.toLowerCase()}::text) > 0`
-  /** Names and addresses, as they are decoded. */
+  /** Matches decoded names and addresses. */
   const people = (field: string, wanted: string) =>
     sql`exists (
       select from jsonb_array_elements(case jsonb_typeof(m.summary -> ${field}::text)
         when 'array' then m.summary -> ${field}::text when 'object' then jsonb_build_array(m.summary -> ${field}::text) else '[]' end) as a (one)
       where strpos(lower(concat_ws(' ', one ->> 'name', '<' || (one ->> 'address') || '>')), ${wanted.toLowerCase()}::text) > 0)`
 
-  /** A field as it is written. */
+  /** Matches a header field as written. */
   const field = (name: string, wanted: string) =>
     sql`exists (
       select from jsonb_array_elements(c.headers) as h (one) where lower(one ->> 'name') = ${name}::text
         and strpos(lower(one ->> 'value'), ${wanted.toLowerCase()}::text) > 0)`
 
-  /** As INTERNALDATE shows it. */
+  /** The day of INTERNALDATE. */
   const day = sql`((m.received_at at time zone 'UTC') + coalesce(m.received_zone, 0) * interval '1 minute')::date`
-  /** Of those that may have it first, on their own: joined, each message would be looked at. */
+  /** Restricts to candidates in a subquery; in a join, each message would be checked. */
   const inBodies = (text: string) => {
     const mayHave = resolved.mayHave(text)
     return mayHave === undefined

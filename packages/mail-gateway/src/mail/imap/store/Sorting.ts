@@ -1,4 +1,4 @@
-/** What SORT and THREAD order messages by (RFC 5256 section 2 and 3). */
+/** The sort order of SORT and THREAD (RFC 5256 sections 2 and 3). */
 import { Effect } from "effect"
 import { among } from "@svc/cluster/mail/folders/FolderPlacement"
 import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
@@ -19,7 +19,7 @@ interface Row {
   readonly received_at: Date
   readonly date: string | null
   readonly subject: string
-  /** The address fields as they were written. */
+  /** The address fields as written. */
   readonly from: string | null
   readonly to: string | null
   readonly cc: string | null
@@ -29,7 +29,7 @@ const field = (sql: Sql, name: "cc" | "date" | "from" | "to", characters = 1_000
   sql`(select left(one ->> 'value', ${sql.literal(String(characters))}) from jsonb_array_elements(c.headers) as h (one)
     where lower(one ->> 'name') = ${sql.literal(`'${name}'`)} limit 1)`
 
-/** When a message says it was sent; of one that does not say, when it came. */
+/** Returns the time in the Date field, or the time of arrival if it has none. */
 const sentAt = (date: string | null, received: Date): number => {
   const at = date === null ? NaN : Date.parse(date.replace(/\([^()]*\)/g, " ").trim())
   return Number.isNaN(at) ? received.getTime() : at
@@ -37,7 +37,7 @@ const sentAt = (date: string | null, received: Date): number => {
 
 const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
-/** The day as it is written, whatever its time and zone (RFC 9051 section 6.4.4, SENTON). */
+/** Returns the day as written, ignoring time and zone (RFC 9051 section 6.4.4, SENTON). */
 const dayOf = (date: string | null, received: Date): string => {
   const [, day, name, year] = /(\d{1,2})\s+([A-Za-z]{3})[a-z]*\.?\s+(\d{4})/.exec(date ?? "") ?? []
   const month = name === undefined ? -1 : months.indexOf(name.toLowerCase())
@@ -45,7 +45,7 @@ const dayOf = (date: string | null, received: Date): string => {
   return `${year}-${String(month + 1).padStart(2, "0")}-${day.padStart(2, "0")}`
 }
 
-/** The first address of a field, or the group that it begins with: its mailbox and what is shown of it (RFC 5957). */
+/** Returns the first address or group of a field: its mailbox and its display name (RFC 5957). */
 const first = (field: string | null) => {
   const [entry] = AddressList.grouped(field ?? "")
   const name = Decode.words(entry?.name ?? "")
@@ -56,7 +56,7 @@ const first = (field: string | null) => {
 }
 const local = (field: string | null) => first(field).mailbox.toUpperCase()
 const display = (field: string | null) => first(field).shown.toUpperCase()
-/** What each key compares. */
+/** The value that each key compares. */
 const values: Readonly<Record<SortKey["by"], (row: Row) => string | number>> = {
   ARRIVAL: ({ received_at }) => received_at.getTime(),
   DATE: ({ date, received_at }) => sentAt(date, received_at),
@@ -69,7 +69,7 @@ const values: Readonly<Record<SortKey["by"], (row: Row) => string | number>> = {
   DISPLAYTO: ({ to }) => display(to),
 }
 
-/** UIDs of rows, which are in their order, in that of the keys. */
+/** Sorts rows, which are ordered by UID, by the keys and returns their UIDs. */
 function* ordered(
   rows: ReadonlyArray<Row>,
   keys: ReadonlyArray<SortKey>,
@@ -96,7 +96,7 @@ interface Sent {
   readonly date: string | null
 }
 
-/** Of each key the UIDs of those it holds for. */
+/** Returns the matching UIDs of each key. */
 function* onDays(
   rows: ReadonlyArray<Sent>,
   keys: ReadonlyArray<Day>,
@@ -152,7 +152,7 @@ export const make = (sql: Sql) => ({
         ),
     ),
 
-  /** Messages that say they were sent before, on or since a day. */
+  /** Returns the messages whose Date field is before, on or since a day. */
   sent: ({ id }: Folder, days: ReadonlyArray<Day>) =>
     Effect.flatMap(
       orUnavailable(sql<Sent>`
