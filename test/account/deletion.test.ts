@@ -5,7 +5,7 @@ import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { Orgs } from "@svc/cluster/account/Orgs"
-import * as OrgWork from "@svc/cluster/account/OrgWork"
+import * as OrgActor from "@svc/cluster/capabilities/OrgActor"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Writes } from "@svc/cluster/store/Database"
@@ -110,7 +110,7 @@ layer(actors())("an account that is deleted", (it) => {
   )
 })
 
-layer(Overdue.layer(OrgWork.watched).pipe(Layer.provideMerge(actors())))("a deletion", (it) => {
+layer(Overdue.layer(OrgActor.watched).pipe(Layer.provideMerge(actors())))("a deletion", (it) => {
   it.effect("that its process did not live to see is taken up and ended by another", () =>
     Effect.gen(function* () {
       const [org, other] = [yield* makeOrg, yield* makeOrg]

@@ -5,13 +5,14 @@ import * as ExportSource from "@svc/cluster/account/exports/ExportSource"
 import { Exports } from "@svc/cluster/account/exports/Exports"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { load, type OrgState } from "@svc/cluster/account/OrgState"
+import { capabilities, exportContents } from "@svc/cluster/capabilities/Capabilities"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { Writes } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import type { Message } from "@svc/domain/mail/Message"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Latch, Stream } from "effect"
+import { Effect, Latch, Layer, Stream } from "effect"
 import { unzipSync } from "fflate"
 import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
@@ -74,6 +75,11 @@ layer(actors())("an export", (it) => {
       expect(lines(files["vault_values.jsonl"])).toMatchObject([{ name: "token", value: "s3cret" }])
       expect(lines<{ type: string }>(files["events.jsonl"]).map(({ type }) => type)).toContain("email.received")
       const withoutValues = yield* archive(org, null, id)
+      const declared = capabilities.flatMap(({ exports }) =>
+        exports.flatMap(({ members }): ReadonlyArray<string> => members),
+      )
+      const written = new Set(Object.keys(withoutValues).map((name) => name.replace(/^\w+(?=\.mbox$)/, "*")))
+      expect(declared).toEqual(expect.arrayContaining([...written]))
       expect(JSON.stringify(withoutValues)).not.toContain("s3cret")
 
       const own = yield* exported(org, ada)
@@ -110,7 +116,9 @@ layer(actors())("an export", (it) => {
   const ownerOf = Effect.fnUntraced(function* (org: string, cards: CardQueries["Service"]) {
     const state = (yield* load)(org)
     const ownership: Ownership.Ownership<OrgState> = yield* Ownership.make({ kind: "Org", id: org, load: state })
-    const collecting = yield* Effect.provideService(ExportSource.source.make(ownership), CardQueries, cards)
+    const collecting = yield* ExportSource.source
+      .make(ownership)
+      .pipe(Effect.provide(Layer.fresh(exportContents)), Effect.provideService(CardQueries, cards))
     const present = yield* ownership.state
     return { collecting, collect: collecting.dispatch(present!, Effect.void, Effect.void) }
   })

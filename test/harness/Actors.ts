@@ -2,13 +2,14 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Exports } from "@svc/cluster/account/exports/Exports"
-import * as OrgActor from "@svc/cluster/account/OrgActor"
+import * as OrgActor from "@svc/cluster/capabilities/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import { Identities } from "@svc/cluster/actor/Identities"
-import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
+import * as IdentityActor from "@svc/cluster/capabilities/IdentityActor"
+import type { IdentityLimits } from "@svc/cluster/Capability"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { Sending } from "@svc/cluster/mail/sending/Sending"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
@@ -64,7 +65,7 @@ export interface ActorSettings {
   readonly steps?: Layer.Layer<ProvisioningSteps, never, Sealing>
   readonly platforms?: typeof platforms
   readonly ports?: typeof tunnelPorts
-  readonly limits?: Partial<IdentityActor.IdentityLimits>
+  readonly limits?: Partial<IdentityLimits>
   /** What takes outgoing mail; one that takes everything where none is given. */
   readonly transport?: ReturnType<typeof recording>
   readonly quotas?: Partial<OrgActor.OrgQuotas>

@@ -2,17 +2,15 @@
  * Processes that carry actors, several over one database, each with a runner in memory of its own: so each believes that
  * every entity is its own, as a process does that was frozen while its shards moved. Time is the test's (`TestClock`).
  */
-import * as OrgActor from "@svc/cluster/account/OrgActor"
+import * as OrgActor from "@svc/cluster/capabilities/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
-import * as OrgWork from "@svc/cluster/account/OrgWork"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { Identities } from "@svc/cluster/actor/Identities"
-import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
-import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
+import * as IdentityActor from "@svc/cluster/capabilities/IdentityActor"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import type { Sealing } from "@svc/cluster/sealing/Sealing"
@@ -72,8 +70,8 @@ export const process = (
   Layer.mergeAll(
     IdentityActor.layer(limits),
     OrgActor.layer(quotas).pipe(Layer.provide([Stores.layer, ServiceKey.layer])),
-    Overdue.layer(IdentityWork.watched),
-    Overdue.layer(OrgWork.watched),
+    Overdue.layer(IdentityActor.watched),
+    Overdue.layer(OrgActor.watched),
     ConnectorActor.layer.pipe(Layer.provide(platforms)),
     Overdue.layer(ConnectorWork.watched),
   ).pipe(

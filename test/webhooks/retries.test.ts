@@ -1,7 +1,7 @@
 /** The delivery queue by the test's clock: the table of waits, leases that run out, secrets that retire. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
-import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
+import * as IdentityActor from "@svc/cluster/capabilities/IdentityActor"
 import { Writes } from "@svc/cluster/store/Database"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import type { Attempt } from "@svc/domain/deliveries/Delivery"
@@ -62,7 +62,7 @@ const attempted = Effect.fnUntraced(function* (webhook: string, number: number, 
   return (yield* passing(oldest(webhook), has, 0)).value!
 })
 
-const withOverdue = Overdue.layer(IdentityWork.watched).pipe(Layer.provideMerge(actors()))
+const withOverdue = Overdue.layer(IdentityActor.watched).pipe(Layer.provideMerge(actors()))
 
 layer(withOverdue)("a delivery that fails", (it) => {
   it.effect("is tried seven times, by the table of waits, and then tells of its end once", () =>
@@ -217,7 +217,7 @@ layer(actors())("a delivery", (it) => {
       // The work ends, as it does where nothing is due, and the scan does not find it.
       yield* ask((yield* Identities).of("grace").Work(undefined))
       const late = new Date(now.getTime() + hour)
-      for (const source of IdentityWork.sources) expect(yield* source.overdue(sql, late, 10)).not.toContain("grace")
+      for (const source of IdentityActor.sources) expect(yield* source.overdue(sql, late, 10)).not.toContain("grace")
       expect(yield* oldest(webhook_id)).toMatchObject({ status: "queued", attempts: [] })
       expect(receiver.got).toEqual([])
     }),

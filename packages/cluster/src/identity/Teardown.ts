@@ -3,55 +3,23 @@
  * batches, then the Identity itself; its Handle stays taken for ever.
  */
 import type { sagaSteps } from "@svc/domain/identity/Identity"
-import { Effect } from "effect"
+import { Context, Effect } from "effect"
+import type { RemoveBatch } from "../Capability.ts"
 import * as CardSteps from "../card/CardSteps.ts"
 import * as ConnectorSteps from "../connectors/ConnectorSteps.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { raiseForOrg } from "../events/Raise.ts"
 import { withoutIdentity } from "../credentials/GrantRevocation.ts"
 import type { Step } from "../saga/Step.ts"
-import { type Sql, Unhurried } from "../store/Database.ts"
+import { Unhurried } from "../store/Database.ts"
 import * as TunnelSteps from "../tunnel/TunnelSteps.ts"
 
 const batch = 2_000
 
-/** Rows of the Identity that may be many; each statement is a commit of its own, repeated until nothing is left. */
-const removals = (sql: Sql, id: string) => [
-  sql`with gone as (delete from placed where ctid in (
-        select p.ctid from folder f join placed p on p.folder_id = f.id where f.identity_id = ${id} limit ${batch}) returning 1)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from vanished where ctid in (
-        select v.ctid from folder f join vanished v on v.folder_id = f.id where f.identity_id = ${id} limit ${batch}) returning 1)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from message where id in (select id from message where identity_id = ${id} limit ${batch}) returning id),
-      contents as (delete from message_content c using gone where c.message_id = gone.id)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from search_segment where ctid in (select ctid from search_segment where identity_id = ${id} limit ${batch}) returning 1)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from draft_picture where draft_id in (
-        select draft_id from draft_picture where identity_id = ${id} limit ${batch}) returning 1)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from thread_reference where ctid in (select ctid from thread_reference where identity_id = ${id} limit ${batch}) returning 1)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from delivery where id in (
-        select d.id from webhook w join delivery d on d.webhook_id = w.id where w.identity_id = ${id} limit ${batch}) returning id)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from event where seq in (select seq from event where identity_id = ${id} limit ${batch}) returning seq)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from draft where id in (select id from draft where identity_id = ${id} limit ${batch}) returning id)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from connector_heard where ctid in (select ctid from connector_heard where identity_id = ${id} limit ${batch}) returning 1)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from connector_sent where command_id in (select command_id from connector_sent where identity_id = ${id} limit ${batch}) returning 1)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from vault_secret where id in (select id from vault_secret where identity_id = ${id} limit ${batch}) returning id)
-      select count(*)::int as n from gone`,
-  sql`with gone as (delete from export_piece p using export e where e.id = p.export_id and e.identity_id = ${id}
-        and (p.export_id, p.member, p.number) in (
-          select q.export_id, q.member, q.number from export_piece q join export f on f.id = q.export_id where f.identity_id = ${id} limit ${batch})
-        returning 1)
-      select count(*)::int as n from gone`,
-]
+/** The statements by which capabilities delete an Identity's rows in batches (`inBatches` of their tables). */
+export class BatchedErasure extends Context.Service<BatchedErasure, ReadonlyArray<RemoveBatch>>()(
+  "svc/BatchedErasure",
+) {}
 
 /** Its keys stop working, and no app may act on it any more. */
 const credentials: Step = (subject) =>
@@ -62,10 +30,13 @@ const credentials: Step = (subject) =>
 export const make = Effect.gen(function* () {
   const unhurried = yield* Unhurried
 
+  const removals = yield* BatchedErasure
+
+  /** Each batch is a commit of its own. */
   const removeBelongings = (identityId: string) =>
     Effect.forEach(
-      removals(unhurried, identityId),
-      (removal) => Effect.repeat(removal, { while: (rows) => (rows as ReadonlyArray<{ n: number }>)[0]!.n === batch }),
+      removals,
+      (removal) => Effect.repeat(removal(unhurried, identityId, batch), { while: ([row]) => row!.n === batch }),
       { discard: true },
     )
 

@@ -1,15 +1,13 @@
 /** Role `actors`: a runner of the cluster, and the work that one of its processes does. */
-import * as OrgActor from "@svc/cluster/account/OrgActor"
+import * as OrgActor from "@svc/cluster/capabilities/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
-import * as OrgWork from "@svc/cluster/account/OrgWork"
 import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
 import * as AuditPartitions from "@svc/cluster/audit/AuditPartitions"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
 import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import { Identities } from "@svc/cluster/actor/Identities"
-import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
-import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
+import * as IdentityActor from "@svc/cluster/capabilities/IdentityActor"
 import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
 import * as SegmentBuilder from "@svc/cluster/mail/search/SegmentBuilder"
@@ -48,8 +46,8 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     }),
     OrgActor.layer(settings.limits).pipe(Layer.provide([Stores.layer, ServiceKey.layer])),
     ConnectorActor.layer.pipe(Layer.provide(Platforms.layer(settings.connectors)), Layer.provide(ServiceKey.layer)),
-    Overdue.layer(IdentityWork.watched),
-    Overdue.layer(OrgWork.watched),
+    Overdue.layer(IdentityActor.watched),
+    Overdue.layer(OrgActor.watched),
     Overdue.layer(ConnectorWork.watched),
     Housekeeping.layer,
     SegmentBuilder.layer,

@@ -1,4 +1,8 @@
-/** What more than one role reads and writes without an actor. */
+/**
+ * The queries of all capabilities. The list is separate from the capabilities' records because gateways load no actor; it
+ * does not compile without one of the records' `queries`.
+ */
+import type { Queries } from "@svc/cluster/capabilities/Capabilities"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
@@ -28,4 +32,4 @@ export const layer = Layer.mergeAll(
   ApiKeys.layer,
   Vault.layer,
   TunnelQueries.layer,
-)
+) satisfies Layer.Layer<Queries, unknown, unknown>

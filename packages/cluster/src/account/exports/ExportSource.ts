@@ -11,10 +11,10 @@ import { Unhurried } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
 import type { Source } from "../../work/Source.ts"
 import type { OwnedOrg } from "../OrgState.ts"
-import * as ExportContents from "./ExportContents.ts"
+import { ExportContents } from "./ExportContents.ts"
 import * as Pieces from "./ExportPieces.ts"
 
-export type Needs = ExportContents.Needs | Sealing | Unhurried
+export type Needs = ExportContents | Sealing | Unhurried
 
 /** Pieces removed by one statement. */
 const batch = 50
@@ -68,7 +68,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
       )
       yield* ownership.write(system, (write) => setStatus(write, id, "running", null))
       const pieces = yield* Pieces.make(ownership, org, { id, identityId })
-      yield* ExportContents.write(org.id, canonical, pieces)
+      yield* (yield* ExportContents).write(org.id, canonical, pieces)
       const size = yield* pieces.finish
       yield* ownership.write(system, (write) => setStatus(write, id, "ready", size))
     }, Effect.provideContext(context))

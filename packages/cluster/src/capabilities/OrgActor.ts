@@ -1,24 +1,42 @@
 /** The Org actor: the budget of the Org's calls and transfers, its deletion and its exports. Its entity id is the Org's id. */
 import { OrgActor } from "@svc/domain/account/OrgProtocol"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
+import * as AccountDeletion from "../account/AccountDeletion.ts"
+import * as CallBudget from "../account/CallBudget.ts"
+import * as Exports from "../account/exports/Exports.ts"
+import { Orgs } from "../account/Orgs.ts"
+import { load, type OrgState, type OwnedOrg } from "../account/OrgState.ts"
+import * as TransferBudget from "../account/TransferBudget.ts"
 import { byOf } from "../actor/ActorHandlers.ts"
+import { ask } from "../actor/Ask.ts"
 import * as Ownership from "../actor/Ownership.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
+import type { NeedsOf, Source } from "../work/Source.ts"
 import * as Worker from "../work/Worker.ts"
-import * as AccountDeletion from "./AccountDeletion.ts"
-import * as CallBudget from "./CallBudget.ts"
-import * as Exports from "./exports/Exports.ts"
-import { load, type OrgState } from "./OrgState.ts"
-import { sources } from "./OrgWork.ts"
-import * as TransferBudget from "./TransferBudget.ts"
+import { exportContents, orgWork } from "./Capabilities.ts"
 
 export interface OrgQuotas extends CallBudget.Quotas {
   /** Bytes a day through the Org's Tunnels. */
   readonly tunnel_transfer: number
+}
+
+/** What the actor does between messages. */
+const sources: ReadonlyArray<
+  Source<OwnedOrg, NeedsOf<(typeof orgWork)[number]>, Ownership.Ownership<OwnedOrg | undefined>>
+> = orgWork
+
+/** How `Overdue` finds and wakes the Org's work. */
+export const watched = {
+  kind: "Org",
+  sources,
+  wake: Effect.map(
+    Effect.service(Orgs),
+    (orgs) => (id: string) => Effect.ignore(ask(orgs.of(id).Work(undefined, { discard: true }))),
+  ),
 }
 
 export const layer = (quotas: OrgQuotas) =>
@@ -58,4 +76,4 @@ export const layer = (quotas: OrgQuotas) =>
       })
     }),
     { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
-  )
+  ).pipe(Layer.provide(exportContents))
