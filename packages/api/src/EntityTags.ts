@@ -1,34 +1,34 @@
-/** Entity tags of answers, and the answer 304 where the caller has the representation already (RFC 9110 section 13.1.2). */
+/** Entity tags and conditional requests: `304 Not Modified` and `412 Precondition Failed` (RFC 9110 section 13.1). */
 import { hash } from "node:crypto"
 import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect, Schema } from "effect"
 import { type HttpBody, HttpServerResponse } from "effect/http"
 import type { RequestContextState } from "./RequestContext.ts"
 
-/** What changes without anyone changing the resource (decisions.md "Smaller decisions"). */
+/** Members that change although nobody edits the resource (decisions.md "Smaller decisions"). */
 const incidental = /"connected":(?:true|false)|"(?:last_used_at|polled_at)":(?:null|"[^"]*")/g
 
 const incidentals = ['"connected":', '"last_used_at":', '"polled_at":']
 
 const decoder = new TextDecoder()
-/** An answer of megabytes seldom has any of them, and looking for one word is ten times faster than for a pattern. */
+/** Searching for one word first is ten times faster on large bodies, which rarely contain these members. */
 const lasting = (text: string) =>
   incidentals.some((member) => text.includes(member)) ? text.replace(incidental, "") : text
 const tagOf = (text: string) => `"${hash("sha256", lasting(text), "base64url").slice(0, 27)}"`
-/** Of the text that was encoded, where the body still has it. */
+/** Hashes the encoded text if the body still has it. */
 const tagOfBody = (body: HttpBody.Uint8Array) => tagOf(body.text ?? decoder.decode(body.body))
 
-/** Whether `If-None-Match` lists the tag; comparison is weak (section 13.1.2). */
+/** Returns whether `If-None-Match` lists the tag, by weak comparison (section 13.1.2). */
 const isKnown = (header: string, tag: string) =>
   header.trim() === "*" || header.split(",").some((one) => one.trim().replace(/^W\//, "") === tag)
 
-/** The entity tag of a value without a version: of how it is answered. */
+/** Returns the entity tag of a value that has no version, computed from its encoding. */
 export const tagOfValue = <S extends Schema.Constraint>(schema: S) => {
   const encode = Schema.encodeUnknownSync(Schema.toCodecJson(schema as unknown as Schema.Codec<unknown>))
   return (value: S["Type"]) => tagOf(JSON.stringify(encode(value)))
 }
 
-/** Whether `If-Match` lists the tag; weak tags never match (section 13.1.1). */
+/** Returns whether `If-Match` lists the tag; weak tags never match (section 13.1.1). */
 const isMatched = (header: string, tag: string) => header.split(",").some((one) => one.trim() === tag)
 
 export const notAsSeen = () => new PreconditionFailed({ detail: "The resource is not as `If-Match` has it." })
@@ -36,8 +36,8 @@ export const notAsSeen = () => new PreconditionFailed({ detail: "The resource is
 const isMissing = (failure: unknown) => failure instanceof NotFound
 
 /**
- * `If-Match` on what has no version: whether it is still as the caller saw it (section 13.1.1), which something missing
- * is not. It is looked at only where the caller asks for that.
+ * Checks `If-Match` for a resource without a version: it must exist and be unchanged (section 13.1.1). The current state is
+ * read only if the request has the header.
  */
 export const unchanged = <S extends Schema.Constraint>(schema: S) => {
   const tag = tagOfValue(schema)
@@ -50,7 +50,7 @@ export const unchanged = <S extends Schema.Constraint>(schema: S) => {
         )
 }
 
-/** `If-Match` on what has no entity tag: only `*` holds, since no tag can be the one that is named. */
+/** Checks `If-Match` for a resource without an entity tag: only `*` matches. */
 export const untagged = (ifMatch: string | undefined): Effect.Effect<void, PreconditionFailed> =>
   ifMatch === undefined || ifMatch.trim() === "*"
     ? Effect.void
@@ -73,7 +73,7 @@ export const applyTag = (
   if (ifNoneMatch !== undefined && isKnown(ifNoneMatch, made)) {
     return HttpServerResponse.empty({ status: 304, headers: { etag: made } })
   }
-  // With the other headers of the answer, which are set in one go.
+  // All headers of the response are set in one operation.
   exchange.headers["etag"] = made
   return response
 }

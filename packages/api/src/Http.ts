@@ -1,6 +1,6 @@
 /**
- * The HTTP edge as a whole: the API's endpoints, the plain pages, and what holds for every answer (request id, no
- * sniffing, no caching of credentialed answers, problems for paths and methods that do not exist).
+ * The HTTP edge: the API's endpoints, the pages, and the rules for every response: request id, `nosniff`, no caching of
+ * authenticated responses, and problems for unknown paths and methods.
  */
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Addresses } from "@svc/domain/Addresses"
@@ -108,16 +108,16 @@ const endpoints = (settings: HttpSettings) =>
 export interface HttpSettings {
   /** The Terms that sign-up accepts. */
   readonly terms: TermsPage.Terms
-  /** Who reads what the contact form sends. */
+  /** The mailbox for submissions of the contact form. */
   readonly contactTo: Option.Option<string>
-  /** Proxies whose word on the client's address is taken. */
+  /** Proxies that are trusted to report the client's address. */
   readonly trustedProxies: Proxies
   readonly mailPolicy: MailPolicyPage.MailPolicySettings
 }
 
 /**
- * Whether a request has a credential that is good. Whoever sends a large body must be known before it is read: a body stands
- * in memory before any endpoint judges who sent it, and a hundred strangers would fill a gigabyte.
+ * Returns whether a request has a valid credential. This is checked before a large body is read: bodies are held in memory
+ * before an endpoint judges the caller, and a hundred anonymous clients would fill a gigabyte.
  */
 const isKnown = (
   credentials: CredentialLookup["Service"],
@@ -133,7 +133,7 @@ const isKnown = (
 const isClientGone = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some(({ annotations }) => annotations.has(HttpServerError.ClientAbort.key))
 
-/** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
+/** Every response carries the request id, and no authenticated response is cacheable. */
 export const everywhere = HttpRouter.middleware(
   Effect.map(
     Effect.all([Addresses, Routing.make(NotFoundPage.shown), RequestLog, CredentialLookup]),
@@ -144,7 +144,7 @@ export const everywhere = HttpRouter.middleware(
           const given = yield* HttpServerRequest.HttpServerRequest
           const named = Routing.spelled(given)
           const handed = yield* HandedOn
-          // What a tool's call makes was text already, and was counted in the message that it came in.
+          // A tool call creates this request in memory; its body was already counted with the MCP message.
           const request = handed === undefined ? Bodies.inUtf8(withSession(book, named)) : named
           const requestId = handed?.requestId ?? (yield* makeRequestId)
           const exchange = makeRequestContext(
@@ -154,7 +154,7 @@ export const everywhere = HttpRouter.middleware(
           )
           const isStranger =
             handed === undefined && Bodies.isLarge(request) && !(yield* isKnown(credentials, request, exchange))
-          // What is refused by its length is not waited for.
+          // A body that is too long by its Content-Length is rejected without waiting for it.
           const counted =
             handed !== undefined || (isStranger && Bodies.hasLength(request))
               ? answer
@@ -162,8 +162,8 @@ export const everywhere = HttpRouter.middleware(
                 Effect.flatMap(Effect.interruptible(Bodies.counted(request)), (refused) =>
                   refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
                 )
-          // Endpoints render their own; what has none (pages, OAuth, MCP) ends here, and so does what goes wrong before
-          // an endpoint. A client that went waits for no answer.
+          // Endpoints render their own problems. Failures of other routes (pages, OAuth, MCP) and failures before an
+          // endpoint are rendered here. A client that disconnected needs no response.
           const rendered = Effect.catchCause(guarded(request, counted), (cause) =>
             !Cause.hasInterruptsOnly(cause)
               ? Effect.map(ProblemRendering.problemOf(cause), (problem) => render(book, requestId, problem))
@@ -184,7 +184,7 @@ export const everywhere = HttpRouter.middleware(
           )
           if (exchange.settle !== undefined) yield* exchange.settle(answered)
           if (handed !== undefined) {
-            // Nobody but who handed it on sees this answer: it goes into another one.
+            // This response is embedded in the response of an MCP call.
             noteOf(exchange.headers, handed.headers)
             if (exchange.repeated) handed.headers["idempotent-replayed"] = "true"
             RequestMetrics.answered(request.method, exchange.endpoint, answered.status, startedAt)
@@ -244,6 +244,6 @@ const routes = (settings: HttpSettings) =>
     Routing.elsewhere(NotFoundPage.shown),
   ).pipe(Layer.provide(everywhere))
 
-/** What a request may ask for while it runs is in the type of the routes; the compiler knows of nothing else. */
+/** The type of the routes lists the services that a request may need; the compiler cannot check it elsewhere. */
 export const layer = (settings: HttpSettings, listener: RequestServices.Listener) =>
   RequestServices.serve(routes(settings), Context.make(TrustedProxies, settings.trustedProxies), listener)

@@ -1,6 +1,6 @@
 /**
- * One request and its answer, as the parts of the edge that surround a handler share them: the id of the request, the
- * headers its answer will carry, and what is to be done with the answer once it is there.
+ * The state of one request that is shared by the middleware around a handler: its id, the headers of the response, and the
+ * callbacks that run with the response.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Act } from "@svc/cluster/audit/AuditWrite"
@@ -8,11 +8,11 @@ import { Context, Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import type { Endpoint } from "./RequestMetrics.ts"
 
-/** Where a request came from and which way: for judging networks, and for what is told of it later. */
+/** The origin and the channel of a request, for network checks and for records. */
 export interface Source {
-  /** The client's whole address, `unknown` where there is none; worked out when it is asked for. */
+  /** The client's full address, or `unknown`; computed on first use. */
   readonly address: string
-  /** `console`: with the session of a browser, by a page of ours. `page`: a page that is no part of the API. */
+  /** `console`: an API call of the console with its session cookie. `page`: a page outside the API. */
   readonly via: "rest" | "mcp" | "console" | "page"
   /** The tool that was called over MCP. */
   readonly tool: string | null
@@ -21,7 +21,7 @@ export interface Source {
 
 const nowhere: Source = { address: "unknown", via: "rest", tool: null, userAgent: null }
 
-/** The same client, by a tool. */
+/** The same client, through a tool. */
 export const overMcp = (source: Source, tool: string): Source => ({
   get address() {
     return source.address
@@ -32,8 +32,8 @@ export const overMcp = (source: Source, tool: string): Source => ({
 })
 
 /**
- * What a request hands on to one that it makes within this process: the id, where it came from, and the headers of its own
- * answer, which say what the other one used of the limits.
+ * State that a request passes to a request made within this process: the request id, the source, and the response headers
+ * into which the inner request writes its rate limits.
  */
 export const HandedOn = Context.Reference<
   Pick<RequestContextState, "requestId" | "source" | "headers" | "equalTo"> | undefined
@@ -43,23 +43,23 @@ export interface RequestContextState {
   readonly requestId: string
   readonly source: Source
   readonly headers: Record<string, string>
-  /** The endpoint that took the request, for logs and metrics. */
+  /** The endpoint of the request, for logs and metrics. */
   endpoint: Endpoint | undefined
-  /** The answer is one resource and gets an entity tag of its bytes. */
+  /** The response is a single resource; its entity tag is computed from its bytes. */
   tagged: boolean
-  /** The answer may be compressed, whatever else its path answers. */
+  /** The response may be compressed even on a path that excludes compression. */
   openly: boolean
-  /** Runs with the final answer, before it goes out. */
+  /** Runs with the final response before it is sent. */
   settle: ((response: HttpServerResponse.HttpServerResponse) => Effect.Effect<void>) | undefined
-  /** The id of what this request makes; the same again when an `Idempotency-Key` repeats the request. */
+  /** The id of the resource that this request creates; a repeat with the same `Idempotency-Key` has the same id. */
   commandId: string | undefined
-  /** What the audit log says of the call; for handlers that put it on record themselves. */
+  /** The audit entry of the call, for handlers that record it themselves. */
   act: Act | undefined
-  /** It is on record: by the statement of the change itself. */
+  /** The audit entry was written by the statement of the change. */
   recorded: boolean
-  /** The first answer to the same request is given again: nothing is done. */
+  /** The stored response to the same request is returned, so nothing is executed. */
   repeated: boolean
-  /** Identifies equal tool calls; one without an `Idempotency-Key` repeats an equal one for a minute. */
+  /** Identifies equal tool calls. A call without an `Idempotency-Key` repeats an equal call of the last minute. */
   readonly equalTo: string | undefined
 }
 
@@ -82,15 +82,15 @@ export const makeRequestContext = (
   equalTo,
 })
 
-/** Outside of a request there is one that nobody looks at. */
+/** Outside of a request, a fresh context that nothing reads. */
 export const RequestContext = Context.Reference<RequestContextState>("@svc/api/RequestContext", {
   defaultValue: () => makeRequestContext(),
 })
 
-/** The answer at hand carries a secret: no cache keeps it. */
+/** Marks the response as containing a secret, so that it is not cached. */
 export const keptByNobody = Effect.map(RequestContext, ({ headers }) => void (headers["cache-control"] = "no-store"))
 
-/** The id of the command this request is; what it makes carries it. */
+/** Returns the command id of the request, which is also the id of what it creates. */
 export const commandId: Effect.Effect<string> = Effect.flatMap(RequestContext, (exchange) =>
   exchange.commandId === undefined ? makeUuidV7 : Effect.succeed(exchange.commandId),
 )

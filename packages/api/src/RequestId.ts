@@ -1,4 +1,7 @@
-/** The id of the request at hand: always ours, sent back as `request-id`, on every log entry and in every problem. */
+/**
+ * The id of the current request. It is always generated here, returned as `request-id`, and part of every log entry and
+ * problem.
+ */
 import { makePublic } from "@svc/domain/Ids"
 import { Effect } from "effect"
 import { RequestContext } from "./RequestContext.ts"

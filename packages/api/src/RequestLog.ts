@@ -1,6 +1,6 @@
 /**
- * One line per request: what was asked, how it ended, how long that took. It is a plain function that the process gives,
- * since a line must cost next to nothing beside the request: what it is given goes into a buffer and is written later.
+ * The access log: one entry per request with its endpoint, status and duration. The process provides a plain function that
+ * buffers entries, because logging must cost almost nothing compared with the request.
  */
 import { claimedKind } from "@svc/domain/account/Token"
 import { Context } from "effect"
@@ -9,18 +9,18 @@ import { problemIn } from "./problems/Render.ts"
 
 export interface RequestEntry {
   readonly method: string
-  /** The endpoint's pattern; the path of what is none (pages, what nothing answers to), without its query. */
+  /** The path pattern of the endpoint; for other routes the path without its query. */
   readonly route: string
   readonly status: number
   readonly duration_ms: number
   readonly request_id: string
-  /** What kind of credential the request came with, good or not; null where it came without. */
+  /** The kind of the presented credential, valid or not; null if there was none. */
   readonly credential: string | null
-  /** The code of the problem that the response is; null for other responses. */
+  /** The code of the problem in the response; null for other responses. */
   readonly problem: string | null
 }
 
-/** Where the lines go; nowhere unless the process says so. */
+/** The destination of log entries; without one they are discarded. */
 export const RequestLog = Context.Reference<((entry: RequestEntry) => void) | undefined>("@svc/api/RequestLog", {
   defaultValue: () => undefined,
 })

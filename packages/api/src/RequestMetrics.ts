@@ -1,6 +1,6 @@
 /**
- * Requests as they are counted: by method, the endpoint's pattern and the class of the status, never by path. Each series of
- * a histogram costs 17 lines of a scrape, so durations are told apart by the area of the API alone.
+ * Request metrics, labeled by method, path pattern and status class, never by path. A histogram series costs 17 lines of a
+ * scrape, so durations are only labeled by the area of the API.
  */
 import type { Server } from "node:http"
 import * as Metrics from "@svc/cluster/observe/Metrics"
@@ -18,14 +18,14 @@ const duration = Metrics.histogram(
 )
 const active = Metrics.gauge("http_server_active_requests", "Requests under way, streams among them", [])
 
-/** What is no endpoint: pages, and paths that do not exist. */
+/** The label of requests outside the API's endpoints. */
 const elsewhere = { route: "(page)", area: "pages" }
 
-/** The area of endpoints that wait for something to happen, and take as long as that. */
+/** The area of long-polling endpoints, whose duration depends on how long they wait. */
 const waiting = "waiting"
 
 export interface Endpoint {
-  /** The pattern of the path. */
+  /** Returns the pattern of the path. */
   readonly route: string
   readonly area: string
 }
@@ -44,7 +44,7 @@ export const answered = (method: string, endpoint: Endpoint | undefined, status:
   duration.of(area).observe((performance.now() - startedAt) / 1000)
 }
 
-/** Counts what is under way at a server. */
+/** Counts the requests that a server is processing. */
 export const watched = (server: Server): Server => {
   let underWay = 0
   const { remove } = active.read([], () => underWay)

@@ -1,6 +1,6 @@
 /**
- * The process is on its way out: what lasts (streams, waits) ends at once, so that the server need not wait for it.
- * Its end begins before the server's, which is why {@link announced} is built on top of what serves.
+ * Announces the shutdown of the process, so that streams and long polls end and the server need not wait for them. {@link
+ * announced} must be built on top of the server layer, because layers are released in reverse order.
  */
 import { Context, Effect, Latch, Layer } from "effect"
 

@@ -1,4 +1,4 @@
-/** Terms, language, deletion and exports of an account. */
+/** The account: Terms, language, deletion and exports. */
 import { Api } from "@svc/domain/Api"
 import { Org } from "@svc/domain/account/Account"
 import { Caller, Realm } from "@svc/domain/account/Authorization"
@@ -56,7 +56,7 @@ export const account = RequestServices.group(
         )
         return HttpApiSchema.withHeaders({
           body: { status: "deleting" as const, requested_at, identities },
-          // Its refusal says how far it is: `account_deleting`, and `unauthenticated` when nothing is left.
+          // The error reports the progress: `account_deleting` first, `unauthenticated` when nothing is left.
           headers: { location: "/api/auth/whoami" },
         })
       }),
@@ -70,7 +70,7 @@ export const exportsGroup = RequestServices.group(
   Effect.fn(function* (handlers) {
     const exports = yield* Exports
     const askOrg = yield* ActorCalls.ofOrg
-    /** What one could not have asked for one neither lists nor fetches. */
+    /** Exports that the credential could not have requested are neither listed nor downloadable. */
     const within = Effect.map(Realm, ({ orgId, subject }) => [orgId, subject?.id ?? null] as const)
 
     return handlers.handleAll({

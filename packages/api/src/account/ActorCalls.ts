@@ -1,4 +1,4 @@
-/** The way from a judged request to an actor: whoever is asked is told who asks, in which request, and which command it is. */
+/** Calls actors on behalf of an authorized request, and passes the caller, the request id and the command id along. */
 import type { CallerOfRequest, SubjectInfo } from "@svc/domain/account/Authorization"
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
@@ -12,7 +12,7 @@ import { commandId } from "../RequestContext.ts"
 type ClientOf<Actors extends { readonly of: (id: string) => unknown }> = ReturnType<Actors["of"]>
 type Options = ReturnType<typeof onBehalfOf>
 
-/** `askIdentity(subject, (actor, by) => actor.Retry(payload, by))`: only an Identity that was judged can be asked. */
+/** Calls the actor of an authorized Identity: `askIdentity(subject, (actor, by) => actor.Retry(payload, by))`. */
 export const ofIdentity = Effect.map(
   Effect.service(Identities),
   (identities) =>
@@ -25,7 +25,7 @@ export const ofIdentity = Effect.map(
       ),
 )
 
-/** Asks the caller's own Org. */
+/** Calls the actor of the caller's Org. */
 export const ofOrg = Effect.map(
   Effect.service(Orgs),
   (orgs) =>
@@ -36,7 +36,9 @@ export const ofOrg = Effect.map(
       ask(message(orgs.of(org.id), onBehalfOf(by))),
 )
 
-/** Asks the Connector of an Identity that was judged, or that the caller's own authorization belongs to. */
+/**
+ * Calls the Connector actor of an authorized Identity, or of the Identity that the caller's own authorization belongs to.
+ */
 export const ofConnector = Effect.map(
   Effect.service(Connectors),
   (connectors) =>

@@ -13,7 +13,7 @@ import * as RequestServices from "../http/RequestServices.ts"
 import { unchanged } from "../EntityTags.ts"
 import { commandId, RequestContext } from "../RequestContext.ts"
 
-/** How long a key and its successor both work, where nobody says. */
+/** The default overlap of a key and its replacement. */
 const overlapSeconds = 86_400
 
 const sameKey = unchanged(ApiKey)
@@ -24,7 +24,7 @@ export const layer = RequestServices.group(
   Effect.fn(function* (handlers) {
     const keys = yield* ApiKeys
 
-    /** The new key and where it is; a repeat learns where it is. */
+    /** The new key with its location; a repeat returns the location only. */
     const answered = Effect.fnUntraced(function* <A, E extends Problem>(make: (id: string) => Effect.Effect<A, E>) {
       const exchange = yield* RequestContext
       const id = yield* commandId
@@ -55,7 +55,7 @@ export const layer = RequestServices.group(
       create: ({ payload }) => create(payload, null),
       createForIdentity: Effect.fnUntraced(function* ({ payload }) {
         const { id, handle, status } = yield* Subject
-        // Its saga would take this key for the one it has to make.
+        // The saga would mistake this key for the one that it has to create.
         if (status !== "ready") return yield* new IdentityNotReady({ detail: `The Identity is ${status}.` })
         return yield* create(payload, { id, handle })
       }),

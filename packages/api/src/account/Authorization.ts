@@ -1,7 +1,6 @@
 /**
- * Judges each call before the handler runs: the credential and where it is used from, the Org's limits, then the policy
- * of the endpoint, then whether what the credential may do includes the scope that the endpoint needs.
- * The handler gets the proofs of that: who calls, and the Identity it may act on with the way to its actor.
+ * Authorizes each call before its handler runs: the credential and its network, the Org's limits, the policy of the
+ * endpoint, and the required scope. The handler receives the proofs: the caller, and the Identity on which it may act.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
@@ -59,7 +58,7 @@ interface Call {
   readonly group: HttpApiGroup.Top
 }
 
-/** Serving begins with every endpoint saying who may call it and which scope that takes, or not at all. */
+/** The service does not start unless every endpoint declares its policy and scope. */
 for (const { endpoints } of Object.values(Api.groups)) {
   for (const endpoint of Object.values<HttpApiEndpoint.Top>(endpoints)) {
     policyOf(endpoint)
@@ -67,7 +66,7 @@ for (const { endpoints } of Object.values(Api.groups)) {
   }
 }
 
-/** An app's token is good for the tools, which is what it was given for (RFC 8707); looking one up says so already. */
+/** Tokens of apps are valid for the MCP tools only (RFC 8707); the lookup enforces it. */
 const onlyForTools = new Unauthenticated({ detail: "This credential is for the MCP server only." })
 
 const make = Effect.gen(function* () {
@@ -89,7 +88,7 @@ const make = Effect.gen(function* () {
       kind: caller.kind,
       credentialId: caller.credentialId,
       requestId,
-      // Whoever may decide about waiting messages needs no approval for their own.
+      // A caller that may decide on approvals needs no approval for its own messages.
       ...(caller.kind === "admin_key" && allows(caller.scopes, "mail:admin") ? { approves: true } : {}),
     }
     return { ...caller, by }
@@ -101,7 +100,7 @@ const make = Effect.gen(function* () {
     by,
   })
 
-  /** Who calls, and the Identity it is about; fails with whatever refuses the call, which is on record then. */
+  /** Returns the caller and the Identity of the request, or fails with the refusal, which is audited. */
   const judgement = Effect.fnUntraced(function* (call: Call) {
     const { credential, endpoint } = call
     const policy = policyOf(endpoint)
@@ -122,7 +121,7 @@ const make = Effect.gen(function* () {
     return { caller: callerOf(known.caller, exchange.requestId), identity, params, query, exchange }
   })
 
-  /** The Identity that a known caller's request is about. */
+  /** Returns the Identity that the request of a known caller refers to. */
   const judgeKnown = Effect.fnUntraced(function* (
     { endpoint }: Call,
     policy: EndpointPolicy,
@@ -159,7 +158,10 @@ const make = Effect.gen(function* () {
     return judged.success
   })
 
-  /** The handler, unless the query has members and the endpoint takes none. What it does take, its decoding judges. */
+  /**
+   * Runs the handler, but rejects a query at an endpoint that takes none. Other queries are validated when they are
+   * decoded.
+   */
   const ofKnownQuery = <E, R>(
     endpoint: HttpApiEndpoint.Top,
     query: RequestTarget.Members,
@@ -171,7 +173,7 @@ const make = Effect.gen(function* () {
 
   type Admitted = Effect.Success<ReturnType<typeof judgement>>
 
-  /** Runs the handler with its proofs, which are laid over the request's context: to merge contexts would copy them. */
+  /** Runs the handler with its proofs layered over the request's context; merging contexts would copy them. */
   const admit = <E, R>(
     handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
     call: Call,
@@ -194,13 +196,13 @@ const make = Effect.gen(function* () {
       caller,
     )
 
-  /** Without a proof the request is not readable: decoding refuses it before a handler could miss anything. */
+  /** Without a proof the request is malformed; decoding rejects it before a handler needs the proof. */
   const withProof = <A, E, R, I, S>(handler: Effect.Effect<A, E, R>, tag: Context.Key<I, S>, proof: S | undefined) =>
     proof === undefined ? (handler as Effect.Effect<A, E, Exclude<R, I>>) : Effect.provideService(handler, tag, proof)
 
   const callers = Authorization.of({
     api_key: Effect.fnUntraced(function* (handler, call) {
-      // Where no Identity is named, none is missing.
+      // Endpoints without an Identity need no proof of one.
       return yield* admit(handler, call, yield* Effect.catchTag(judgement(call), "not_found", Effect.die))
     }),
   })
@@ -224,10 +226,10 @@ const make = Effect.gen(function* () {
     }),
   })
 
-  /** Refuses as its endpoint says it may: only those with a limit have one. */
+  /** Fails with `rate_limited`; only endpoints with a limit declare it. */
   const anyone = Open.of((handler, { endpoint }) => {
     const limit = Context.getOrUndefined(endpoint.annotations, AddressLimit)
-    // Probes and pages add queries of their own to what anyone may read.
+    // Public endpoints run queries of their own.
     const judged =
       endpoint.method === "GET"
         ? handler

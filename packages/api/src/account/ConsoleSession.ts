@@ -1,35 +1,35 @@
 /**
- * The session of a browser: a cookie that no script can read. It stands in for `Authorization` only where the browser
- * itself says that a page of this very origin made the call; what a Tunnel serves can be of the same *site*, so
- * `SameSite` alone is no proof. A call that changes something also carries a header that no form and no foreign page can
- * send without being asked first. The prefix `__Host-` keeps other hosts from planting a cookie.
+ * The session cookie of a browser, which scripts cannot read. It counts as a credential only if the browser declares a
+ * same-origin request: a Tunnel can serve content of the same *site*, so `SameSite` alone is no proof. A state-changing
+ * call also needs a header that forms and foreign pages cannot send without a preflight. The prefix `__Host-` keeps other
+ * hosts from setting the cookie.
  */
 import type { AddressBook } from "@svc/domain/Addresses"
 import { Headers, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { RequestContextState } from "../RequestContext.ts"
 
 const secureName = "__Host-svc_session"
-/** Development at http://localhost: a browser takes no `__Host-` cookie without TLS. */
+/** Browsers reject `__Host-` cookies without TLS, which development at http://localhost lacks. */
 const plainName = "svc_session"
 
-/** Says to scripts that there is a session, and nothing else: without it the console asks nobody who is signed in. */
+/** Tells scripts that a session exists, and nothing else. Without this cookie the console does not ask who is signed in. */
 const markName = "svc_signed_in"
 
 const safe = new Set(["GET", "HEAD"])
 
-/** Where the session counts as a credential: the API, and the mail that the console frames. */
+/** Paths on which the session counts as a credential: the API, and the mail that the console shows in frames. */
 const taken = /^\/api\/|^\/console\/mail\//
 
 const isSecure = ({ baseUrl }: AddressBook) => baseUrl.startsWith("https:")
 
-/** The session's token; undefined for whom there is none. */
+/** Returns the session token, or undefined if the request has none. */
 export const tokenOf = (book: AddressBook, request: HttpServerRequest.HttpServerRequest): string | undefined =>
   request.cookies[isSecure(book) ? secureName : plainName]
 
-/** Whether the browser says that somebody is signed in; whether that still holds the console asks. */
+/** Returns whether the browser has a marker of a session. The console checks whether the session is still valid. */
 export const isMarked = ({ cookies }: HttpServerRequest.HttpServerRequest): boolean => cookies[markName] === "1"
 
-/** The request, with the session as its credential where that may stand for it. */
+/** Returns the request with the session as its credential, if the session may be used for it. */
 export const withSession = (
   book: AddressBook,
   request: HttpServerRequest.HttpServerRequest,
@@ -44,7 +44,7 @@ export const withSession = (
     : request.modify({ headers: Headers.set(headers, "authorization", `Bearer ${token}`) })
 }
 
-/** Keeps the session in the browser that opened it. `Lax`, so that a click in a mail arrives signed in. */
+/** Sets the session cookie. It is `Lax`, so that a link in a mail opens signed in. */
 export const remember =
   (book: AddressBook, token: string) =>
   (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse => {
@@ -60,7 +60,7 @@ export const remember =
     )
   }
 
-/** The session has ended: the browser forgets it and what it kept of the account. */
+/** Deletes the session cookie and the browser's cached data of the account. */
 export const forget = (
   book: AddressBook,
   request: HttpServerRequest.HttpServerRequest,

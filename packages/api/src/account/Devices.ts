@@ -1,4 +1,4 @@
-/** Device login: the terminal's side without a credential, the account holder's with one. */
+/** Device login: the terminal's endpoints without a credential, and the account holder's with one. */
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"

@@ -1,4 +1,4 @@
-/** Coming in with a magic link, over the API or a page: the session is opened, and that it was is on record. */
+/** Consumes a magic link, over the API or a page: opens the session and audits the sign-in. */
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Audit } from "@svc/cluster/audit/Audit"
 import { Effect } from "effect"

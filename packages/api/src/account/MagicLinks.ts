@@ -1,4 +1,4 @@
-/** Asking for a sign-in link, over the API or a page: the account, the letter. */
+/** Requests a magic link, over the API or a page: finds or creates the account and mails the link. */
 import { isIP } from "node:net"
 import { type AddressBook, Addresses } from "@svc/domain/Addresses"
 import { type Language, languages, type MagicLinkRequest } from "@svc/domain/account/Account"
@@ -9,19 +9,22 @@ import { Effect } from "effect"
 import { type Headers, HttpServerRequest } from "effect/http"
 import { magicLinkLetter } from "./MagicLinkLetter.ts"
 
-/** The first of `Accept-Language` that we have, else English. */
+/** Returns the first supported language of `Accept-Language`, or English. */
 export const spoken = (header: string | undefined): Language => {
   const wanted = (header ?? "").split(",").map((range) => range.trim().slice(0, 2).toLowerCase())
   return wanted.flatMap((tag) => languages.filter((language) => language === tag))[0] ?? "en"
 }
 
-/** Names that nobody can own (RFC 6761, RFC 6762, RFC 8375, and ICANN's for private use), and those without a dot. */
+/**
+ * Names that nobody can register: reserved ones (RFC 6761, RFC 6762, RFC 8375, ICANN's `.internal`) and names without a
+ * dot.
+ */
 const nobodys = /^[^.]+$|\.(?:localhost|local|internal|test|home\.arpa)$/
 
 /**
- * Whether a client may be shown the link in place of a letter: in Development, but for a page of a browser whose site has
- * a name that somebody may own. A site can give its own name the address of this machine, and its pages then read our
- * answers as theirs (DNS rebinding). What such a page posts has an origin, which no script of a page can leave out.
+ * Returns whether the client may see the link instead of receiving it by mail. That holds in development, except for a web
+ * page whose host name somebody may own: such a site can resolve its name to this machine and read the responses (DNS
+ * rebinding). A script cannot omit the Origin header of its posts.
  */
 const isShown = ({ baseUrl, environment, profileBase }: AddressBook, { host, origin }: Headers.Headers): boolean => {
   if (environment !== "development") return false
@@ -47,7 +50,7 @@ export const make = Effect.gen(function* () {
   return Effect.fn("MagicLinks.request")(function* (
     request: MagicLinkRequest,
     acceptLanguage: string | undefined,
-    /** What the person came to do: confirm a device login, or answer what an app asks for. */
+    /** What the link continues with: a device login, or an authorization request of an app. */
     then: { readonly userCode?: string | undefined; readonly request?: string | undefined } = {},
   ) {
     const issued = yield* accounts.requestLink(request, spoken(acceptLanguage))
@@ -60,7 +63,7 @@ export const make = Effect.gen(function* () {
     if (link !== null) {
       yield* Effect.catch(
         mailer.send(magicLinkLetter({ to: request.email, link, language: issued.language })),
-        // A client that is shown the link does not need the letter.
+        // A client that sees the link does not need the mail.
         () => (shown ? Effect.void : Effect.fail(notMailed())),
       )
     }

@@ -1,6 +1,7 @@
 /**
- * What a request names, found where its endpoint's policy says. It is read before the request is decoded: what decoding
- * will refuse names nothing here (`Unreadable`), so that the refusal is the decoder's.
+ * Finds the resource that a request names, at the place that its endpoint's policy declares. The request is read before it
+ * is decoded: values that decoding will reject are treated as absent (`Unreadable`), so that the decoder's error is
+ * returned.
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { Named } from "@svc/domain/account/PolicyEvaluation"
@@ -18,7 +19,7 @@ import type { HttpApiEndpoint } from "effect/http-api"
 
 export type Members = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
-/** A Handle in the path or the query: what is looked up together with the credential. */
+/** A Handle in the path or the query, which is looked up together with the credential. */
 export interface NamedHandle {
   readonly canonical: string
   readonly readable: boolean
@@ -39,14 +40,14 @@ const decoderOf = (endpoint: HttpApiEndpoint.Top) => {
   const present = decoders.get(endpoint)
   if (present !== undefined) return present
   const schemas = endpoint.payload.get("application/json")?.schemas ?? []
-  // As the library decodes it; a body of this API is decoded without services.
+  // Decodes as the library does; bodies of this API need no services for decoding.
   const schema = Schema.Union(schemas) as unknown as Schema.Codec<unknown>
   const made = Schema.decodeUnknownOption(schema, { onExcessProperty: "error" })
   decoders.set(endpoint, made)
   return made
 }
 
-/** The body as the endpoint will decode it, none where it will refuse it. An empty one is null. */
+/** Returns the decoded body, or undefined if decoding fails. An empty body is null. */
 export const bodyOf = (endpoint: HttpApiEndpoint.Top) =>
   Effect.map(
     Effect.catch(
@@ -62,10 +63,10 @@ export const bodyOf = (endpoint: HttpApiEndpoint.Top) =>
     },
   )
 
-/** A kind of resource: what its ids look like, and whose one is. */
+/** A kind of resource: the format of its ids, and the lookup of its owner. */
 interface Owned {
   readonly isId: (id: unknown) => id is string
-  /** Null: the Org's own. Undefined: the Org has no such thing. */
+  /** Null if the Org itself owns it; undefined if the Org has no such resource. */
   readonly ownerOf: (org: string, id: string) => Effect.Effect<IdentityRef | null | undefined, Unavailable>
 }
 
@@ -84,7 +85,7 @@ export const make = Effect.gen(function* () {
     },
   }
 
-  /** What is named otherwise than by a Handle in the path or the query. */
+  /** Resources that are not named by a Handle in the path or the query. */
   const otherwise = Effect.fnUntraced(function* (
     endpoint: HttpApiEndpoint.Top,
     { names }: EndpointPolicy,
@@ -104,7 +105,7 @@ export const make = Effect.gen(function* () {
         const handle = names.handleOf(body.value)
         if (handle === undefined) return nothing
         const name = canonical(handle)
-        // Who may act on certain Identities has them at hand, and no other is looked for on its behalf.
+        // A caller with a fixed set of Identities already carries them; no other is looked up for it.
         const found =
           caller.identities === null
             ? yield* identities.find(caller.org.id, name)
@@ -115,7 +116,7 @@ export const make = Effect.gen(function* () {
         const { isId, ownerOf } = resources[names.resource]
         const id = path[names.member]
         if (!isId(id)) return unreadable
-        // It takes a look-up of its own, which a request that will be refused is not worth.
+        // This needs a lookup of its own, which is wasted on a request that will be rejected.
         if (endpoint.payload.size > 0 && Option.isNone(yield* bodyOf(endpoint))) return unreadable
         const owner = yield* ownerOf(caller.org.id, id)
         return { _tag: "Resource", resource: names.resource, owner } satisfies Named

@@ -1,4 +1,4 @@
-/** The session at hand, and who is calling. */
+/** The current session and the current caller. */
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Caller, soleOf } from "@svc/domain/account/Authorization"
@@ -18,7 +18,7 @@ export const layer = RequestServices.group(
     const accounts = yield* Accounts
     const grants = yield* Grants
     const book = yield* Addresses
-    /** The browser that asks forgets its session, too. */
+    /** The browser that signs out also loses its cookie. */
     const leave = Effect.gen(function* () {
       forget(book, yield* HttpServerRequest.HttpServerRequest, yield* RequestContext)
     })
@@ -38,7 +38,7 @@ export const layer = RequestServices.group(
       revoke: Effect.fnUntraced(function* ({ headers }) {
         yield* untagged(headers["if-match"])
         const { credentialId, org } = yield* Caller
-        // One that ended meanwhile is what was asked for.
+        // A session that has ended meanwhile already has the requested state.
         yield* Effect.catchTag(accounts.revokeSession(org.id, credentialId), "not_found", () => Effect.void)
         yield* leave
       }),

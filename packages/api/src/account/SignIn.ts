@@ -21,7 +21,7 @@ export const layer = RequestServices.group(
       requestMagicLink: Effect.fnUntraced(function* (call) {
         yield* keptByNobody
         const body = yield* request(call.payload, call.request.headers["accept-language"])
-        // What comes of it: the session that the link opens.
+        // The session that the link opens.
         return HttpApiSchema.withHeaders({ body, headers: { location: "/api/auth/session" } })
       }),
       consumeMagicLink: ({ payload, request }) =>

@@ -1,4 +1,4 @@
-/** The audit log, as its endpoints show it. */
+/** The endpoints of the audit log. */
 import { Api } from "@svc/domain/Api"
 import { Caller, Realm } from "@svc/domain/account/Authorization"
 import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
@@ -14,7 +14,7 @@ export const layer = RequestServices.group(
   "audit",
   Effect.fn(function* (handlers) {
     const audit = yield* AuditQueries
-    /** The whole account's, or that of one Identity. */
+    /** The log of the whole account, or of one Identity. */
     const within = Effect.map(Realm, ({ orgId, subject }) => [orgId, subject?.id ?? null] as const)
 
     return handlers.handleAll({
@@ -33,7 +33,7 @@ export const layer = RequestServices.group(
       }),
       export: Effect.fnUntraced(function* ({ query: { since, until } }) {
         const org = (yield* Caller).org.id
-        // Taken first: what the lines hold goes at least so far.
+        // The position is read first; the download contains at least the entries up to it.
         const end = yield* audit.head(org)
         const first = `${JSON.stringify({ ...end, since: since ?? null, until: until ?? null })}\n`
         const lines = Stream.concat(Stream.succeed(first), audit.sealedLines(org, since, until))

@@ -1,6 +1,6 @@
 /**
- * The note of the request at hand, for a write that puts it on record in its own statement: then the change and its record
- * are one commit, and nothing is left to do when the answer goes out.
+ * The audit entry of the current request, for handlers whose statement writes it, so that the change and its entry are one
+ * commit.
  */
 import { noteHeader } from "@svc/domain/account/Initiator"
 import { Audit } from "@svc/cluster/audit/Audit"
@@ -9,9 +9,9 @@ import { Effect } from "effect"
 import { RequestContext } from "../RequestContext.ts"
 
 export interface Noting {
-  /** As statements and messages take it. */
+  /** The entry in the form that statements and messages take. */
   readonly text: string
-  /** It is on record. */
+  /** Marks the entry as written. */
   readonly kept: Effect.Effect<void>
 }
 
@@ -31,7 +31,7 @@ export const make = Effect.map(Effect.service(Audit), (audit) =>
   }),
 )
 
-/** The options of a message, with the note. */
+/** Adds the entry to the options of a message. */
 export const carrying = <O extends { readonly headers: Readonly<Record<string, string>> }>(
   options: O,
   { text }: Noting,

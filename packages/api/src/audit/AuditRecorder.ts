@@ -1,6 +1,6 @@
 /**
- * Puts calls on record: what changes something, before its answer goes out; what shows a secret, before it is opened;
- * other reads are counted. Refusals are recorded where who calls is known.
+ * Audits calls. Changes are recorded before their response is sent, reads of secrets before they happen; other reads are
+ * counted. Refusals are recorded where the caller is known.
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
@@ -19,26 +19,26 @@ type Params = Readonly<Record<string, string | undefined>>
 type Response = HttpServerResponse.HttpServerResponse
 
 /**
- * Reading the log is recorded once an hour for a credential and a client address, and then counted: a record for each page would
- * fill the log that is read. A download is always recorded.
+ * Reading the log is recorded once an hour per credential and client address and counted otherwise; an entry per page would
+ * fill the log that is read. Downloads are always recorded.
  */
 const recordedByTheHour = new Set(["audit.list", "audit.read"])
-/** Readers that are remembered. Beyond that each read is a record. */
+/** The number of remembered readers. Beyond it, each read is recorded. */
 const readersAtMost = 10_000
 
-/** Their handlers put the act on record in the statement that reads the secret. */
+/** Endpoints whose handlers write the entry in the statement that reads the secret. */
 const recordThemselves = new Set(["vault.value"])
 
-/** A reading call that is refused so came to nothing; it says nothing of who called. */
+/** Refusals of a read that are not recorded, because they reveal nothing about the caller. */
 const passing = new Set(["not_found", "audit_unavailable"])
 
 export const make = Effect.gen(function* () {
   const audit = yield* Audit
   const strangers = yield* RefusedCredentials
-  /** Until when reads by a credential from an address are only counted, in monotonic milliseconds. */
+  /** Per credential and address, the monotonic time in milliseconds until which reads are only counted. */
   const readers = new Map<string, number>()
 
-  /** Records the act before the log is read, unless the same reader did so within the hour. */
+  /** Records a read of the log, unless the same reader was recorded within the hour. */
   const read = (act: Act) =>
     Effect.flatMap(monotonicMillis, (now) => {
       const reader = `${act.actor.id} ${act.source.address}`
@@ -51,7 +51,7 @@ export const make = Effect.gen(function* () {
       )
     })
 
-  /** The handler of an admitted call, on record; `once` answers for it where the same request was made before. */
+  /** Runs and records the handler of an admitted call; `once` returns a stored response to the same request. */
   const recorded = <E, R, E2, R2>(
     handler: Effect.Effect<Response, E, R>,
     once: (handler: Effect.Effect<Response, E | AuditUnavailable, R>) => Effect.Effect<Response, E2, R2>,
@@ -79,7 +79,7 @@ export const make = Effect.gen(function* () {
     const settled = (exit: Exit.Exit<Response, E2>) => {
       if (exchange.repeated) return audit.record({ ...act, outcome: "repeated" })
       const outcome = outcomeOf(exit)
-      // That it was allowed stands there already.
+      // The entry already says that the call was allowed.
       if (outcome.outcome === "allowed" && (exchange.recorded || plan.class === "secret")) return Effect.void
       return audit.record({ ...withMade(plan, { ...act, ...outcome }, exit), command: exchange.commandId })
     }
@@ -93,14 +93,14 @@ export const make = Effect.gen(function* () {
 
   return {
     recorded,
-    /** A call was refused whose caller is known. */
+    /** Records a refused call of a known caller. */
     refused: (call: Called, caller: CallerInfo, params: Params, exchange: RequestContextState, problem: Problem) => {
       const plan = planOf(call)
       if (problem.code === "unavailable" || (plan.class === "read" && passing.has(problem.code))) return Effect.void
       const act: Act = actOf(plan, caller, undefined, params, exchange)
       return audit.record({ ...act, outcome: "refused", code: problem.code })
     },
-    /** A credential was refused: whose it was is recorded, if it ever was somebody's. */
+    /** Records the refusal of a credential that once belonged to an Org. */
     turnedAway: (
       call: Called,
       credential: Redacted.Redacted<string>,

@@ -1,4 +1,4 @@
-/** What a call of an endpoint is to the audit log: which class of act, by what name, on what. Derived, not written down. */
+/** Derives the audit entry of a call from its endpoint: class, action and target. */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { ShowsSecret } from "@svc/domain/account/Policy"
 import { Reveals, scopeOf } from "@svc/domain/account/EndpointScope"
@@ -19,13 +19,13 @@ export interface Called {
 export interface Plan {
   readonly class: AuditClass | "read"
   readonly action: string
-  /** What it acts on, in one word. */
+  /** The kind of resource that the call acts on. */
   readonly type: string
   readonly scope: string | null
   readonly makes: boolean
 }
 
-/** Secrets, or the way to them, though no answer has one; and the log itself. */
+/** Endpoints that give access to secrets or to the log, although their response contains no secret. */
 const alsoSecret = new Set([
   "vault.versions",
   "identities.rotate",
@@ -34,7 +34,7 @@ const alsoSecret = new Set([
   "audit.read",
   "audit.export",
 ])
-/** Who may come in, and who no more. */
+/** Operations that grant or revoke access. */
 const comingIn = /^(?:session|grants)\.|^api_keys\.revoke$|^device_confirmation\./
 const types: Readonly<Record<string, string>> = {
   vault: "secret",
@@ -79,7 +79,7 @@ export const sourceOf = (source: Source): AuditSource => ({
 
 type Params = Readonly<Record<string, string | undefined>>
 
-/** Named by the path alone: what a body says is never recorded, nor a code that opens something. */
+/** Only path parameters are recorded, never bodies or codes. */
 const targetOf = (plan: Plan, params: Params, identity: IdentityRef | null | undefined): AuditTarget | null => {
   const id = params["id"] ?? params["delivery_id"] ?? null
   const name = params["name"] ?? params["platform"] ?? params["address"] ?? null
@@ -113,13 +113,13 @@ export const actOf = (
   requestId,
 })
 
-/** The library wraps what a handler fails with until the middlewares have had their turn. */
+/** The library wraps failures of a handler until all middleware has run. */
 const unwrapped = (failure: unknown): unknown =>
   typeof failure === "object" && failure !== null && "error" in failure ? failure.error : failure
 
 const failed = { outcome: "failed", code: "internal" } as const
 
-/** What came of a call, as its problem says it. */
+/** Returns the outcome of a call from its problem. */
 export const outcomeOf = (
   exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>,
 ): { readonly outcome: AuditOutcome; readonly code: string | null } => {
@@ -137,10 +137,10 @@ export const outcomeOf = (
   return Cause.hasInterruptsOnly(exit.cause) ? { outcome: "failed", code: "unavailable" } : failed
 }
 
-/** Ids of what can be made; anything else at the end of a location is no id. */
+/** Ids of resources that can be created; other trailing path segments are not ids. */
 const isId = /^(?:[a-z]{2,4}_[0-9a-hjkmnp-tv-z]{26}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
 
-/** With the id of what the call made, where the answer says it. */
+/** Adds the id of the created resource from the response's location. */
 export const withMade = (
   plan: Plan,
   act: Act,

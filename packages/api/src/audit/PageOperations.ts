@@ -1,4 +1,4 @@
-/** What a signed-in person does on a page that is no part of the API, as the audit log says it. */
+/** The audit entry of a signed-in user's action on a page outside the API. */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { AuditClass } from "@svc/domain/audit/AuditRecord"
 import type { Act } from "@svc/cluster/audit/AuditWrite"

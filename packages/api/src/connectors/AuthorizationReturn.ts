@@ -1,11 +1,11 @@
-/** The end of an authorization: the address that the platform sent the browser to becomes a connection. */
+/** Completes an OAuth authorization at a platform: turns the address to which the platform redirected into a connection. */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import { Effect } from "effect"
 import * as ActorCalls from "../account/ActorCalls.ts"
 
-/** The query of an address, or a query alone; undefined where it names no state. */
+/** Parses the query of an address, or a bare query; returns undefined without a `state`. */
 export const queryOf = (callback: string): URLSearchParams | undefined => {
   const text = callback.trim()
   const at = text.indexOf("?")
@@ -15,7 +15,7 @@ export const queryOf = (callback: string): URLSearchParams | undefined => {
   return (query.get("state") ?? "") === "" ? undefined : query
 }
 
-/** Ends one that the caller's own Identity began; anybody else's is not known. */
+/** Completes an authorization that the caller's own Identity started; others are reported as unknown. */
 export const make = Effect.gen(function* () {
   const askConnector = yield* ActorCalls.ofConnector
   const connectors = yield* ConnectorQueries

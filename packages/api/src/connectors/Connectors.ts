@@ -1,4 +1,4 @@
-/** Connectors over HTTP. What calls a platform is its actor's to do; what is kept is read here. */
+/** The Connector endpoints. Calls to platforms go through the Connector's actor, reads go to the store. */
 import { Caller, Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { Api } from "@svc/domain/Api"
 import { Connector } from "@svc/domain/connectors/Connector"
@@ -35,7 +35,7 @@ export const layer = RequestServices.group(
       by: subject.by,
     })
 
-    /** The platform's cursor, stamped for the one list that it belongs to. */
+    /** Seals the platform's cursor together with the list to which it belongs. */
     const listOf = (subject: SubjectInfo, platform: PlatformName, list: string) =>
       `list/connectors/${subject.id}/${platform}/${list}`
     const unstamped = (list: string, cursor: string | undefined) => {
@@ -83,7 +83,7 @@ export const layer = RequestServices.group(
       pauseAll: Effect.fnUntraced(function* ({ payload, headers }) {
         const subject = yield* Subject
         yield* asListed(headers["if-match"], connectors.list(subject.id))
-        // Each platform's actor holds its own calls back, also of a connection that is made later.
+        // Each Connector actor limits its own calls, including those of later connections.
         yield* Effect.forEach(
           platformNames,
           (platform) =>

@@ -1,7 +1,7 @@
 /**
- * Serves the console at `/console/`. What was built is read once at the start, so that no path of a request ever reaches
- * the file system. Names of assets carry a hash of their content and are kept for good; the document is asked for again
- * each time. Where nothing was built the rest of the service stands, and the page says how to see why.
+ * Serves the console at `/console/`. The build is read once at start, so request paths never reach the file system. Asset
+ * names contain a content hash and are cached permanently; the document is revalidated. Without a build the page explains
+ * how to create one, and the rest of the service works.
  */
 import { hash } from "node:crypto"
 import { existsSync } from "node:fs"
@@ -13,7 +13,7 @@ import { codingFor } from "../http/Compression.ts"
 import { page } from "../pages/Page.ts"
 import { font } from "../pages/Style.ts"
 
-/** Beside the packed program, or where `packages/console/build.ts` puts what it makes. */
+/** The build lies beside the packaged program, or where `packages/console/build.ts` writes it. */
 export const built =
   [path.join(import.meta.dirname, "console")].find((folder) => existsSync(path.join(folder, "index.html"))) ??
   path.join(import.meta.dirname, "../../../../node_modules/.cache/console/dist")
@@ -26,7 +26,7 @@ const types: Readonly<Record<string, string>> = {
   ".woff2": "font/woff2",
 }
 
-/** Nothing from elsewhere, nothing that stands in a text, no text that becomes markup. */
+/** Nothing from other origins, no inline code, no text that is parsed as markup. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -70,7 +70,7 @@ const readBuilt = async (file: string): Promise<Built> => {
   }
 }
 
-/** Every file of a build by its name below the folder; none where nothing was built. */
+/** Returns every file of a build by its relative path; empty without a build. */
 const readAll = async (folder: string): Promise<ReadonlyMap<string, Built>> => {
   const names = ["index.html", ...(await readdir(path.join(folder, "assets"))).map((name) => `assets/${name}`)]
   const files = names.filter((name) => path.extname(name) in types)
@@ -110,7 +110,7 @@ export const layer = (folder: string) =>
       const files = yield* Effect.promise(() => readAll(folder).catch(() => new Map<string, Built>()))
       const index = files.get("index.html")
 
-      // The router takes the folder's own name along.
+      // The router includes the folder's own name.
       const document = Effect.map(HttpServerRequest.HttpServerRequest, ({ url, headers }) =>
         /^\/console(?:\?|$)/.test(url)
           ? HttpServerResponse.redirect("/console/", { status: 308 })
@@ -119,7 +119,7 @@ export const layer = (folder: string) =>
             : answer(index, headers["accept-encoding"], ofDocument),
       )
       yield* router.add("GET", "/console/*", document)
-      // The typeface under a name that the plain pages know.
+      // The console's typeface under a fixed name for the other pages.
       const typeface = [...files].find(([name]) => name.endsWith(".woff2"))?.[1]
       yield* router.add(
         "GET",

@@ -1,6 +1,6 @@
 /**
- * Where a link of a mail leads: a page that names the host before anybody goes there. Addresses are stamped, so that the
- * page leads nowhere that no mail led to, and nobody can lend our name to a link of theirs.
+ * The page between a link in a mail and its destination, which shows the host first. Addresses are stamped, so that the
+ * page only links to addresses found in mail, and nobody can use it as an open redirect.
  */
 import { domainToUnicode } from "node:url"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
@@ -49,7 +49,7 @@ const said = {
   },
 } as const
 
-/** Returns the text without its percent-encoding, or as it is if that is not UTF-8 (`mailto:%ff`). */
+/** Decodes percent-encoding, or returns the text unchanged if it is not UTF-8 (`mailto:%ff`). */
 const readable = (encoded: string): string => {
   try {
     return decodeURIComponent(encoded)

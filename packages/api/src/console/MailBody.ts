@@ -1,7 +1,7 @@
 /**
- * The HTML of a message for the console's frame: a document with a policy of its own, which has no origin, runs no script,
- * sends no form, loads nothing that its reader did not ask for, and goes nowhere but in a new tab. It is given to frames
- * of this very origin alone, whose session stands for the call (`account/ConsoleSession.ts`).
+ * The HTML body of a message for the console's frame: an opaque-origin document whose policy forbids scripts, forms and
+ * requests that the reader did not ask for, and whose links open new tabs. It is served to same-origin frames only,
+ * authenticated by the session (`account/ConsoleSession.ts`).
  */
 import { canonical } from "@svc/domain/handles/Handle"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
@@ -39,7 +39,7 @@ const framed = (html: string, status: number, images = false) =>
 
 const nothing = (status: number) => framed("<!doctype html><title>Mail</title>", status)
 
-/** Messages that pictures are taken out of at the same time: each is in memory as a whole. */
+/** The number of messages parsed for images at the same time; each is held in memory as a whole. */
 const openedAtOnce = 2
 const none: ReadonlyMap<string, string> = new Map()
 

@@ -1,21 +1,20 @@
 /**
- * The HTML of a message as a document that can be framed. That it runs nothing and asks nobody is its policy's doing and
- * the frame's; here is taken out what the policy does not reach: where links lead. Every link goes to our own page that
- * says where it leads, and only what mail is made of stays: its elements and attributes are listed, all others go.
- *
- * It is written in portions, so that no message holds the event loop, and no longer than {@link longest}.
+ * Sanitizes the HTML of a message for a frame. The document's policy and the sandbox prevent scripts and requests; this
+ * module handles what they cannot: every link goes through the page that shows its destination, and only allowed elements
+ * and attributes remain. The output is written in chunks, so that no message blocks the event loop, and is at most {@link
+ * longest} characters.
  */
 import { Effect } from "effect"
 import { Tokenizer } from "htmlparser2"
 import { escape } from "../pages/Page.ts"
 
-/** Characters of HTML that are shown; what comes behind them is left out, and the document says so. */
+/** The maximum HTML in characters; the rest is cut off and the document says so. */
 export const longest = 1_000_000
-/** Characters that are read at once. */
+/** Characters parsed at a time. */
 const portion = 16 * 1024
-/** Links that lead somewhere; further ones are text. */
+/** The maximum number of links; further links become text. */
 const linksAtMost = 1000
-/** Characters of pictures that came with the message: one may be named more than once. */
+/** The maximum size of embedded images in characters; an image can be referenced repeatedly. */
 const picturesAtMost = 16 * 1024 * 1024
 
 const words = (text: string) => new Set(text.split(" "))
@@ -24,7 +23,7 @@ const elements = words(
   "a abbr address article aside b bdi bdo big blockquote body br caption center cite code col colgroup dd del details dfn dir div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main mark menu nav ol p pre q s samp section small span strike strong style sub summary sup table tbody td tfoot th thead time tr tt u ul var wbr",
 )
 const empty = words("br col hr img wbr")
-/** What stands in them is no text of the message. They do not nest, so their end ends them. */
+/** Elements whose content is dropped. They do not nest, so the first end tag closes them. */
 const silent = words("script title template noscript iframe object embed svg math select textarea")
 const attributes = words(
   "align alt bgcolor border cellpadding cellspacing class color cols colspan dir face height hspace id lang nowrap rowspan size span start style title type valign vspace width",
@@ -33,11 +32,11 @@ const attributes = words(
 const schemes = words("http: https: mailto:")
 
 interface Options {
-  /** Pictures from elsewhere, which the reader asked for. */
+  /** Remote images, if the reader asked for them. */
   readonly images: boolean
-  /** The pictures that came with the message, as `data:` URLs by their Content-ID. */
+  /** Embedded images as `data:` URLs by Content-ID. */
   readonly pictures: ReadonlyMap<string, string>
-  /** The address of our page that leads there. */
+  /** Returns the address of the page that links to the destination. */
   readonly leave: (to: string) => string
 }
 
@@ -46,7 +45,7 @@ const targetOf = (href: string | undefined): string | undefined => {
   return url !== null && schemes.has(url.protocol) && url.href.length <= 4000 ? url.href : undefined
 }
 
-/** The picture of the message that is meant (RFC 2392). */
+/** Returns the embedded image of a `cid:` URL (RFC 2392). */
 const enclosedOf = (src: string, pictures: ReadonlyMap<string, string>): string | undefined => {
   try {
     return pictures.get(decodeURIComponent(src.slice("cid:".length)))
@@ -59,7 +58,7 @@ const pictureOf = (src: string | undefined, { images, pictures }: Options): stri
   if (src === undefined) return undefined
   if (/^cid:/i.test(src)) return enclosedOf(src, pictures)
   const inline = /^data:image\/(?:png|jpeg|gif|webp);base64,/.exec(src)
-  // A pattern of the whole would go back over each of its characters, of which there may be millions.
+  // One pattern for the whole would backtrack over possibly millions of characters.
   if (inline !== null && !/[^A-Za-z0-9+/=\s]/.test(src.slice(inline[0].length))) return src
   return images && URL.parse(src)?.protocol === "https:" ? src : undefined
 }
@@ -69,10 +68,10 @@ const style =
 
 const head = `<!doctype html><html><head><meta charset="utf-8"><meta name="color-scheme" content="light"><title>Mail</title><style>${style}</style></head><body>`
 
-/** Attributes of an element that are looked at. */
+/** The maximum number of attributes considered per element. */
 const attributesAtMost = 60
 
-/** Writes what may stay, tag by tag as it is read; no tree is made, so nesting costs nothing. */
+/** Writes allowed content tag by tag while parsing. No tree is built, so nesting costs nothing. */
 const writer = (html: string, options: Options) => {
   const out: Array<string> = []
   let links = 0
@@ -82,7 +81,7 @@ const writer = (html: string, options: Options) => {
   let attribute = ""
   let value = ""
   let given = new Map<string, string>()
-  /** The element whose content is left out. */
+  /** The element whose content is being dropped. */
   let within: string | undefined
   let inStyle = false
 
@@ -100,7 +99,7 @@ const writer = (html: string, options: Options) => {
     if (name === "img") {
       const src = pictureOf(given.get("src"), options)
       pictured += src?.length ?? 0
-      // A data: URL has no letter that needs escaping, and may be long.
+      // A data: URL needs no escaping and may be long.
       if (src !== undefined && pictured <= picturesAtMost)
         texts.push(` src="${src.startsWith("data:") ? src : escape(src)}"`)
     }
@@ -122,7 +121,7 @@ const writer = (html: string, options: Options) => {
       out.push(`</${tag === "body" ? "div" : tag}>`)
     }
   }
-  /** Inside a style nothing is escaped, and nothing may end it. */
+  /** Style content cannot be escaped, so it must not contain an end tag. */
   const text = (piece: string) => {
     if (within === undefined) out.push(inStyle ? piece.replaceAll("<", "") : escape(piece))
   }
@@ -149,7 +148,7 @@ const writer = (html: string, options: Options) => {
       onopentagend: open,
       onselfclosingtag: () => {
         open()
-        // It has no content, whatever it is called.
+        // A void element, whatever its name.
         if (within === name) within = undefined
       },
       onclosetag: (start, end) => {

@@ -1,8 +1,8 @@
 /**
- * The live stream of Events (Server-Sent Events): everything behind a position, then whatever is committed, each with
- * its `evt_` id, so that a client goes on where it was. It waits for word of a change and costs nothing meanwhile. It
- * begins with an id, so that also a client that loses it before the first Event goes on without a gap, and it ends when
- * its credential no longer stands.
+ * The live stream of Events (Server-Sent Events): Events after a position, then new ones as they are committed. Each has
+ * its `evt_` id, so that a client can resume. The stream waits for change notifications and is idle otherwise. It starts
+ * with an id, so that a client that loses it before the first Event resumes without a gap, and ends when its credential is
+ * no longer valid.
  */
 import { Caller } from "@svc/domain/account/Authorization"
 import type { Event } from "@svc/domain/events/Event"
@@ -14,7 +14,7 @@ import { HttpServerResponse } from "effect/http"
 import { ShutdownSignal } from "../ShutdownSignal.ts"
 import { StreamLimits } from "./StreamLimits.ts"
 
-/** A comment, so that proxies and clients see that the stream lives. */
+/** A comment that keeps proxies and clients from timing out. */
 const beatEvery = "15 seconds"
 
 export const make = Effect.gen(function* () {
@@ -26,7 +26,7 @@ export const make = Effect.gen(function* () {
   const encoder = new TextEncoder()
   const beat = encoder.encode(":\n\n")
 
-  /** An Event is written once, for however many streams it goes into. */
+  /** Each Event is encoded once for all streams. */
   const written = new WeakMap<Event, Uint8Array>()
   const write = (event: Event) => {
     const known = written.get(event)
@@ -37,7 +37,7 @@ export const make = Effect.gen(function* () {
   }
 
   return {
-    /** The answer that streams; the stream's claims last as long as the request's scope, which is until its end. */
+    /** Returns the streaming response; the claims on the stream limits last until the scope of the request closes. */
     open: Effect.fn("EventStreams.open")(function* (
       org: string,
       identityId: string | null,
@@ -62,12 +62,12 @@ export const make = Effect.gen(function* () {
         Stream.fromEffectRepeat(chunk),
       ).pipe(
         Stream.interruptWhen(Effect.raceFirst(gone, departure.await)),
-        // A store out of reach: the stream ends, and the client comes back.
+        // If the store is unreachable, the stream ends and the client reconnects.
         Stream.catchCause(() => Stream.empty),
       )
       return HttpServerResponse.stream(body, {
         contentType: "text/event-stream",
-        // Nothing comes behind a stream on its connection, so a server that ends need not wait for the client to close it.
+        // The connection closes after the stream, so that a shutdown need not wait for the client.
         headers: { "cache-control": "no-store", "x-accel-buffering": "no", connection: "close" },
       })
     }),

@@ -1,4 +1,4 @@
-/** How many streams may be open at once, per credential and per Org, in this process. */
+/** Limits the concurrent streams per credential and per Org in this process. */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { RateLimited } from "@svc/domain/problems/Problem"
 import { overLimit } from "@svc/cluster/observe/RateLimit"
@@ -10,7 +10,7 @@ export interface StreamQuotas {
   readonly streams_org: number
 }
 
-/** Streams end when their client does, which nobody can know beforehand. */
+/** Seconds to suggest for a retry, because nobody knows when a stream will end. */
 const retryAfterSeconds = 30
 
 const streams = Metrics.gauge("svc_event_streams", "Open streams of Events", [])
@@ -21,7 +21,7 @@ const make = (quotas: StreamQuotas) =>
     yield* streams.scoped([], () => all)
     const open = new Map<string, number>()
 
-    /** One more for the key until the scope closes, or a refusal that says of whom there are too many. */
+    /** Claims a stream for the key until the scope closes, or fails with the exceeded limit. */
     const hold = (
       key: string,
       name: keyof StreamQuotas,
@@ -51,7 +51,7 @@ const make = (quotas: StreamQuotas) =>
       )
 
     return {
-      /** Counts a stream of the caller until the scope closes. */
+      /** Claims a stream for the caller until the scope closes. */
       take: ({ credentialId, org }: Pick<CallerInfo, "credentialId"> & { readonly org: { readonly id: string } }) =>
         Effect.andThen(
           hold(credentialId, "streams_credential", "one credential"),
@@ -65,7 +65,7 @@ const make = (quotas: StreamQuotas) =>
           ),
         ),
 
-      /** Those of an Org that are open here now. */
+      /** Returns the number of open streams of an Org in this process. */
       ofOrg: (org: string) => ({ used: open.get(org) ?? 0, limit: quotas.streams_org }),
     }
   })

@@ -1,27 +1,26 @@
 /**
- * What a request's body may be before anything decodes it. A body of a mebibyte can hold half a million values, and
- * judging each costs more than the event loop may be held for, so large bodies are counted first: one pass over the text,
- * which parses nothing.
+ * Checks request bodies before they are decoded. A 1 MiB body can hold half a million values, and validating each would
+ * block the event loop, so the values of large bodies are counted first in one pass without parsing.
  */
 import { isUtf8 } from "node:buffer"
 import { InvalidRequest, PayloadTooLarge } from "@svc/domain/problems/Problem"
 import { ByteSize, Effect } from "effect"
 import { HttpServerError, type HttpServerRequest } from "effect/http"
 
-/** Bodies over this are refused (decisions.md "General conventions"). */
+/** The maximum body size (decisions.md "General conventions"). */
 const largest = ByteSize.mebibytes(1)
-/** The same of requests without a credential; the contact form takes 10,000 characters. */
+/** The limit for requests without a credential; the contact form takes 10,000 characters. */
 export const largestPublic = ByteSize.kibibytes(64)
 
-/** The same where a message with its attachments is sent or kept as a draft, also by a tool. */
+/** The limit for sending a message with attachments or storing it as a draft, also by a tool. */
 const largestMessage = ByteSize.mebibytes(10)
 const isMessage = /^\/api\/(?:identities\/[^/?]+\/(?:messages\/send|drafts(?:\/[^/?]+)?)|mcp)\/?(?:\?|$)/
 
-/** The same of a post with its pictures at a platform: it travels to its Connector's process as one message. */
+/** The limit for a post with images. It is sent to the Connector's process as one message. */
 const largestPost = ByteSize.mebibytes(8)
 const isPost = /^\/api\/identities\/[^/?]+\/connectors\/[^/?]+\/(?:posts|dms)\/?(?:\?|$)/
 
-/** What takes no credential of a header, whatever it carries: pages, and what apps are let in by. */
+/** Routes that do not use the Authorization header: pages and OAuth. */
 const isOpen = /^\/(?:auth|api\/oauth)\//
 
 export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest): ByteSize.ByteSize =>
@@ -36,17 +35,17 @@ export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest)
 const isWithoutBody = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   headers["transfer-encoding"] === undefined && (headers["content-length"] ?? "0") === "0"
 
-/** Whether the head says how long the body is. */
+/** Returns whether the request declares the length of its body. */
 export const hasLength = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   headers["content-length"] !== undefined
 
-/** Whether a body may be larger than those without a credential, as its head says. */
+/** Returns whether the body may exceed the limit for anonymous requests, judging by its headers. */
 export const isLarge = (request: HttpServerRequest.HttpServerRequest): boolean =>
   !isWithoutBody(request) && !(Number(request.headers["content-length"]) <= Number(largestPublic))
 
 const written = (size: number) => (size < 1024 * 1024 ? `${size / 1024} KiB` : `${size / 1024 / 1024} MiB`)
 
-/** A body that is over the limit, as its head says. */
+/** Returns whether the declared length exceeds the limit. */
 export const tooLarge = (request: HttpServerRequest.HttpServerRequest): PayloadTooLarge | undefined => {
   const length = request.headers["content-length"]
   if (length === undefined) return undefined
@@ -59,8 +58,8 @@ export const tooLarge = (request: HttpServerRequest.HttpServerRequest): PayloadT
 const decoder = new TextDecoder()
 
 /**
- * The request, whose text is UTF-8 or cannot be read (RFC 8259 section 8.1): decoded as if it were, a secret or a card would
- * be kept with other letters than were sent, and nobody told.
+ * Requires the body to be valid UTF-8 (RFC 8259 section 8.1). A lenient decoder would silently store a secret or a card
+ * with replacement characters.
  */
 export const inUtf8 = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
   if (isWithoutBody(request)) return request
@@ -83,13 +82,13 @@ const decoded = (request: HttpServerRequest.HttpServerRequest, bytes: ArrayBuffe
         }),
       )
 
-/** Bodies up to this many bytes hold too few values to matter. */
+/** Bodies up to this size hold too few values to matter. */
 const uncountedBytes = 8 * 1024
 const valuesAtMost = 5000
 
 /**
- * Whether a JSON text has more values than `most`: it counts the commas outside strings, valid or not, and the brackets
- * that open, since a text of nothing else nests as deep as it is long.
+ * Returns whether a JSON text has more than `most` values. Counts commas outside strings and opening brackets, because a
+ * text of brackets alone nests as deep as it is long. The text need not be valid.
  */
 export const hasMoreValues = (text: string, most = valuesAtMost): boolean => {
   let values = 1
@@ -104,7 +103,7 @@ export const hasMoreValues = (text: string, most = valuesAtMost): boolean => {
   return false
 }
 
-/** Refuses a body that would take too long to judge; one that cannot be read is its reader's to refuse. */
+/** Rejects a body that would take too long to validate. Malformed bodies are left to the decoder. */
 export const counted = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<InvalidRequest | undefined> => {
   if (isWithoutBody(request) || Number(request.headers["content-length"]) <= uncountedBytes) {
     return Effect.succeed(undefined)

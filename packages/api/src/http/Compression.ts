@@ -1,7 +1,7 @@
 /**
- * Compression of answers, as the client accepts it: of text that is worth it and stands in memory, never of a stream.
- * What carries a secret or someone's mail stays as it is (`Confidential`): beside text that others chose, its length
- * would tell what it is (BREACH). The work is done off the event loop; what is the same for everyone is done once.
+ * Compresses text responses that are held in memory and worth compressing, never streams. Responses with secrets or mail
+ * (`Confidential`) are not compressed: next to attacker-chosen text, the compressed length would leak them (BREACH).
+ * Compression runs off the event loop, once for responses that are the same for everyone.
  */
 import { promisify } from "node:util"
 import { brotliCompress, constants, gzip } from "node:zlib"
@@ -12,18 +12,18 @@ import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/htt
 import type { HttpApiEndpoint } from "effect/http-api"
 import type { RequestContextState } from "../RequestContext.ts"
 
-/** Below this one packet is sent either way. */
+/** Smaller responses fit into one packet anyway. */
 const worthwhile = 1400
 const compressible = /^(?:application\/(?:[\w.-]+\+)?json|text\/(?:html|css|javascript)|image\/svg\+xml)\b/
 
-/** Endpoints whose answers carry a secret or someone's mail. */
+/** Endpoints whose responses contain secrets or mail. */
 const confidential = new Set(
   Object.values(Api.groups)
     .flatMap(({ endpoints }) => Object.values<HttpApiEndpoint.Top>(endpoints))
     .filter(({ annotations }) => Context.get(annotations, Confidential) || Context.get(annotations, ShowsSecret))
     .map(({ path }): string => path),
 )
-/** The same of what is asked past the endpoints, or of none. */
+/** The same for paths outside the API. */
 const elsewhere: ReadonlyArray<RegExp> = [
   /^\/auth\//,
   /^\/api\/mcp$/,
@@ -38,7 +38,7 @@ const isConfidential = ({ endpoint }: RequestContextState, { url }: HttpServerRe
 
 type Coding = "br" | "gzip"
 
-/** The best of ours that `Accept-Encoding` takes (RFC 9110 section 12.5.3). */
+/** Returns the preferred supported encoding of `Accept-Encoding` (RFC 9110 section 12.5.3). */
 export const codingFor = (header: string | undefined): Coding | undefined => {
   if (header === undefined) return undefined
   const weights = new Map<string, number>()
@@ -62,7 +62,7 @@ const compress: { readonly [C in Coding]: (body: Uint8Array, thorough: boolean) 
   gzip: (body, thorough) => promisify(gzip)(body, { level: thorough ? 9 : 5 }),
 }
 
-/** Bodies that are the same object for everyone: the document, its reader. */
+/** Bodies that are the same object for every client, such as the OpenAPI document. */
 const done = new WeakMap<Uint8Array, Map<Coding, Promise<Uint8Array>>>()
 const once = (body: Uint8Array, coding: Coding) => {
   const known = done.get(body) ?? new Map<Coding, Promise<Uint8Array>>()
@@ -72,10 +72,10 @@ const once = (body: Uint8Array, coding: Coding) => {
   return made
 }
 
-/** Marks an answer of a confidential path that is neither secret nor mail: the list of tools. */
+/** Allows compression of a response on a confidential path that has neither secrets nor mail, such as the list of tools. */
 export const mayCompress = (exchange: RequestContextState) => (exchange.openly = true)
 
-/** The answer as it goes out; undefined where it goes out as it is. */
+/** Returns the compressed response, or undefined if it is sent unchanged. */
 export const compressed = (
   exchange: RequestContextState,
   request: HttpServerRequest.HttpServerRequest,
@@ -83,7 +83,7 @@ export const compressed = (
 ): Effect.Effect<HttpServerResponse.HttpServerResponse> | undefined => {
   const { body } = response
   if (body._tag !== "Uint8Array" || body.contentLength < worthwhile) return undefined
-  // The console's files were compressed when they were built.
+  // The console's files were compressed at build time.
   if (response.headers["content-encoding"] !== undefined) return undefined
   if (!compressible.test(body.contentType)) return undefined
   if (!exchange.openly && isConfidential(exchange, request)) return undefined

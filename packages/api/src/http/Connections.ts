@@ -1,21 +1,20 @@
 /**
- * Bounds what one HTTP connection may use of the process. Node hands over every pipelined request as soon as its head is
- * read: 64 KiB hold 2,500 requests. Here the requests of a connection are served one at a time, in order (RFC 9112 section
- * 9.3.2), at most one in a turn of the event loop, so that other connections come in between. A connection with too many
- * waiting requests is closed, and so is one on which nothing moves.
+ * Bounds the resources of one HTTP connection. Node hands over every pipelined request as soon as its head is read, and 64
+ * KiB hold 2,500 requests. Requests of a connection are therefore served one at a time, in order (RFC 9112 section 9.3.2),
+ * at most one per turn of the event loop. A connection with too many waiting requests is closed, and so is an idle one.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 
 /**
- * Pipelined requests of a connection that may wait. Each holds about 4 KB; 500 connections with 99 waiting requests each took
- * 220 MB. Browsers and common HTTP clients do not pipeline at all.
+ * The maximum of waiting pipelined requests. Each holds about 4 KB; 500 connections with 99 waiting requests took 220 MB.
+ * Browsers and common HTTP clients do not pipeline at all.
  */
 export const waitingAtMost = 16
 
 /**
- * Neither a byte read nor one taken: longer than any call may wait for what comes (60 s), so no answer is cut. With an
- * answer half taken Node looks twice, so such a connection ends after twice as long.
+ * The idle timeout, longer than any call may wait (60 s), so that no response is cut off. Node checks twice if a response
+ * was partly read, so such a connection closes after twice the time.
  */
 const stillMillis = 120_000
 

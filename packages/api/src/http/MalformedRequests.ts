@@ -1,6 +1,5 @@
 /**
- * Requests that the server's parser takes for none: they have a problem body like any other refusal, in place of the
- * parser's own answer, which has neither a body nor a request id.
+ * Responds to requests that Node's parser rejects with a problem and a request id, instead of the parser's empty response.
  */
 import { STATUS_CODES, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
@@ -17,7 +16,7 @@ const refusals: Readonly<Record<string, () => Problem>> = {
 }
 const unreadable = () => new InvalidRequest({ detail: "The request could not be read: it is not HTTP/1.1 (RFC 9112)." })
 
-/** As bytes: there is no request that an answer of the library could belong to. */
+/** Written as bytes, because there is no request that a response of the library could belong to. */
 const written = (book: Pick<AddressBook, "baseUrl">, problem: Problem): Uint8Array => {
   const requestId = Effect.runSync(makeRequestId)
   const { body, headers, status } = render(book, requestId, problem)
@@ -35,15 +34,15 @@ const written = (book: Pick<AddressBook, "baseUrl">, problem: Problem): Uint8Arr
 }
 
 /**
- * Whether an answer is still to come, or half said, which another would be taken for. Not where it is this request itself
- * that does not end, or breaks off: what serves it waits for the rest of its body.
+ * Returns whether a response on the connection is pending or partly sent, into which another must not be written. A request
+ * that stalls or breaks off itself is excluded: its handler waits for the rest of the body.
  */
 const isUnderWay = ({ headersSent, req, writableFinished }: ServerResponse) =>
   !writableFinished && (headersSent || req.complete)
 
-/** Answers for a server what its parser refuses. An expectation that it does not know is passed over (RFC 9110 section 10.1.1). */
+/** Handles parser errors of a server. Unknown expectations are ignored (RFC 9110 section 10.1.1). */
 export const answered = (server: Server, book: Pick<AddressBook, "baseUrl">): Server => {
-  /** What is being answered on a connection: what comes behind its request is not answered in the midst of it. */
+  /** The response in progress on a connection; an error behind its request must wait for it. */
   const underWay = new WeakMap<object, ServerResponse>()
   const refuse = (socket: Socket, code: string | undefined): void => {
     const before = underWay.get(socket)
@@ -51,9 +50,9 @@ export const answered = (server: Server, book: Pick<AddressBook, "baseUrl">): Se
     socket.write(written(book, (refusals[code ?? ""] ?? unreadable)()))
     socket.destroySoon()
   }
-  // Whoever asks for a tunnel through us takes us for a proxy.
+  // CONNECT requests mistake the service for a proxy.
   server.on("connect", (_, socket) => void socket.end(written(book, unreadable())))
-  // Where nothing moves, Node would end a request that waits for its body like a connection on which there is none.
+  // On a timeout, Node would close a request that waits for its body like an idle connection.
   server.on("timeout", (socket) => {
     if (underWay.get(socket)?.req.complete === false) refuse(socket, "ERR_HTTP_REQUEST_TIMEOUT")
     else socket.destroy()

@@ -1,7 +1,7 @@
 /**
- * Requests with little luggage. Handlers take the services they need when they are made; a request carries what is its
- * own and what the libraries look for. The library merges the context of a handler into that of each request, so with
- * every service of the process in both, copying them was a sixth of what a request cost.
+ * Keeps the context of a request small. Handlers resolve their services when they are built; a request only carries its own
+ * state and what the libraries look up. The library merges the handler's context into every request, and with all services
+ * in both that copying took a sixth of the time of a request.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { Authorization, Open, RealmAuthorization, SubjectAuthorization } from "@svc/domain/account/Authorization"
@@ -11,14 +11,14 @@ import { Context, Effect, Layer, Scope } from "effect"
 import { HttpRouter, HttpServer, type HttpServerError } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 
-/** A parameter may be as long as the head of a request, so that endpoints judge it; a slash too many is another path. */
+/** A parameter may be as long as the request head, so that endpoints validate it; an extra slash makes another path. */
 const routerConfig = { maxParamLength: 16_384, ignoreDuplicateSlashes: false, ignoreTrailingSlash: false }
 
 type Keys = ReadonlyArray<{ readonly key: string }>
 
 const keyed = (keys: Keys) => new Set(keys.map(({ key }) => key))
 
-/** What a group of handlers is served with: the middlewares of its endpoints, and what building a layer takes. */
+/** The services of a group's handlers: the middleware of its endpoints, and what building the layer needs. */
 const ofGroup = keyed([
   Authorization,
   SubjectAuthorization,
@@ -29,14 +29,14 @@ const ofGroup = keyed([
   Scope.Scope,
 ])
 
-/** What pages ask for while a request runs. */
+/** Services that pages need while a request runs. */
 type OfPages = Addresses | CredentialLookup
 const ofPages = keyed([Addresses, CredentialLookup])
 
 const keep = <A>(context: Context.Context<A>, which: (key: string) => boolean): Context.Context<A> =>
   Context.makeUnsafe(new Map([...context.mapUnsafe].filter(([key]) => which(key))))
 
-/** Handlers of a group of endpoints (`HttpApiBuilder.group`), made with every service and served with few. */
+/** Builds handlers of a group (`HttpApiBuilder.group`) with every service, and runs them with few. */
 export const group = ((api, name, build) =>
   Layer.effectContext(
     Effect.contextWith((services: Context.Context<Scope.Scope>) =>
@@ -52,12 +52,12 @@ export const group = ((api, name, build) =>
     ),
   )) as typeof HttpApiBuilder.group
 
-/** Where requests come from; it listens from when it is built. */
+/** The server; it listens as soon as it is built. */
 export type Listener = Layer.Layer<HttpServer.HttpServer, HttpServerError.ServeError>
 
 /**
- * Serves the routes of a layer; a request has none of our services but those that pages ask for, and `settings`. The
- * listener is built when the routes stand, since a request that comes before them would wait for ever.
+ * Serves the routes of a layer with only the services that pages need, and `settings`. The server is built after the
+ * routes, because a request that arrives before them would hang.
  */
 export const serve = <E, R>(
   routes: Layer.Layer<never, E, R>,

@@ -1,6 +1,6 @@
 /**
- * What holds of a request before and behind the routes: a path that does not exist, a method it does not have, HEAD,
- * OPTIONS, and bodies that no route would take. The paths that exist are the API's and the {@link pages}.
+ * Rules before and after the routes: unknown paths and methods, HEAD, OPTIONS, and bodies that no route accepts. Known
+ * paths are those of the API and the {@link pages}.
  */
 import type { IncomingMessage } from "node:http"
 import { Addresses } from "@svc/domain/Addresses"
@@ -18,7 +18,7 @@ import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 import * as Bodies from "./Bodies.ts"
 
-/** Paths outside the API, with their methods. */
+/** Paths outside the API with their methods. */
 export const pages: ReadonlyArray<readonly [path: string, methods: ReadonlyArray<string>]> = [
   ["/", ["GET"]],
   ["/icon.svg", ["GET"]],
@@ -53,11 +53,11 @@ interface Known {
   readonly methods: ReadonlyArray<string>
 }
 
-/** A segment with a parameter matches any other text in its place. */
+/** A segment with a parameter matches any text. */
 const segmentOf = (segment: string) =>
   segment.includes(":") ? new RegExp(`^${segment.replaceAll(".", "\\.").replace(/:\w+/g, "[^/]+")}$`) : segment
 
-/** By how many segments they have, so that a path is compared with few. */
+/** Grouped by the number of segments, so that few patterns are compared. */
 const known = Map.groupBy(
   [
     ...Object.values(Api.groups).flatMap((group) =>
@@ -71,13 +71,13 @@ const known = Map.groupBy(
   ({ segments }) => segments.length,
 )
 
-/** Everything below a folder, whatever it is. */
+/** Every path below a folder. */
 const folders = pages.flatMap(([path, methods]) => (path.endsWith("/*") ? [{ above: path.slice(0, -1), methods }] : []))
 
 const isOne = (segment: RegExp | string, text: string) =>
   typeof segment === "string" ? segment === text : segment.test(text)
 
-/** The methods of a path in the order of its endpoints, HEAD behind GET, OPTIONS last; none for a path that is none. */
+/** Returns the methods of a path: those of its endpoints, HEAD after GET, OPTIONS last; empty for an unknown path. */
 const methodsOf = (path: string): ReadonlyArray<string> => {
   const texts = path.split("/", longest + 1)
   const ofOne = known.get(texts.length)?.filter(({ segments }) => segments.every((one, at) => isOne(one, texts[at]!)))
@@ -90,9 +90,9 @@ const methodsOf = (path: string): ReadonlyArray<string> => {
 const longest = Math.max(...known.keys())
 
 /**
- * The request with its path spelled so that the router reads what we do: it takes `;` and `#` for the beginning of the
- * query, so `/api/identities/ada;x` was `ada` to it, and to no rule of ours that goes by the path. A path that begins with
- * no slash (`GET *`) was the first page.
+ * Normalizes the path so that the router and the rules here agree. The router treats `;` and `#` as the start of the query,
+ * so `/api/identities/ada;x` was `ada` to it and not to the rules. A path without a leading slash (`GET *`) was the landing
+ * page.
  */
 export const spelled = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
   const { url } = request
@@ -115,7 +115,7 @@ const isReadable = (path: string) => {
 
 type Handled<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
-/** How a path that is none is shown: a page to a browser, a problem to a program. */
+/** Returns the 404 response: a page for browsers, a problem for other clients. */
 type Nowhere = (request: HttpServerRequest.HttpServerRequest) => HttpServerResponse.HttpServerResponse | undefined
 
 const refuse = (book: Addresses["Service"], problem: Problem, headers: Record<string, string> = {}) =>
@@ -130,7 +130,7 @@ const allowedAt = (request: HttpServerRequest.HttpServerRequest) => {
   return isReadable(path) ? methodsOf(path) : []
 }
 
-/** What is answered where no route is. */
+/** The response if no route matches. */
 const answerElsewhere =
   (book: Addresses["Service"], nowhere: Nowhere) =>
   (request: HttpServerRequest.HttpServerRequest): Handled<never, never> => {
@@ -139,15 +139,15 @@ const answerElsewhere =
       const page = nowhere(request)
       return page === undefined ? refuse(book, noSuchPath) : Effect.succeed(page)
     }
-    // A route has the method, but a parameter is longer than any name: there is no such thing.
+    // A route has the method, but a parameter is longer than any name, so the resource does not exist.
     if (allowed.includes(request.method)) return refuse(book, noSuchPath)
     const allow = allowed.join(", ")
     return refuse(book, new MethodNotAllowed({ detail: `The path has ${allow}.` }), { allow })
   }
 
 /**
- * The routes of what no other route takes: much cheaper than the router's failure, which is left for methods of no route
- * and for what is no path at all. HEAD has none, or it would hide the routes of GET.
+ * Catch-all routes, much cheaper than the router's failure, which remains for unknown methods and malformed paths. There is
+ * none for HEAD, which would hide the routes of GET.
  */
 export const elsewhere = (nowhere: Nowhere) =>
   HttpRouter.use(
@@ -161,7 +161,7 @@ export const make = (nowhere: Nowhere) =>
   Effect.map(Addresses, (book) => {
     const answer = answerElsewhere(book, nowhere)
 
-    /** What a path that exists may be asked; any other goes to its route. */
+    /** Handles OPTIONS and unsupported methods of a known path; other requests go to their route. */
     const options = (request: HttpServerRequest.HttpServerRequest) => {
       const allowed = allowedAt(request)
       if (allowed.length === 0) return answer(request)
@@ -179,7 +179,7 @@ export const make = (nowhere: Nowhere) =>
       )
     }
 
-    /** Refused by its head alone: undefined for most. */
+    /** Rejects a request by its head alone; undefined for most requests. */
     const refusedBody = (request: HttpServerRequest.HttpServerRequest) => {
       const { headers } = request
       const coding = headers["content-encoding"]
@@ -192,7 +192,7 @@ export const make = (nowhere: Nowhere) =>
       return tooLarge && refuse(book, tooLarge, { connection: "close" })
     }
 
-    /** The routes' answer, or what is answered in their place. */
+    /** Returns the response of the routes, or the one that replaces it. */
     return <E, R>(request: HttpServerRequest.HttpServerRequest, routes: Handled<E, R>): Handled<E, R> => {
       if (!namesHost(request)) return refuse(book, noOneHost, { connection: "close" })
       if (request.method === "OPTIONS") return options(request)
@@ -208,8 +208,8 @@ const isUnrouted = (failure: unknown): boolean =>
   HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound"
 
 /**
- * Whether a request names its host once, as one of HTTP/1.1 must (RFC 9112 section 3.2): of two, a proxy goes by one and we
- * by the other. One that a tool's call makes comes over no connection.
+ * Returns whether an HTTP/1.1 request has exactly one Host (RFC 9112 section 3.2): with two, a proxy and this service could
+ * use different ones. Requests of tool calls have no connection.
  */
 const namesHost = ({ source }: HttpServerRequest.HttpServerRequest): boolean => {
   const { httpVersion, rawHeaders } = source as Partial<IncomingMessage>
@@ -222,9 +222,9 @@ const namesHost = ({ source }: HttpServerRequest.HttpServerRequest): boolean => 
   return hosts === 1 || (hosts === 0 && httpVersion !== "1.1")
 }
 
-/** A segment with nothing in it, as a slash at the end makes one, which the router takes for a parameter. */
+/** An empty segment, as a trailing slash makes one, which the router would take for a parameter. */
 const hasEmptySegment = (path: string) => path.length > 1 && (path.endsWith("/") || path.includes("//"))
 
-/** A stream would go on for a client that takes no body of it. */
+/** A stream would continue although HEAD has no body. */
 const bodiless = (response: HttpServerResponse.HttpServerResponse) =>
   response.body._tag === "Stream" ? HttpServerResponse.setBody(response, HttpBody.empty) : response

@@ -1,7 +1,7 @@
 /**
- * `Idempotency-Key` of a request that changes something: a repeat gets the first answer, and a request that was cut short is
- * resumed as the same command. A tool call without a key repeats an equal call of the last minute, since clients retry tool
- * calls without telling the model (`Exchange.equalTo`).
+ * `Idempotency-Key`: a repeat of a write returns the first response, and an interrupted request resumes as the same
+ * command. A tool call without a key repeats an equal call of the last minute, because clients retry tool calls without
+ * telling the model (`RequestContext.equalTo`).
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { Conflict, IdempotencyKeyInProgress, InvalidRequest } from "@svc/domain/problems/Problem"
@@ -11,10 +11,10 @@ import { Effect, Option, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RequestContext } from "../RequestContext.ts"
 
-/** Headers of an answer that belong to what was made, not to the one exchange. */
+/** Headers that belong to the result, not to a single response. */
 const kept = ["content-type", "location", "etag"]
 
-/** Printable ASCII, as an sf-string's content or bare. */
+/** Printable ASCII, as the content of an sf-string or bare. */
 const keyOf = (header: string): string | undefined => /^"?([\x21\x23-\x7e ]{1,255}?)"?$/.exec(header)?.[1]
 
 const again = ({ status, headers, body }: StoredAnswer) =>
@@ -23,8 +23,8 @@ const again = ({ status, headers, body }: StoredAnswer) =>
     : HttpServerResponse.text(body, { status, headers, contentType: headers["content-type"] ?? "application/json" })
 
 /**
- * A refusal that changed nothing and may be another one next time: the request was not well formed, the credential not
- * good, or it is to be made again later. The key stays free for the request as it should have been.
+ * Refusals that changed nothing and may not recur: malformed requests, invalid credentials, temporary failures. They do not
+ * consume the key.
  */
 const isPassing = (response: HttpServerResponse.HttpServerResponse): boolean => {
   if (response.status < 400) return false
@@ -41,7 +41,10 @@ const textOf = (response: HttpServerResponse.HttpServerResponse): string =>
 export const make = Effect.gen(function* () {
   const records = yield* IdempotencyRecords
 
-  /** Runs the `handler` of a write, or answers for it. `secret`: the answer carries one, so only the fact is kept. */
+  /**
+   * Runs the `handler` of a write, or returns the stored response. With `secret` the response carries a secret, so only the
+   * fact is stored.
+   */
   return Effect.fnUntraced(function* <E, R>(
     handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
     caller: CallerInfo,

@@ -3,7 +3,7 @@ import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { Effect } from "effect"
 import * as RequestServices from "../http/RequestServices.ts"
 
-/** An unavailable name is an answer, not an error; it creates and reserves nothing. */
+/** An unavailable name is a result, not an error. The check reserves nothing. */
 export const layer = RequestServices.group(
   Api,
   "handles",

@@ -1,4 +1,4 @@
-/** Identities: reads come from the store, writes are asked of the Identity's actor. */
+/** The Identity endpoints: reads go to the store, writes to the Identity's actor. */
 import { Api } from "@svc/domain/Api"
 import { Caller, Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { fallsShort } from "@svc/domain/account/KeyRights"
@@ -21,7 +21,7 @@ const sameIdentity = unchanged(Identity)
 const accepted = (body: Identity) =>
   HttpApiSchema.withHeaders({ body, headers: { location: `/api/identities/${body.handle}` } })
 
-/** Fails for callers whose rights are narrower than those of the Identity Key. */
+/** Fails for callers with fewer rights than the Identity Key. */
 const ofFullRights = Effect.flatMap(Caller, (caller) => {
   const refused = fallsShort(caller)
   return refused === undefined ? Effect.void : Effect.fail(refused)
@@ -49,7 +49,7 @@ export const layer = RequestServices.group(
         const identity_id = yield* commandId
         const name = yield* handles.claimable(payload.handle).pipe(
           Effect.map((wanted) => ({ ...wanted, made: null })),
-          // A repeat of the request finds the name taken by what the first one made.
+          // A repeat finds the name taken by the first request.
           Effect.catchTag("handle_taken", (taken) =>
             Effect.flatMap(Effect.option(identities.read(org.id, canonical(payload.handle))), (found) =>
               found._tag === "Some" && found.value.id === identity_id
@@ -59,7 +59,7 @@ export const layer = RequestServices.group(
           ),
         )
         if (name.made !== null) return accepted(name.made)
-        // There is no Identity to be judged yet, so its actor is asked directly.
+        // There is no Identity to authorize yet, so its actor is called directly.
         yield* ask(
           actors.of(name.canonical).Create({ org_id: org.id, identity_id, handle: name.handle }, onBehalfOf(by)),
         )
@@ -68,7 +68,7 @@ export const layer = RequestServices.group(
       read: () => Effect.flatMap(Subject, view),
       remove: Effect.fnUntraced(function* ({ headers }) {
         const subject = yield* Subject
-        // A teardown may have ended by the time we look, so the view before it is what we answer then.
+        // The deletion may have completed before the read; then the view from before is returned.
         const before = yield* view(subject)
         yield* sameIdentity(headers["if-match"], Effect.succeed(before))
         yield* askIdentity(subject, (actor, by) => actor.Delete({ org_id: subject.orgId }, by))

@@ -1,7 +1,8 @@
 /**
- * Who the client is: the peer of the connection, or what a trusted proxy says of it (`SVC_TRUSTED_PROXIES`) in
- * the one field it writes (`SVC_FORWARDED_HEADER`). Any other field is the client's own word, and is not listened to.
- * To limits an IPv6 client is its /64, which one customer has to itself; the networks of a key see the whole address.
+ * Determines the client's address: the peer of the connection, or the address that a trusted proxy (`SVC_TRUSTED_PROXIES`)
+ * reports in the configured header (`SVC_FORWARDED_HEADER`). Other headers can be forged by the client and are ignored.
+ * Limits treat an IPv6 /64 as one client, because one customer owns all of it; the networks of keys are matched against the
+ * full address.
  */
 import ipaddr from "ipaddr.js"
 import { Context, Effect, Option } from "effect"
@@ -10,10 +11,10 @@ import type { Source } from "../RequestContext.ts"
 
 export type Networks = ReadonlyArray<[ipaddr.IPv4 | ipaddr.IPv6, number]>
 
-/** Proxies whose word is taken, and the field in which they give it. */
+/** The trusted proxies, and the header in which they report the client. */
 export interface Proxies {
   readonly networks: Networks
-  /** Lower case. `forwarded` is read as RFC 7239 has it, any other as a list of addresses. */
+  /** In lower case. `forwarded` is parsed by RFC 7239, any other as a list of addresses. */
   readonly header: string
 }
 
@@ -30,7 +31,7 @@ const normal = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined => {
   return ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined
 }
 
-/** Addresses of peers as they were read last: a connection brings many requests. */
+/** Cache of parsed peer addresses, because a connection carries many requests. */
 const peers = new Map<string, ipaddr.IPv4 | ipaddr.IPv6>()
 const peersAtMost = 10_000
 
@@ -47,7 +48,7 @@ const ofPeer = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined => {
 const isTrusted = (networks: Networks, address: ipaddr.IPv4 | ipaddr.IPv6) =>
   networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
 
-/** The hops a request came over, nearest last. */
+/** Returns the hops of a request, nearest last. */
 const hops = (header: string, value: string | undefined): ReadonlyArray<string> => {
   const elements = value?.split(",") ?? []
   return header === "forwarded"
@@ -55,7 +56,7 @@ const hops = (header: string, value: string | undefined): ReadonlyArray<string> 
     : elements
 }
 
-/** The first hop, seen from us, that is no proxy of ours. */
+/** Returns the nearest hop that is not a trusted proxy. */
 const nearest = (
   { networks, header }: Proxies,
   peer: string | undefined,
@@ -74,14 +75,14 @@ const nearest = (
 
 type Hops = Parameters<typeof nearest>
 
-/** The client as limits know it. */
+/** Returns the client as rate limits identify it. */
 export const resolve = (...hops: Hops): string => {
   const client = nearest(...hops)
   if (client === undefined) return "unknown"
   return client instanceof ipaddr.IPv6 ? `${client.parts.slice(0, 4).join(":")}::/64` : client.toString()
 }
 
-/** Where a request came from; `ofConsole` by a page of ours with the session of its browser. */
+/** Returns the source of a request; `ofConsole` if the console made it with its session cookie. */
 export const sourceOf = (
   proxies: Proxies,
   request: HttpServerRequest.HttpServerRequest,

@@ -1,4 +1,4 @@
-/** Counts a call without a credential against its limit, and tells the caller what is left. */
+/** Counts a call without a credential against its limit, and sets the rate limit headers. */
 import type { PublicLimitName } from "@svc/domain/account/Policy"
 import type { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"

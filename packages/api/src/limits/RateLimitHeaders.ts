@@ -1,4 +1,4 @@
-/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the answer at hand. */
+/** Sets `RateLimit-Policy` and `RateLimit` of the current response (draft-ietf-httpapi-ratelimit-headers). */
 import type { LimitState } from "@svc/domain/problems/Limit"
 import type { RequestContextState } from "../RequestContext.ts"
 
@@ -15,7 +15,7 @@ export const note = ({ headers }: Pick<RequestContextState, "headers">, limit: L
   append(headers, "ratelimit", `"${limit.name}";r=${limit.remaining};t=${limit.resetSeconds}`)
 }
 
-/** What another answer says of limits, for one that it goes into. */
+/** Copies the rate limit headers of an inner response to the outer one. */
 export const noteOf = (other: Readonly<Record<string, string>>, headers: Record<string, string>): void => {
   for (const name of ["ratelimit-policy", "ratelimit"]) {
     if (other[name] !== undefined) append(headers, name, other[name])

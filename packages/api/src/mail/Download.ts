@@ -1,19 +1,19 @@
 /**
- * Bytes that somebody sent, given out so that no browser takes them for ours: always to be saved, with a name that is only
- * a name, their type as it was said where it is harmless. One range of them where that is asked for (RFC 9110 section 14).
+ * Downloads of content from senders, so that browsers never treat it as content of this origin: always an attachment, with
+ * a safe file name, and a harmless media type. Supports a single byte range (RFC 9110 section 14).
  */
 
-/** The letters of a token that any reader of `filename` understands (RFC 6266 appendix D). */
+/** Token characters that every parser of `filename` understands (RFC 6266 appendix D). */
 const plain = /[^\w .()+,=@-]/g
-/** RFC 8187: percent-encoded UTF-8, but for `attr-char`. */
+/** RFC 8187: percent-encoded UTF-8, except `attr-char`. */
 const extended = (name: string) =>
   encodeURIComponent(name).replace(/['()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`)
 
 const longest = 150
 
 /**
- * No path, no control character, and none that turns the direction of writing, by which `gpj.exe` reads `exe.jpg`; neither
- * hidden nor only dots. Of a long name the end is kept, which says what it is.
+ * Removes paths, control characters and bidirectional overrides, with which `gpj.exe` reads as `exe.jpg`, and hidden or
+ * dot-only names. A long name keeps its end, because the end has the extension.
  */
 export const safeName = (filename: string): string => {
   const name = filename
@@ -28,7 +28,7 @@ export const safeName = (filename: string): string => {
   return [...letters.slice(0, longest - ending.length), ...ending].join("")
 }
 
-/** `Content-Disposition` (RFC 6266): a name of ASCII for old readers where it differs, and the name itself. */
+/** Builds `Content-Disposition` (RFC 6266) with an ASCII fallback if the name needs one. */
 export const disposition = (filename: string | null): string => {
   const name = filename === null ? "" : safeName(filename)
   if (name === "") return "attachment"
@@ -38,27 +38,27 @@ export const disposition = (filename: string | null): string => {
     : `attachment; filename="${ascii}"; filename*=UTF-8''${extended(name)}`
 }
 
-/** Headers that keep a browser from showing what somebody sent as a page of ours. */
+/** Headers that keep a browser from rendering the content as a page of this origin. */
 export const harmless = (filename: string | null) => ({
   "content-disposition": disposition(filename),
   "content-security-policy": "sandbox; default-src 'none'",
 })
 
-/** Types that a reader might run, whoever asked for them, are only bytes. */
+/** Types that a viewer might execute are served as bytes. */
 const active =
   /^(?:text\/(?:html|xml|css|.*script.*|cache-manifest|x-component)|image\/svg\b|application\/(?:.*xml.*|.*script.*|.*flash.*|.*java.*|x-.*exe.*|wasm|hta|pdf\+.*)|multipart\/|message\/|model\/)/
 
 export const safeType = (type: string): string => (active.test(type) ? "application/octet-stream" : type)
 
 export interface Range {
-  /** Offsets, `end` being the first byte that is not in it. */
+  /** Offsets; `end` is exclusive. */
   readonly start: number
   readonly end: number
 }
 
 /**
- * The one range of a `Range` header: undefined where everything is to be given (no header, another unit, several ranges,
- * something unreadable: section 14.2 lets a server ignore those), "none" where no byte is in it.
+ * Parses a single `Range`: undefined if the whole content is returned (no header, another unit, several ranges, or
+ * malformed; section 14.2 allows ignoring those), "none" if no byte is in the range.
  */
 export const rangeOf = (header: string | undefined, size: number): Range | "none" | undefined => {
   const found = header === undefined ? null : /^bytes=\s*(\d{0,15})\s*-\s*(\d{0,15})\s*$/i.exec(header)

@@ -13,7 +13,7 @@ import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
 import { untagged } from "../EntityTags.ts"
 
-/** A patch that says nothing is a mistake, and a reason belongs to the switch. */
+/** An empty patch is an error, and a reason requires the switch. */
 const judgePatch = ({ outgoing, approval, tag_folders, reason }: MailPatch) =>
   (outgoing === undefined && approval === undefined && tag_folders === undefined) ||
   (outgoing === undefined && reason !== undefined)
@@ -25,7 +25,10 @@ const judgePatch = ({ outgoing, approval, tag_folders, reason }: MailPatch) =>
       )
     : Effect.void
 
-/** A whole address is found however its domain is written; of what is shorter nobody knows the A-labels yet. */
+/**
+ * The domain of a full address is normalized before the search. A shorter text may end within a label, which has no A-label
+ * yet.
+ */
 const beginningOf = (typed = "") => (/^[ -~]*$/.test(typed) ? typed : (keptAs(typed) ?? typed))
 
 export const layer = RequestServices.group(

@@ -1,6 +1,6 @@
 /**
- * Waiting for mail: a list that stays open until it has something to answer, or its time is over. It looks after each
- * word of a change of the Identity, so mail that does not match costs a look and no more.
+ * Long polling for mail: the request stays open until a message matches or the time is over. It queries after each change
+ * notification of the Identity, so mail that does not match costs one query.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { Caller, mayActOn, type SubjectInfo } from "@svc/domain/account/Authorization"
@@ -16,7 +16,7 @@ import { HttpServerRequest } from "effect/http"
 import { ShutdownSignal } from "../ShutdownSignal.ts"
 import { RequestContext } from "../RequestContext.ts"
 
-/** What a credential needs for all that waits here. */
+/** The scope that a wait needs. */
 const scope = "mail:read"
 
 const tokenOf = (header: string | undefined) => Redacted.make(header?.replace(/^Bearer\s+/i, "") ?? "")
@@ -30,16 +30,16 @@ export const make = Effect.gen(function* () {
   const departure = yield* ShutdownSignal
 
   /**
-   * What came after the call (or after `after`), as soon as there is something; nothing when `seconds` have passed. `after`
-   * is what the next call has to name in order to miss nothing.
+   * Returns the messages that arrived after the call (or after `after`) as soon as there are any; empty after `seconds`.
+   * The returned `after` lets the next call continue without a gap.
    */
   return Effect.fn("Waiting.list")(function* (subject: SubjectInfo, filter: MessageFilter, seconds: number) {
     const identityId = subject.id
     const deadline = (yield* monotonicMillis) + seconds * 1000
-    // Before the first look, so that nothing falls between the two.
+    // Subscribes before the first query, so that no message falls between the two.
     const changes = yield* feed.subscribe(identityId)
     const newest = filter.after ?? (yield* messages.newest(identityId))
-    // Where the Mailbox was empty, everything is newer.
+    // In an empty Mailbox, every message is newer.
     const look = messages.list(identityId, newest === undefined ? filter : { ...filter, after: newest })
     const found = yield* look
     const answer = (page: MessagePage) => ({ page, after: page.messages[0]?.id ?? newest })
@@ -52,13 +52,13 @@ export const make = Effect.gen(function* () {
     while (true) {
       const left = deadline - (yield* monotonicMillis)
       if (left <= 0 || departure.isOpen()) return answer(found)
-      // Watched anew each time: what was taken away and given back is not gone for ever.
+      // Reads the credential each time, so that a permission that was revoked and granted again counts.
       yield* Effect.scoped(
         Effect.flatMap(standing.watch(watching, use), (gone) =>
           Effect.timeoutOption(Effect.raceAllFirst([changes.await, gone, departure.await]), left),
         ),
       )
-      // The credential may have been revoked or narrowed since the call was let in; then it is told so in place of the mail.
+      // The credential may have been revoked or narrowed during the wait; then the error is returned instead of the mail.
       const caller = yield* credentials.resolve(tokenOf(request.headers["authorization"]), source)
       if (!mayActOn(caller, subject.canonical)) {
         return yield* new IdentityNotGranted({

@@ -20,12 +20,12 @@ import * as MessageWait from "./MessageWait.ts"
 
 const sameMessage = unchanged(Message)
 
-/** Messages that attachments are looked for in at the same time: each is in memory as a whole. */
+/** The number of messages parsed for attachments at the same time; each is held in memory as a whole. */
 const openedAtOnce = 4
 
 /**
- * A page goes past the schema, half as dear. Where it was waited for, its times are made text beforehand, since one value
- * that makes its own text takes all of it off the fast way of `JSON.stringify`: half as dear again.
+ * Encodes a page without the schema, which halves the cost. Times are converted to text first, because a single value with
+ * `toJSON` disables the fast path of `JSON.stringify`, which halves it again.
  */
 const answerOf = ({ messages, next_cursor }: TextPage) =>
   HttpServerResponse.text(`{"messages":[${messages.join(",")}],"next_cursor":${JSON.stringify(next_cursor)}}`, json)
@@ -46,7 +46,7 @@ export const layer = RequestServices.group(
     const waiting = yield* MessageWait.make
     const noting = yield* AuditNotes.make
     const opening = yield* Semaphore.make(openedAtOnce)
-    /** Reads something of a stored message, of which only a few are in memory at the same time. */
+    /** Reads a stored message; only a few are in memory at the same time. */
     const opened = <A, E>(id: IdentityId, message: string, read: (raw: Uint8Array) => Effect.Effect<A, E>) =>
       opening.withPermits(1)(Effect.flatMap(messages.raw(id, message), read))
     const noAttachment = () => new NotFound({ detail: "The message has no such attachment." })
@@ -80,7 +80,7 @@ export const layer = RequestServices.group(
         const message_id = fromPublic("msg_", params.id)
         if (message_id === undefined) return yield* noMessage()
         const condition = headers["if-match"]
-        // What was compared is what is changed: a change in between is seen by the message's place in the order of changes.
+        // The compared version is the changed one: the message's modification sequence reveals a change in between.
         let unchanged_since: number | undefined
         yield* sameMessage(
           condition,
@@ -153,7 +153,7 @@ export const layer = RequestServices.group(
         if (found === undefined) return yield* noAttachment()
         const etag = `"${params.id}.${params.index}"`
         const ifRange = headers["if-range"]
-        // A date is no validator that we gave, so the range is not meant for this (RFC 9110 section 13.1.5).
+        // This service sends no Last-Modified validator, so a date in `If-Range` cannot match (RFC 9110 section 13.1.5).
         const range =
           ifRange === undefined || ifRange.trim() === etag ? Download.rangeOf(headers.range, found.size) : undefined
         if (range === "none") {
@@ -166,7 +166,7 @@ export const layer = RequestServices.group(
         const answer = {
           status: range === undefined ? 200 : 206,
           headers: {
-            // Among the fields, since of an answer without a body the type is otherwise not said.
+            // A response without a body would otherwise lose its content type.
             "content-type": Download.safeType(found.content_type),
             etag,
             "accept-ranges": "bytes",

@@ -1,6 +1,6 @@
 /**
- * The switch of all Identities at once: each is asked, several at a time. It answers when all of them have, so a stop means
- * that nothing more starts anywhere; one that is out of reach makes the call fail, and a repeat asks those again.
+ * Stops and resumes outgoing mail of all Identities of an Org. The call returns when every Identity has confirmed, so after
+ * a stop nothing more starts anywhere. If an Identity is unreachable the call fails, and a repeat asks the remaining ones.
  */
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
@@ -16,10 +16,10 @@ import { Clock, Effect, Schedule } from "effect"
 import { untagged } from "../EntityTags.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 
-/** Identities asked at the same time. */
+/** The number of Identities called at the same time. */
 const atOnce = 16
 
-/** An Identity that is being provisioned has no switch yet; it has one in a moment. */
+/** An Identity that is being provisioned has no switch yet, but gets one in a moment. */
 const untilReady = { pause: "200 millis", times: 15 } as const
 
 export const layer = RequestServices.group(
@@ -49,7 +49,7 @@ export const layer = RequestServices.group(
               }),
               Effect.as(1),
               Effect.catchTags({
-                // Torn down meanwhile, or of no use any more: nothing leaves it.
+                // A deleted or failed Identity sends nothing.
                 not_found: () => Effect.succeed(0),
                 identity_not_ready: (error) =>
                   isSilent(identity.status) ? Effect.succeed(0) : Effect.fail(later(error)),

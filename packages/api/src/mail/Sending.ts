@@ -37,7 +37,7 @@ export const layer = RequestServices.group(
     const draftOf = (id: IdentityId, draft: string) =>
       Effect.map(drafts.read(id, draft), (found) => ({ body: found.draft, headers: { etag: tagOf(found.version) } }))
 
-    /** Decides on the content of that hash; undefined, for a refusal alone, if the caller names none. */
+    /** Decides on the content with this hash; undefined only for a rejection without a hash. */
     const decide = Effect.fnUntraced(function* (
       id: string,
       decision: { readonly approve: boolean; readonly reason: string | null; readonly hash: string | undefined },
@@ -100,7 +100,7 @@ export const layer = RequestServices.group(
         const { mail, version } = yield* Effect.catchTag(drafts.read(subject.id, params.id), "not_found", (missing) =>
           Effect.fail(condition === undefined ? missing : notAsSeen()),
         )
-        // A draft that is changed from here on is not sent either: its version is compared in the store.
+        // The store compares the draft's version, so a draft that changes from here on is not sent.
         if (!matches(ifMatch(condition), version)) return yield* notAsSeen()
         const uuid = yield* uuidOf(params.id)
         const sent = yield* sending.accept({ subject, id: uuid, mail, draftVersion: version })
@@ -124,7 +124,7 @@ export const layer = RequestServices.group(
         decide(params.id, { approve: true, reason: null, hash: payload.content_sha256 }),
       refuse: ({ params, payload }) =>
         decide(params.id, { approve: false, reason: payload?.reason ?? null, hash: payload?.content_sha256 }).pipe(
-          // What keeps a message from going out does not keep it from being refused.
+          // A message that cannot be sent can still be rejected.
           Effect.catchTags({ mail_paused: Effect.die, recipient_not_allowed: Effect.die }),
         ),
     })

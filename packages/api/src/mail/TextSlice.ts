@@ -1,4 +1,4 @@
-/** A part of a text by bytes of UTF-8. */
+/** Slices text by bytes of UTF-8. */
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
@@ -6,9 +6,9 @@ export const encode = (text: string): Uint8Array => encoder.encode(text)
 
 export interface TextSlice {
   readonly text: string
-  /** The byte behind it: where to read on. */
+  /** The offset of the next byte, at which to continue. */
   readonly end: number
-  /** Bytes in it. */
+  /** The length in bytes. */
   readonly size: number
 }
 
@@ -19,7 +19,7 @@ export const slice = (bytes: Uint8Array, from: number, limit: number): TextSlice
   let end = Math.min(begin + limit, bytes.length)
   while (isInner(begin)) begin--
   while (isInner(end)) end--
-  // A limit below one character would never reach the end.
+  // A limit below one character would never make progress.
   if (end <= begin && begin < bytes.length && limit > 0) {
     end = begin + 1
     while (isInner(end)) end++
