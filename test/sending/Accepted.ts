@@ -1,11 +1,11 @@
-/** What the outbox has of a message that was accepted, written as its actor's statement writes it. */
+/** Inserts accepted messages into the outbox as the actor's statement does. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Writes } from "@svc/cluster/store/Database"
 import { Clock, Effect } from "effect"
 
 export const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
-/** A message that was accepted and committed, as the actor's statement leaves it: a row of the outbox for each domain. */
+/** Stores an accepted message: one outbox row per domain. */
 export const accepted = Effect.fnUntraced(function* (
   identityId: string,
   domains: readonly [string, ...Array<string>] = ["x.example"],

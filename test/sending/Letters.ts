@@ -1,4 +1,4 @@
-/** An Identity that sends, on test layers: its Allowed Recipients, what it sends, and what became of that. */
+/** An Identity that sends mail on test layers: its Allowed Recipients, sent messages and their delivery state. */
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
@@ -15,7 +15,7 @@ export const keyOf = (kind: "session" | "admin_key" | "identity_key"): Initiator
   requestId: "req_1",
 })
 
-/** An Identity of a new Org that may write to the addresses. */
+/** Creates an Identity in a new Org that may send to the addresses. */
 export const correspondent = Effect.fnUntraced(function* (handle: string, allowed: ReadonlyArray<string>) {
   const org_id = yield* makeOrg
   const { id, actor } = yield* makeIdentity(org_id, handle)
@@ -46,7 +46,7 @@ export const correspondent = Effect.fnUntraced(function* (handle: string, allowe
       patch: { readonly outgoing?: "active" | "stopped"; readonly approval?: "none" | "required" },
       who: Initiator = keyOf("session"),
     ) => ask(actor.SwitchMail({ org_id, patch, if_version: null }, onBehalfOf(who))),
-    /** Its Events of outgoing mail, oldest first. */
+    /** Returns its Events about outgoing mail, oldest first. */
     events: Effect.map(
       sql<{ type: string; data: Record<string, unknown> }>`
         select type, data from event where identity_id = ${id} and type <> 'identity.ready' order by seq`,

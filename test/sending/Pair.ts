@@ -1,4 +1,4 @@
-/** Two agents of one Org, Ada and Grace, of whom Ada may write to Grace; and how a test calls as one of them. */
+/** Two agents of one Org, Ada and Grace, where Ada may send to Grace, and helpers to make requests as one of them. */
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
@@ -19,7 +19,7 @@ export const startPair = async () => {
   const ada = await makeIdentity(service.base, session)
   const grace = await makeIdentity(service.base, session)
   await allow(service, session, ada.handle, grace.identity.email)
-  /** A call below the agent's Identity, with its own key. */
+  /** Makes a request below the agent's Identity with its own key. */
   const as = (who: Agent, method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
     call(service.base, method, `/api/identities/${who.handle}${path}`, {
       token: who.secrets.identity_key,

@@ -1,4 +1,6 @@
-/** Which rejections suppress an address: the same reason has the same result in an SMTP session and in a delivery report. */
+/**
+ * Rejections that suppress an address: the same reason has the same result in an SMTP session and in a delivery report.
+ */
 import { isAddressRejected } from "@svc/cluster/mail/sending/AddressRejection"
 import { index } from "@svc/mail-gateway/mail/mime/Part"
 import { read } from "@svc/mail-gateway/mail/sending/BounceReport"
@@ -68,7 +70,7 @@ describe("a rejection", () => {
     expect(reported(status, diagnostic)).toEqual([bad])
   })
 
-  it("suppresses no address at MAIL, and none for a reply that was for several recipients", () => {
+  it("suppresses no address at MAIL or for a reply shared by several recipients", () => {
     const rejected = { code: 550, status: "5.1.1", text: "No such user" }
     expect(isAddressRejected({ ...rejected, command: "MAIL" })).toBe(false)
     expect(isAddressRejected({ ...rejected, command: "DATA", shared: true })).toBe(false)

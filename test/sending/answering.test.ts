@@ -1,4 +1,4 @@
-/** To whom an answer goes, and under which subject, whatever stands in the message that is answered. */
+/** Recipients and subject of replies, for any original message. */
 import { derive } from "@svc/cluster/mail/sending/ReplyHeaders"
 import type { MessageSummary } from "@svc/domain/mail/Message"
 import { describe, expect, it } from "vitest"
@@ -23,7 +23,7 @@ const message = (given: Partial<MessageSummary>) =>
 const answer = (given: Partial<MessageSummary>, all = false) =>
   derive(message(given), { text: "Yes.", ...(all ? { reply_all: true } : {}) }, own)
 
-describe("an answer", () => {
+describe("a reply", () => {
   it.each([
     ["its address", own],
     ["its address under a tag", "research-bot+invoices@mail.example"],
@@ -42,7 +42,7 @@ describe("an answer", () => {
     ])
   })
 
-  it("goes to the Identity itself where there is nobody else, and to its namesakes elsewhere", () => {
+  it("is addressed to the Identity itself if there is no other recipient, and to the same name at other domains", () => {
     expect(answer({ from: person(own) }).to).toEqual([own])
     expect(answer({ reply_to: [person("researchbot@example.org")] }).to).toEqual(["researchbot@example.org"])
   })
@@ -55,13 +55,13 @@ describe("an answer", () => {
     expect(answer({ subject }).subject).toBe(expected)
   })
 
-  it("has a subject no longer than one may be that is sent, with no character cut in half", () => {
+  it("limits the subject to the maximum length without splitting a character", () => {
     const { subject } = answer({ subject: `${"a".repeat(895)}${"\u{1f600}".repeat(50)}` })
     expect(subject.length).toBeLessThanOrEqual(900)
     expect(subject.isWellFormed()).toBe(true)
   })
 
-  it("goes to an address in quotation marks that needs none, and cannot be taken for another where it does", () => {
+  it("removes unnecessary quotation marks from an address and keeps necessary ones", () => {
     const to = (address: string) => answer({ reply_to: [person(address)] }).to
     expect(to('"ada.l"@example.org')).toEqual(["ada.l@example.org"])
     expect(to('"a\\d\\a"@example.org')).toEqual(["ada@example.org"])
@@ -74,14 +74,14 @@ describe("an answer", () => {
     })
   })
 
-  it("stands in the thread of the message", () => {
+  it("belongs to the thread of the message", () => {
     expect(answer({ references: ["<zero@example.org>"] })).toMatchObject({
       in_reply_to: "<one@example.org>",
       references: ["<zero@example.org>", "<one@example.org>"],
     })
   })
 
-  it("stands in the thread of a message whose id has no @, and of none where it has what no field can carry", () => {
+  it("belongs to the thread of a message whose id has no @, but not if the id cannot be sent in a header", () => {
     expect(answer({ message_id: "<20261122.A1>", references: ["<first>"] })).toMatchObject({
       in_reply_to: "<20261122.A1>",
       references: ["<first>", "<20261122.A1>"],

@@ -1,4 +1,6 @@
-/** Approving exactly what was read: what a person sees of a waiting message, and the hash that a decision names. */
+/**
+ * Approving exactly the content that was reviewed: what a person sees of a waiting message, and the hash in a decision.
+ */
 import { createHash } from "node:crypto"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
@@ -32,8 +34,8 @@ const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 const arrived = async (subject: string) =>
   (await messagesOf(pair.service, pair.session, pair.grace.handle)).some((one) => one["subject"] === subject)
 
-describe("a message that waits for a person", () => {
-  it("is shown whole with the SHA-256 of what will be sent, in the list and by its id", async () => {
+describe("a message that waits for approval", () => {
+  it("is shown completely with the SHA-256 of its content, in the list and by id", async () => {
     const id = await asks({ subject: "Short", text: "May I?", attachments: [file] })
     const [one, whole] = [await listed(id), (await person("GET", `/approvals/${id}`)).body]
     const hash = sha256(await rawOf(id))
@@ -47,17 +49,17 @@ describe("a message that waits for a person", () => {
     expect(whole.headers).toContainEqual({ name: "AI-Disclosure", value: "mode=ai-originated" })
   })
 
-  it("that is long has no hash in the list, which cuts it, and its whole content by its id", async () => {
+  it("has no hash in the list if it is truncated there, and its complete content by id", async () => {
     const id = await asks({ subject: "Long", text: `${"word ".repeat(8_000)}the end` })
     expect(await listed(id)).toMatchObject({ truncated: true, content_sha256: null, html: null, text: null })
     const whole = (await person("GET", `/approvals/${id}`)).body
     expect(whole.content_sha256).toBe(sha256(await rawOf(id)))
     expect(whole.html).toContain("the end")
-    // Neither does a reading that knows nothing of approvals.
+    // Reading the message as such has no hash either.
     expect((await person("GET", `/messages/${id}`)).body.approval.content_sha256).toBeNull()
   })
 
-  it("says which passages its HTML and its text do not share", async () => {
+  it("reports passages that differ between HTML and text", async () => {
     const id = await asks({ subject: "Two faces", text: "Harmless", html: "<p>wire EUR 9,000</p>" })
     const differences = { only_in_html: ["wire EUR 9,000"], only_in_text: ["Harmless"] }
     expect(await listed(id)).toMatchObject({ differences })
@@ -66,7 +68,7 @@ describe("a message that waits for a person", () => {
 })
 
 describe("a decision", () => {
-  it("approves only the content that it names", async () => {
+  it("approves only the content with the given hash", async () => {
     const id = await asks({ subject: "Named", text: "May I?" })
     const approve = (body?: object) => person("POST", `/approvals/${id}/approve`, body)
     const unnamed = await approve({})
@@ -95,14 +97,14 @@ describe("a decision", () => {
     expect((await person("GET", `/approvals/${id}`)).body.code).toBe("conflict")
   })
 
-  it("to refuse may leave the content out, and is checked if it names it", async () => {
+  it("may omit the hash when it rejects, but a given hash is checked", async () => {
     const id = await asks({ subject: "Refused", text: "May I?" })
     const refuse = (body?: object) => person("POST", `/approvals/${id}/refuse`, body)
     expect((await refuse({ content_sha256: sha256("another message") })).body.code).toBe("content_changed")
     expect((await refuse()).body).toMatchObject({ status: "refused" })
   })
 
-  it("sends nothing if the stored content is not what was read", async () => {
+  it("sends nothing if the stored content changed since the review", async () => {
     const id = await asks({ subject: "Swapped", text: "May I?" })
     const { content_sha256 } = (await person("GET", `/approvals/${id}`)).body
     await pair.service.query(
@@ -116,7 +118,7 @@ describe("a decision", () => {
     expect(await arrived("Swapped")).toBe(false)
   })
 
-  it("is about the latest content of a large draft that was refused, changed and sent again", async () => {
+  it("applies to the latest content of a large draft that was rejected, changed and sent again", async () => {
     const mail = (text: string) => ({ to: ["nobody@example.org"], subject: "Draft", text: text.repeat(60_000) })
     const { id } = (await agent("POST", "/drafts", mail("first "))).body
     expect((await agent("POST", `/drafts/${id}/send`)).body.code).toBe("recipient_not_allowed")

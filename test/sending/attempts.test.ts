@@ -1,4 +1,4 @@
-/** What an attempt of outgoing mail touches, and what not: who is tried again, whose row it is, whom a bounce lists. */
+/** Effects of a delivery attempt: who is retried, which rows change, and which addresses a bounce lists. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { type Leased, Outbox } from "@svc/cluster/mail/sending/Outbox"
@@ -12,8 +12,8 @@ import { correspondent } from "./Letters.ts"
 
 const transport = recording()
 
-layer(actors({ transport }))("an attempt", (it) => {
-  it.effect("tries only those again who were put off: nobody gets it twice, and who refused it is left alone", () =>
+layer(actors({ transport }))("a delivery attempt", (it) => {
+  it.effect("retries only deferred recipients, not those that accepted or rejected the message", () =>
     Effect.gen(function* () {
       const fates = {
         has: { state: "sent", reply: reply(250, "2.0.0", "Ok") },
@@ -39,7 +39,7 @@ layer(actors({ transport }))("an attempt", (it) => {
     }),
   )
 
-  it.effect("lists nobody by a bounce: who was taken off the list meanwhile stays off it", () =>
+  it.effect("adds no Allowed Recipient on a bounce, also if it was removed meanwhile", () =>
     Effect.gen(function* () {
       transport.answering.outside = later
       const ada = yield* correspondent("adaoff", ["off@list.example"])
@@ -58,7 +58,7 @@ layer(actors({ transport }))("an attempt", (it) => {
     }),
   )
 
-  it.effect("ends when a renewal finds that its lease went to another process, and leaves that one's row alone", () =>
+  it.effect("ends when its lease went to another process, and does not change that row", () =>
     Effect.gen(function* () {
       const ended = yield* Deferred.make<void>()
       transport.answering.outside = () => Effect.onInterrupt(Effect.never, () => Deferred.succeed(ended, undefined))
@@ -79,7 +79,7 @@ layer(actors({ transport }))("an attempt", (it) => {
     }),
   )
 
-  it.effect("that is given back counts as none, and nobody gives back a row that another has leased", () =>
+  it.effect("does not count if it is returned, and cannot return a row leased by another process", () =>
     Effect.gen(function* () {
       const outbox = yield* Effect.provide(Outbox, Outbox.layer)
       const final = yield* Deferred.make<void>()
@@ -103,7 +103,7 @@ layer(actors({ transport }))("an attempt", (it) => {
     }),
   )
 
-  it.effect("says nothing of an attempt whose row somebody else has leased since", () =>
+  it.effect("records nothing if another process has leased its row since", () =>
     Effect.gen(function* () {
       const final = yield* Deferred.make<void>()
       const over = yield* Deferred.make<void>()
@@ -115,7 +115,7 @@ layer(actors({ transport }))("an attempt", (it) => {
       const ada = yield* correspondent("adaother", ["slow@lease.example"])
       yield* ada.send({ to: ["slow@lease.example"], text: "Hello." })
       yield* passing(ada.rows, ([row]) => row?.leased === true)
-      // What another process does that finds the lease run out while this one is frozen.
+      // Another process leases the expired row while this one is frozen.
       const stolen = yield* Effect.flatMap(
         Writes,
         (
@@ -127,7 +127,7 @@ layer(actors({ transport }))("an attempt", (it) => {
       const before = yield* ada.rows
       yield* Deferred.succeed(final, undefined)
       yield* Deferred.await(over)
-      // The actor has room again when it has recorded: the next message leaves after that.
+      // The actor has capacity again after recording: the next message is sent after that.
       transport.answering.outside = ({ recipients }) =>
         Effect.succeed(recipients.map((recipient) => ({ recipient, state: "sent" as const, reply: null })))
       yield* ask(ada.actor.AllowRecipient({ org_id: ada.org_id, address: "next@after.example" }))

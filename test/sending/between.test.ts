@@ -1,11 +1,11 @@
-/** Mail between two Identities of one service: what it carries, that it comes once, and how the other may be named. */
+/** Mail between two Identities of one service: its content, delivery exactly once, and forms of the address. */
 import { fromPublic } from "@svc/domain/Ids"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
 import { eventually, type TestService } from "../harness/Service.ts"
 import { allow, messagesOf, type Pair, startPair } from "./Pair.ts"
 
-describe("between two agents", () => {
+describe("mail between two agents", () => {
   let service: TestService
   let session: string
   let ada: Pair["ada"]
@@ -17,7 +17,7 @@ describe("between two agents", () => {
   })
   afterAll(() => service.stop())
 
-  it("shows a picture within the HTML, of a draft as of a message that is sent at once", async () => {
+  it("shows an inline picture, sent from a draft or directly", async () => {
     const picture = { filename: "dot.png", content_type: "image/png", content_base64: "UE5H", content_id: "dot@ada" }
     const mail = {
       to: [grace.identity.email],
@@ -46,7 +46,7 @@ describe("between two agents", () => {
     })
   })
 
-  it("stores once what is handed over again inside, since nobody recorded it", async () => {
+  it("is stored once if it is delivered again because the outcome was not recorded", async () => {
     const body = { to: [grace.identity.email], subject: "Left behind", text: "Once." }
     const sent = await as(ada, "POST", "/messages/send", body)
     const done = () =>
@@ -55,7 +55,7 @@ describe("between two agents", () => {
         (status) => status === "done",
       )
     await done()
-    // As a process leaves it that dies between the hand-over and its record; the lease has run out.
+    // The state after a process died between delivery and record; the lease has expired.
     const id = fromPublic("msg_", sent.body.id)!
     await service.query((sql) => sql`update outgoing set status = 'queued', rows_left = 1 where message_id = ${id}`)
     await service.query((sql) => sql`update outgoing_recipient set status = 'queued' where message_id = ${id}`)
@@ -64,7 +64,7 @@ describe("between two agents", () => {
         update outbox set attempt_started_at = now() - interval '2 minutes', next_attempt_at = now() - interval '1 minute'
         where message_id = ${id}`,
     )
-    // Whatever the Identity sends makes its actor look.
+    // Any message of the Identity wakes its actor.
     await as(ada, "POST", "/messages/send", { ...body, subject: "Next" })
     await done()
     const [row] = await service.query(
@@ -75,7 +75,7 @@ describe("between two agents", () => {
     expect(stored.filter(({ subject }) => subject === "Left behind")).toHaveLength(1)
   })
 
-  it("knows an Allowed Recipient by the letters of its domain as by its A-labels", async () => {
+  it("treats an Allowed Recipient with a Unicode domain and with A-labels as the same", async () => {
     const allowed = await allow(service, session, ada.handle, "Info@Bücher.example")
     expect([allowed.status, allowed.body.address]).toEqual([201, "info@xn--bcher-kva.example"])
     expect(allowed.headers.get("location")).toContain(encodeURIComponent("info@xn--bcher-kva.example"))

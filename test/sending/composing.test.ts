@@ -6,7 +6,7 @@ import { write } from "@svc/mail-gateway/mail/composing/MessageWriter"
 import { Effect, Layer } from "effect"
 import { describe, expect } from "vitest"
 
-/** Large enough to be written in the thread. */
+/** Large enough to be composed in the thread. */
 const letter = (words: string): Letter => ({
   messageId: "<1@mail.localhost>",
   date: new Date("2026-11-20T12:00:00.000Z"),
@@ -28,7 +28,7 @@ const stuck = ComposingThread.layerWith({ entry: new URL("./StuckComposer.ts", i
 
 describe("a composing thread", () => {
   it.live(
-    "that a letter stops or ends takes that letter with it, which is refused, and no other",
+    "rejects only the letter that hangs or crashes it",
     () =>
       Effect.gen(function* () {
         const { compose } = yield* Composer
@@ -45,25 +45,25 @@ describe("a composing thread", () => {
   )
 })
 
-describe("a message is found", () => {
+describe("a sent message", () => {
   const searched = async (given: Partial<Letter>) => {
     const written = await write({ ...letter("Aardvarks are seldom mentioned."), ...given })
     return written._tag === "Composed" ? written.composed.content.search_text : ""
   }
 
-  it("by each word once, where its HTML is made of its text", async () => {
+  it("is indexed once if its HTML was derived from its text", async () => {
     const found = await searched({ text: "Aardvarks are seldom mentioned." })
     expect(found.split("aardvarks")).toHaveLength(2)
     expect(found.split("not by a person")).toHaveLength(2)
   })
 
-  it("by what its HTML says and its text does not", async () => {
+  it("is found by words that only its HTML contains", async () => {
     const found = await searched({ html: "<p>Pangolins are, too.</p>" })
     expect(found).toContain("aardvarks")
     expect(found).toContain("pangolins are, too.")
   })
 
-  it("by what its HTML says, where it has no text of its own", async () => {
+  it("is found by its HTML if it has no text", async () => {
     expect(await searched({ text: undefined, html: "<p>Pangolins alone.</p>" })).toContain("pangolins alone.")
   })
 })

@@ -1,4 +1,4 @@
-/** Messages of several Identities that go out in one statement: what befalls one Identity's is nothing to the others. */
+/** Messages of several Identities in one statement: each succeeds or fails independently. */
 import { createSecretKey } from "node:crypto"
 import type { OwnIdentity, Write } from "@svc/cluster/actor/Write"
 import type { OutboundMessage } from "@svc/cluster/mail/sending/OutboundMessage"
@@ -14,7 +14,7 @@ import { holder, rows } from "../harness/Stores.ts"
 const dataKey = Redacted.make(createSecretKey(new Uint8Array(32)))
 const key: Initiator = { ...holder, kind: "identity_key" }
 
-/** An Identity as its actor would send for it, with a Webhook that hears of what waits for a person. */
+/** Makes an Identity that sends like its actor, with a Webhook for approval requests. */
 const makeSender = Effect.fnUntraced(function* (handle: string) {
   const sql = yield* Writes
   const orgId = yield* makeOrg
@@ -98,7 +98,7 @@ const makeSender = Effect.fnUntraced(function* (handle: string) {
 
 type Sender = Effect.Success<ReturnType<typeof makeSender>>
 
-/** Messages that go in the same turn, and so in one statement. */
+/** Sends messages in the same turn, and so in one statement. */
 const depart = (...departures: ReadonlyArray<OutboundMessage>) =>
   Effect.flatMap(OutboundBatch.OutboundBatch, ({ store }) =>
     Effect.all(
@@ -109,8 +109,8 @@ const depart = (...departures: ReadonlyArray<OutboundMessage>) =>
 
 const subjects = ({ stored }: Sender) => Effect.map(stored, (found) => found.map(({ subject }) => subject))
 
-layer(Layer.provideMerge(OutboundBatch.layer, actors()))("messages of several Identities at the same time", (it) => {
-  it.effect("go out each as its own, with its bytes, its rows of the outbox and its place", () =>
+layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of several Identities", (it) => {
+  it.effect("are stored with their own bytes, outbox rows and folders", () =>
     Effect.gen(function* () {
       const [ada, grace] = [yield* makeSender("ada"), yield* makeSender("grace")]
       for (const round of ["one", "two"]) {
@@ -132,7 +132,7 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("messages of several Id
     }),
   )
 
-  it.effect("wait for a person, are drafts, or near the limit, each for itself", () =>
+  it.effect("wait for approval, come from drafts or reach the limit independently", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const [plain, waiting, last] = [
@@ -162,7 +162,7 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("messages of several Id
       expect(yield* last.told).toMatchObject([
         { type: "limit.near", data: { limit: "mail_hourly", used: 80, quota: 100, window: "hour" }, deliveries: 0 },
       ])
-      // Only whose Event queued a delivery has some to look for.
+      // Only an Identity whose Event queued a delivery has due work.
       expect([plain.due(), waiting.due(), last.due()]).toEqual([0, 1, 0])
       const boxes = yield* sql<{ near: boolean }>`
         select mail_near_at is not null as near from mailbox
@@ -173,7 +173,7 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("messages of several Id
     }),
   )
 
-  it.effect("are stored where the actor owns its Mailbox, and not where another has taken it over", () =>
+  it.effect("are only stored for actors that still own their Mailbox", () =>
     Effect.gen(function* () {
       const [owner, former] = [yield* makeSender("owner"), yield* makeSender("former")]
       const [lost, kept] = yield* depart(
@@ -187,7 +187,7 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("messages of several Id
     }),
   )
 
-  it.effect("do not wait for one whose Mailbox is held by somebody else, which goes once it is free", () =>
+  it.effect("do not wait for a locked Mailbox, whose message is stored once it is free", () =>
     Effect.gen(function* () {
       const [held, free] = [yield* makeSender("held"), yield* makeSender("free")]
       const sql = yield* Writes
@@ -200,9 +200,9 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("messages of several Id
           yield* sql`update mailbox set modseq = modseq + 1 where identity_id = ${held.id}`
           const both = yield* Effect.forkDetach(depart(yield* held.departure("late"), yield* free.departure("at once")))
           yield* passing(waits, ([row]) => row!.n > 0, 0)
-          // Of one statement, and stored already.
+          // Stored already by the same statement.
           expect(yield* subjects(free)).toEqual(["at once"])
-          // And while the other one waits.
+          // And while the other message waits.
           expect(yield* depart(yield* free.departure("again"))).toEqual([Exit.succeed(true)])
           expect(yield* waits).toEqual([{ n: 1 }])
           return both
@@ -213,7 +213,7 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("messages of several Id
     }),
   )
 
-  it.effect("are stored though the store cannot take one of them", () =>
+  it.effect("are stored even if the database rejects one of them", () =>
     Effect.gen(function* () {
       const [good, bad] = [yield* makeSender("good"), yield* makeSender("bad")]
       const [refused, stored] = yield* depart(yield* bad.departure("\u0000"), yield* good.departure("one"))
@@ -224,7 +224,7 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("messages of several Id
     }),
   )
 
-  it.effect("answer that there is no Mailbox where it went meanwhile", () =>
+  it.effect("report a Mailbox that was deleted meanwhile", () =>
     Effect.gen(function* () {
       const [here, gone] = [yield* makeSender("here"), yield* makeSender("gone")]
       const sql = yield* Writes

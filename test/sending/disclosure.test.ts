@@ -1,6 +1,6 @@
 /**
- * The AI disclosure as a reader sees it: whatever a caller sends, it stands in the text, and in the HTML as a browser shows
- * it. It is there, it has its own look, nothing lies over it, and no void keeps a reader from reaching it.
+ * The AI disclosure as a reader sees it: for any content it is in the text, and visible in the HTML as a browser
+ * renders it: styled on its own, not covered, and reachable by scrolling.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import fc from "fast-check"
@@ -37,7 +37,7 @@ const composed = async (part: Partial<Letter>) => {
   return written.composed
 }
 
-/** Markup that was written to lose, cover, push away or restyle what comes after it. */
+/** Markup that tries to drop, cover, displace or restyle what follows it. */
 const hostile: ReadonlyArray<string> = [
   "</body></html>",
   "</div></div></td></tr></table><div style='display:none'>",
@@ -131,8 +131,8 @@ const fragments = fc
   )
   .map((parts) => parts.join(""))
 
-describe("the disclosure in words", () => {
-  it("stands at the end of the text, whatever was written", async () => {
+describe("the AI disclosure as text", () => {
+  it("is at the end of any text", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: "binary", maxLength: 300 }), fragments, async (noise, markup) => {
         const written = `${noise.replaceAll("\0", "").toWellFormed()}${markup.replaceAll("\0", "")}`
@@ -144,7 +144,7 @@ describe("the disclosure in words", () => {
     )
   })
 
-  it("stands in the text that is made of the HTML, and in the HTML that is made of the text", async () => {
+  it("is in text derived from HTML and in HTML derived from text", async () => {
     const one = await composed({ html: "<p>Hello <b>Grace</b></p>" })
     expect(one.content.text).toContain("Hello Grace")
     expect(one.content.text!.trimEnd().endsWith(disclosure)).toBe(true)
@@ -153,13 +153,13 @@ describe("the disclosure in words", () => {
     expect(two.content.html).toContain(disclosure)
   })
 
-  it("is not behind pages of nothing, nor in what a program folds away as a signature", async () => {
+  it("is not after pages of white space or in a part that clients collapse as a signature", async () => {
     const voids = ["\n", " \n", "\u00a0\n", "\u2800\n", "\u3164\n", "\u2028", "\u200b\n", "\r\n", "\v", "\f", "\t\n"]
     for (const empty of voids) {
       const { content } = await composed({ text: `Hello.${empty.repeat(20_000)}` })
       expect(content.text!.split(/\n|\u2028/).length).toBeLessThan(30)
     }
-    // Marks that pile up from the last line reach over what stands below it.
+    // Stacked combining marks of the last line overlap the following lines.
     const piled = await composed({
       text: `Hello.${"\u0316\u0489".repeat(500)}`,
       html: `<b>Hello.${"\u0320".repeat(500)}</b>`,
@@ -169,7 +169,7 @@ describe("the disclosure in words", () => {
     expect(folded.content.text).not.toContain("\u001b")
   })
 
-  it("stands above a signature, whose separator keeps its space", async () => {
+  it("is above a signature, whose separator keeps its trailing space", async () => {
     const { content } = await composed({ text: "Hello.\n\n-- \nAda\nAnalytical Engines Ltd." })
     expect(content.text).toBe(`Hello.\n\n---\n${disclosure}\n\n-- \nAda\nAnalytical Engines Ltd.\n`)
     expect(Buffer.from(content.raw).toString()).toContain("\r\n--=20\r\nAda\r\n")
@@ -178,7 +178,7 @@ describe("the disclosure in words", () => {
     expect(only.content.text).toBe(`${disclosure}\n\n-- \nAda\n`)
   })
 
-  it("is not behind pages of words that nobody sees", async () => {
+  it("is not after pages of invisible words", async () => {
     const unseen = [
       "<span style='display:none'>a</span><br>",
       "<span style='font-size:0'>words</span><br>",
@@ -202,12 +202,12 @@ describe("the disclosure in words", () => {
       const { content } = await composed({ html: `<p style='${style}'>words</p>`.repeat(3_000) })
       expect([style, content.html!.match(/words/g)?.length]).toEqual([style, 3_000])
     }
-    // A colour that is written in a way we do not tell apart stays out.
+    // A color in an unknown notation is removed.
     const { content } = await composed({ html: "<p style='color:hsl(0 0% 100%);background:lab(0 0 0)'>words</p>" })
     expect(content.html).not.toMatch(/hsl|lab/)
   })
 
-  it("is in the header fields, which are ours, and the message is 7 bit with lines that every server takes", async () => {
+  it("is in the header fields, and the message is 7-bit with lines of valid length", async () => {
     const { content } = await composed({
       text: `Grüße ${"ä".repeat(3000)}`,
       inReplyTo: "<2@example.org>",
@@ -242,7 +242,7 @@ interface Seen {
   readonly height: number
 }
 
-/** Runs in the page: what a reader can see of the element that has the words, once they have scrolled down to it. */
+/** Runs in the page: returns what a reader can see of the disclosure after scrolling to it. */
 const look = `(words) => {
   const own = [...document.querySelectorAll("body div")].filter((one) => one.textContent.trim() === words)
   const element = own.at(-1)
@@ -308,23 +308,23 @@ describe.skipIf(!has("chromium"))("the disclosure on a screen", () => {
     expect(what.height).toBeGreaterThan(25)
   }
 
-  it("is shown under each piece of markup that was written against it", async () => {
+  it("is visible after each piece of hostile markup", async () => {
     for (const html of hostile) {
       const what = await seen(`<p>Hello.</p>${html}`)
       judge(html, what)
-      // No void is more than some screens high.
+      // No gap is higher than a few screens.
       if (what.found) expect([html.slice(0, 100), what.above < 12_000]).toEqual([html.slice(0, 100), true])
     }
   }, 240_000)
 
-  it("is shown under any mixture of them", async () => {
+  it("is visible after any combination of hostile markup", async () => {
     await fc.assert(
       fc.asyncProperty(fragments, async (html) => judge(html, await seen(html))),
       { numRuns: 150 },
     )
   }, 480_000)
 
-  it("leaves what an honest newsletter looks like", async () => {
+  it("does not change the look of a legitimate newsletter", async () => {
     const html = `<html><head><title>t</title><style>p{color:red}</style></head><body><h1 style="color:#336699">News</h1>
       <table width="600"><tr><td style="padding:8px;background-color:#eee">Left</td><td>Right</td></tr></table>
       <p>See <a href="https://example.org/a?b=1&amp;c=2">this</a>, and <img src="https://example.org/i.png" alt="i" width="100">.</p>

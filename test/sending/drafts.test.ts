@@ -1,4 +1,4 @@
-/** Drafts under several hands at once. */
+/** Concurrent changes to drafts. */
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { expect, layer } from "@effect/vitest"
@@ -8,7 +8,7 @@ import { actors, ending, passing } from "../harness/Actors.ts"
 import { correspondent } from "./Letters.ts"
 
 layer(actors())("a draft", (it) => {
-  it.effect("is changed by one of those who have read the same version, and the others are told", () =>
+  it.effect("is changed by one of several callers with the same version, and the others get an error", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("draftone", [])
       const drafts = yield* Drafts
@@ -69,7 +69,7 @@ layer(actors())("a draft", (it) => {
     }),
   )
 
-  it.effect("that others change and remove at once is missing, not another version, for who made no condition", () =>
+  it.effect("is missing for a caller without a precondition if others changed and deleted it", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("draftgone", [])
       const drafts = yield* Drafts

@@ -1,4 +1,4 @@
-/** What becomes of mail from one Identity to another, for every state of the Mailbox it is for: sent, tried again, or refused. */
+/** Delivery between Identities for every state of the receiving Mailbox: sent, deferred or rejected. */
 import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
 import { MailboxRefused, Reception, ReceptionUnavailable } from "@svc/mail-gateway/mail/Reception"
 import * as InternalDelivery from "@svc/mail-gateway/mail/sending/InternalDelivery"
@@ -46,7 +46,7 @@ const refused = (reason: "full" | "gone" | "not_yet") => ({ deliver: Effect.fail
 const away = Effect.fail(new ReceptionUnavailable())
 
 it(
-  "mail is stored, tried again for what passes, and refused where there is no such Mailbox",
+  "internal mail is stored, deferred for temporary failures, and rejected if the Mailbox does not exist",
   { timeout: 60_000 },
   async () => {
     expect(await outcome({})).toBe("sent 250 2.6.0")

@@ -1,4 +1,4 @@
-/** What may be sent: to whom, how much, in what form, and who is told when it may not. */
+/** Rules for outgoing mail: recipients, limits, format, and errors. */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import * as Approvals from "@svc/cluster/mail/sending/Approvals"
 import { Reads } from "@svc/cluster/store/Database"
@@ -23,42 +23,40 @@ const stored = (identityId: string) =>
   )
 
 layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
-  it.effect(
-    "refuses recipients that are not allowed, have lapsed or are suppressed, names each, and sends nothing",
-    () =>
-      Effect.gen(function* () {
-        const ada = yield* correspondent("judgeone", ["good@x.example"])
-        // Somebody who wrote and proved to be who they are may be answered for 30 days.
-        const from = { address: "old@x.example", name: null }
-        const verified = { verdict: "verified" as const, spf: "pass", dkim: "pass", dmarc: "pass", domain: "x.example" }
-        yield* ask(ada.actor.ReceiveMail(yield* receivedMail({ from, origin: verified })))
-        expect((yield* ada.send({ to: ["old@x.example"], text: "In time." })).status).toBe("queued")
-        yield* TestClock.adjust("30 days")
-        const refused = yield* Effect.flip(
-          ada.send({
-            to: ["good@x.example", "old@x.example"],
-            cc: ["stranger@x.example"],
-            subject: "Hi",
-            text: "Hello.",
-          }),
-        )
-        expect(refused).toMatchObject({ code: "recipient_not_allowed" })
-        expect(refused.errors?.map(({ path }) => path)).toEqual(["/to/1", "/cc/0"])
-        expect(yield* stored(ada.id)).toBe(1)
-        const blocked = (yield* ada.events).filter(({ type }) => type === "email.recipient_blocked")
-        expect(blocked.map(({ data }) => data)).toEqual([
-          {
-            subject: "Hi",
-            recipients: expect.arrayContaining([
-              { address: "old@x.example", reason: "expired" },
-              { address: "stranger@x.example", reason: "not_allowed" },
-            ]),
-          },
-        ])
-      }),
+  it.effect("rejects a message if any recipient is not allowed, expired or suppressed, and names each of them", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("judgeone", ["good@x.example"])
+      // A verified sender may be replied to for 30 days.
+      const from = { address: "old@x.example", name: null }
+      const verified = { verdict: "verified" as const, spf: "pass", dkim: "pass", dmarc: "pass", domain: "x.example" }
+      yield* ask(ada.actor.ReceiveMail(yield* receivedMail({ from, origin: verified })))
+      expect((yield* ada.send({ to: ["old@x.example"], text: "In time." })).status).toBe("queued")
+      yield* TestClock.adjust("30 days")
+      const refused = yield* Effect.flip(
+        ada.send({
+          to: ["good@x.example", "old@x.example"],
+          cc: ["stranger@x.example"],
+          subject: "Hi",
+          text: "Hello.",
+        }),
+      )
+      expect(refused).toMatchObject({ code: "recipient_not_allowed" })
+      expect(refused.errors?.map(({ path }) => path)).toEqual(["/to/1", "/cc/0"])
+      expect(yield* stored(ada.id)).toBe(1)
+      const blocked = (yield* ada.events).filter(({ type }) => type === "email.recipient_blocked")
+      expect(blocked.map(({ data }) => data)).toEqual([
+        {
+          subject: "Hi",
+          recipients: expect.arrayContaining([
+            { address: "old@x.example", reason: "expired" },
+            { address: "stranger@x.example", reason: "not_allowed" },
+          ]),
+        },
+      ])
+    }),
   )
 
-  it.effect("lets a bounce or an unverified sender open no way out", () =>
+  it.effect("adds no Allowed Recipient for a bounce or an unverified sender", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("judgetwo", [])
       const from = { address: "mallory@x.example", name: null }
@@ -71,7 +69,7 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
     }),
   )
 
-  it.effect("reads each recipient as exactly one address, or refuses it at its place", () =>
+  it.effect("parses each recipient as exactly one address and reports an invalid one by its path", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("judgethree", ["b@c.example"])
       const hostile = [
@@ -105,7 +103,7 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
     }),
   )
 
-  it.effect("knows a domain in its own letters by its A-labels", () =>
+  it.effect("treats a Unicode domain and its A-labels as the same", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("judgefour", ["info@xn--bcher-kva.example"])
       const sent = yield* ada.send({ to: ["info@Bücher.example"], text: "Hallo." })
@@ -113,40 +111,35 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
     }),
   )
 
-  it.effect(
-    "writes in the name of the card, where that says more than the Handle, and never in that of an address",
-    () =>
-      Effect.gen(function* () {
-        const ada = yield* correspondent("judgenine", ["b@c.example"])
-        const patch = (name: string) =>
-          ask(ada.actor.PatchCard({ org_id: ada.org_id, patch: { name }, if_version: null }, onBehalfOf(ada.by)))
-        const sql = yield* Reads
-        const shown = Effect.fnUntraced(function* () {
-          const { id } = yield* ada.send({ to: ["b@c.example"], text: "Hello." })
-          const sent = () => transport.transmissions.find((one) => one.id === id)
-          yield* passing(Effect.sync(sent), (found) => found !== undefined)
-          const [kept] = yield* sql<{ from: unknown }>`
+  it.effect("uses the name of the card unless it repeats the Handle or looks like an address", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("judgenine", ["b@c.example"])
+      const patch = (name: string) =>
+        ask(ada.actor.PatchCard({ org_id: ada.org_id, patch: { name }, if_version: null }, onBehalfOf(ada.by)))
+      const sql = yield* Reads
+      const shown = Effect.fnUntraced(function* () {
+        const { id } = yield* ada.send({ to: ["b@c.example"], text: "Hello." })
+        const sent = () => transport.transmissions.find((one) => one.id === id)
+        yield* passing(Effect.sync(sent), (found) => found !== undefined)
+        const [kept] = yield* sql<{ from: unknown }>`
           select summary -> 'from' as from from message where identity_id = ${ada.id} order by uid desc limit 1`
-          return [/^From: (.*)\r$/m.exec(Buffer.from(sent()!.content).toString())?.[1], kept?.from]
-        })
-        const address = "judgenine@mail.localhost"
-        expect(yield* shown()).toEqual([address, { address, name: null }])
-        yield* patch("Ada, of Ännchen")
-        expect(yield* shown()).toEqual([
-          expect.stringMatching(/^=\?UTF-8\?.*\?= <judgenine@mail\.localhost>$/),
-          { address, name: "Ada, of Ännchen" },
-        ])
-        yield* patch('Grace "the" \u202eHopper')
-        expect(yield* shown()).toEqual([
-          `"Grace \\"the\\" Hopper" <${address}>`,
-          { address, name: 'Grace "the" Hopper' },
-        ])
-        yield* patch("ceo@bank.example")
-        expect(yield* shown()).toEqual([address, { address, name: null }])
-      }),
+        return [/^From: (.*)\r$/m.exec(Buffer.from(sent()!.content).toString())?.[1], kept?.from]
+      })
+      const address = "judgenine@mail.localhost"
+      expect(yield* shown()).toEqual([address, { address, name: null }])
+      yield* patch("Ada, of Ännchen")
+      expect(yield* shown()).toEqual([
+        expect.stringMatching(/^=\?UTF-8\?.*\?= <judgenine@mail\.localhost>$/),
+        { address, name: "Ada, of Ännchen" },
+      ])
+      yield* patch('Grace "the" \u202eHopper')
+      expect(yield* shown()).toEqual([`"Grace \\"the\\" Hopper" <${address}>`, { address, name: 'Grace "the" Hopper' }])
+      yield* patch("ceo@bank.example")
+      expect(yield* shown()).toEqual([address, { address, name: null }])
+    }),
   )
 
-  it.effect("sends a command that comes twice once, and answers it the same", () =>
+  it.effect("sends a repeated command once with the same response", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("judgefive", ["b@c.example"])
       const id = yield* makeUuidV7
@@ -160,7 +153,7 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
     }),
   )
 
-  it.effect("takes 10 an hour of one Identity, tells of four fifths once, and says when there is room again", () =>
+  it.effect("allows 10 messages per hour, raises limit.near once at four fifths, and reports when to retry", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("judgesix", ["b@c.example"])
       const near = Effect.flatMap(
@@ -185,7 +178,7 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
     }),
   )
 
-  it.effect("takes no more than the hour allows of sends that come at once", () =>
+  it.effect("enforces the hourly limit for concurrent sends", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("judgeseven", ["b@c.example"])
       const fibers = yield* Effect.forEach(
@@ -198,11 +191,11 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
     }),
   )
 
-  it.effect("refuses header fields that are not the sender's to set", () =>
+  it.effect("rejects header fields that a sender may not set", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("judgeeight", ["b@c.example"])
       const names = ["From", "AI-Disclosure", "Auto-Submitted", "Bcc", "Content-Type", "X-A:B", "x y", "Received", ""]
-      // Of these some relays take more recipients, or another content.
+      // Some relays read additional recipients or content from these.
       const orders = [
         "X-SMTPAPI",
         "x-smtpapi",
@@ -240,33 +233,35 @@ const approvals = Approvals.Lapses.layer.pipe(
 layer(approvals)("approval", (it) => {
   const attempts = (address: string) => approving.transmissions.filter(({ recipients }) => recipients.includes(address))
 
-  it.effect("keeps what the Identity's key sends until a person approves it, and judges it again then", () =>
-    Effect.gen(function* () {
-      const ada = yield* correspondent("approveone", ["a@one.example"])
-      yield* ada.switchMail({ approval: "required" })
-      const sent = yield* ada.send({ to: ["a@one.example"], subject: "Offer", text: "We offer." })
-      expect(sent.status).toBe("awaiting_approval")
-      const message_id = yield* idOf(ada.id)
-      yield* ask(ada.actor.Work(undefined, { discard: true }))
-      yield* TestClock.adjust("1 day")
-      expect(attempts("a@one.example")).toEqual([])
-      expect((yield* ada.events).map(({ type }) => type)).toEqual(["email.approval_requested"])
+  it.effect(
+    "holds messages sent with the Identity's key until a person approves them, and checks them again then",
+    () =>
+      Effect.gen(function* () {
+        const ada = yield* correspondent("approveone", ["a@one.example"])
+        yield* ada.switchMail({ approval: "required" })
+        const sent = yield* ada.send({ to: ["a@one.example"], subject: "Offer", text: "We offer." })
+        expect(sent.status).toBe("awaiting_approval")
+        const message_id = yield* idOf(ada.id)
+        yield* ask(ada.actor.Work(undefined, { discard: true }))
+        yield* TestClock.adjust("1 day")
+        expect(attempts("a@one.example")).toEqual([])
+        expect((yield* ada.events).map(({ type }) => type)).toEqual(["email.approval_requested"])
 
-      const approve = ask(ada.actor.DecideMail({ org_id: ada.org_id, message_id, approve: true, reason: null }))
-      yield* ask(ada.actor.DisallowRecipient({ org_id: ada.org_id, address: "a@one.example" }))
-      expect(yield* Effect.flip(approve)).toMatchObject({ code: "recipient_not_allowed" })
-      yield* ask(ada.actor.AllowRecipient({ org_id: ada.org_id, address: "a@one.example" }))
-      yield* ada.switchMail({ outgoing: "stopped" })
-      expect(yield* Effect.flip(approve)).toMatchObject({ code: "mail_paused" })
-      yield* ada.switchMail({ outgoing: "active" })
-      yield* approve
-      yield* passing(ada.events, (found) => found.some(({ type }) => type === "email.sent"))
-      expect(attempts("a@one.example").length).toBe(1)
-      expect(yield* Effect.flip(approve)).toMatchObject({ code: "conflict" })
-    }),
+        const approve = ask(ada.actor.DecideMail({ org_id: ada.org_id, message_id, approve: true, reason: null }))
+        yield* ask(ada.actor.DisallowRecipient({ org_id: ada.org_id, address: "a@one.example" }))
+        expect(yield* Effect.flip(approve)).toMatchObject({ code: "recipient_not_allowed" })
+        yield* ask(ada.actor.AllowRecipient({ org_id: ada.org_id, address: "a@one.example" }))
+        yield* ada.switchMail({ outgoing: "stopped" })
+        expect(yield* Effect.flip(approve)).toMatchObject({ code: "mail_paused" })
+        yield* ada.switchMail({ outgoing: "active" })
+        yield* approve
+        yield* passing(ada.events, (found) => found.some(({ type }) => type === "email.sent"))
+        expect(attempts("a@one.example").length).toBe(1)
+        expect(yield* Effect.flip(approve)).toMatchObject({ code: "conflict" })
+      }),
   )
 
-  it.effect("is not needed for what the account holder sends, nor for a key that may approve", () =>
+  it.effect("is not needed for the account holder or for a key that may approve", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("approvetwo", ["a@two.example"])
       yield* ada.switchMail({ approval: "required" })
@@ -281,7 +276,7 @@ layer(approvals)("approval", (it) => {
     }),
   )
 
-  it.effect("sends nothing that was refused, and says why", () =>
+  it.effect("does not send rejected messages and shows the reason", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("approvethree", ["a@three.example"])
       yield* ada.switchMail({ approval: "required" })
@@ -298,12 +293,12 @@ layer(approvals)("approval", (it) => {
     }),
   )
 
-  it.effect("lapses after 7 days as refused with the reason expired", () =>
+  it.effect("expires after 7 days as rejected with the reason expired", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("approvefour", ["a@four.example"])
       yield* ada.switchMail({ approval: "required" })
       yield* ada.send({ to: ["a@four.example"], text: "Old." })
-      // Asked for beside others, each has its own answer.
+      // Concurrent queries each get their own result.
       const { next } = yield* Approvals.Lapses
       const others = [yield* makeUuidV7, yield* makeUuidV7]
       const due = yield* Effect.forEach([others[0]!, ada.id, others[1]!], next, { concurrency: "unbounded" })
@@ -326,7 +321,7 @@ layer(approvals)("approval", (it) => {
     }),
   )
 
-  it.effect("is over when its time is, whether or not anybody has looked since", () =>
+  it.effect("ends at its expiry time even if nothing has processed it", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("approvefive", ["a@five.example"])
       yield* ada.switchMail({ approval: "required" })

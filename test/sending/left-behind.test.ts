@@ -1,4 +1,7 @@
-/** Outgoing mail whose process died (docs/crash-matrix.md "Mail out"): before it was handed over, and before that was recorded. */
+/**
+ * Outgoing mail whose process died (docs/crash-matrix.md "Mail out"): before delivery, and before the outcome was
+ * recorded.
+ */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
@@ -20,7 +23,7 @@ const look = (message: string) =>
       ([row]) => row,
     ),
   )
-/** The statement that leases, while a lock holds it up. */
+/** The leasing statement while a lock blocks it. */
 const leaseWaits = Effect.flatMap(
   Reads,
   (sql) =>
@@ -28,47 +31,45 @@ const leaseWaits = Effect.flatMap(
 )
 const isSent = (row: { readonly status: string } | undefined) => row?.status === "sent"
 
-layer(shared, { timeout: "60 seconds" })("outgoing mail that was left behind", (it) => {
-  it.effect(
-    "is handed over by whoever comes next, and once more where that was not recorded, with the same bytes",
-    () =>
-      Effect.gen(function* () {
-        const org_id = yield* makeOrg
-        const identity_id = yield* makeUuidV7
-        const transport = recording()
-        yield* Effect.gen(function* () {
-          yield* ask((yield* Identities).of("ada").Create({ org_id, identity_id, handle: "ada" }))
-          const ready = Effect.flatMap(
-            Reads,
-            (sql) => sql<{ status: string }>`select status from identity where id = ${identity_id}`,
-          )
-          yield* passing(ready, ([row]) => row?.status === "ready")
-        }).pipe(Effect.provide(process(undefined, transport)))
-
-        // Its process died between the commit and the hand-over.
-        const { message, outbox } = yield* accepted(identity_id)
-        yield* passing(look(message), isSent, "1 second").pipe(Effect.provide(process(undefined, transport)))
-        expect(transport.transmissions.length).toBe(1)
-
-        // And one between the remote 250 and our record of it: the row is leased by nobody any more.
-        const sql = yield* Writes
-        const at = yield* now
-        yield* sql`update outgoing set status = 'queued', rows_left = 1 where message_id = ${message}`
-        yield* sql`update outgoing_recipient set status = 'queued' where message_id = ${message}`
-        yield* sql`update outbox set attempt_started_at = ${at}, next_attempt_at = ${new Date(at.getTime() + 60_000)} where id = ${outbox}`
-        const again = yield* passing(look(message), isSent, "1 second").pipe(
-          Effect.provide(process(undefined, transport)),
+layer(shared, { timeout: "60 seconds" })("outgoing mail of a crashed process", (it) => {
+  it.effect("is sent by the next owner, and sent again with the same bytes if the outcome was not recorded", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const identity_id = yield* makeUuidV7
+      const transport = recording()
+      yield* Effect.gen(function* () {
+        yield* ask((yield* Identities).of("ada").Create({ org_id, identity_id, handle: "ada" }))
+        const ready = Effect.flatMap(
+          Reads,
+          (sql) => sql<{ status: string }>`select status from identity where id = ${identity_id}`,
         )
-        expect(again.millis).toBeGreaterThanOrEqual(60_000)
-        const [first, second] = transport.transmissions
-        expect(transport.transmissions.length).toBe(2)
-        expect(Buffer.from(second!.content).equals(Buffer.from(first!.content))).toBe(true)
-        expect(Buffer.from(second!.content).toString()).toContain(`<${message}@mail.localhost>`)
-        expect(second!.envelopeFrom).toBe(first!.envelopeFrom)
-      }),
+        yield* passing(ready, ([row]) => row?.status === "ready")
+      }).pipe(Effect.provide(process(undefined, transport)))
+
+      // Its process died between the commit and the delivery.
+      const { message, outbox } = yield* accepted(identity_id)
+      yield* passing(look(message), isSent, "1 second").pipe(Effect.provide(process(undefined, transport)))
+      expect(transport.transmissions.length).toBe(1)
+
+      // Another died between the remote 250 and our record: no living process holds the lease.
+      const sql = yield* Writes
+      const at = yield* now
+      yield* sql`update outgoing set status = 'queued', rows_left = 1 where message_id = ${message}`
+      yield* sql`update outgoing_recipient set status = 'queued' where message_id = ${message}`
+      yield* sql`update outbox set attempt_started_at = ${at}, next_attempt_at = ${new Date(at.getTime() + 60_000)} where id = ${outbox}`
+      const again = yield* passing(look(message), isSent, "1 second").pipe(
+        Effect.provide(process(undefined, transport)),
+      )
+      expect(again.millis).toBeGreaterThanOrEqual(60_000)
+      const [first, second] = transport.transmissions
+      expect(transport.transmissions.length).toBe(2)
+      expect(Buffer.from(second!.content).equals(Buffer.from(first!.content))).toBe(true)
+      expect(Buffer.from(second!.content).toString()).toContain(`<${message}@mail.localhost>`)
+      expect(second!.envelopeFrom).toBe(first!.envelopeFrom)
+    }),
   )
 
-  it.effect("is not recorded by who lost the lease to another process", () =>
+  it.effect("is not recorded by a process that lost the lease", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const [owner] = yield* sql<{ id: string; orgId: string; handle: string }>`
@@ -95,7 +96,7 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail that was left behind", (
     }).pipe(Effect.provide(Outbox.layer)),
   )
 
-  it.effect("is due at once where its process left in order in the middle of an attempt", () =>
+  it.effect("is due immediately if its process shut down during an attempt", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const [owner] = yield* sql<{ id: string }>`select id from identity where canonical = 'ada'`
@@ -122,7 +123,7 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail that was left behind", (
     }),
   )
 
-  it.effect("is leased by nobody where its process left while the statement that leases it was under way", () =>
+  it.effect("is not leased if its process shut down during the leasing statement", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const [owner] = yield* sql<{ id: string }>`select id from identity where canonical = 'ada'`
@@ -135,7 +136,7 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail that was left behind", (
           yield* ask(Context.get(context, Identities).of("ada").Work(undefined, { discard: true }))
           yield* passing(leaseWaits, (rows) => rows.length > 0, 0)
           yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
-          // Whatever is interrupted by that has been; the statement goes on.
+          // All interruptions are done; the statement is still running.
           yield* pause(300)
         }),
       )

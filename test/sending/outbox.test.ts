@@ -1,4 +1,4 @@
-/** The outbox: what is accepted leaves, is tried again by the table of waits, and is told of, each once. */
+/** The outbox: accepted messages are sent, retried by schedule and reported, each once. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
@@ -17,7 +17,7 @@ const transport = recording()
 const sentTo = (address: string) => transport.transmissions.filter(({ recipients }) => recipients.includes(address))
 
 layer(actors({ transport }))("the outbox", (it) => {
-  it.effect("hands over a message once for each domain, with the same bytes, and says when the last one was", () =>
+  it.effect("sends a message once per domain with the same bytes and reports when the last one was sent", () =>
     Effect.gen(function* () {
       transport.answering.outside = taken
       const ada = yield* correspondent("adaone", ["grace@one.example", "alan@one.example", "kurt@two.example"])
@@ -41,69 +41,65 @@ layer(actors({ transport }))("the outbox", (it) => {
     }),
   )
 
-  it.effect(
-    "tries again after 5 min, 15 min, 1 h, 3 h, 6 h, 12 h and 24 h with the same bytes, then it has bounced",
-    () =>
-      Effect.gen(function* () {
-        transport.answering.outside = later
-        const ada = yield* correspondent("adatwo", ["slow@slow.example"])
-        yield* ada.send({ to: ["slow@slow.example"], text: "Hello." })
-        const attempts = () => sentTo("slow@slow.example")
-        yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
-        for (const [index, wait] of Timing.outboxWaitsMillis.entries()) {
-          const [row] = yield* ada.rows
-          const due = row!.next!.getTime() - (yield* Effect.clockWith((clock) => clock.currentTimeMillis))
-          expect(due).toBeLessThanOrEqual(wait)
-          expect(due).toBeGreaterThan(wait - 10_000)
-          // Not before: nothing was tried by the time that is left less a second.
-          yield* TestClock.adjust(Math.max(0, due - 1000))
-          expect(attempts().length).toBe(index + 1)
-          yield* TestClock.adjust(1000)
-          // Longer waits than an actor sits out are woken by the scan, which this layer leaves to the test.
-          yield* ask(ada.actor.Work(undefined, { discard: true }))
-          yield* passing(ada.rows, ([now]) => now?.attempts === index + 2 && !now.leased, "10 millis")
-        }
-        expect(attempts().length).toBe(8)
-        const first = Buffer.from(attempts()[0]!.content)
-        expect(attempts().every(({ content }) => first.equals(Buffer.from(content)))).toBe(true)
-        expect(new Set(attempts().map(({ envelopeFrom }) => envelopeFrom)).size).toBe(1)
-        expect(yield* ada.deliveries).toEqual([{ address: "slow@slow.example", status: "bounced", text: "Greylisted" }])
-        const events = yield* ada.events
-        expect(events.map(({ type, data }) => [type, data["kind"], data["status"]])).toEqual([
-          ["email.bounced", "soft", "4.7.1"],
-        ])
-      }),
+  it.effect("retries after 5 min, 15 min, 1 h, 3 h, 6 h, 12 h and 24 h with the same bytes, then bounces", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = later
+      const ada = yield* correspondent("adatwo", ["slow@slow.example"])
+      yield* ada.send({ to: ["slow@slow.example"], text: "Hello." })
+      const attempts = () => sentTo("slow@slow.example")
+      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      for (const [index, wait] of Timing.outboxWaitsMillis.entries()) {
+        const [row] = yield* ada.rows
+        const due = row!.next!.getTime() - (yield* Effect.clockWith((clock) => clock.currentTimeMillis))
+        expect(due).toBeLessThanOrEqual(wait)
+        expect(due).toBeGreaterThan(wait - 10_000)
+        // Nothing was attempted one second before the retry.
+        yield* TestClock.adjust(Math.max(0, due - 1000))
+        expect(attempts().length).toBe(index + 1)
+        yield* TestClock.adjust(1000)
+        // Waits longer than an actor stays in memory end by the scan, which this test runs itself.
+        yield* ask(ada.actor.Work(undefined, { discard: true }))
+        yield* passing(ada.rows, ([now]) => now?.attempts === index + 2 && !now.leased, "10 millis")
+      }
+      expect(attempts().length).toBe(8)
+      const first = Buffer.from(attempts()[0]!.content)
+      expect(attempts().every(({ content }) => first.equals(Buffer.from(content)))).toBe(true)
+      expect(new Set(attempts().map(({ envelopeFrom }) => envelopeFrom)).size).toBe(1)
+      expect(yield* ada.deliveries).toEqual([{ address: "slow@slow.example", status: "bounced", text: "Greylisted" }])
+      const events = yield* ada.events
+      expect(events.map(({ type, data }) => [type, data["kind"], data["status"]])).toEqual([
+        ["email.bounced", "soft", "4.7.1"],
+      ])
+    }),
   )
 
-  it.effect(
-    "ends at a 5xx, tells each recipient's fate, and sends nothing more to an address that does not exist",
-    () =>
-      Effect.gen(function* () {
-        transport.answering.outside = ({ recipients, mayLeave }) =>
-          Effect.as(
-            mayLeave,
-            recipients.map((recipient) =>
-              recipient.startsWith("gone")
-                ? { recipient, state: "refused" as const, reply: reply(550, "5.1.1", "No such user") }
-                : { recipient, state: "sent" as const, reply: reply(250, "2.0.0", "Ok") },
-            ),
-          )
-        const ada = yield* correspondent("adathree", ["gone@x.example", "here@x.example"])
-        yield* ada.send({ to: ["gone@x.example", "here@x.example"], text: "Hello." })
-        yield* passing(ada.rows, ([row]) => row?.next === null)
-        expect((yield* ada.deliveries).map(({ status }) => status)).toEqual(["bounced", "sent"])
-        expect((yield* ada.events).map(({ type, data }) => [type, data["recipient"], data["kind"]])).toEqual([
-          ["email.bounced", "gone@x.example", "hard"],
-        ])
-        const again = yield* Effect.flip(ada.send({ to: ["gone@x.example"], text: "Again." }))
-        expect(again).toMatchObject({ code: "recipient_not_allowed", errors: [{ path: "/to/0" }] })
-        expect(again.errors?.[0]?.message).toContain("suppressed")
-        yield* ask(ada.actor.LiftSuppression({ org_id: ada.org_id, address: "gone@x.example" }))
-        expect((yield* ada.send({ to: ["gone@x.example"], text: "Again." })).status).toBe("queued")
-      }),
+  it.effect("ends at a 5xx, reports each recipient, and suppresses an address that does not exist", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = ({ recipients, mayLeave }) =>
+        Effect.as(
+          mayLeave,
+          recipients.map((recipient) =>
+            recipient.startsWith("gone")
+              ? { recipient, state: "refused" as const, reply: reply(550, "5.1.1", "No such user") }
+              : { recipient, state: "sent" as const, reply: reply(250, "2.0.0", "Ok") },
+          ),
+        )
+      const ada = yield* correspondent("adathree", ["gone@x.example", "here@x.example"])
+      yield* ada.send({ to: ["gone@x.example", "here@x.example"], text: "Hello." })
+      yield* passing(ada.rows, ([row]) => row?.next === null)
+      expect((yield* ada.deliveries).map(({ status }) => status)).toEqual(["bounced", "sent"])
+      expect((yield* ada.events).map(({ type, data }) => [type, data["recipient"], data["kind"]])).toEqual([
+        ["email.bounced", "gone@x.example", "hard"],
+      ])
+      const again = yield* Effect.flip(ada.send({ to: ["gone@x.example"], text: "Again." }))
+      expect(again).toMatchObject({ code: "recipient_not_allowed", errors: [{ path: "/to/0" }] })
+      expect(again.errors?.[0]?.message).toContain("suppressed")
+      yield* ask(ada.actor.LiftSuppression({ org_id: ada.org_id, address: "gone@x.example" }))
+      expect((yield* ada.send({ to: ["gone@x.example"], text: "Again." })).status).toBe("queued")
+    }),
   )
 
-  it.effect("does not suppress an address for a mailbox that is full or mail that was not wanted", () =>
+  it.effect("does not suppress an address because of a full mailbox or unwanted mail", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("adafour", ["who@y.example"])
       const rejections = [
@@ -122,7 +118,7 @@ layer(actors({ transport }))("the outbox", (it) => {
     }),
   )
 
-  it.effect("marks a delivery that bounced later, once, and never an address this Identity did not write to", () =>
+  it.effect("records a later bounce once, and never for an address this Identity did not write to", () =>
     Effect.gen(function* () {
       transport.answering.outside = taken
       const ada = yield* correspondent("adafive", ["late@z.example"])
@@ -143,7 +139,7 @@ layer(actors({ transport }))("the outbox", (it) => {
       expect((yield* ada.events).map(({ type }) => type)).toEqual(["email.sent", "email.bounced"])
       expect((yield* ada.events)[1]!.data).toMatchObject({ message_id: sent.id, kind: "hard", diagnostic: "unknown" })
       expect(yield* ada.deliveries).toMatchObject([{ status: "bounced" }])
-      // Nobody was let in by it, and the address is suppressed where it was.
+      // The bounce added no Allowed Recipient and suppressed the address.
       const listed = yield* Effect.flatMap(
         Reads,
         (sql) => sql`select address, suppression from allowed_recipient where identity_id = ${ada.id}`,
@@ -152,7 +148,7 @@ layer(actors({ transport }))("the outbox", (it) => {
     }),
   )
 
-  it.effect("holds back what is queued when outgoing mail is stopped, and lets it go when it is started", () =>
+  it.effect("holds queued mail while outgoing mail is stopped and sends it after the start", () =>
     Effect.gen(function* () {
       transport.answering.outside = later
       const ada = yield* correspondent("adasix", ["held@held.example"])
@@ -173,7 +169,7 @@ layer(actors({ transport }))("the outbox", (it) => {
     }),
   )
 
-  it.effect("lets nothing through to DATA once a stop was answered, and the attempt counts for nothing", () =>
+  it.effect("begins no DATA after a stop was acknowledged, and does not count the attempt", () =>
     Effect.gen(function* () {
       const reached = yield* Deferred.make<void>()
       const goOn = yield* Deferred.make<void>()
@@ -201,7 +197,7 @@ layer(actors({ transport }))("the outbox", (it) => {
     }),
   )
 
-  it.effect("answers a stop after what had passed the gate has ended", () =>
+  it.effect("acknowledges a stop after attempts in DATA have ended", () =>
     Effect.gen(function* () {
       const inData = yield* Deferred.make<void>()
       const final = yield* Deferred.make<void>()
@@ -231,7 +227,7 @@ layer(actors({ transport }))("the outbox", (it) => {
     }),
   )
 
-  it.effect("goes with its Identity, what is queued and what is drafted too", () =>
+  it.effect("is deleted with its Identity, including queued mail and drafts", () =>
     Effect.gen(function* () {
       transport.answering.outside = later
       const ada = yield* correspondent("adagone", ["b@gone.example"])
@@ -253,7 +249,7 @@ layer(actors({ transport }))("the outbox", (it) => {
     }),
   )
 
-  it.effect("renews its lease over a long attempt, so that nobody else sends it too", () =>
+  it.effect("renews its lease during a long attempt, so that no other process sends the message", () =>
     Effect.gen(function* () {
       const final = yield* Deferred.make<void>()
       transport.answering.outside = ({ recipients }) =>
@@ -267,7 +263,7 @@ layer(actors({ transport }))("the outbox", (it) => {
       for (let n = 0; n < 20; n++) {
         yield* TestClock.adjust("10 seconds")
         const now = yield* Clock.currentTimeMillis
-        // As long as a third of it is over at most; the time of the test goes no faster than the store renews it.
+        // At most a third of the lease at a time: the test's clock must not run ahead of the renewals.
         yield* passing(ada.rows, ([row]) => row!.next!.getTime() - now >= 40_000, 0)
       }
       expect(sentTo("long@long.example").length).toBe(1)
@@ -280,8 +276,8 @@ layer(actors({ transport }))("the outbox", (it) => {
 
 const nowhere = recording({ by: "none", reason: "No relay is configured." })
 
-layer(actors({ transport: nowhere }))("without a way out", (it) => {
-  it.effect("mail to our own domain goes inside, and other mail stays queued and says why", () =>
+layer(actors({ transport: nowhere }))("the outbox without a transport", (it) => {
+  it.effect("delivers mail to our own domain and keeps other mail queued with a reason", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("adahome", ["grace@mail.localhost", "who@away.example"])
       yield* ada.send({ to: ["grace@mail.localhost", "who@away.example"], text: "Hello." })
@@ -299,7 +295,7 @@ layer(actors({ transport: nowhere }))("without a way out", (it) => {
         ["No relay is configured.", 0],
         [null, 1],
       ])
-      // A process that can carry it takes it up at its start.
+      // A process with a transport picks it up at start.
       yield* Layer.build(HeldMailRelease.layer).pipe(Effect.provide(recording().layer), Effect.scoped)
       const now = yield* Clock.currentTimeMillis
       expect((yield* ada.rows).map(({ held, next }) => [held, next !== null && next.getTime() <= now])).toEqual([

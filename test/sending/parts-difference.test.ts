@@ -1,4 +1,4 @@
-/** When the HTML and the plain text of a message say different things, and what is shown of it. */
+/** Differences between the HTML and the plain text of a message, and how they are shown. */
 import { differenceOf } from "@svc/cluster/mail/sending/PartsDifference"
 import { describe, expect, it } from "vitest"
 
@@ -40,7 +40,7 @@ describe("the HTML and the text of a message", () => {
     expect(differenceOf(html, text)).toEqual({ only_in_html, only_in_text }),
   )
 
-  it("have bounded differences, however much they differ", () => {
+  it("have a bounded list of differences", () => {
     const found = differenceOf("<p>a b c d e</p>".repeat(50_000), "x y z ".repeat(50_000))!
     const passages = [...found.only_in_html, ...found.only_in_text]
     expect(passages.length).toBeLessThanOrEqual(40)

@@ -1,4 +1,4 @@
-/** Images within the HTML of what the API sends: where they stand in the message, and which of them are files. */
+/** Inline images of messages sent by the API: their place in the message, and which of them are attachments. */
 import type { Letter } from "@svc/cluster/mail/sending/Composer"
 import type { NewMail, OutgoingAttachment } from "@svc/domain/mail/Sending"
 import { OutgoingAttachment as Attachment } from "@svc/domain/mail/Sending"
@@ -42,7 +42,7 @@ const sent = async (html: string, attachments: ReadonlyArray<OutgoingAttachment>
   return outcome.composed
 }
 
-/** `type disposition` of each part, with what it stands in. */
+/** Returns `type disposition` of each part and its parent. */
 const structure = (raw: Uint8Array): ReadonlyArray<string> => {
   const lines: Array<string> = []
   const walk = (part: Part, depth: number) => {
@@ -58,8 +58,8 @@ const fault = async (...attachments: ReadonlyArray<OutgoingAttachment>) => {
   return outcome._tag === "Faulty" ? outcome.path : outcome._tag
 }
 
-describe("an image that the HTML shows", () => {
-  it("stands beside it, not among the files", async () => {
+describe("an image referenced by the HTML", () => {
+  it("is a related part and not an attachment", async () => {
     const { content, attachments } = await sent('<p>See <img src="cid:dot@ada" alt="dot"> and CID of no case</p>', [
       picture("dot@ada"),
       { filename: "a.csv", content_type: "text/csv", content_base64: "MSwy" },
@@ -78,7 +78,7 @@ describe("an image that the HTML shows", () => {
     expect(attachments.map(({ filename }) => filename)).toEqual(["dot.png", "a.csv"])
   })
 
-  it("is a file where the HTML does not show it, and shows nothing where it is not there", async () => {
+  it("is an attachment if the HTML does not reference it, and a missing image shows nothing", async () => {
     const { content } = await sent('<p>a<img src="cid:other" alt="gone"></p>', [picture("dot")])
     expect(content.html).toContain('<p>a<img alt="gone"></p>')
     expect(content.html).not.toContain("cid:")
@@ -91,13 +91,13 @@ describe("an image that the HTML shows", () => {
     ])
   })
 
-  it("has an id of its own, and is an image", async () => {
+  it("must have a unique id and be an image", async () => {
     expect(await fault(picture("dot"), picture("dot"))).toBe("/attachments/1/content_id")
     expect(await fault(picture("page", { content_type: "text/html" }))).toBe("/attachments/0/content_id")
     expect(await fault(picture("a"), picture("b"))).toBe("Composed")
   })
 
-  it("is named by what can stand in a field and in an attribute", () => {
+  it("has an id that is valid in a header field and in an HTML attribute", () => {
     const is = Schema.is(Attachment)
     for (const id of ["dot", "ii_1@mail.example", "a.b-c_d%20e"]) expect([id, is(picture(id))]).toEqual([id, true])
     for (const id of ["", "<dot>", "a b", "a\r\nBcc: x@y.z", 'a"b', "a>b", "ü", "a@b@c", "a".repeat(121)]) {
@@ -106,7 +106,7 @@ describe("an image that the HTML shows", () => {
   })
 })
 
-describe("a draft with one", () => {
+describe("a draft with an inline image", () => {
   const draft: NewMail = {
     to: ["grace@example.org"],
     html: '<p><img src="cid:dot@ada"></p>',
@@ -120,7 +120,7 @@ describe("a draft with one", () => {
       messageId: "<d@mail.localhost>",
     })
 
-  it("is shown with it by mail programs, and read from them again", async () => {
+  it("is shown with the image in mail clients and read back from them", async () => {
     const raw = await shown(draft)
     expect(structure(raw).filter((line) => line.includes("image/png"))).toEqual([
       "  image/png inline",
@@ -132,7 +132,7 @@ describe("a draft with one", () => {
     ])
   })
 
-  it("is no draft where the image is missing", async () => {
+  it("is not an API draft if the image is missing", async () => {
     expect(DraftMessage.read(await shown({ ...draft, attachments: [] }))).toBeUndefined()
   })
 })

@@ -1,4 +1,4 @@
-/** The bytes of a letter are those that the library writes by its streams, whatever is in it. */
+/** Rendered letters are identical to the library's streamed output, for any content. */
 import { render } from "@svc/mail-gateway/mail/composing/MimeRenderer"
 import fc from "fast-check"
 import MailComposer from "nodemailer/lib/mail-composer"
@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 
 type Mail = NonNullable<ConstructorParameters<typeof MailComposer>[0]>
 
-/** As `composing/Writing` asks for one; the boundaries, which are drawn, are the same for both. */
+/** Options as `composing/Writing` passes them; the random boundaries are the same for both. */
 const composed = (mail: Mail) =>
   new MailComposer({
     from: { address: "ada@mail.localhost", name: "Ada" },
@@ -21,7 +21,7 @@ const composed = (mail: Mail) =>
     ...mail,
   }).compile()
 
-/** Where it goes on in the next line: not always the same, since streams end a piece before the white space at its end. */
+/** Positions of line folds, which differ because streams split before trailing white space. */
 const unwrapped = (text: string) => text.replaceAll("=\r\n", "")
 
 const same = async (mail: () => Mail) => {
@@ -65,8 +65,8 @@ const file = fc.record({
   cid: fc.constantFrom(undefined, "picture"),
 })
 
-describe("a letter is rendered", () => {
-  it("as the library does it, of text, HTML and files", async () => {
+describe("a rendered letter", () => {
+  it("equals the library's output for text, HTML and attachments", async () => {
     await fc.assert(
       fc.asyncProperty(words, words, fc.array(file, { maxLength: 3 }), words, async (text, html, files, subject) => {
         await same(() => ({
@@ -84,7 +84,7 @@ describe("a letter is rendered", () => {
     )
   })
 
-  it("with files of text, and with lines that end in whatever they do", async () => {
+  it("equals the library's output for text attachments and any line ends", async () => {
     for (const end of ["", "\n", "\r\n", " ", "\t\n", "é", "="]) {
       const content = Buffer.from(`first line\nsecond${end}`)
       await same(() => ({
@@ -96,7 +96,7 @@ describe("a letter is rendered", () => {
     }
   })
 
-  it("whatever its size, about where base64 goes in pieces too", async () => {
+  it("equals the library's output for sizes around the base64 chunk size", async () => {
     const piece = 57 * 1024
     for (const size of [0, 1, 56, 57, 58, piece - 1, piece, piece + 1, 2 * piece, 3 * piece + 5]) {
       const content = Buffer.alloc(size, "picture")

@@ -1,6 +1,6 @@
 /**
- * Sending as a user meets it, on the whole service: two agents writing to each other with no relay at all, and one that
- * writes to the world through a relay, is answered over SMTP, and answers in the thread.
+ * Sending mail with the whole service: two agents without a relay, and one that sends through a relay, gets a reply
+ * over SMTP, and replies in the thread.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
@@ -10,7 +10,7 @@ import { startRelay } from "../harness/Relay.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { allow, type Json, messagesOf, type Pair, startPair } from "./Pair.ts"
 
-describe("in Development without a relay", () => {
+describe("development without a relay", () => {
   let service: TestService
   let session: string
   let ada: Pair["ada"]
@@ -22,7 +22,7 @@ describe("in Development without a relay", () => {
   })
   afterAll(() => service.stop())
 
-  it("two agents write to each other, answer in the thread, and attach files", async () => {
+  it("lets two agents exchange mail, reply in the thread and attach files", async () => {
     const sent = await as(ada, "POST", "/messages/send", {
       to: [grace.identity.email],
       subject: "Numbers",
@@ -63,7 +63,7 @@ describe("in Development without a relay", () => {
       delivery: [{ address: grace.identity.email, status: "sent", reply: { code: 250 } }],
     })
 
-    // Who wrote is an Allowed Recipient of the one who was written to.
+    // The sender is an Allowed Recipient of the recipient.
     const answer = await as(grace, "POST", "/messages/send", {
       to: [],
       text: "Thank you.",
@@ -83,7 +83,7 @@ describe("in Development without a relay", () => {
     })
   })
 
-  it("keeps mail to other domains, and shows why", async () => {
+  it("keeps mail to other domains queued and shows the reason", async () => {
     await allow(service, session, ada.handle, "someone@example.org")
     const sent = await as(ada, "POST", "/messages/send", { to: ["someone@example.org"], text: "Hello." })
     expect(sent.status).toBe(202)
@@ -95,7 +95,7 @@ describe("in Development without a relay", () => {
     expect(kept.delivery[0].reason).toContain("relay")
   })
 
-  it("bounces what is for nobody of ours", async () => {
+  it("bounces mail to an unknown local address", async () => {
     const nobody = `nobody${ada.handle}@mail.localhost`
     await allow(service, session, ada.handle, nobody)
     const sent = await as(ada, "POST", "/messages/send", { to: [nobody], text: "Hello?" })
@@ -119,7 +119,7 @@ describe("in Development without a relay", () => {
     expect(lifted.status).toBe(204)
   })
 
-  it("answers a repeat with the same Idempotency-Key as before, and sends once", async () => {
+  it("returns the same response for the same Idempotency-Key and sends once", async () => {
     const before = (await messagesOf(service, session, grace.handle)).length
     const body = { to: [grace.identity.email], text: "Only once." }
     const first = await as(ada, "POST", "/messages/send", body, { "idempotency-key": "once" })
@@ -132,7 +132,7 @@ describe("in Development without a relay", () => {
     expect((await messagesOf(service, session, grace.handle)).length).toBe(before + 1)
   })
 
-  it("takes a message of up to 10 MiB, and refuses a larger one", async () => {
+  it("accepts a message of up to 10 MiB and rejects a larger one", async () => {
     const attachment = (bytes: number) => ({
       to: [grace.identity.email],
       text: "Large.",
@@ -154,7 +154,7 @@ describe("in Development without a relay", () => {
     )
   })
 
-  it("keeps drafts, sends one once, and says what a body must have", async () => {
+  it("stores drafts, sends each once, and reports missing fields", async () => {
     const draft = await as(ada, "POST", "/drafts", { subject: "Later", text: "Draft." })
     expect(draft.status).toBe(201)
     const one = `/drafts/${draft.body.id}`
@@ -177,7 +177,7 @@ describe("in Development without a relay", () => {
     })
   })
 
-  it("has a person approve what the key sends, where that is asked for", async () => {
+  it("requires approval for messages sent with the key if enabled", async () => {
     expect((await as(ada, "PATCH", "/mail", { approval: "none" })).body.code).toBe("admin_required")
     const path = `/api/identities/${ada.handle}`
     const patched = await call(service.base, "PATCH", `${path}/mail`, {
@@ -213,7 +213,7 @@ describe("in Development without a relay", () => {
     await call(service.base, "PATCH", `${path}/mail`, { token: session, body: { approval: "none" } })
   })
 
-  it("stops all Identities of the Org with one call, and starts them with one", async () => {
+  it("stops and starts all Identities of an Org with one request each", async () => {
     const patch = (token: string, body: object) => call(service.base, "PATCH", "/api/account/mail", { token, body })
     expect((await patch(ada.secrets.identity_key, { outgoing: "stopped" })).body.code).toBe("org_scope_required")
     const stopped = await patch(session, { outgoing: "stopped", reason: "Audit" })
@@ -229,8 +229,8 @@ describe("in Development without a relay", () => {
   })
 })
 
-describe("with a relay", () => {
-  it("an agent writes, is answered over SMTP, and answers in the thread", async () => {
+describe("sending through a relay", () => {
+  it("delivers a message, receives the reply over SMTP, and replies in the thread", async () => {
     const port = await freePort()
     const relay = await startRelay(port)
     const service = await startService({

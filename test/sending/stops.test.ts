@@ -1,6 +1,6 @@
 /**
- * A stop of outgoing mail over several processes: what a former owner of the Identity may still begin, when it was frozen
- * before DATA and does not know of the stop (docs/crash-matrix.md "Mail out").
+ * A stop of outgoing mail across processes: what a former owner of the Identity may still begin if it was frozen before
+ * DATA and does not know of the stop (docs/crash-matrix.md "Mail out").
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
@@ -13,7 +13,7 @@ import { process, shared } from "../harness/Processes.ts"
 import { recording } from "../harness/Transport.ts"
 import { accepted } from "./Accepted.ts"
 
-/** An attempt of the first process, which is frozen where the test says, and what it could still do after it thawed. */
+/** An attempt of the first process, frozen at a given point, and what it can do after it thaws. */
 const frozenAttempt = Effect.fnUntraced(function* (handle: string, place: "before asking" | "before DATA") {
   const frozen = yield* Deferred.make<() => boolean>()
   const thawed = yield* Deferred.make<void>()
@@ -37,7 +37,7 @@ const frozenAttempt = Effect.fnUntraced(function* (handle: string, place: "befor
   yield* ask(Context.get(first, Identities).of(handle).Work(undefined, { discard: true }))
   const isPermitted = yield* Deferred.await(frozen)
   const second = yield* Layer.build(process())
-  // A test that fails ends all the same.
+  // A failing test must still end.
   yield* Effect.addFinalizer(() => Deferred.succeed(thawed, undefined))
   const stop = Effect.gen(function* () {
     const actor = Context.get(second, Identities).of(handle)
@@ -48,14 +48,14 @@ const frozenAttempt = Effect.fnUntraced(function* (handle: string, place: "befor
   return { id, outbox, isPermitted, stop, thaw }
 })
 
-/** Permits that the store still counts with. */
+/** Returns permits that are still valid in the database. */
 const permits = (handle: string) =>
   Effect.flatMap(
     Reads,
     (sql) => sql`select epoch from actor_permit where kind = 'Identity' and id = ${handle} and until > now()`,
   )
 
-layer(shared, { timeout: "60 seconds" })("a stop that reaches another process", (it) => {
+layer(shared, { timeout: "60 seconds" })("a stop in another process", (it) => {
   for (const [place, handle] of [
     ["before DATA", "ada"],
     ["before asking", "bob"],
@@ -63,13 +63,13 @@ layer(shared, { timeout: "60 seconds" })("a stop that reaches another process", 
     it.effect(`is answered when an attempt that was frozen ${place} can no longer begin`, () =>
       Effect.gen(function* () {
         const attempt = yield* frozenAttempt(handle, place)
-        // The lease has granted a permit, which the other process has to wait for.
+        // The lease granted a permit, which the other process must wait for.
         expect(yield* permits(handle)).toHaveLength(1)
         yield* attempt.stop
         expect(yield* permits(handle)).toEqual([])
         expect(attempt.isPermitted()).toBe(false)
         expect(yield* attempt.thaw).toEqual({ begins: false, mayLeave: false })
-        // The message is back in the queue, and the attempt counts for nothing.
+        // The message is queued again, and the attempt does not count.
         const row = Effect.flatMap(
           Reads,
           (sql) => sql<{ attempts: number; leased: boolean }>`
@@ -81,7 +81,7 @@ layer(shared, { timeout: "60 seconds" })("a stop that reaches another process", 
     )
   }
 
-  it.effect("does not wait for a process that has handed its permit back", () =>
+  it.effect("does not wait for a process that returned its permit", () =>
     Effect.gen(function* () {
       const attempt = yield* frozenAttempt("cat", "before DATA")
       const sql = yield* Writes
@@ -96,7 +96,7 @@ layer(shared, { timeout: "60 seconds" })("a stop that reaches another process", 
     }),
   )
 
-  it.effect("finds the permit of a process that left handed back", () =>
+  it.effect("finds the permit of a stopped process returned", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const id = yield* makeUuidV7

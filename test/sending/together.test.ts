@@ -1,4 +1,4 @@
-/** Outgoing mail of several Identities of a process: leased, judged and recorded in statements that they share. */
+/** Outgoing mail of several Identities in one process: leased, checked and recorded in shared statements. */
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
@@ -19,7 +19,7 @@ interface Owner {
   readonly handle: string
 }
 
-/** Ready Identities of one Org; Grace has a Webhook that hears of what was sent. */
+/** Creates ready Identities in one Org; Grace has a Webhook for sent mail. */
 const people = Effect.gen(function* () {
   const org_id = yield* makeOrg
   const identities = yield* Identities
@@ -48,7 +48,7 @@ const statuses = Effect.fnUntraced(function* (messages: ReadonlyArray<string>) {
   return messages.map((message) => rows.find(({ id }) => id === message)!)
 })
 
-/** Whose Events say that these messages were sent. */
+/** Returns the Identities whose Events report these messages as sent. */
 const told = Effect.fnUntraced(function* (messages: ReadonlyArray<string>) {
   const sql = yield* Reads
   const rows = yield* sql<{ identity_id: string; handle: string; id: string; sent_at: string }>`
@@ -61,13 +61,13 @@ const reply = (text: string) => ({ code: 250, status: "2.0.0", text, host: "mx.x
 layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(shared)), { timeout: "60 seconds" })(
   "outgoing mail of several Identities",
   (it) => {
-    it.effect("is recorded each for itself, where attempts end together", () =>
+    it.effect("is recorded independently when attempts end together", () =>
       Effect.gen(function* () {
         yield* people
         const sql = yield* Writes
         const queue = yield* Outbox
         const [ada, grace] = [yield* ownerOf("ada"), yield* ownerOf("grace")]
-        // One that is sent, one whose lease is lost, one that is put off, one that is heard of.
+        // One is sent, one lost its lease, one is deferred, one has a Webhook.
         const owners = [ada, ada, grace, grace]
         const messages = yield* Effect.forEach(owners, (owner) => accepted(owner.id))
         const at = yield* now
@@ -88,7 +88,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
           },
           { concurrency: "unbounded" },
         )
-        // Only who has a Webhook has deliveries to look for.
+        // Only the Identity with a Webhook has due deliveries.
         expect([recorded[0], recorded[3]]).toEqual([false, true])
         const ids = messages.map(({ message }) => message)
         expect(yield* statuses(ids)).toMatchObject([
@@ -108,7 +108,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
       }),
     )
 
-    it.effect("is recorded, also where the store takes no record of one that ended with it", () =>
+    it.effect("is recorded even if the database rejects another record of the same statement", () =>
       Effect.gen(function* () {
         const queue = yield* Outbox
         const ada = yield* ownerOf("ada")
@@ -119,7 +119,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
         const ends = yield* Effect.forEach(
           leased,
           (row, index) => {
-            // No JSON of the store has a NUL.
+            // PostgreSQL's jsonb cannot contain NUL.
             const outcome = {
               recipient: "b@x.example",
               state: "sent" as const,
@@ -135,7 +135,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
       }),
     )
 
-    it.effect("is told once, where the rows of one message end together", () =>
+    it.effect("raises one Event when all rows of a message end together", () =>
       Effect.gen(function* () {
         const queue = yield* Outbox
         const ada = yield* ownerOf("ada")
@@ -153,7 +153,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
       }),
     )
 
-    it.effect("is neither leased nor let out of the Identity that is stopped, and goes on of the others", () =>
+    it.effect("is not leased or sent for a stopped Identity, and continues for the others", () =>
       Effect.gen(function* () {
         const sql = yield* Writes
         const queue = yield* Outbox
@@ -186,7 +186,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
               }),
             { concurrency: "unbounded" },
           )
-        // What is another's does not go under one's own name.
+        // Messages of another Identity are not sent under its name.
         expect(
           yield* looks([
             [0, 0],

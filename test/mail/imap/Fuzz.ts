@@ -1,7 +1,6 @@
 /**
- * Conversations with bytes changed, cut and put in, fed to sessions in portions. Run as a program
- * (`node --expose-gc Fuzz.ts <bytes> <seed>`), which prints a line of JSON: what a test runner keeps of each promise would
- * be counted with what sessions leave behind.
+ * Feeds sessions with mutated conversations in random chunks. Runs as a program (`node --expose-gc Fuzz.ts <bytes>
+ * <seed>`) that prints a line of JSON, because a test runner's own promises would be counted as leaks.
  */
 import { open, random, whole } from "./Sessions.ts"
 
@@ -53,7 +52,7 @@ let defects = 0
 let longest = 0
 let early: number | undefined
 for (let round = 0; fed < wanted; round++) {
-  // The conversation in its order, and its lines in any.
+  // The conversation in order, and its lines in random order.
   const text = round % 3 === 0 ? `1 LOGIN ada x\r\n2 SELECT INBOX\r\n${shuffled()}` : whole
   let bytes = Buffer.from(text, "latin1")
   for (let mutation = 0; mutation < 1 + next() * 8; mutation++) {
@@ -76,7 +75,7 @@ for (let round = 0; fed < wanted; round++) {
   if (said.includes("SERVERBUG")) defects++
   longest = Math.max(longest, said.length)
   await session.close()
-  // What is kept until the end of a turn goes only if there are turns.
+  // Memory held until the end of a turn is only released if turns happen.
   await new Promise(setImmediate)
   fed += bytes.length
   if (early === undefined && fed > wanted / 4) early = used()

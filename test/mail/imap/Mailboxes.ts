@@ -1,4 +1,4 @@
-/** Mailboxes that programs are tried on: full of mail, and what the API says of them. */
+/** Mailboxes with mail for testing clients, and their state in the API. */
 import { call, makeIdentity } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { eventually, type TestService } from "../../harness/Service.ts"
@@ -23,7 +23,7 @@ const letter = (n: number) =>
     "",
   ].join("\r\n")
 
-/** A new Identity whose INBOX holds so many letters, unread, with the subjects `Letter 0` and on. */
+/** Creates an Identity whose INBOX contains `count` unread letters with the subjects `Letter 0` and up. */
 export const makeMailbox = async (service: TestService, token: string, letters: number) => {
   const { secrets, handle } = await makeIdentity(service.base, token)
   const user = secrets.imap.username as string
@@ -42,7 +42,7 @@ export const makeMailbox = async (service: TestService, token: string, letters: 
     pass,
     secrets,
     list,
-    /** The messages that the API lists, once they are as they should be. */
+    /** Waits until the messages in the API match, and returns them. */
     listed: (holds: (messages: ReadonlyArray<Shown>) => boolean) => eventually(list, holds, 60),
     patch: (id: string, body: object) => call(service.base, "PATCH", `${at}/messages/${id}`, { token, body }),
     remove: (id: string) => call(service.base, "DELETE", `${at}/messages/${id}`, { token }),
@@ -50,6 +50,6 @@ export const makeMailbox = async (service: TestService, token: string, letters: 
   }
 }
 
-/** The subjects, in order. */
+/** Returns the subjects in order. */
 export const subjects = (messages: ReadonlyArray<Shown>) =>
   messages.map(({ subject }) => subject).sort((a, b) => a.localeCompare(b, "en", { numeric: true }))

@@ -1,4 +1,4 @@
-/** A Mailbox in memory, for sessions without a store: the same promises, and nothing else. */
+/** A Mailbox in memory for testing sessions, with the same guarantees as the real store. */
 import { toPublic } from "@svc/domain/Ids"
 import type { FolderUse } from "@svc/domain/mail/FolderProtocol"
 import type { SearchKey } from "@svc/mail-gateway/mail/imap/protocol/SearchKeys"

@@ -1,4 +1,4 @@
-/** Sessions over a Mailbox in memory, fed bytes without a socket; and a conversation that says a little of everything. */
+/** Sessions over a Mailbox in memory without sockets, and a conversation that uses most commands. */
 import * as Session from "@svc/mail-gateway/mail/imap/session/Session"
 import * as Spool from "@svc/mail-gateway/mail/imap/session/Spool"
 import type { Store } from "@svc/mail-gateway/mail/imap/session/Store"
@@ -82,7 +82,7 @@ export const whole = [
   "21 SORT (SUBJECT REVERSE DATE) UTF-8 ALL\r\n22 THREAD REFERENCES UTF-8 ALL\r\n23 CLOSE\r\n24 LOGOUT\r\n",
 ].join("")
 
-/** A generator of numbers that is the same in every run. */
+/** Makes a deterministic random number generator. */
 export const random = (seed: number) => () => {
   seed = (seed * 1_664_525 + 1_013_904_223) % 4_294_967_296
   return seed / 4_294_967_296

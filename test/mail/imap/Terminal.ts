@@ -1,4 +1,4 @@
-/** Programs that want a terminal, in one of tmux: what they show, and what is typed. */
+/** Runs terminal programs in tmux: reads their screen and types. */
 import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import * as os from "node:os"
@@ -8,7 +8,7 @@ import { eventually } from "../../harness/Service.ts"
 
 const run = promisify(execFile)
 
-/** A terminal whose programs have a new folder for their home. */
+/** Opens a terminal with a new home folder. */
 export const make = async () => {
   const home = mkdtempSync(path.join(os.tmpdir(), "svc-terminal-"))
   const tmux = (...args: ReadonlyArray<string>) =>
@@ -20,7 +20,7 @@ export const make = async () => {
     )
   return {
     home,
-    /** Begins the command of a shell, once the one before has ended. */
+    /** Runs a shell command after the previous one has ended. */
     again: (command: string) =>
       tmux(
         "new-session",
@@ -33,10 +33,10 @@ export const make = async () => {
         "40",
         `env -u XDG_CONFIG_HOME -u XDG_CACHE_HOME HOME=${home} XDG_RUNTIME_DIR=${home} LANG=C.UTF-8 ${command}`,
       ),
-    /** Waits for what is shown. */
+    /** Waits for text on the screen. */
     shows: (pattern: RegExp) => eventually(screen, (text) => pattern.test(text), 60),
     type: (...keys: ReadonlyArray<string>) => tmux("send-keys", "-t", "t", ...keys),
-    /** Waits for the end of the command. */
+    /** Waits until the command ends. */
     ended: async () => {
       let last = ""
       await eventually(

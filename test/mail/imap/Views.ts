@@ -1,14 +1,14 @@
 /**
- * Checks what one session was told against what the protocol allows: it keeps the view that the client keeps, from the
- * untagged responses alone, and refuses what cannot be (RFC 9051 sections 2.3.1 and 7.5).
+ * Validates the untagged responses of a session: it maintains the client's view and rejects impossible updates (RFC
+ * 9051 sections 2.3.1 and 7.5).
  */
 export class Views {
-  /** UIDs by sequence number, as far as they were told; 0 where one was not told yet. */
+  /** UIDs by sequence number; 0 if unknown. */
   readonly uids: Array<number> = []
   readonly flags = new Map<number, string>()
   #modseq = new Map<number, number>()
 
-  /** `byNumber`: the command under way names messages by number, so no number may change. */
+  /** `byNumber`: the running command uses sequence numbers, so none may change. */
   hear(line: string, byNumber: boolean): void {
     const exists = /^\* (\d+) EXISTS$/.exec(line)
     if (exists !== null) {

@@ -47,7 +47,7 @@ const open = async () => {
 }
 
 describe("STORE with UNCHANGEDSINCE", () => {
-  it("names the messages that changed since by sequence number, and leaves them as they are", async () => {
+  it("returns modified messages by sequence number and does not change them", async () => {
     const { client, other, highest, close } = await open()
     const before = await highest()
     await other.say("UID STORE 3 +FLAGS (\\Flagged)")
@@ -62,7 +62,7 @@ describe("STORE with UNCHANGEDSINCE", () => {
     close()
   })
 
-  it("names them by UID in UID STORE", async () => {
+  it("returns modified messages by UID in UID STORE", async () => {
     const { client, other, highest, close } = await open()
     const before = await highest()
     await other.say("UID STORE 3,5 +FLAGS (\\Flagged)")
@@ -71,7 +71,7 @@ describe("STORE with UNCHANGEDSINCE", () => {
     close()
   })
 
-  it("stores on a message whose MODSEQ equals the given one, and not on one that is newer by one change", async () => {
+  it("changes a message with the given MODSEQ, but not one with a MODSEQ higher by one", async () => {
     const { client, modseqs, close } = await open()
     const at = (await modseqs())["5"]!
     expect((await client.say(`UID STORE 5 (UNCHANGEDSINCE ${at}) +FLAGS (\\Seen)`)).tagged).toMatch(/^OK STORE/)
@@ -83,14 +83,14 @@ describe("STORE with UNCHANGEDSINCE", () => {
 })
 
 describe("FETCH with CHANGEDSINCE", () => {
-  // Marks, sizes, structures and bytes are read in different ways.
+  // Flags, sizes, structures and bytes are read in different ways.
   it.each(["FLAGS", "RFC822.SIZE", "ENVELOPE", "BODY.PEEK[HEADER.FIELDS (SUBJECT)]"])(
-    "shows %s of what changed in the folder alone: messages that came by COPY, and those marked as deleted",
+    "returns %s of messages that changed only in the folder, by COPY or \\Deleted",
     async (item) => {
       const { client, other, highest, close } = await open()
       const fetched = async (since: number) =>
         (await client.say(`UID FETCH 1:* (${item}) (CHANGEDSINCE ${since})`)).untagged
-          // Changed flags are told by themselves as well.
+          // Changed flags are also sent separately.
           .filter((line) => line.includes(item.split(/[ .]/, 1)[0]!))
           .map((line) => /UID (\d+)/.exec(line)![1])
       const before = await highest()
@@ -108,7 +108,7 @@ describe("FETCH with CHANGEDSINCE", () => {
 })
 
 describe("SELECT with QRESYNC", () => {
-  it("reports what changed and what vanished since the client's MODSEQ, and nothing else", async () => {
+  it("reports exactly the messages that changed or vanished since the client's MODSEQ", async () => {
     const { client, other, login, highest, close } = await open()
     const before = await highest()
     const [validity] = (await client.say("STATUS INBOX (UIDVALIDITY)")).untagged.map(
@@ -129,7 +129,7 @@ describe("SELECT with QRESYNC", () => {
     close()
   })
 
-  it("reports nothing of the past under another UIDVALIDITY", async () => {
+  it("reports no changes if UIDVALIDITY differs", async () => {
     const { login, close } = await open()
     const again = await login()
     await again.say("ENABLE QRESYNC")
@@ -141,7 +141,7 @@ describe("SELECT with QRESYNC", () => {
 })
 
 describe("FETCH with CHANGEDSINCE", () => {
-  it("shows what changed in the folder alone: messages that came by COPY, and those marked as deleted", async () => {
+  it("returns messages that changed only in the folder, by COPY or \\Deleted", async () => {
     const { client, other, highest, close } = await open()
     const fetched = async (since: number) =>
       (await client.say(`UID FETCH 1:* (FLAGS) (CHANGEDSINCE ${since})`)).untagged.map(
@@ -161,7 +161,7 @@ describe("FETCH with CHANGEDSINCE", () => {
 })
 
 describe("commands that take sequence numbers", () => {
-  it("use the numbers, and their UID forms the UIDs", async () => {
+  it("interpret numbers as sequence numbers, and as UIDs in their UID forms", async () => {
     const { client, close } = await open()
     expect((await client.say("FETCH 2 (UID)")).untagged).toEqual(["* 2 FETCH (UID 3)"])
     expect((await client.say("UID FETCH 2 (UID)")).untagged).toEqual(["* 1 FETCH (UID 2)"])
@@ -179,7 +179,7 @@ describe("commands that take sequence numbers", () => {
     close()
   })
 
-  it("UID EXPUNGE removes only the named messages that are marked", async () => {
+  it("UID EXPUNGE removes only the given messages with \\Deleted", async () => {
     const { client, close } = await open()
     await client.say("UID STORE 2,5 +FLAGS.SILENT (\\Deleted)")
     expect((await client.say("UID EXPUNGE 3:5")).untagged).toEqual(["* 3 EXPUNGE"])

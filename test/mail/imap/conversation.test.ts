@@ -1,4 +1,4 @@
-/** What mail programs meet: conversations with the whole service, and the same Mailbox over REST. */
+/** Mail clients against the whole service, with the same Mailbox over REST. */
 import { deflateRawSync } from "node:zlib"
 import { connect as connectTls } from "node:tls"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -36,8 +36,8 @@ const until = async (client: ImapClient, wanted: RegExp): Promise<string> => {
   }
 }
 
-describe("a Mailbox in a mail program", () => {
-  it("has its folders, what arrived in INBOX, and what a program makes of them", async () => {
+describe("a Mailbox over IMAP", () => {
+  it("shows its folders and incoming mail, and stores changes by clients", async () => {
     const { login, receive } = await makeMailbox()
     await receive("first")
     await receive("second")
@@ -66,7 +66,7 @@ describe("a Mailbox in a mail program", () => {
     client.close()
   })
 
-  it("gives a name that comes back another UIDVALIDITY, and a UID never twice", async () => {
+  it("assigns a new UIDVALIDITY to a recreated folder and never reuses a UID", async () => {
     const { login } = await makeMailbox()
     const client = await login()
     const validities = new Set<string>()
@@ -87,7 +87,7 @@ describe("a Mailbox in a mail program", () => {
     client.close()
   })
 
-  it("is one with the API: what one removes or marks, the other sees", async () => {
+  it("shares removals and flags with the API", async () => {
     const { handle, login, receive, messages } = await makeMailbox()
     await receive("one")
     await receive("two")
@@ -105,7 +105,7 @@ describe("a Mailbox in a mail program", () => {
     expect(appended.tagged).toMatch(/^OK \[APPENDUID/)
     const [brought] = await messages()
     expect(brought).toMatchObject({ subject: "brought in", origin: { verdict: "unverified" } })
-    // It stands in two folders; out of one of them it is still there.
+    // The message is in two folders; after its removal from one it remains in the other.
     await client.say("COPY 1 Trash")
     await client.say("STORE 1 +FLAGS.SILENT (\\Deleted)")
     await client.say("EXPUNGE")
@@ -113,7 +113,7 @@ describe("a Mailbox in a mail program", () => {
     client.close()
   })
 
-  it("shows in Sent what the API sent, and files a program's copy of it no second time", async () => {
+  it("shows mail sent by the API in Sent and does not store the client's copy again", async () => {
     const { handle, login } = await makeMailbox()
     const at = (path: string) => `/api/identities/${handle}${path}`
     const address = "someone@example.org"
@@ -131,7 +131,7 @@ describe("a Mailbox in a mail program", () => {
     client.close()
   })
 
-  it("finds text in bodies only, whole or in part, whatever is special to the store", async () => {
+  it("finds whole and partial words in bodies, including characters special to SQL", async () => {
     const { login, receive } = await makeMailbox()
     await receive("xylophon", "nothing of the kind")
     await receive("second", "a Xylophon, 100% sure")
@@ -150,7 +150,7 @@ describe("a Mailbox in a mail program", () => {
     client.close()
   })
 
-  it("tells an idle client of mail at once", async () => {
+  it("notifies an idle client of new mail immediately", async () => {
     const { login, receive } = await makeMailbox()
     const client = await login()
     await client.say("SELECT INBOX")
@@ -163,7 +163,7 @@ describe("a Mailbox in a mail program", () => {
     client.close()
   })
 
-  it("answers sizes, parts and slices with the bytes of the message, however large", async () => {
+  it("returns exact sizes, parts and byte ranges of messages of any size", async () => {
     const { login, address } = await makeMailbox()
     const content = Buffer.alloc(2 * 1024 * 1024, "0123456789abcdef")
     await send(service.smtpPort, {
@@ -193,7 +193,7 @@ describe("a Mailbox in a mail program", () => {
     client.close()
   })
 
-  it("goes on encrypted and compressed", async () => {
+  it("works with TLS and compression", async () => {
     const { username, password, receive } = await makeMailbox()
     await receive("squeezed")
     const client = await ImapClient.connect(service.imapsPort, { tls: true })
@@ -213,7 +213,7 @@ describe("a Mailbox in a mail program", () => {
 })
 
 describe("a session", () => {
-  it("ends within seconds when its credential does: new credentials, and the Identity's end", async () => {
+  it("ends within seconds after its credential is rotated or its Identity deleted", async () => {
     const { handle, username, password, secrets } = await makeMailbox()
     const byPassword = await ImapClient.login(service.imapPort, username, password)
     const byKey = await ImapClient.login(service.imapPort, handle.toUpperCase(), secrets.identity_key)
@@ -228,7 +228,7 @@ describe("a session", () => {
     wrong.close()
   })
 
-  it("is refused alike for a wrong password, another's and nobody's name", async () => {
+  it("rejects a wrong password, another Identity's password and an unknown name in the same way", async () => {
     const [one, other] = [await makeMailbox(), await makeMailbox()]
     const tries: ReadonlyArray<readonly [string, string]> = [
       [one.username, other.password],
@@ -246,7 +246,7 @@ describe("a session", () => {
     expect(new Set(answers)).toEqual(new Set(["NO [AUTHENTICATIONFAILED] User and password do not belong together."]))
   })
 
-  it("is for a key with the scope and from the network that it needs, and for no app", async () => {
+  it("requires a key with the scope and network of the login, and rejects app tokens", async () => {
     const { handle, username, login } = await makeMailbox()
     const tagged = async (password: string) => {
       const client = await ImapClient.connect(service.imapPort)
@@ -272,7 +272,7 @@ describe("a session", () => {
     ;(await login()).close()
   })
 
-  it("is one of so many of a Mailbox", async () => {
+  it("counts against the limit of sessions per Mailbox", async () => {
     const { username, password } = await makeMailbox()
     const clients = []
     for (let n = 0; n < 4; n++) clients.push(await ImapClient.login(service.imapPort, username, password))

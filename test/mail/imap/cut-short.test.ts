@@ -1,4 +1,4 @@
-/** Changes of a mail program that are cut short at a moment of their own (docs/crash-matrix.md), and word that is lost. */
+/** IMAP changes interrupted at specific moments (docs/crash-matrix.md), and lost notifications. */
 import { limits } from "@svc/domain/mail/FolderProtocol"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
@@ -11,7 +11,7 @@ let token: string
 beforeAll(async () => {
   service = await startService()
   token = (await signUp(service.base)).session
-  // The database says that it goes down, as a statement that is under way then hears it.
+  // The database shuts down, which is the error that a running statement gets.
   await run(`create function test_down() returns trigger language plpgsql as
     $$ begin raise exception 'terminating connection' using errcode = '57P01'; end $$`)
 })
@@ -19,7 +19,7 @@ afterAll(() => service.stop())
 
 const run = (statement: string) => service.query((sql) => sql.unsafe(statement))
 
-/** Such a change of the table does not come to its commit while it runs. */
+/** Blocks the commit of this kind of change to the table while the effect runs. */
 const whileDown = async <A>(change: string, when: string, work: () => Promise<A>): Promise<A> => {
   const table = change.split(" ").at(-1)!
   await run(`create trigger test_down before ${change} for each row when (${when}) execute function test_down()`)
@@ -46,7 +46,7 @@ const subjects = async (api: (method: string, rest: string) => Promise<{ body: a
 describe("a draft", { timeout: 60_000 }, () => {
   const written = "From: ada@mail.localhost\nTo: grace@example.org\nSubject: Filed\n\nHello\n"
 
-  it("whose message was placed, but which was not made of it, is taken out, and is filed again once", async () => {
+  it("is removed and appended again once if its message was stored but not the draft", async () => {
     const { client, api } = await makeMailbox()
     const refused = await whileDown("insert on draft", "true", () => client.append("Drafts", written, "\\Draft"))
     expect(refused.tagged).toMatch(/^NO \[UNAVAILABLE\]/)
@@ -60,7 +60,7 @@ describe("a draft", { timeout: 60_000 }, () => {
     client.close()
   })
 
-  it("whose former message was taken out, and whose new one was not placed, is shown by the next look", async () => {
+  it("is shown by the next synchronization if its old message was removed but the new one was not added", async () => {
     const { client, api } = await makeMailbox()
     const { body } = await api("POST", "/drafts", { subject: "One", text: "t" })
     expect((await client.say("SELECT Drafts")).untagged).toContain("* 1 EXISTS")
@@ -77,7 +77,7 @@ describe("a draft", { timeout: 60_000 }, () => {
 })
 
 describe("a change", { timeout: 60_000 }, () => {
-  it("that dies before its commit is none, and the program is told to come again", async () => {
+  it("has no effect if it fails before its commit, and the client is told to retry", async () => {
     const { client, api, receive } = await makeMailbox()
     await receive("one")
     await client.say("SELECT INBOX")
@@ -100,7 +100,7 @@ describe("a change", { timeout: 60_000 }, () => {
     client.close()
   })
 
-  it("that copies many messages copies all of them or none", async () => {
+  it("copies either all messages or none", async () => {
     const { client, receive } = await makeMailbox()
     await receive("many")
     await client.say("SELECT INBOX")
@@ -108,21 +108,21 @@ describe("a change", { timeout: 60_000 }, () => {
     const there = async () => (await client.say("STATUS Trash (MESSAGES UIDNEXT)")).untagged
     const before = await there()
     expect(before[0]).toContain("MESSAGES 0")
-    // It dies at a message that is behind the first portion of such changes as go in portions.
+    // It fails at a message after the first batch of changes that are batched.
     const cut = await whileDown("insert on placed", `new.uid > ${limits.messages}`, () => client.say("COPY 1:* Trash"))
     expect(cut.tagged).toMatch(/^NO \[UNAVAILABLE\]/)
     expect(await there()).toEqual(before)
     await client.say("NOOP")
     expect((await client.say("COPY 1:* Trash")).tagged).toMatch(/^OK \[COPYUID \d+ 1:1024 1:1024\]/)
     expect((await there())[0]).toMatch(/MESSAGES 1024 UIDNEXT 1025/)
-    // Those that are named, and no others.
+    // Exactly the given messages.
     await client.say("STORE 3 +FLAGS.SILENT (\\Deleted)")
     await client.say("EXPUNGE")
     expect((await client.say("UID COPY 2,4:5,1000:1003 Junk")).tagged).toContain("2,4:5,1000:1003 1:7]")
     client.close()
   })
 
-  it("of many messages that dies between two portions is done again, and nothing is moved twice", async () => {
+  it("is repeated after a failure between two batches, and moves no message twice", async () => {
     const { client, receive, handle } = await makeMailbox()
     await receive("many")
     await client.say("SELECT INBOX")
@@ -131,7 +131,7 @@ describe("a change", { timeout: 60_000 }, () => {
       Number(/MESSAGES (\d+)/.exec((await client.say(`STATUS ${folder} (MESSAGES)`)).untagged[0]!)![1])
     const all = 1024
     expect(await count("INBOX")).toBe(all)
-    // No UID of its former place in the new one is above those of the first portion.
+    // No UID of the old folder that appears in the new one is above those of the first batch.
     const later = `new.uid > ${limits.messages}`
     const cut = await whileDown("insert on placed", later, () => client.say("MOVE 1:* Trash"))
     expect(cut.tagged).toMatch(/^NO \[UNAVAILABLE\]/)
@@ -141,14 +141,14 @@ describe("a change", { timeout: 60_000 }, () => {
     expect([await count("INBOX"), await count("Trash")]).toEqual([0, all])
 
     await client.say("SELECT Trash")
-    // Marks of the place: each of the two portions is a commit.
+    // Folder flags: each of the two batches is a commit.
     const marking = () => client.say("STORE 1:* +FLAGS.SILENT (\\Deleted)")
     const half = await whileDown("update on placed", later, marking)
     expect(half.tagged).toMatch(/^NO \[UNAVAILABLE\]/)
     const [before] = await marks(handle)
     expect(before).toMatchObject({ deleted: limits.messages })
     expect((await marking()).tagged).toMatch(/^OK/)
-    // What was marked already is not changed once more.
+    // Messages that have the flag already are not changed again.
     expect(await marks(handle)).toEqual([{ ...before, deleted: all }])
     client.close()
   })
@@ -160,11 +160,11 @@ describe("a change", { timeout: 60_000 }, () => {
         from placed p join identity i on i.id = p.identity_id where i.handle = ${handle}`,
     )
 
-  it("of which no word came is told by the next NOOP", async () => {
+  it("is reported by the next NOOP if its notification was lost", async () => {
     const { handle, client, receive } = await makeMailbox()
     await receive("one")
     await client.say("SELECT INBOX")
-    // Nobody is told of it.
+    // No notification is sent.
     await run(`
       with box as (
         update mailbox b set modseq = b.modseq + 1 from identity i where i.id = b.identity_id and i.handle = '${handle}'

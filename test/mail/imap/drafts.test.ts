@@ -1,4 +1,4 @@
-/** Drafts, the API's and those of mail programs, are the same ones; and tags are folders where the Mailbox is set to. */
+/** Drafts are shared between the API and mail clients, and subaddress tags are folders if enabled. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
@@ -34,8 +34,8 @@ const until = async (client: ImapClient, wanted: RegExp): Promise<string> => {
 const written = (subject: string, more = "") =>
   `From: ada@mail.localhost\nTo: Grace <grace@example.org>\nCc: b@example.org\nSubject: ${subject}\nMIME-Version: 1.0\n${more}`
 
-describe("the folder of drafts", { timeout: 120_000 }, () => {
-  it("shows the API's drafts as they come, change and go, to who idles there too; they are no messages of the API", async () => {
+describe("the Drafts folder", { timeout: 120_000 }, () => {
+  it("shows created, changed and deleted API drafts, also to idle clients, and they are not listed as messages", async () => {
     const { login, api } = await makeMailbox()
     const first = await api("POST", "/drafts", {
       to: ["grace@example.org"],
@@ -78,7 +78,7 @@ describe("the folder of drafts", { timeout: 120_000 }, () => {
     client.close()
   })
 
-  it("makes what a program files there a draft of the API, where it can be one, and keeps its bytes", async () => {
+  it("stores an appended message as an API draft if possible and keeps its bytes", async () => {
     const { login, api, drafts } = await makeMailbox()
     const client = await login()
     await client.say("SELECT Drafts")
@@ -92,14 +92,14 @@ describe("the folder of drafts", { timeout: 120_000 }, () => {
     expect(whole.body.attachments).toEqual([
       { filename: "r.pdf", content_type: "application/pdf", content_base64: "JVBERi0=" },
     ])
-    // Looking again makes no second picture of it.
+    // Synchronizing again adds no second picture.
     await client.say("NOOP")
     const { untagged } = await client.say("FETCH 1:* (UID BODY.PEEK[])")
     expect(untagged).toHaveLength(1)
     expect(untagged[0]).toContain(mixed.replace(/\n/g, "\r\n"))
     expect((await api("GET", "/messages")).body.messages).toEqual([])
 
-    // HTML that shows a picture it does not bring has no place in a draft of the API: then it is a message of the Mailbox.
+    // An API draft cannot contain HTML with a missing embedded picture, so such a message is stored as a plain message.
     const inline = `${written("Inline", "Content-Type: text/html\n")}\n<img src="cid:a">\n`
     await client.append("Drafts", inline, "\\Draft")
     expect((await drafts()).map(({ subject }: { subject: string }) => subject)).toEqual(["Plain"])
@@ -107,7 +107,7 @@ describe("the folder of drafts", { timeout: 120_000 }, () => {
     client.close()
   })
 
-  it("takes the draft with the message that a program takes out", async () => {
+  it("deletes the draft when a client removes its message", async () => {
     const { login, api, drafts } = await makeMailbox()
     for (const subject of ["one", "two"]) await api("POST", "/drafts", { subject, text: "t" })
     const client = await login()
@@ -124,7 +124,7 @@ describe("the folder of drafts", { timeout: 120_000 }, () => {
 })
 
 describe("a subaddress tag", { timeout: 120_000 }, () => {
-  it("is a folder where the Mailbox is set to, for what came before and what comes", async () => {
+  it("is a folder if the Mailbox enables it, for existing and new mail", async () => {
     const { handle, login, api } = await makeMailbox()
     const receive = (tag: string, subject: string) =>
       send(service.smtpPort, { from: "grace@example.org", to: `${handle}+${tag}@mail.localhost`, subject, text: "t" })
@@ -143,7 +143,7 @@ describe("a subaddress tag", { timeout: 120_000 }, () => {
     await until(client, /^\* 2 EXISTS/)
     client.write("DONE\r\n")
     await until(client, /^i OK/)
-    // What a program takes out stays out, and stands in INBOX as before.
+    // A message that a client removes stays removed and remains in INBOX.
     await client.say("STORE 1 +FLAGS (\\Deleted)")
     await client.say("EXPUNGE")
     await receive("other", "third")

@@ -1,4 +1,4 @@
-/** What IMAP4rev1 says of messages beside their marks: who is told of one first, when it came, and when it changed. */
+/** \Recent, INTERNALDATE and MODSEQ: which session sees a message first, when it arrived, and when it changed. */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
@@ -23,11 +23,11 @@ const append = async (client: ImapClient, count: number) => {
 }
 const found = async (client: ImapClient, command: string) => (await client.say(command)).untagged
 
-it("a message is recent for one session: the first that is told of it and may change it", async () => {
+it("\\Recent is set in one session: the first read-write session that reports the message", async () => {
   const { login, client } = await makeMailbox()
   const other = await login()
   await append(client, 2)
-  // One that only looks is told of it, and takes nothing from the next.
+  // A read-only session sees it and does not claim it.
   expect(await found(other, "EXAMINE INBOX")).toContain("* 2 RECENT")
   expect(await found(other, "FETCH 1 FLAGS")).toEqual(["* 1 FETCH (FLAGS (\\Recent))"])
   await other.say("CLOSE")
@@ -43,7 +43,7 @@ it("a message is recent for one session: the first that is told of it and may ch
   expect(await found(client, "SEARCH OLD")).toEqual(["* SEARCH"])
   expect(await found(other, "SEARCH OLD")).toEqual(["* SEARCH 1 2"])
 
-  // What comes meanwhile is told to one of them as recent.
+  // New mail is reported as recent to one of them.
   const third = await login()
   await append(third, 1)
   expect((await found(other, "NOOP")).filter((line) => /EXISTS|RECENT/.test(line))).toEqual([
@@ -58,27 +58,27 @@ it("a message is recent for one session: the first that is told of it and may ch
   expect(await found(client, "EXPUNGE")).toEqual(["* 1 EXPUNGE"])
   expect(await found(client, "SEARCH RECENT")).toEqual(["* SEARCH 1"])
 
-  // A copy is a message that nobody was told of.
+  // A copy is a new message for \Recent.
   await client.say("CREATE Work")
   await client.say("COPY 1 Work")
   expect(await found(client, "SELECT Work")).toContain("* 1 RECENT")
   for (const one of [client, other, third]) one.close()
 })
 
-it("no message is recent in IMAP4rev2", async () => {
+it("\\Recent does not exist in IMAP4rev2", async () => {
   const { login, client } = await makeMailbox()
   await append(client, 1)
   await client.say("ENABLE IMAP4rev2")
   expect((await found(client, "SELECT INBOX")).filter((line) => line.includes("RECENT"))).toEqual([])
   expect(await found(client, "FETCH 1 FLAGS")).toEqual(["* 1 FETCH (FLAGS ())"])
   client.close()
-  // And it took none.
+  // It also claimed none.
   const other = await login()
   expect(await found(other, "SELECT INBOX")).toContain("* 1 RECENT")
   other.close()
 })
 
-it("a message keeps the zone in which a program gave its time, and its day is the one there", async () => {
+it("INTERNALDATE keeps the client's time zone, and SEARCH uses the day in that zone", async () => {
   const { client } = await makeMailbox()
   const at = async (time: string) => {
     const bytes = Buffer.from("Subject: s\r\n\r\nbody\r\n")
@@ -100,7 +100,7 @@ it("a message keeps the zone in which a program gave its time, and its day is th
   client.close()
 })
 
-it("the counter of changes is told by the first command that asks for any, and of what a search answers", async () => {
+it("HIGHESTMODSEQ is sent by the first command that needs it, and MODSEQ of a search covers its results", async () => {
   const { client } = await makeMailbox()
   await append(client, 4)
   await client.say("SELECT INBOX")
@@ -113,7 +113,7 @@ it("the counter of changes is told by the first command that asks for any, and o
   const changed = async (number: number) =>
     Number(/MODSEQ \((\d+)\)/.exec((await found(client, `STORE ${number} +FLAGS (\\Seen)`))[0]!)![1])
   const [one, three, two] = [await changed(1), await changed(3), await changed(2)]
-  // RFC 4731 section 3.2: of what is answered.
+  // RFC 4731 section 3.2: of the results only.
   const searched = async (returns: string, set: string) =>
     /MODSEQ (\d+)/.exec((await found(client, `SEARCH RETURN (${returns}) ${set} MODSEQ 1`))[0]!)?.[1]
   expect(await searched("MIN", "1:3")).toBe(String(one))

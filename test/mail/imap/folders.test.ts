@@ -1,4 +1,4 @@
-/** Folders as the actor keeps them: what comes twice is done once, and what was there before folders stands in one. */
+/** Folder commands of the actor: repeated commands and limits. */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Writes } from "@svc/cluster/store/Database"
 import { system } from "@svc/domain/account/Initiator"
@@ -36,8 +36,8 @@ const makeMailbox = Effect.fnUntraced(function* (handle: string) {
   }
 })
 
-layer(actors())("the folders of a Mailbox", (it) => {
-  it.effect("copy and move messages once, however often the command comes", () =>
+layer(actors())("folder commands", (it) => {
+  it.effect("copy and move messages once if the command is repeated", () =>
     Effect.gen(function* () {
       const { org_id, actor, folder, placed, receive } = yield* makeMailbox("ada")
       yield* receive
@@ -56,7 +56,7 @@ layer(actors())("the folders of a Mailbox", (it) => {
     }),
   )
 
-  it.effect("hold an appended message once, however often it comes", () =>
+  it.effect("store an appended message once if the command is repeated", () =>
     Effect.gen(function* () {
       const { org_id, actor, placed } = yield* makeMailbox("grace")
       const mail = yield* receivedMail()
@@ -70,7 +70,7 @@ layer(actors())("the folders of a Mailbox", (it) => {
     }),
   )
 
-  it.effect("refuse what they do not take: full, missing, there already, needed", () =>
+  it.effect("reject a full Mailbox, a missing or existing folder and the deletion of a required folder", () =>
     Effect.gen(function* () {
       const { org_id, actor } = yield* makeMailbox("edsger")
       const mail = yield* receivedMail({ size: 2 * 1024 * 1024 })
@@ -85,7 +85,7 @@ layer(actors())("the folders of a Mailbox", (it) => {
     }),
   )
 
-  it.effect("take an appended message up to the last byte that the Mailbox has room for", () =>
+  it.effect("accept an appended message that fills the Mailbox exactly", () =>
     Effect.gen(function* () {
       const { org_id, id, actor, placed } = yield* makeMailbox("margaret")
       const quota = 1024 * 1024

@@ -1,4 +1,4 @@
-/** How failed logins of mail programs are slowed down, by address and by Mailbox. */
+/** Throttling of failed mail client logins, by address and by Mailbox. */
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { Audit } from "@svc/cluster/audit/Audit"
@@ -12,7 +12,7 @@ import { Effect, Fiber, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { foundation } from "../../harness/Stores.ts"
 
-/** Refuses every key without asking a store, so that only the brake takes time. */
+/** Rejects every key without a database, so that only the throttle takes time. */
 const logins = Layer.fresh(Logins.Logins.layer({ mailDomain: "mail.localhost" })).pipe(
   Layer.provide([
     Layer.mock(CredentialLookup, { resolve: () => Effect.fail(new Unauthenticated({ detail: "no" })) }),
@@ -27,7 +27,7 @@ const logins = Layer.fresh(Logins.Logins.layer({ mailDomain: "mail.localhost" })
 
 const key = Redacted.make(makeToken("identity_key", new Uint8Array(32)))
 
-/** Fails once, and returns after how many milliseconds the refusal came. */
+/** Fails once and returns the delay in milliseconds. */
 const refusedAfter = Effect.fnUntraced(function* (mailbox: string, address: string) {
   const { judge } = yield* Logins.Logins
   const tried = yield* Effect.forkChild(Effect.flip(judge(mailbox, key, address, Logins.imapDoor)))
@@ -48,7 +48,7 @@ const failures = (count: number, mailbox: (n: number) => string, address: (n: nu
   )
 
 describe("failed logins", () => {
-  it.effect("are refused at once twice, then 250 ms later each time, up to 8 s, for one address", () =>
+  it.effect("are not delayed twice, then by 250 ms more each time up to 8 s, per address", () =>
     Effect.gen(function* () {
       const waits = yield* failures(
         36,
@@ -61,7 +61,7 @@ describe("failed logins", () => {
     }).pipe(Effect.provide(logins)),
   )
 
-  it.effect("count for one Mailbox too, from whatever address they come and however the name is spelled", () =>
+  it.effect("are also counted per Mailbox, for any address and any spelling of the name", () =>
     Effect.gen(function* () {
       const spellings = ["ada", "Ada", "a-da@mail.localhost", "ADA@MAIL.LOCALHOST"]
       const waits = yield* failures(
@@ -74,7 +74,7 @@ describe("failed logins", () => {
     }).pipe(Effect.provide(logins)),
   )
 
-  it.effect("are forgotten after ten minutes, and not before", () =>
+  it.effect("are forgotten after ten minutes and not earlier", () =>
     Effect.gen(function* () {
       const address = () => "192.0.2.1"
       yield* failures(2, () => "ada", address)

@@ -1,4 +1,6 @@
-/** What is kept of a folder's marks, against a folder that changes; and sets and views against the plainest way to make them. */
+/**
+ * The cache of folder flags compared with a changing folder, and sets and views compared with simple implementations.
+ */
 import { Effect } from "effect"
 import { expect, it } from "vitest"
 import * as Sets from "@svc/mail-gateway/mail/imap/protocol/Sets"
@@ -9,7 +11,7 @@ import { random } from "./Sessions.ts"
 
 const folder = { id: "f", name: "INBOX", use: null, uidValidity: 1, uidNext: 1 } as const
 
-it("answers what a folder has now, and reads it whole once", async () => {
+it("the flag cache returns current flags and reads the whole folder once", async () => {
   const next = random(11)
   const marks = FolderMarks.make()
   let held: ReadonlyArray<Marked> = []
@@ -50,7 +52,7 @@ it("answers what a folder has now, and reads it whole once", async () => {
   expect(reads).toBe(1)
 })
 
-it("keeps the later of two looks that ran at once, and nothing of a folder that is gone", async () => {
+it("the flag cache keeps the later of two concurrent reads and drops deleted folders", async () => {
   const marks = FolderMarks.make()
   const message = (modseq: number): Marked => ({ uid: 1, modseq, flags: [`f${modseq}`] })
   const nothing = { changed: [], vanished: [], uidNext: 2, isGone: false, recentFrom: 1 }
@@ -58,7 +60,7 @@ it("keeps the later of two looks that ran at once, and nothing of a folder that 
     marks.of(folder, Effect.succeed({ modseq, messages: [message(modseq)] }), (since) =>
       Effect.succeed({ ...nothing, modseq: since }),
     )
-  // The earlier look is answered after the later one.
+  // The earlier read finishes after the later one.
   const slow = marks.of(
     folder,
     Effect.delay(Effect.succeed({ modseq: 3, messages: [message(3)] }), 20),
@@ -73,7 +75,7 @@ it("keeps the later of two looks that ran at once, and nothing of a folder that 
   expect(await Effect.runPromise(look(7))).toEqual([message(7)])
 })
 
-it("reads sets, and what a view has of them, as they are written", () => {
+it("sets and views match simple implementations", () => {
   const next = random(5)
   for (let round = 0; round < 300; round++) {
     const uids = Array.from({ length: 60 }, (_, n) => n + 1).filter(() => next() < 0.6)

@@ -1,6 +1,6 @@
 /**
- * Sequence numbers and UIDs where they differ: the first messages of the folder and its last one are gone, so that no number
- * equals its UID, and nothing stands right below UIDNEXT (RFC 9051 sections 2.3.1 and 6.3.2).
+ * Sequence numbers and UIDs in a folder where they differ: its first messages and its last one are removed, so that no
+ * number equals its UID, and no message has the UID below UIDNEXT (RFC 9051 sections 2.3.1 and 6.3.2).
  */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../../harness/Client.ts"
@@ -30,7 +30,7 @@ const open = async () => {
 }
 
 it(
-  "SELECT tells the first unseen message by number, and UIDNEXT as it was given out",
+  "SELECT reports the first unseen message by number, and UIDNEXT after the highest assigned UID",
   { timeout: 60_000 },
   async () => {
     const { client } = await open()
@@ -45,7 +45,7 @@ it(
   },
 )
 
-it("sets name messages by number or by UID, up to their last one and no further", { timeout: 60_000 }, async () => {
+it("sequence sets and UID sets include their last message and end there", { timeout: 60_000 }, async () => {
   const { client } = await open()
   await client.say("SELECT INBOX")
   const uids = async (command: string) =>
@@ -56,7 +56,7 @@ it("sets name messages by number or by UID, up to their last one and no further"
   expect(await uids("UID FETCH 4:6 (UID)")).toEqual([4, 6])
   expect(await uids("UID FETCH 1:3 (UID)")).toEqual([3])
   expect(await uids("UID FETCH 5 (UID)")).toEqual([])
-  // `*` is the last message, whatever the other end (section 9, seq-range).
+  // `*` is the last message, at either end of a range (section 9, seq-range).
   expect(await uids("UID FETCH 100:* (UID)")).toEqual([7])
   expect((await client.say("FETCH 5 (UID)")).tagged).toMatch(/^BAD /)
   expect((await client.say("FETCH 4:5 (UID)")).tagged).toMatch(/^BAD /)
@@ -71,7 +71,7 @@ it("sets name messages by number or by UID, up to their last one and no further"
   client.close()
 })
 
-it("a saved search stands for its messages after others were removed", { timeout: 60_000 }, async () => {
+it("a saved search refers to the same messages after others were removed", { timeout: 60_000 }, async () => {
   const { client } = await open()
   await client.say("SELECT INBOX")
   await client.say("SEARCH RETURN (SAVE) SUBJECT 6")
@@ -83,13 +83,13 @@ it("a saved search stands for its messages after others were removed", { timeout
   client.close()
 })
 
-it("EXPUNGE tells each number as it is after the removals before it", { timeout: 60_000 }, async () => {
+it("EXPUNGE sends each number as it is after the previous removals", { timeout: 60_000 }, async () => {
   const { client, login } = await open()
   const other = await login()
   await other.say("SELECT INBOX")
   await client.say("SELECT INBOX")
   await client.say("UID STORE 3,4,7 +FLAGS.SILENT (\\Deleted)")
-  // UID EXPUNGE removes what is marked and named (RFC 4315), no more.
+  // UID EXPUNGE removes only given messages with \Deleted (RFC 4315).
   expect((await client.say("UID EXPUNGE 3:6")).untagged).toEqual(["* 1 EXPUNGE", "* 1 EXPUNGE"])
   expect((await client.say("EXPUNGE")).untagged).toEqual(["* 2 EXPUNGE"])
   expect((await other.say("NOOP")).untagged.filter((line) => line.endsWith("EXPUNGE"))).toEqual([
@@ -102,7 +102,7 @@ it("EXPUNGE tells each number as it is after the removals before it", { timeout:
   other.close()
 })
 
-it("COPY answers which UID became which, and what stands elsewhere stays", { timeout: 60_000 }, async () => {
+it("COPY reports old and new UIDs, and EXPUNGE keeps messages of other folders", { timeout: 60_000 }, async () => {
   const { client } = await open()
   await client.say("SELECT INBOX")
   expect((await client.say("COPY 2:3 Trash")).tagged).toMatch(/^OK \[COPYUID \d+ 4,6 1:2\]/)

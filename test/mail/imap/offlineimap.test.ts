@@ -1,4 +1,4 @@
-/** offlineimap, where it is installed: a Maildir and a Mailbox are kept one, whatever interrupts it. */
+/** offlineimap, if installed: it synchronizes a Maildir with a Mailbox, despite interruptions. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
@@ -14,7 +14,7 @@ import { has } from "../../harness/Programs.ts"
 let service: TestService
 let token: string
 
-/** A way to a port that breaks once, when so many bytes went through. */
+/** A proxy to a port that breaks the connection once after a number of bytes. */
 const breaking = async (port: number, after: number) => {
   let left = after
   const sockets = new Set<Socket>()
@@ -111,7 +111,7 @@ describe.skipIf(!has("offlineimap"))("offlineimap", () => {
   })
   afterAll(() => service.stop())
 
-  it("gets everything once, also where it was killed on the way", { timeout: 400_000 }, async () => {
+  it("downloads everything once, even after it was killed", { timeout: 400_000 }, async () => {
     const box = await makeMailbox(service, token, 60)
     const place = makePlace(box)
     const { child, ended } = place.start()
@@ -130,12 +130,12 @@ describe.skipIf(!has("offlineimap"))("offlineimap", () => {
     place.remove()
   })
 
-  it("brings marks, removals and messages both ways, and then rests", { timeout: 400_000 }, async () => {
+  it("synchronizes flags, removals and messages both ways, then is idle", { timeout: 400_000 }, async () => {
     const box = await makeMailbox(service, token, 8)
     const place = makePlace(box)
     await place.sync()
     const of = async (subject: string) => (await box.list()).find((one) => one.subject === subject)!.id
-    // Here: read, flagged, removed, written. There: read, flagged, removed.
+    // Locally: read, flagged, removed, written. Remotely: read, flagged, removed.
     place.mark("Letter 0", "S")
     place.mark("Letter 1", "F")
     place.drop("Letter 2")
@@ -161,7 +161,7 @@ describe.skipIf(!has("offlineimap"))("offlineimap", () => {
     place.remove()
   })
 
-  it("brings what it has once, also where the connection broke within a message", { timeout: 400_000 }, async () => {
+  it("uploads messages once, even if the connection broke within a message", { timeout: 400_000 }, async () => {
     const box = await makeMailbox(service, token, 1)
     const place = makePlace(box)
     await place.sync()

@@ -1,4 +1,4 @@
-/** Work on many messages, a piece at a time: what comes of it, and that others go on in between. */
+/** Cooperative work on many messages: its results, and that other fibers run in between. */
 import * as CooperativeWork from "@svc/mail-gateway/mail/imap/session/CooperativeWork"
 import type { Threadable } from "@svc/mail-gateway/mail/imap/session/Store"
 import * as Threads from "@svc/mail-gateway/mail/imap/session/Threads"
@@ -13,8 +13,8 @@ const all = <A>(work: CooperativeWork.CooperativeWork<A>): A => {
   }
 }
 
-describe("work in pieces", () => {
-  it("puts in order as a whole would, and leaves what is equal as it stood", () => {
+describe("cooperative work", () => {
+  it("sorts stably, like a normal sort", () => {
     const next = random(11)
     for (const length of [0, 1, 99, 100, 101, 999, 4_321]) {
       const list = Array.from({ length }, (_, at) => ({ at, of: Math.floor(next() * 50) }))
@@ -23,10 +23,10 @@ describe("work in pieces", () => {
     }
   })
 
-  it("lets others go on, and one large work after another", async () => {
+  it("yields to other fibers and runs one large computation at a time", async () => {
     let open = false
     let begun = 0
-    // Goes on until what comes after it on the event loop was done.
+    // Runs until the event loop has processed later work.
     function* waiting(): CooperativeWork.CooperativeWork<number> {
       begun++
       for (let n = 0; !open && n < 10_000_000; n++) yield
@@ -52,7 +52,7 @@ describe("threads", () => {
   const references = (messages: ReadonlyArray<Threadable>) => all(Threads.references(messages, (uid) => uid))
   const bySubject = (messages: ReadonlyArray<Threadable>) => all(Threads.orderedSubject(messages, (uid) => uid))
 
-  it("are who answers whom, also where what was answered is not there", () => {
+  it("link replies to parents, including missing parents", () => {
     expect(references([message(1), message(2, ["<1>"]), message(3, ["<1>", "<2>"]), message(4, ["<1>"])])).toBe(
       "(1 (2 3)(4))",
     )
@@ -63,20 +63,20 @@ describe("threads", () => {
     expect(bySubject([of(1, "b"), of(2, "a"), of(3, "Re: b"), of(4, "[l] a (fwd)")])).toBe("(1 3)(2 4)")
   })
 
-  it("do not follow references round in circles, and a message's own references replace what others say of it", () => {
+  it("ignore reference loops, and a message's own references replace those implied by others", () => {
     expect(references([message(1, ["<2>"]), message(2, ["<1>"])])).toBe("(2 1)")
     expect(references([message(1, ["<2>", "<1>"]), message(2)])).toBe("(1)(2)")
     expect(references([message(1, ["<1>"]), message(2, ["<2>", "<2>"])])).toBe("(1)(2)")
-    // Message 3 says that 1 answers 2; 1 comes later and says that it answers nobody, or 3.
+    // Message 3 implies that 1 replies to 2; message 1 arrives later and has no references, or refers to 3.
     expect(references([message(2), message(3, ["<2>", "<1>"]), message(1)])).toBe("(1 3)(2)")
     expect(references([message(2), message(3, ["<2>", "<1>"]), message(1, ["<3>"])])).toBe("(1 3)(2)")
     expect(references([message(2), message(3, ["<2>", "<1>"]), message(1, ["<2>"])])).toBe("(2 1 3)")
     expect(references([message(1), message(2, ["<3>", "<1>"]), message(3, ["<2>"])])).toBe("(3 1 2)")
   })
 
-  it("have each message once, whatever refers to whatever", () => {
+  it("contain each message once for arbitrary references", () => {
     const next = random(7)
-    /** No more than a few steps for each message: a message that is met again and again would take more. */
+    /** Only a few steps per message; visiting messages repeatedly would take more. */
     const bounded = (messages: ReadonlyArray<Threadable>) => {
       const work = Threads.references(messages, (uid) => uid)
       for (let steps = 0; steps < 1_000; steps++) {
@@ -94,7 +94,7 @@ describe("threads", () => {
       )
       expect(uids(bounded(messages))).toEqual(messages.map(({ uid }) => uid))
     }
-    // The last came first: each of the others is told twice whose answer it is.
+    // The last message came first: each other message gets its parent twice.
     const late = Array.from({ length: 60 }, (_, at) => {
       const number = 60 - at
       return message(
@@ -105,7 +105,7 @@ describe("threads", () => {
     expect(uids(bounded(late))).toHaveLength(60)
   })
 
-  it("of many messages are the same, whatever stands under one of them", () => {
+  it("of many messages do not depend on the number of children", () => {
     const pairs = Array.from({ length: 2_000 }, (_, n) => [
       message(2 * n + 1, [], { sent: -n }),
       message(2 * n + 2, [`<${2 * n + 1}>`]),
@@ -115,7 +115,7 @@ describe("threads", () => {
       .map(([one, other]) => `(${one!.uid} ${other!.uid})`)
       .join("")
     expect(references(pairs.flat())).toBe(expected)
-    // More than a call could be given as arguments stand under one that is not there.
+    // A missing message has more children than a call can take arguments.
     const wide = Array.from({ length: 3_000 }, (_, n) =>
       message(
         n + 1,

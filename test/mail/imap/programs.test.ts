@@ -1,4 +1,4 @@
-/** Programs that people use: imapflow always; curl and mbsync where they are installed. */
+/** Mail clients: imapflow always; curl and mbsync if installed. */
 import { execFile } from "node:child_process"
 import { mkdtempSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
@@ -36,7 +36,7 @@ const makeMailbox = async (letters: number) => {
 }
 
 describe("imapflow", () => {
-  it("reads, marks, files, waits and writes", async () => {
+  it("reads, flags, moves, idles and appends", async () => {
     const { handle, user, pass } = await makeMailbox(3)
     const client = new ImapFlow({
       host: "127.0.0.1",
@@ -121,7 +121,7 @@ describe.skipIf(!has("curl"))("curl", () => {
 })
 
 describe.skipIf(!has("mbsync"))("mbsync", () => {
-  it("keeps a Maildir and a Mailbox one, both ways", { timeout: 120_000 }, async () => {
+  it("synchronizes a Maildir and a Mailbox both ways", { timeout: 120_000 }, async () => {
     const { user, pass, handle } = await makeMailbox(20)
     const home = mkdtempSync(path.join(os.tmpdir(), "svc-mbsync-"))
     mkdirSync(path.join(home, "md"))

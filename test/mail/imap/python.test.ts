@@ -1,4 +1,4 @@
-/** Python's own imaplib and smtplib, as people's scripts use them; where Python is installed. */
+/** Python's imaplib and smtplib, as scripts use them, if Python is installed. */
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -10,7 +10,7 @@ import { has } from "../../harness/Programs.ts"
 let service: TestService
 let token: string
 
-/** What a script prints as JSON; `a` is what it is given. */
+/** Runs a script and returns the JSON it prints; `a` is its argument. */
 const python = async (script: string, given: object): Promise<any> => {
   const text = `import json, ssl, sys\na = json.loads(sys.argv[1])\nopen_tls = ssl._create_unverified_context()\n${script}`
   const { stdout } = await promisify(execFile)("python3", ["-c", text, JSON.stringify(given)])
@@ -24,7 +24,7 @@ describe.skipIf(!has("python"))("python", () => {
   })
   afterAll(() => service.stop())
 
-  it("reads, looks for, marks, files and moves by imaplib", { timeout: 120_000 }, async () => {
+  it("reads, searches, flags, appends and moves with imaplib", { timeout: 120_000 }, async () => {
     const box = await makeMailbox(service, token, 3)
     const said = await python(
       `
@@ -110,7 +110,7 @@ print(json.dumps(out))
   })
 
   it(
-    "logs in by STARTTLS and AUTHENTICATE, names mailboxes in UTF-8, and is told what was wrong",
+    "logs in with STARTTLS and AUTHENTICATE, uses UTF-8 mailbox names, and gets useful errors",
     { timeout: 120_000 },
     async () => {
       const box = await makeMailbox(service, token, 1)
@@ -154,7 +154,7 @@ print(json.dumps(out))
     },
   )
 
-  it("sends by smtplib, and its exceptions say what was refused", { timeout: 120_000 }, async () => {
+  it("sends with smtplib, whose exceptions report rejections", { timeout: 120_000 }, async () => {
     const [ada, bob] = [await makeMailbox(service, token, 0), await makeMailbox(service, token, 0)]
     await ada.allow(bob.address)
     const said = await python(

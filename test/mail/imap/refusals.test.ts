@@ -1,4 +1,7 @@
-/** How an IMAP command ends when the store refuses it, is away, or fails: which response code, and whether the session goes on. */
+/**
+ * Responses of IMAP commands when the store rejects them, is unavailable or fails: the response code, and whether the
+ * session continues.
+ */
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Refused, type Store } from "@svc/mail-gateway/mail/imap/session/Store"
 import { Effect, Stream } from "effect"
@@ -8,7 +11,7 @@ import { append, login, open } from "./Sessions.ts"
 
 const streams = new Set(["marked", "stored", "detailed", "bytes"])
 
-/** A store that works until `fails` is set, and then does nothing but fail. */
+/** A store that works until `fails` is set and then always fails. */
 const failing = () => {
   const store = MemoryStore.make()
   const state: { fails: Effect.Effect<never, Unavailable | Refused> | undefined } = { fails: undefined }
@@ -61,21 +64,21 @@ const completions = async (fails: Effect.Effect<never, Unavailable | Refused>) =
   return found
 }
 
-it("every command says that the service is away, and the session goes on", { timeout: 60_000 }, async () => {
+it("every command reports an unavailable store, and the session continues", { timeout: 60_000 }, async () => {
   const away = Effect.fail(new Unavailable({ detail: "away", retry_after_seconds: 1 }))
   for (const [command, completion] of Object.entries(await completions(away))) {
     expect(completion, command).toMatch(/^NO \[UNAVAILABLE\] /)
   }
 })
 
-it("every command says that a failure is ours, and the session goes on", { timeout: 60_000 }, async () => {
+it("every command reports an internal error, and the session continues", { timeout: 60_000 }, async () => {
   for (const [command, completion] of Object.entries(await completions(Effect.die(new Error("broken"))))) {
     expect(completion, command).toMatch(/^NO \[SERVERBUG\] /)
   }
 })
 
 it.each(["OVERQUOTA", "NONEXISTENT", "TRYCREATE", "ALREADYEXISTS", "LIMIT"])(
-  "a refusal of the store is told with its code %s",
+  "a rejection by the store is reported with its code %s",
   { timeout: 60_000 },
   async (code) => {
     const refused = Effect.fail(new Refused({ code: code as never, message: "No." }))

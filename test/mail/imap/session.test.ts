@@ -1,17 +1,17 @@
-/** Sessions without a socket and without a store: whatever bytes come in whatever portions. */
+/** Sessions without sockets and database, fed bytes in arbitrary chunks. */
 import { describe, expect, it } from "vitest"
 import * as MemoryStore from "./MemoryStore.ts"
 import { append, login, open, type Options, random, whole } from "./Sessions.ts"
 
-/** Says it all at once; answers everything that was heard. */
+/** Sends everything in one chunk and returns all output. */
 const converse = async (text: string, options?: Options) => {
   const session = await open(options)
   const turn = await session.feed(Buffer.from(text, "latin1"))
   return { text: session.said(), turn }
 }
 
-describe("a session", () => {
-  it("answers the same however its bytes are cut", { timeout: 60_000 }, async () => {
+describe("an IMAP session", () => {
+  it("gives the same responses for any chunking", { timeout: 60_000 }, async () => {
     const { text } = await converse(whole)
     expect(text).toContain("24 OK")
     const next = random(7)
@@ -27,7 +27,7 @@ describe("a session", () => {
     }
   })
 
-  it("holds no more of a command than its bounds, and goes on behind it", async () => {
+  it("buffers at most the command limits and continues after an oversized command", async () => {
     const session = await open()
     await session.feed(Buffer.from(login))
     session.forget()
@@ -37,7 +37,7 @@ describe("a session", () => {
     await session.feed(Buffer.from("\r\nc NOOP\r\n"))
     expect(session.said()).toMatch(/^b BAD The command is too long\.\r\nc OK/)
     session.forget()
-    // A literal that nobody was asked about is passed over; one that is asked about is refused before it is sent.
+    // A non-synchronizing literal is discarded; a synchronizing one is rejected before it is sent.
     await session.feed(Buffer.from(`d APPEND INBOX {${2 * megabyte.length}+}\r\n`))
     await session.feed(megabyte)
     await session.feed(megabyte)
@@ -45,7 +45,7 @@ describe("a session", () => {
     expect(session.said()).toMatch(/^d NO \[TOOBIG\] .*\r\ne NO \[TOOBIG\] .*\r\nf OK/)
   })
 
-  it("answers NOOP, CAPABILITY, ID and LOGOUT in every state", async () => {
+  it("accepts NOOP, CAPABILITY, ID and LOGOUT in every state", async () => {
     const states = {
       "before TLS": { before: "", options: { secure: false, allowsPlain: false } },
       "before the login": { before: "", options: {} },
@@ -67,7 +67,7 @@ describe("a session", () => {
     }
   })
 
-  it("takes ID with 30 fields of the largest size before the login, quoted, escaped or as literals", async () => {
+  it("accepts ID with 30 fields of maximum size before login, quoted, escaped or as literals", async () => {
     const fields = (value: (text: string) => string, content: string) =>
       Array.from({ length: 30 }, (_, n) => `${value(`f${n}`.padEnd(30, "x"))} ${value(content)}`).join(" ")
     const literal = (text: string) => `{${text.length}+}\r\n${text}`
@@ -87,7 +87,7 @@ describe("a session", () => {
     )
   })
 
-  it("refuses more keywords than a message can have, each counted once", async () => {
+  it("rejects more distinct keywords than a message can have", async () => {
     const { text } = await converse(`${login}b APPEND INBOX {1+}\r\nx\r\nc SELECT INBOX\r\n`)
     expect(text).toContain("c OK")
     const keywords = (count: number) => Array.from({ length: count }, (_, n) => `k${n}`).join(" ")
@@ -105,7 +105,7 @@ describe("a session", () => {
     expect(await said(`d APPEND INBOX (${keywords(65)}) {1+}\r\nx\r\n`)).toMatch(/^d NO \[LIMIT\] /)
   })
 
-  it("ends where a command that is too large does not end", async () => {
+  it("ends if an oversized command does not end", async () => {
     const megabyte = Buffer.alloc(1024 * 1024, "x")
     const [line, literal, early] = [await open(), await open(), await open()]
     await line.feed(Buffer.from(`${login}b SEARCH TEXT `))
@@ -113,12 +113,12 @@ describe("a session", () => {
     expect(line.said()).toMatch(/\* BYE The command does not end\.\r\n$/)
     await literal.feed(Buffer.from(`${login}b APPEND INBOX {999999999999+}\r\n`))
     expect(literal.said()).toMatch(/\* BYE The command does not end\.\r\n$/)
-    // Who did not say who it is gets less.
+    // The limits before login are lower.
     await early.feed(megabyte.subarray(0, 100_000))
     expect(early.said()).toMatch(/\* BYE The command does not end\.\r\n$/)
   })
 
-  it("puts a large message aside as it comes, and stores it as it was", async () => {
+  it("spools a large message and stores it unchanged", async () => {
     const session = await open()
     await session.feed(Buffer.from(`${login}b SELECT INBOX\r\n`))
     const next = random(3)
@@ -134,7 +134,7 @@ describe("a session", () => {
     expect(session.said()).toContain(`RFC822.SIZE ${large.length} BODY[] {${large.length}}\r\n${large.toString()})`)
   })
 
-  it("takes no password in the clear where it may not, and none after STARTTLS was said but not begun", async () => {
+  it("rejects passwords without TLS, also between STARTTLS and the handshake", async () => {
     const options = { secure: false, allowsPlain: false }
     const { text, turn } = await converse(
       `a CAPABILITY\r\n${login}b AUTHENTICATE PLAIN AGFkYQB4\r\nc STARTTLS\r\n${login}`,
@@ -148,7 +148,7 @@ describe("a session", () => {
     expect(text.endsWith("c OK Begin TLS negotiation now.\r\n")).toBe(true)
   })
 
-  it("logs in by PLAIN, LOGIN and OAUTHBEARER, with and without an initial response", async () => {
+  it("supports PLAIN, LOGIN and OAUTHBEARER with and without an initial response", async () => {
     const plain = Buffer.from("\0ada\0x").toString("base64")
     const bearer = Buffer.from("n,a=ada,\x01host=h\x01auth=Bearer token\x01\x01").toString("base64")
     const [user, password] = ["ada", "x"].map((one) => Buffer.from(one).toString("base64"))
@@ -164,7 +164,7 @@ describe("a session", () => {
     expect((await converse("a LOGIN eve x\r\n")).text).toMatch(/a NO \[AUTHENTICATIONFAILED\]/)
   })
 
-  it("tells removals only where numbers cannot be meant, and never one number for two messages", async () => {
+  it("sends removals only when no command uses numbers, and no number means two messages", async () => {
     const store = MemoryStore.make()
     const [one, other] = [await open({ store }), await open({ store })]
     for (const session of [one, other]) await session.feed(Buffer.from(login))
@@ -175,18 +175,18 @@ describe("a session", () => {
     const said = one.said()
     expect(said).toContain("* 3 FETCH (UID 3)\r\nh OK")
     expect(said).toContain("* SEARCH 1 3\r\n")
-    // What a number stood for is known as long as it stands.
+    // A number keeps its message until the removal is sent.
     expect(said).toContain("* 2 FETCH (UID 2)\r\nj OK")
     expect(said).toMatch(/\* 2 EXPUNGE\r\nk OK/)
     expect(said).toContain("* 2 FETCH (UID 3)\r\nl OK")
   })
 
-  it("says before the login that it can wait, for programs that ask only then", async () => {
+  it("announces IDLE before login", async () => {
     const { text } = await converse("a CAPABILITY\r\n")
     expect(text).toMatch(/^\* CAPABILITY .* IDLE /)
   })
 
-  it("says of a level that is no mailbox what the client's kind of LIST knows", async () => {
+  it("marks ancestors without a mailbox as the client's LIST version expects", async () => {
     const { text } = await converse(
       `${login}b CREATE x/y\r\nc LIST "" x\r\nd LIST "" x RETURN (CHILDREN)\r\ne ENABLE IMAP4rev2\r\nf LIST "" x\r\n`,
     )
@@ -195,14 +195,14 @@ describe("a session", () => {
     expect(text).toContain('* LIST (\\NonExistent \\HasChildren) "/" x\r\nf OK')
   })
 
-  it("gives all that follows where a part of a body is asked for without a count", async () => {
+  it("returns the rest of a body for a partial fetch without a count", async () => {
     const { text } = await converse(
       `${login}${append("b")}c SELECT INBOX\r\nd FETCH 1 (BODY.PEEK[1]<2> BINARY.PEEK[2]<1> BODY.PEEK[1]<9>)\r\n`,
     )
     expect(text).toContain("BODY[1]<2> {2}\r\nxt BINARY[2]<1> ~{3}\r\n\x01\x02\x03 BODY[1]<9> {0}\r\n)")
   })
 
-  it("keeps the source route of an address in its envelope", async () => {
+  it("keeps the source route of an address in ENVELOPE", async () => {
     const routed = "From: <@one,@two:user@domain>\r\nTo: <@>, X <plain@domain>, <@three:a@b>\r\n\r\nbody\r\n"
     const { text } = await converse(
       `${login}b APPEND INBOX {${routed.length}+}\r\n${routed}\r\nc SELECT INBOX\r\nd FETCH 1 ENVELOPE\r\n`,

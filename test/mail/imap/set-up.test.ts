@@ -1,4 +1,4 @@
-/** Setting up a mail program without typing where the server is. */
+/** Automatic configuration of mail clients. */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { startService, type TestService } from "../../harness/Service.ts"
@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-it("says the same in the show-once answer, in autoconfig and in Apple's profile", async () => {
+it("the show-once response, autoconfig and Apple's profile contain the same settings", async () => {
   const token = (await signUp(service.base)).session
   const { handle, secrets } = await makeIdentity(service.base, token)
   const { host, port, security, username } = secrets.imap

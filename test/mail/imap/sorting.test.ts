@@ -10,7 +10,7 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => service.stop())
 
-it("sorts by the mailbox of the first address, groups and comments included", { timeout: 60_000 }, async () => {
+it("SORT uses the mailbox of the first address, including groups and comments", { timeout: 60_000 }, async () => {
   const { secrets } = await makeIdentity(service.base, (await signUp(service.base)).session)
   const client = await ImapClient.login(service.imapPort, secrets.imap.username, secrets.imap.password)
   const fields: ReadonlyArray<string> = [

@@ -1,4 +1,4 @@
-/** Programs of the terminal, where they are installed: neomutt with its caches, and aerc. */
+/** Terminal mail clients, if installed: neomutt with its caches, and aerc. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -22,7 +22,7 @@ type Mailbox = Awaited<ReturnType<typeof makeMailbox>>
 
 const idOf = async (box: Mailbox, subject: string) => (await box.list()).find((one) => one.subject === subject)!.id
 
-/** Subjects of letters, from the least. */
+/** Subjects of letters in ascending order. */
 const letters = (...numbers: ReadonlyArray<number>) => numbers.map((n) => `Letter ${n}`)
 
 describe.skipIf(!has("neomutt", "tmux"))("neomutt", () => {
@@ -41,14 +41,14 @@ describe.skipIf(!has("neomutt", "tmux"))("neomutt", () => {
       ].join("\n"),
     )
 
-  /** Types into a new neomutt with the caches of the last, which ends with it. */
+  /** Types into a new neomutt that uses the caches of the previous one, and ends it. */
   const use = async (terminal: Terminal.Terminal, keys: string) => {
     const file = path.join(terminal.home, "keys")
     writeFileSync(file, `push "${keys}<quit>"\n`)
     await terminal.again(`neomutt -n -F ${terminal.home}/rc -e 'source ${file}'`)
     await terminal.ended()
   }
-  /** Has the messages of a pattern written to a file of its name. */
+  /** Saves the messages that match a pattern to a file of that name. */
   const list = (home: string, name: string, pattern: string) =>
     `<untag-pattern>~A<enter><tag-pattern>${pattern}<enter><tag-prefix-cond><pipe-message>cat >${home}/${name}<enter><end-cond>`
   const listed = (home: string, name: string) =>
@@ -101,7 +101,7 @@ describe.skipIf(!has("neomutt", "tmux"))("neomutt", () => {
       }
     }, 240_000)
 
-  it("sends, and its copy in Sent is the message that was sent", async () => {
+  it("sends mail, and its copy in Sent is the sent message", async () => {
     const [box, other] = [await makeMailbox(service, token, 0), await makeMailbox(service, token, 0)]
     await box.allow(other.address)
     const terminal = await Terminal.make()
@@ -123,7 +123,7 @@ describe.skipIf(!has("neomutt", "tmux"))("neomutt", () => {
 })
 
 describe.skipIf(!has("aerc", "tmux"))("aerc", () => {
-  it("shows, marks, files and removes, and sees what others do meanwhile", async () => {
+  it("shows, flags, moves and removes messages, and sees changes by others", async () => {
     const box = await makeMailbox(service, token, 6)
     const terminal = await Terminal.make()
     try {
@@ -144,7 +144,7 @@ describe.skipIf(!has("aerc", "tmux"))("aerc", () => {
         await terminal.type("-l", text)
         await terminal.type("Enter")
       }
-      // The newest stands first.
+      // The newest message is first.
       await terminal.again("aerc")
       await terminal.shows(/Letter 5[^]*Letter 0/)
       await command("select 3")

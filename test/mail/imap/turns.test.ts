@@ -1,14 +1,14 @@
-/** Sessions that take turns on the event loop. */
+/** Sharing the event loop between sessions. */
 import { Effect } from "effect"
 import { expect, it } from "vitest"
 import * as Turns from "@svc/mail-gateway/mail/imap/server/SessionTurns"
 
-/** Uses the turn up, however quick the machine is. */
+/** Uses up the turn on any machine. */
 const work = () => {
   for (const until = performance.now() + 10; performance.now() < until;);
 }
 
-it("lets others go on once a turn is used up, and each session in the order it came", async () => {
+it("session turns yield once the turn is used up and continue in order of arrival", async () => {
   const turns = Turns.make()
   const went: Array<string> = []
   const session = (name: string) =>
@@ -28,16 +28,16 @@ it("lets others go on once a turn is used up, and each session in the order it c
     if (went.length < 9) setImmediate(again)
   })
   const all = Promise.all(["a", "b", "c"].map(session))
-  // Each has used up the turn by itself.
+  // Each session alone used up its turn.
   expect(went).toEqual([])
   await all
   clearImmediate(others)
   expect(went).toEqual(["a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"])
-  // Of the third round nothing is left to do after the turn was taken.
+  // The third round has no work after the turn.
   expect(between).toBeGreaterThanOrEqual(6)
 })
 
-it("goes on at once where there is time, and leaves nobody behind who stopped waiting", async () => {
+it("session turns continue immediately while there is time and forget interrupted waiters", async () => {
   const turns = Turns.make()
   expect(Effect.runSync(Effect.as(turns.take, "at once"))).toBe("at once")
   work()

@@ -1,4 +1,6 @@
-/** Several programs on one Mailbox at once, and the API beside them: each is told what the protocol allows, and all agree. */
+/**
+ * Several clients and the API on one Mailbox concurrently: every session sees valid updates, and all agree in the end.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
@@ -18,7 +20,7 @@ const random = (seed: number) => () => {
 
 const flags = ["\\Seen", "\\Flagged", "\\Answered", "\\Deleted", "\\Draft", "work", "$Forwarded"]
 
-it("gives every session a view that the protocol allows, and all the same in the end", async () => {
+it("concurrent sessions see only valid updates and the same final view", async () => {
   const token = (await signUp(service.base)).session
   const { handle, secrets } = await makeIdentity(service.base, token)
   const sessions = await Promise.all(
@@ -72,7 +74,7 @@ it("gives every session a view that the protocol allows, and all the same in the
     ...sessions.map(async (session) => {
       for (let n = 0; n < 80; n++) {
         const { tagged } = await turn(session)
-        // A number that another session has just taken away is no mistake of ours.
+        // A number that another session just removed is not an error.
         expect(tagged).toMatch(/^(OK|NO \[EXPUNGEISSUED\]|BAD There is no message)/)
       }
     }),
@@ -93,7 +95,7 @@ it("gives every session a view that the protocol allows, and all the same in the
     client.close()
   }
   expect(new Set(ends).size).toBe(1)
-  // No message is lost or left over: what the API has stands in a folder, and the other way round.
+  // The API and the folders contain the same messages.
   const astray = await service.query<{ n: number }>(
     (sql) => sql`
       select (select count(*) from message m where not exists (select from placed p where p.message_id = m.id))::int

@@ -86,7 +86,10 @@ const make = Effect.gen(function* () {
     return row.version
   })
 
-  /** The draft was changed or deleted since it was read. Without a precondition it can only have been deleted. */
+  /**
+   * The draft was changed or deleted since it was read; a caller without a precondition can only have missed a
+   * deletion.
+   */
   const overtaken = (condition: IfVersion) =>
     condition === null ? missing() : new PreconditionFailed({ detail: "The draft was changed meanwhile." })
 

@@ -34,16 +34,16 @@ export interface Settings {
   readonly send: (bytes: string | Uint8Array) => Effect.Effect<void>
   /** Runs background work that no command waits for. */
   readonly run: (effect: Effect.Effect<void>) => void
-  /** The Mailbox of a user and password; undefined for a pair that is none. Lasts as long as the session. */
+  /** Authenticates and returns the Mailbox, or why the login was denied. The store lasts as long as the session. */
   readonly login: (
     user: string | undefined,
     password: Redacted.Redacted<string>,
   ) => Effect.Effect<Store | Authenticating.Denied, never, Scope.Scope>
 }
 
-/** What a client may send before it said who it is, and what after. */
+/** Input limits before and after login. */
 export const limits = {
-  // ID may be sent here: 30 fields with names of 30 bytes and values of 1,024, each of which may be escaped or a literal
+  // Clients may send ID before login: 30 fields with names of 30 bytes and values of 1,024, each escaped or a literal
   // (RFC 2971 section 3.3).
   before: {
     commandBytes: 64 * 1024,
@@ -61,7 +61,7 @@ export const limits = {
     passedBytes: 1024 * 1024,
     passedLiteralBytes: 256 * 1024 * 1024,
   },
-  /** Commands that were not understood, one after another. */
+  /** Consecutive invalid commands before the session ends. */
   mistakes: 20,
 }
 
@@ -109,7 +109,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
     return conversation.flush
   }
 
-  /** A failure that is nobody's to act on is said in a word; what is ours goes to the log. */
+  /** Reports a failure briefly to the client and logs defects. */
   const settled = (
     work: Effect.Effect<Completion, Refused | Unavailable | CutShort>,
   ): Effect.Effect<Completion | undefined> =>

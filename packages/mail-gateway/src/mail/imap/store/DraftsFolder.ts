@@ -1,6 +1,6 @@
 /**
- * The API's drafts in the folder of drafts: whoever looks into it has messages made of those that are not shown yet, and
- * has taken out what shows a draft that is no more. What a program files there becomes a draft of the API where it can.
+ * Synchronizes API drafts with the IMAP Drafts folder. When a client opens the folder, pictures of new drafts are added
+ * and pictures of deleted drafts are removed. A message that a client appends becomes an API draft if possible.
  */
 import * as DraftRenditions from "@svc/cluster/mail/folders/DraftRenditions"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
@@ -16,12 +16,12 @@ import { ComposingThread } from "../../composing/ComposingThread.ts"
 import type { Folder, FlagChange, StoreError } from "../session/Store.ts"
 import type { AppendedMessage } from "./AppendedMessage.ts"
 
-/** Pictures made at one look; the next look makes more. */
+/** Maximum pictures added per synchronization. */
 const together = 100
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(NewMail))
 
-/** The Mailbox's own way to its actor. */
+/** Commands to the actor of the Mailbox. */
 export interface Box {
   readonly identityId: string
   readonly address: string
@@ -39,7 +39,7 @@ export const make = Effect.fnUntraced(function* (incoming: AppendedMessage) {
   const drafts = yield* Drafts
   const composing = yield* ComposingThread
 
-  /** Shows what is there now. A draft that cannot be shown, since the Mailbox is full, waits for the next look. */
+  /** Updates the folder. If the Mailbox is full, the remaining drafts are added the next time. */
   const settle = Effect.fnUntraced(function* (box: Box, folder: Folder) {
     const found = yield* orUnavailable(DraftRenditions.waiting(reads, box.identityId, together))
     if (found.stale) while ((yield* box.hide).left);
