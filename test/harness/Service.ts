@@ -21,6 +21,7 @@
 import * as os from "node:os"
 import * as path from "node:path"
 import { roles } from "@svc/cli/serve/Roles"
+import { type Parts, realParts } from "@svc/cli/serve/Parts"
 import * as Serve from "@svc/cli/serve/Serve"
 import { load } from "@svc/cli/serve/Settings"
 import * as Stores from "@svc/cluster/store/Database"
@@ -31,7 +32,7 @@ import { unlimited } from "./Unlimited.ts"
 
 export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>
-  readonly parts?: Partial<Serve.Parts>
+  readonly parts?: Partial<Parts>
 }
 
 export const startService = async (options: ServiceOptions = {}) => {
@@ -58,7 +59,7 @@ export const startService = async (options: ServiceOptions = {}) => {
   )
   const [serving, scope] = [Scope.makeUnsafe(), Scope.makeUnsafe()]
   const store = { connection: database.settings, place: "test", embeddedHome: undefined }
-  const layer = Serve.layer(settings, store, new Set(roles), { ...Serve.realParts, ...options.parts })
+  const layer = Serve.layer(settings, store, new Set(roles), { ...realParts, ...options.parts })
   await Effect.runPromise(
     Layer.buildWithScope(layer, serving).pipe(Effect.provideService(References.MinimumLogLevel, "Error")),
   )

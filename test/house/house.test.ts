@@ -20,6 +20,10 @@ describe("the house", () => {
     expect(circle(packages)).toBeUndefined()
   })
 
+  it("has no circle of files", () => {
+    expect(circle(new Map(sources().map((file) => [file, new Set(imports(file))])))).toBeUndefined()
+  })
+
   it("has no file above 350 lines", () => {
     const long = sources().filter((file) => read(file).split("\n").length > 351)
     expect(long).toEqual([])

@@ -12,6 +12,7 @@ import * as Dns from "./Dns.ts"
 import * as Finding from "./Finding.ts"
 import * as Listeners from "./Listeners.ts"
 import * as Machine from "./Machine.ts"
+import * as MailNames from "./MailNames.ts"
 import * as Outgoing from "./Outgoing.ts"
 import * as Store from "./Store.ts"
 
@@ -117,6 +118,9 @@ const outside = Effect.fnUntraced(function* (settings: Settings) {
   )
 })
 
+const published = (settings: Settings, dns: Dns.Ask) =>
+  Effect.map(Effect.all([Dns.findings(settings, dns), MailNames.findings(settings, dns)]), (all) => all.flat())
+
 export interface Options {
   readonly api: Option.Option<string>
   readonly only: ReadonlySet<Finding.Group>
@@ -132,7 +136,7 @@ export const findings = Effect.fnUntraced(function* ({ api: flag, only, resolver
   const dns = Dns.asking(resolver)
   if (fromOutside) {
     if (settings._tag === "Failure") return [Configuration.configuration(settings)]
-    return [...(yield* Dns.findings(settings.success, dns)), ...(yield* outside(settings.success))]
+    return [...(yield* published(settings.success, dns)), ...(yield* outside(settings.success))]
   }
   const wants = (group: Finding.Group) => only.size === 0 || only.has(group)
   const api = yield* apiOf(flag)
@@ -157,7 +161,7 @@ export const findings = Effect.fnUntraced(function* ({ api: flag, only, resolver
     )
     if (wants("store")) all.push(...(yield* Store.findings(given)))
     if (wants("certificates")) all.push(...(yield* CertificateChecks.findings(given)))
-    if (wants("dns")) all.push(...(yield* Dns.findings(given, dns)))
+    if (wants("dns")) all.push(...(yield* published(given, dns)))
     if (wants("mail")) all.push(...(yield* Outgoing.findings(given)), ...(yield* DaneResolver.findings(given)))
     if (wants("service")) {
       all.push(yield* Listeners.taken(given, isUp), yield* names(given))

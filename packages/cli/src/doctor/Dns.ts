@@ -4,7 +4,6 @@ import { Effect } from "effect"
 import { lineOf, wanted, type Wanted } from "../dns/Records.ts"
 import type { Settings } from "../serve/Settings.ts"
 import * as Finding from "./Finding.ts"
-import * as MailNames from "./MailNames.ts"
 
 const found = Finding.of("dns")
 
@@ -85,14 +84,13 @@ const judge = (dns: Ask, record: Wanted) =>
     ),
   )
 
-/** Names that only this machine knows have no records to look for. */
-const isOurs = ({ mailDomain, tunnelDomain }: Settings) =>
+/** Whether the deployment's names are public; names below `localhost` have no DNS records to check. */
+export const isPublic = ({ mailDomain, tunnelDomain }: Settings) =>
   !mailDomain.endsWith("localhost") && !tunnelDomain.endsWith("localhost")
 
 export const findings = Effect.fnUntraced(function* (settings: Settings, dns: Ask) {
-  if (!isOurs(settings)) return [found("names", "ok", "of this machine alone: nothing to publish")]
-  const records = yield* Effect.forEach(wanted(settings, { addresses: [] }), (record) => judge(dns, record), {
+  if (!isPublic(settings)) return [found("names", "ok", "local names only, no DNS records needed")]
+  return yield* Effect.forEach(wanted(settings, { addresses: [] }), (record) => judge(dns, record), {
     concurrency: 8,
   })
-  return [...records, ...(yield* MailNames.findings(settings, dns))]
 })

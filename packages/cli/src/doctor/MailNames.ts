@@ -1,7 +1,7 @@
 /** What other mail servers look at before they believe us: our servers' names both ways, SPF's length, the policy on TLS. */
 import { Effect } from "effect"
 import type { Settings } from "../serve/Settings.ts"
-import type { Ask } from "./Dns.ts"
+import { isPublic, type Ask } from "./Dns.ts"
 import * as Finding from "./Finding.ts"
 
 const found = Finding.of("dns")
@@ -122,15 +122,17 @@ const authorities = Effect.fnUntraced(function* (dns: Ask, name: string) {
   return issuers.length === 0 ? [] : [found("CAA", "ok", `${name} has certificates of ${issuers.join(", ")} only`)]
 })
 
+const checks = (settings: Settings, dns: Ask) => [
+  spf(dns, settings.mailDomain),
+  ...settings.mailServers.map((name) => server(dns, name)),
+  authorities(dns, settings.tunnelDomain),
+  policy(settings),
+]
+
 export const findings = (settings: Settings, dns: Ask) =>
   Effect.map(
     Effect.all(
-      [
-        spf(dns, settings.mailDomain),
-        ...settings.mailServers.map((name) => server(dns, name)),
-        authorities(dns, settings.tunnelDomain),
-        policy(settings),
-      ].map((check) =>
+      (isPublic(settings) ? checks(settings, dns) : []).map((check) =>
         Effect.orElseSucceed(check as Effect.Effect<ReadonlyArray<Finding.Finding>, "silent">, () => [
           found("mail", "warn", "DNS did not answer", "Look again, or ask another server: --resolver 9.9.9.9"),
         ]),

@@ -54,6 +54,7 @@ const modules = Effect.promise(() =>
     import("./Settings.ts"),
     import("./Store.ts"),
     import("./OperatorErrors.ts"),
+    import("./Parts.ts"),
     import("./ops/Ops.ts"),
     import("./ops/Readiness.ts"),
     import("./ops/Tracing.ts"),
@@ -61,7 +62,8 @@ const modules = Effect.promise(() =>
 )
 
 const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
-  const [Serve, { load, portsOf, SettingsInvalid }, Store, { sentence }, Ops, Readiness, Tracing] = yield* modules
+  const [Serve, { load, portsOf, SettingsInvalid }, Store, { sentence }, { realParts }, Ops, Readiness, Tracing] =
+    yield* modules
   let settings: Settings | undefined
   yield* Effect.gen(function* () {
     const wrong = wrongLevel(process.env["SVC_LOG_LEVEL"]) ?? wrongFormat(process.env["SVC_LOG_FORMAT"])
@@ -77,7 +79,7 @@ const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
     )
     const store = yield* Store.open(settings)
     yield* Layer.launch(
-      Serve.layer(settings, store, roles, Serve.realParts, readiness).pipe(
+      Serve.layer(settings, store, roles, realParts, readiness).pipe(
         Layer.tap(() =>
           Effect.sync(() => {
             process.stdout.write(`${banner(settings!, store, roles, ops, Readiness.restartPauseSeconds)}\n`)

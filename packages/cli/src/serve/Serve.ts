@@ -5,15 +5,14 @@
 import * as Cluster from "@svc/cluster/Cluster"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { check, Health, pass } from "@svc/cluster/health/Health"
-import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import * as Database from "@svc/cluster/store/Database"
 import * as Migrations from "@svc/cluster/store/Migrations"
 import { Addresses, type MailServer } from "@svc/domain/Addresses"
-import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Effect, Layer, Option } from "effect"
 import * as Readiness from "./ops/Readiness.ts"
 import * as MasterKey from "./MasterKey.ts"
+import { type Parts, realParts } from "./Parts.ts"
 import type { Role } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
 import * as Store from "./Store.ts"
@@ -68,14 +67,6 @@ const cluster = (settings: Settings, carriesActors: boolean) => {
     ? Cluster.runner({ host: settings.runnerHost, port: settings.runnerPort, tls })
     : Cluster.gateway(tls)
 }
-
-/** What tests put in the place of the world outside: public DNS, and the work of saga steps. */
-export interface Parts {
-  readonly resolver: Layer.Layer<Resolver>
-  readonly provisioningSteps: typeof ProvisioningSteps.layer
-}
-
-export const realParts: Parts = { resolver: Resolver.layer, provisioningSteps: ProvisioningSteps.layer }
 
 /** A role's layer, loaded when it is wanted. */
 const role = <Needs, E, R>(wanted: boolean, load: () => Promise<Layer.Layer<Needs, E, R>>) =>

@@ -4,16 +4,24 @@
  * it leaves it to whoever owns the Connector by then, who waits a while for that before it tries the former one.
  */
 import { system } from "@svc/domain/account/Initiator"
+import type { Moved } from "@svc/domain/actor/Moved"
+import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Effect, Fiber, Redacted, Schedule, Semaphore } from "effect"
-import type { Ownership } from "../actor/Ownership.ts"
-import { commit, type OwnIdentity } from "../actor/Write.ts"
+import type { SqlError } from "effect/sql"
+import type { Changed, Ownership } from "../actor/Ownership.ts"
+import { commit, type Fenced, type FenceLost, type OwnIdentity } from "../actor/Write.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import type { Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import type { PlatformCalls } from "./PlatformCalls.ts"
 import { bytesOf, type Connection, type ConnectorState, sealedPlace, textOf } from "./ConnectorState.ts"
 import { Halted, isFailure, PlatformUnreachable } from "./platforms/Failure.ts"
 import type { Credential, Session } from "./platforms/Platform.ts"
+
+/** Writes that replace the actor's state. They run one at a time, since each builds on the previous state. */
+export type Change = <A, E>(
+  run: (write: Fenced, state: ConnectorState) => Effect.Effect<Changed<A, ConnectorState>, E>,
+  by?: Fenced["by"],
+) => Effect.Effect<A, Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable>
 
 /** What says for certain that no token was spent. */
 const isDefinite: ReadonlySet<string> = new Set(["CredentialRefused", "PlatformRefused", "PlatformRateLimited"])
@@ -22,7 +30,7 @@ const moved = () => new Halted({ reason: "moved" })
 
 export const make = Effect.fnUntraced(function* (parts: {
   readonly ownership: Ownership<ConnectorState>
-  readonly change: PlatformCalls["change"]
+  readonly change: Change
   readonly sealing: Sealing["Service"]
   readonly sql: Sql
 }) {

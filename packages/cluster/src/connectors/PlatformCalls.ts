@@ -7,15 +7,13 @@
 import { system } from "@svc/domain/account/Initiator"
 import { isProblem, type Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Effect, Semaphore } from "effect"
-import type { Moved } from "@svc/domain/actor/Moved"
-import type { Changed, Ownership } from "../actor/Ownership.ts"
+import type { Ownership } from "../actor/Ownership.ts"
 import * as Permit from "../actor/Permit.ts"
-import { commit, type Fenced, type FenceLost, type OwnIdentity } from "../actor/Write.ts"
+import { commit, type Fenced, type OwnIdentity } from "../actor/Write.ts"
 import type { GuardedClient } from "../net/GuardedClient.ts"
 import type { Leaving } from "../net/Leaving.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, type Sql } from "../store/Database.ts"
-import type { SqlError } from "effect/sql"
 import { Timing } from "../Timing.ts"
 import { bytesOf, type Connection, type ConnectorState, isPaused, sealedPlace, textOf } from "./ConnectorState.ts"
 import { Halted, type PlatformFailure, PlatformUnreachable } from "./platforms/Failure.ts"
@@ -24,17 +22,11 @@ import * as PlatformHttp from "./platforms/PlatformHttp.ts"
 import * as CredentialRefresh from "./CredentialRefresh.ts"
 import * as Registrations from "./Registrations.ts"
 
-type Failed<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
-
 export interface PlatformCalls {
   readonly platform: Platform
   /** What calls leave under; ended by a state in which none may leave. */
   readonly permit: Permit.Permit
-  /** A write that makes another state; one at a time, since each builds on the state before it. */
-  readonly change: <A, E>(
-    run: (write: Fenced, state: ConnectorState) => Effect.Effect<Changed<A, ConnectorState>, E>,
-    by?: Fenced["by"],
-  ) => Effect.Effect<A, Failed<E>>
+  readonly change: CredentialRefresh.Change
   readonly visit: (identity: OwnIdentity) => Visit
   /** For a connection as it stands; `evenPaused` where the account holder connects, or takes something back. */
   readonly session: (identity: OwnIdentity, connection: Connection, evenPaused?: boolean) => Session

@@ -21,7 +21,7 @@ import * as Submission from "@svc/mail-gateway/mail/Submission"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Transactions } from "@svc/mail-gateway/mail/Transactions"
 import { Layer, Option } from "effect"
-import type { Parts } from "../Serve.ts"
+import type { Parts } from "../Parts.ts"
 import type { Settings } from "../Settings.ts"
 import * as Stores from "./Stores.ts"
 

@@ -11,7 +11,7 @@ import * as DkimPublication from "@svc/mail-gateway/mail/sending/DkimPublication
 import { Relay } from "@svc/mail-gateway/mail/sending/Relay"
 import * as RelayTransport from "@svc/mail-gateway/mail/sending/RelayTransport"
 import { Effect, Layer, Option } from "effect"
-import type { Parts } from "../Serve.ts"
+import type { Parts } from "../Parts.ts"
 import type { Settings } from "../Settings.ts"
 
 /** Loaded where it is wanted: what it stands on takes long to load. */

@@ -16,29 +16,7 @@ import { type Sql, Writes } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
 import type { Backlog } from "../../work/Source.ts"
 import * as OutboxRecords from "./OutboxRecords.ts"
-
-/** A row that this process has leased. */
-export interface Leased {
-  readonly id: string
-  readonly message_id: string
-  readonly domain: string
-  /** Number of earlier attempts. */
-  readonly attempts: number
-  readonly started_at: Date
-  /** Recipients without a final outcome; empty if all have bounced meanwhile. */
-  readonly addresses: ReadonlyArray<string>
-  /** Size of the message in bytes. */
-  readonly size: number
-  /** The message itself if it is small enough to be read with the lease; null if it is read in slices. */
-  readonly raw: Uint8Array | null
-}
-
-/** The Identity that owns the row and gets its Events. */
-export interface Owner {
-  readonly id: string
-  readonly orgId: string
-  readonly handle: string
-}
+import type { Leased } from "./OutboxRecords.ts"
 
 /** Messages up to this size (bytes) are read with the lease; one statement may return many. */
 const inOneRead = 64 * 1024

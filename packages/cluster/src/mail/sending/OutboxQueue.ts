@@ -20,7 +20,8 @@ import { inSlices } from "../MessageContent.ts"
 import { EnvelopeSender } from "./EnvelopeSender.ts"
 import { InsideDelivery } from "./InsideDelivery.ts"
 import { MailTransport, type Outcome, type Transmission } from "./MailTransport.ts"
-import { type Lease, type Leased, Outbox, overdue } from "./Outbox.ts"
+import { type Lease, Outbox, overdue } from "./Outbox.ts"
+import type { Leased } from "./OutboxRecords.ts"
 import { type Gate, SendingGate } from "./SendingGate.ts"
 
 export type Needs = ChangeFeed | EnvelopeSender | InsideDelivery | MailTransport | Outbox | SendingGate | Writes

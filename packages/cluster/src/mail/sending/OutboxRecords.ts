@@ -11,8 +11,30 @@ import * as GroupCommit from "../../store/GroupCommit.ts"
 import { Timing } from "../../Timing.ts"
 import { isAddressRejected } from "./AddressRejection.ts"
 import type { Outcome, SmtpReply } from "./MailTransport.ts"
-import type { Leased, Owner } from "./Outbox.ts"
 import { suppressed } from "./Suppression.ts"
+
+/** A row that this process has leased. */
+export interface Leased {
+  readonly id: string
+  readonly message_id: string
+  readonly domain: string
+  /** Number of earlier attempts. */
+  readonly attempts: number
+  readonly started_at: Date
+  /** Recipients without a final outcome; empty if all have bounced meanwhile. */
+  readonly addresses: ReadonlyArray<string>
+  /** Size of the message in bytes. */
+  readonly size: number
+  /** The message itself if it is small enough to be read with the lease; null if it is read in slices. */
+  readonly raw: Uint8Array | null
+}
+
+/** The Identity that owns the row and gets its Events. */
+export interface Owner {
+  readonly id: string
+  readonly orgId: string
+  readonly handle: string
+}
 
 /** An outcome as stored for a recipient. */
 interface Settled {

@@ -16,7 +16,7 @@ import * as Batcher from "../../store/Batcher.ts"
 import { Writes } from "../../store/Database.ts"
 import { pause } from "../../store/Deadline.ts"
 import type { Writing } from "../../work/Source.ts"
-import type { Leased } from "./Outbox.ts"
+import type { Leased } from "./OutboxRecords.ts"
 
 /** One attempt as the gate knows it. */
 export interface Passage {

@@ -3,13 +3,7 @@ import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { windows } from "./Binaries.ts"
-
-/** Both undefined: the account of this process. */
-export interface Account {
-  readonly uid?: number
-  readonly gid?: number
-}
+import { type Account, windows } from "./Binaries.ts"
 
 /** Under root: the owner of what is there already, else `postgres`, else `nobody`. */
 export const unprivileged = (directory: string): Account => {

@@ -4,7 +4,12 @@ import * as fs from "node:fs"
 import { findPackageJSON } from "node:module"
 import * as path from "node:path"
 import { pathToFileURL } from "node:url"
-import type { Account } from "./Account.ts"
+
+/** The account that the server runs as; without members, the account of this process. */
+export interface Account {
+  readonly uid?: number
+  readonly gid?: number
+}
 
 export const windows = process.platform === "win32"
 

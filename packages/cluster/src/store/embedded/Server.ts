@@ -5,7 +5,7 @@ import * as fs from "node:fs"
 import { connect, createServer } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
-import type { Account } from "./Account.ts"
+import type { Account } from "./Binaries.ts"
 import { executable, windows } from "./Binaries.ts"
 import { clearStale, type Running, running } from "./PidFile.ts"
 
