@@ -1,6 +1,6 @@
 /**
- * Deleting an account, as a saga that survives a crash at any step: first a commit by which every credential is refused,
- * then the teardown of every Identity, then the Org with its data key. Handles stay taken.
+ * Deletes an account as a saga that survives a crash at any step: first a commit after which every credential is
+ * rejected, then the teardown of every Identity, then the Org with its data key. Handles stay taken.
  */
 import { system } from "@svc/domain/account/Initiator"
 import { NotFound } from "@svc/domain/problems/Problem"
@@ -18,7 +18,7 @@ import type { OrgState, OwnedOrg } from "./OrgState.ts"
 
 const batch = 2_000
 
-/** The commit that ends the account for its callers; repeating it changes nothing. */
+/** Commits the start of the deletion, after which callers are rejected. Repeating it changes nothing. */
 export const begin = Effect.fnUntraced(function* (write: Fenced, org: OrgState) {
   if (org === undefined) return yield* new NotFound({ detail: "There is no such account." })
   const { sql, at, by } = write
@@ -43,7 +43,7 @@ export const begin = Effect.fnUntraced(function* (write: Fenced, org: OrgState) 
 
 export type Needs = Unhurried | Identities
 
-/** Goes on with a deletion that has begun, to its end. */
+/** Completes a deletion that has started. */
 export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = {
   name: "account deletion",
 
@@ -58,7 +58,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
     const actors = yield* Identities
     const one = yield* SingleRun.make
 
-    /** Nothing but this may take records from the audit log. */
+    /** Deletes the Org's audit records. No other code may delete from the audit log. */
     const removeRecords = Effect.fnUntraced(function* (org: string) {
       for (const table of ["audit", "audit_seal"]) {
         yield* sql
@@ -80,7 +80,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
     const finish = Effect.fn("AccountDeletion.finish")(function* (org: string) {
       const left = sql<{ canonical: string }>`select canonical from identity where org_id = ${org}`
       for (let identities = yield* left; identities.length > 0; identities = yield* left) {
-        // One that cannot go just now (its process moved, its teardown failed) is asked again.
+        // An Identity that cannot be deleted now (its process moved, its teardown failed) is retried.
         yield* Effect.forEach(
           identities,
           ({ canonical }) =>
@@ -93,7 +93,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
         with gone as (delete from event where seq in (select seq from event where org_id = ${org} limit ${batch}) returning 1)
         select count(*)::int as n from gone`.pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
       yield* removeRecords(org)
-      // An Identity whose creation was under way when the deletion began cannot come any more: creating one checks the Org.
+      // No Identity can appear any more: creating one checks the Org.
       yield* ownership.change(system, (write) =>
         Effect.as(
           commit(
@@ -105,7 +105,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
           { value: undefined, state: undefined },
         ),
       )
-      // Those of calls that came meanwhile; of an account that is gone there come no more.
+      // Removes records of calls made in between; a deleted account gets no further ones.
       yield* removeRecords(org)
     })
 

@@ -32,19 +32,19 @@ export interface AccountSettings {
   readonly registration: RegistrationState
   readonly inviteCodes: ReadonlySet<string>
   readonly tosVersion: string
-  /** When the console gate closes for Orgs that accepted an earlier version only. */
+  /** The time from which the console is blocked for Orgs that only accepted an earlier version. */
   readonly tosEffectiveAt: Date | null
 }
 
-/** Links one email address may ask for in 15 minutes (decisions.md "Limits"). */
+/** Links that an email address may request in 15 minutes (decisions.md "Limits"). */
 const linksPerEmail = 5
 const linkWindowMillis = 15 * 60 * 1000
-/** The first half of the advisory locks under which an Org's links are counted: "link" in ASCII. */
+/** The first half of the advisory locks for counting an Org's links: "link" in ASCII. */
 const linkLock = 0x6c_69_6e_6b
 
 type SessionRow = Omit<ListedSession, "current">
 
-/** What a browser calls itself, as far as it is worth showing. */
+/** Returns the printable part of the browser's User-Agent. */
 const shownAgent = (userAgent: string | undefined) => userAgent?.replace(/[^\x20-\x7e]/g, "").slice(0, 300) ?? null
 
 const signIns = Metrics.counter(
@@ -54,7 +54,7 @@ const signIns = Metrics.counter(
   [["asked"], ["opened"], ["refused"]],
 )
 
-/** A link that was issued; null where the account is being deleted and gets none. */
+/** An issued link; null if the account is being deleted. */
 export interface IssuedLink {
   readonly token: string | null
   readonly language: Language
@@ -80,7 +80,7 @@ const make = (settings: AccountSettings) =>
     const signUp = Effect.fnUntraced(function* (email: string, language: Language, now: Date) {
       const id = yield* makeUuidV7
       const { sealed } = yield* sealing.makeDataKey(id)
-      // Two first contacts at once make one Org.
+      // Two concurrent first contacts create one Org.
       yield* sql`
         with made as (
           insert into org (id, email, language, tos_version, tos_accepted_at, data_key, created_at)
@@ -98,7 +98,10 @@ const make = (settings: AccountSettings) =>
         ([row]) => row,
       )
 
-    /** Keeps a link of the Org, unless it has as many as it may. One request at a time counts: the next one sees it. */
+    /**
+     * Stores a link unless the Org has reached its limit. Requests are counted one at a time, so each sees the one
+     * before.
+     */
     const keep = (org: string, token: string, now: Date, expiresAt: Date) =>
       sql.withTransaction(
         Effect.andThen(
@@ -141,7 +144,7 @@ const make = (settings: AccountSettings) =>
       const minted = mint("session")
       const sessionId = yield* makeUuidV7
       const expiresAt = new Date(now.getTime() + Timing.sessionMillis)
-      // One statement: of two at once with the same token, one finds it used.
+      // A single statement, so that only one of two concurrent requests can use the token.
       const [row] = yield* sql<Parameters<typeof orgOf>[0]>`
         with used as (
           update magic_link set used_at = ${now}
@@ -174,7 +177,7 @@ const make = (settings: AccountSettings) =>
       registration: settings.registration,
       requestLink,
       consume,
-      /** Sessions that have not expired, newest first; `current` is the one that asks. */
+      /** Returns the sessions that have not expired, newest first; `current` is the caller's. */
       sessions: (org: string, current: string, request: PageRequest) =>
         orUnavailable(
           Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -191,7 +194,7 @@ const make = (settings: AccountSettings) =>
             ),
           ),
         ),
-      /** The token stops working at once. */
+      /** Revokes a session immediately. */
       revokeSession: (org: string, id: string) =>
         orUnavailable(
           Effect.flatMap(sql`delete from session where id = ${id} and org_id = ${org} returning 1`, (gone) =>
@@ -207,7 +210,10 @@ const make = (settings: AccountSettings) =>
             Effect.sync(() => feed.announce({ org })),
           ),
         ),
-      /** Returns whether it was set: not if the Org has another language than `seen`, where that is given. */
+      /**
+       * Sets the language and returns whether it was set. It is not set if `seen` is given and the Org has another
+       * language.
+       */
       setLanguage: (org: Org, language: Language, seen: Language | null) =>
         orUnavailable(
           Effect.map(
@@ -216,7 +222,7 @@ const make = (settings: AccountSettings) =>
             (rows) => rows.length > 0,
           ),
         ),
-      /** Appends the acceptance to the Org's history; accepting the same version again changes nothing. */
+      /** Appends the acceptance to the Org's history; repeating a version changes nothing. */
       acceptTerms: Effect.fn("Accounts.acceptTerms")(function* (org: Org, version: string) {
         if (version !== settings.tosVersion) {
           return yield* new TosVersionMismatch({ detail: `The version in force is ${settings.tosVersion}.` })

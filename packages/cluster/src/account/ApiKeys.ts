@@ -1,6 +1,6 @@
 /**
- * Keys: minted by the account, listed, replaced, revoked at once. The first key of an Identity is minted by its saga;
- * further ones, which may be narrower, are made here as Admin Keys are.
+ * API keys: creating, listing, rotating and revoking them. The saga of an Identity creates its first key; further keys,
+ * which may have fewer rights, are created here like Admin Keys.
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { type KeyRights, renewed } from "@svc/domain/account/KeyRights"
@@ -20,9 +20,9 @@ import { instant } from "../store/Instant.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 import { roomForKey } from "./KeyQuota.ts"
 
-/** A key that is to be. */
+/** A key to create. */
 export interface Wanted {
-  /** The request's own id, so that a repeat makes no second one. */
+  /** The command's id, so that a repeated request creates no second key. */
   readonly id: string
   readonly name: string
   readonly rights: KeyRights
@@ -50,7 +50,7 @@ const make = Effect.gen(function* () {
       with gate as (select 1),
       ${mintKey({ sql: writes, org, at, by }, writes`gate`, key)}
       select ${columns} from minted`.pipe(
-      // The same request again: what it made cannot be shown twice.
+      // A repeated request: the key it created cannot be shown again.
       Effect.catchIf(
         (error) => error.reason._tag === "UniqueViolation",
         () => new Conflict({ detail: "The key was made by this request before; its plaintext was in that answer." }),
@@ -60,7 +60,7 @@ const make = Effect.gen(function* () {
   })
 
   return {
-    /** Keys not revoked, newest first. */
+    /** Returns the keys that are not revoked, newest first. */
     list: (org: string, request: PageRequest) =>
       orUnavailable(
         Cursors.page(
@@ -82,7 +82,7 @@ const make = Effect.gen(function* () {
           ([row]) => (row === undefined ? missing : Effect.succeed(keyView(row))),
         ),
       ),
-    /** A new key; its plaintext is in this answer only. */
+    /** Creates a key. Only this response contains its plaintext. */
     create: Effect.fn("ApiKeys.create")(
       function* (org: string, wanted: Wanted, by: Initiator) {
         const at = new Date(yield* Clock.currentTimeMillis)
@@ -92,7 +92,9 @@ const make = Effect.gen(function* () {
       (write, org) => Effect.tap(writes.withTransaction(write), () => Effect.sync(() => feed.announce({ org }))),
       orUnavailable,
     ),
-    /** A key with the same rights in the place of one, which works for `overlapSeconds` more, or until its own end. */
+    /**
+     * Replaces a key by one with the same rights. The old key works for another `overlapSeconds`, or until it expires.
+     */
     rotate: Effect.fn("ApiKeys.rotate")(
       function* (maker: CallerInfo, former: string, id: string, overlapSeconds: number, by: Initiator) {
         const org = maker.org.id
@@ -152,7 +154,7 @@ const make = Effect.gen(function* () {
         Effect.tap(writes.withTransaction(write), () => Effect.sync(() => feed.announce({ org: org.id }))),
       orUnavailable,
     ),
-    /** Stops authenticating at once; repeating is a no-op. */
+    /** Revokes a key immediately; repeating it changes nothing. */
     revoke: Effect.fn("ApiKeys.revoke")(function* (org: string, id: string, by: Initiator) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const [row] = yield* writes<{ known: boolean }>`

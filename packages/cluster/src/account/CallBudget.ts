@@ -1,8 +1,8 @@
 /**
- * The budget of an Org's calls a minute, which its actor gives out to processes in portions. The actor takes it from the
- * store in blocks, each one statement that finds what was taken in this window by whoever was the actor before: so the
- * whole quota is there for a new account and for one that wakes up, and no more than it after a crash, a move, or
- * beside an actor that does not know yet that it was replaced.
+ * The Org's budget of calls per minute, which its actor leases to processes in portions. The actor takes the budget
+ * from the store in blocks. Each block is one statement that counts what any earlier actor took in this window. A new
+ * or newly activated account therefore gets its whole quota, and never more after a crash, a move, or beside a replaced
+ * actor that is still running.
  */
 import type { Policy } from "@svc/domain/account/OrgProtocol"
 import { Effect } from "effect"
@@ -11,18 +11,21 @@ import type { Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
 const windowMillis = Timing.callWindowMillis
-/** Windows by which clocks of processes may differ; one further ahead was counted before a clock was set right. */
+/**
+ * The number of windows by which the clocks of processes may differ. A window further ahead was counted by a clock that
+ * was wrong.
+ */
 const ahead = 2
-/** What a crash strands at most is one of so many blocks. */
+/** A crash loses at most one of this many blocks. */
 const blocks = 4
 
 export type Quotas = { readonly [P in Policy]: number }
 
 interface Window {
   readonly number: number
-  /** Taken from the store and not given out. */
+  /** Calls taken from the store and not leased yet. */
   free: number
-  /** Not taken from the store, as far as we know. */
+  /** Calls not yet taken from the store, as far as this actor knows. */
   beyond: number
 }
 
@@ -43,7 +46,7 @@ export const make = (sql: Sql, org: string, quotas: Quotas) => {
     return fresh
   }
 
-  /** Takes a block, or what is left of the quota, which may be nothing. */
+  /** Takes a block, or the rest of the quota, which may be 0. */
   const take = (policy: Policy, window: Window, least: number): Effect.Effect<void, SqlError.SqlError> => {
     const quota = quotas[policy]
     const block = Math.min(quota, Math.max(least, Math.ceil(quota / blocks)))
@@ -57,7 +60,7 @@ export const make = (sql: Sql, org: string, quotas: Quotas) => {
         where c.number <= excluded.number or c.number > excluded.number + ${ahead}::bigint
         returning case when old.number = new.number then old.taken else 0 end as before, new.taken as after`,
       ([row]) => {
-        // No row: a clock ahead of ours has begun the next window, or the Org is gone.
+        // There is no row if a process whose clock is ahead has started the next window, or the Org no longer exists.
         window.free += row === undefined ? 0 : row.after - row.before
         window.beyond = row === undefined ? 0 : quota - row.after
       },

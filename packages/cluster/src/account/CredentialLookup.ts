@@ -1,7 +1,7 @@
 /**
- * Who a credential stands for: looked up by its SHA-256 on every call, so revocation is immediate in every process and
- * there is no cache to invalidate. The Identity that the call names is looked up by the same statement, within the Org of
- * the credential. Calls that come together share one select.
+ * Resolves credentials. Each is looked up by its SHA-256 on every call, so a revocation applies immediately in every
+ * process and there is no cache to invalidate. The same statement looks up the Identity that the call names, within the
+ * credential's Org. Concurrent calls share one select.
  */
 import type { Language, Org } from "@svc/domain/account/Account"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
@@ -27,7 +27,7 @@ interface OrgColumns {
   readonly org_created_at: Date
 }
 
-/** The Identity of the Org that the call names; null where it names none, or there is none. */
+/** The Identity of the Org that the call names; null if it names none or an unknown one. */
 interface NamedColumns {
   readonly named_id: IdentityId | null
   readonly named_handle: string
@@ -66,7 +66,7 @@ interface GrantRow extends OrgColumns, NamedColumns {
   readonly expires_at: Date
   readonly ended: boolean
   readonly first_used_at: Date | null
-  /** Null for the whole account. */
+  /** The Identities that the credential may act on; null for the whole account. */
   readonly identities: ReadonlyArray<IdentityRef> | null
 }
 
@@ -80,20 +80,23 @@ export const orgOf = (row: OrgColumns): Org => ({
   created_at: row.org_created_at,
 })
 
-/** A token's hash in hex, and the canonical Handle that the call names; "" is nobody's. */
+/** A token's hash in hexadecimal, and the canonical Handle that the call names ("" for none). */
 interface Asked {
   readonly hash: string
   readonly canonical: string
 }
 
-/** Where a call came from, and which way. */
+/** The origin of a call. */
 interface From {
   readonly address: string
-  /** The tokens of Grants are good for the tools, which is what they were given for, and for nothing else (RFC 8707). */
+  /**
+   * The resource that the call goes to. Access tokens of Grants are only valid for the tools, for which they were
+   * issued (RFC 8707).
+   */
   readonly via?: string
 }
 
-/** Who calls, and the Identity of its Org that was asked for. */
+/** The caller, and the Identity of its Org that the call names. */
 export interface Resolved {
   readonly caller: CallerInfo
   readonly named: IdentityRef | undefined
@@ -117,7 +120,7 @@ const make = Effect.gen(function* () {
   const writes = yield* Writes
   const runUse = yield* FiberSet.makeRuntime()
 
-  /** Notes the use of a credential, at most once a minute and never in the caller's way. */
+  /** Records the use of a credential at most once a minute, without delaying the caller. */
   const noteUse = (statement: () => Effect.Effect<unknown, unknown>, lastUsed: Date | null, now: number) => {
     if (lastUsed === null || now - lastUsed.getTime() > Timing.lastUsedMillis) runUse(Effect.ignore(statement()))
   }
@@ -125,12 +128,12 @@ const make = Effect.gen(function* () {
   const orgColumns = reads`o.id as org_id, o.email, o.language, o.status as org_status, o.tos_version,
     o.tos_accepted_at, o.email_verified_at, o.created_at as org_created_at`
 
-  /** CTE `asked`: the hashes and names in their order, from 1. */
+  /** CTE `asked`: the hashes and names with their position, from 1. */
   const asked = (calls: ReadonlyArray<Asked>) =>
     reads`asked as (select decode(hash, 'hex') as token_hash, name, n::int as asked
       from unnest(${calls.map(({ hash }) => hash)}::text[], ${calls.map(({ canonical }) => canonical)}::text[])
         with ordinality as a (hash, name, n))`
-  // By its name and by nothing else (`offset 0`): a plan of when the Org had few Identities would read all of them.
+  // `offset 0` forces a lookup by name: a plan made when the Org had few Identities would read all of them.
   const named = reads`left join lateral (
       select id, handle, status, org_id from identity where canonical = asked.name offset 0) t on t.org_id = o.id`
   const namedColumns = reads`t.id as named_id, t.handle as named_handle, t.status as named_status`
@@ -143,7 +146,7 @@ const make = Effect.gen(function* () {
                ${namedColumns}, ${orgColumns}
         from asked join api_key k on k.token_hash = asked.token_hash
         join org o on o.id = k.org_id left join identity i on i.id = k.identity_id ${named}
-        -- The teardown of an account revokes keys one Identity after the other: until it ends, each is told why.
+        -- Deleting an account revokes keys one Identity after the other. Until it ends, each key gets the reason.
         where k.revoked_at is null or o.status = 'deleting'`,
       Batcher.inOrder(calls),
     ),
@@ -159,7 +162,7 @@ const make = Effect.gen(function* () {
     ),
   )
 
-  /** Tokens are told by the store's clock, which is one for all processes. */
+  /** Tokens expire by the store's clock, which is the same for all processes. */
   const grantRow = yield* together((calls: ReadonlyArray<Asked>) =>
     Effect.map(
       reads<GrantRow>`
@@ -244,7 +247,7 @@ const make = Effect.gen(function* () {
     if (row === undefined) return yield* refused
     if (row.org_status === "deleting") return yield* deleting
     if (row.ended) return yield* revoked
-    // The first use of a token tells that the answer it was in has arrived.
+    // The first use of a token proves that its client received it.
     noteUse(
       () => writes`
         with presented as (
@@ -269,7 +272,10 @@ const make = Effect.gen(function* () {
     return { caller, named: namedOf(row, canonical) } satisfies Resolved
   })
 
-  /** `canonical` is the name that the call names; "" where it names none. `from` is noted with the use of a key. */
+  /**
+   * Resolves a credential. `canonical` is the Handle that the call names ("" for none). `from` is recorded with the use
+   * of a key.
+   */
   const resolveNaming = Effect.fnUntraced(function* (
     credential: Redacted.Redacted<string>,
     canonical: string,

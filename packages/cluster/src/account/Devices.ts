@@ -1,6 +1,7 @@
 /**
- * Device login (RFC 8628): a terminal starts, the account holder decides, the terminal collects the key in exactly one
- * answer. Each transition is one statement on the locked row, so of two at once one finds the other's outcome.
+ * Device login (RFC 8628): a terminal starts it, the account holder decides, and the terminal collects the key in
+ * exactly one response. Each transition is one statement on the locked row, so of two concurrent ones the second sees
+ * the outcome of the first.
  */
 import { randomBytes, randomInt } from "node:crypto"
 import {
@@ -76,7 +77,7 @@ interface Asking {
 
 type Judge = (asked: Asked) => ReturnType<typeof judgeRights>
 
-/** What the key is to be: what was asked for, less what whoever approves took away. */
+/** Returns the rights of the key: the requested ones without those that the approver removed. */
 const within = (
   asking: Pick<Asking, "scopes" | "expires_in_days">,
   given: DeviceApproval,
@@ -101,7 +102,7 @@ const within = (
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 const unknown = new NotFound({ detail: "There is no such user code." })
 
-/** The key is for whoever holds the device code, which the place names by its hash. */
+/** Returns where the key is sealed. The name contains the hash of the device code, so only its holder can open it. */
 const keyPlace = (org: string, id: string, keyId: string, deviceHash: Uint8Array): Place => ({
   table: "device_authorization",
   column: "sealed_key",
@@ -130,7 +131,7 @@ const make = Effect.gen(function* () {
         )
   }
 
-  /** Of a decision that changed nothing: why. */
+  /** Returns why a decision changed nothing. */
   const settled = Effect.fnUntraced(function* (userCode: string) {
     const row = yield* find(userCode)
     return yield* new DeviceAuthorizationSettled({
@@ -153,7 +154,7 @@ const make = Effect.gen(function* () {
                   ${scopes?.text ?? null}, ${request.expires_in_days ?? null}, ${pollSeconds}, ${at}, ${expiresAt})`
         return { deviceCode, userCode: displayUserCode(userCode), expiresAt, intervalSeconds: pollSeconds }
       },
-      // A user code that is in use already: another is drawn.
+      // Draws another user code if this one is in use.
       Effect.retry({ times: 3, while: (error) => error.reason._tag === "UniqueViolation" }),
       orUnavailable,
     ),
@@ -170,8 +171,8 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /**
-     * Mints the Admin Key, sealed until the terminal collects it. `judge` says which rights whoever approves can give; of
-     * what was asked for, some may be taken away.
+     * Creates the Admin Key, sealed until the terminal collects it. `judge` returns which of the requested rights the
+     * approver can give; the approver may remove some.
      */
     approve: Effect.fn("Devices.approve")(
       function* (org: string, userCode: string, given: DeviceApproval, judge: Judge, by: Initiator) {
@@ -215,7 +216,7 @@ const make = Effect.gen(function* () {
       if (denied.length === 0) return yield* settled(userCode)
     }, orUnavailable),
 
-    /** What the terminal asks again and again: the key, or why not (RFC 8628 section 3.5). */
+    /** Returns the key, or why there is none yet (RFC 8628 section 3.5). Terminals poll this. */
     poll: Effect.fn("Devices.poll")(
       function* (deviceCode: string) {
         const at = yield* now
@@ -247,7 +248,7 @@ const make = Effect.gen(function* () {
         if (!row.collected || row.sealed_key === null || row.org_id === null) {
           return yield* new DeviceCodeUsed({ detail: "The key was collected already." })
         }
-        // A statement of its own: the one above may have waited for the approval, and saw nothing else of its commit.
+        // A separate statement: the one above may have waited for the approval, and does not see its commit.
         const [minted] = yield* sql<CollectedRow>`
         select ${keyColumns(sql)}, (select data_key from org o where o.id = org_id) as data_key
         from api_key where id = ${row.key_id}`
@@ -258,7 +259,7 @@ const make = Effect.gen(function* () {
         )
         return { key: new TextDecoder().decode(token), api_key: keyView(minted) }
       },
-      // Collected with the answer's parts at hand, or not at all. What a refusal noted stays noted.
+      // The transaction only commits if the key could be opened. What a rejection recorded is committed too.
       (poll) => Effect.flatMap(sql.withTransaction(Effect.result(poll)), Effect.fromResult),
       orUnavailable,
     ),

@@ -1,4 +1,7 @@
-/** Telling of the ends of keys: 7 days before, the day before, and then. A key that was replaced is told of at its end only. */
+/**
+ * Notifies accounts 7 days before, one day before and when a key expires. For a replaced key, only the last
+ * notification is sent.
+ */
 import { system } from "@svc/domain/account/Initiator"
 import { Clock, Effect } from "effect"
 import { raiseForOrg } from "../events/Raise.ts"
@@ -7,7 +10,7 @@ import { Unhurried } from "../store/Database.ts"
 
 const batch = 500
 
-/** Raises what is due, once each: the next time is set by the statement that raises. */
+/** Raises the Events that are due, each once: the same statement sets the time of the next. */
 export const notifyExpiring = Effect.gen(function* () {
   const sql = yield* Unhurried
   const at = new Date(yield* Clock.currentTimeMillis)

@@ -1,10 +1,16 @@
-/** How many keys of an account may be live at a time. The first keys of Identities, which sagas mint, are never refused. */
+/**
+ * The number of active keys that an account may have. The first keys of Identities, which sagas create, are never
+ * rejected.
+ */
 import { keysAtMost } from "@svc/domain/account/KeyRights"
 import { AccountDeleting, KeyQuotaExhausted } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import type { Sql } from "../store/Database.ts"
 
-/** Within a transaction that mints one: keys of an Org are made one after another, so that their number is right. */
+/**
+ * Checks the quota in the transaction that creates a key. The keys of an Org are created one after another, so that the
+ * count is exact.
+ */
 export const roomForKey = Effect.fnUntraced(function* (sql: Sql, org: string, at: Date) {
   const [row] = yield* sql`select 1 from org where id = ${org} and status = 'active' for no key update`
   if (row === undefined) return yield* new AccountDeleting({ detail: "The account is being deleted." })

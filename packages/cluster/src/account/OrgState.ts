@@ -1,4 +1,4 @@
-/** The Org as its actor keeps it in memory. */
+/** The Org in its actor's memory. */
 import { Effect } from "effect"
 import { type DataKey, Sealing } from "../sealing/Sealing.ts"
 import { Reads } from "../store/Database.ts"
@@ -9,7 +9,7 @@ export interface OwnedOrg {
   readonly dataKey: DataKey
 }
 
-/** Undefined once the Org is gone. */
+/** Undefined once the Org is deleted. */
 export type OrgState = OwnedOrg | undefined
 
 export const load = Effect.gen(function* () {

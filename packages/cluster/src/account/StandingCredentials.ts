@@ -1,9 +1,10 @@
 /**
- * Whether the credentials of what lasts (streams, waits, links) still stand. What outlives its call is judged by this
- * process as a whole: one query for all credentials that somebody watches, nothing per stream. A key stands until it is
- * revoked or ends, a session until it is revoked or expires, a Grant as long as it allows what it is used for, which its
- * holder may take away; and none of an Org that is being deleted does.
- * While the store is out of reach nothing is judged, and nothing new can be read from it either.
+ * Watches the credentials of long-lived connections (streams, waits, links). One query per process checks all watched
+ * credentials; a connection needs none of its own. A key is valid until it is revoked or expires, a session likewise,
+ * and a Grant as long as it allows the use, which its holder may withdraw. No credential of an Org that is being
+ * deleted is valid.
+ *
+ * While the store is unreachable nothing is checked, and nothing new can be read from it either.
  */
 import type { CredentialKind } from "@svc/domain/account/Account"
 import { allows, scopesOf, type ScopeName } from "@svc/domain/account/Scope"
@@ -17,7 +18,7 @@ export interface Credential {
   readonly credentialId: string
 }
 
-/** What a credential is used for. */
+/** The use of a credential. */
 export interface Use {
   readonly identityId: IdentityId
   readonly scope: ScopeName
@@ -30,14 +31,14 @@ interface Watched {
   watchers: number
 }
 
-/** A Grant that stands. */
+/** A valid Grant. */
 interface GrantRow {
   readonly id: string
   readonly scopes: string
   readonly identities: ReadonlyArray<string> | null
 }
 
-/** Of keys and sessions the rights never change, so that they are watched once for all uses. */
+/** Rights of keys and sessions never change, so one watch covers all uses. */
 const nameOf = ({ kind, credentialId }: Credential, use: Use | undefined) =>
   kind === "grant" && use !== undefined ? `${credentialId} ${use.identityId} ${use.scope}` : credentialId
 
@@ -54,7 +55,7 @@ const make = Effect.gen(function* () {
   const mapOf = ({ kind }: Credential) =>
     kind === "session" ? watched.session : kind === "grant" ? watched.grant : watched.key
 
-  /** Ids among these that stand no more. */
+  /** Returns the ids that are no longer valid. */
   const fallen = (sessions: ReadonlyArray<string>, keys: ReadonlyArray<string>) => sql<{ id: string }>`
     select id from unnest(${sessions}::uuid[]) as asked (id) where not exists (
       select from session s join org o on o.id = s.org_id
@@ -84,7 +85,7 @@ const make = Effect.gen(function* () {
   })
 
   const checkGrants = Effect.gen(function* () {
-    // Those that come meanwhile were not asked about.
+    // Credentials added during the query were not part of it.
     const asked = [...watched.grant]
     if (asked.length === 0) return
     const rows = yield* orUnavailable(grantsOf([...new Set(asked.map(([, { id }]) => id))]))
@@ -99,7 +100,7 @@ const make = Effect.gen(function* () {
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.credentialCheck), Effect.exit(check))))
 
   return {
-    /** An effect that resolves when the credential no longer stands, or is no longer good for that use. */
+    /** Returns an effect that resolves when the credential is no longer valid, or no longer valid for that use. */
     watch: (credential: Credential, use?: Use): Effect.Effect<Effect.Effect<void>, never, Scope.Scope> => {
       const name = nameOf(credential, use)
       return Effect.map(

@@ -1,9 +1,8 @@
 /**
- * What an Org's Tunnels may transfer a day (UTC). Edges take the budget in leases and tell what they used of them; the
- * use is a row, so it outlives the actor, and what is over the limit at most is what edges hold in leases. The first
- * report over 80 % and over all of it raises its Event, each once a day, in the statement that adds the report. A report
- * that an edge tells again, since it heard no answer, is known by its number: beside the use of each day stands the last
- * number of each edge.
+ * The daily (UTC) transfer budget of an Org's Tunnels. Edges lease parts of the budget and report what they used. The
+ * use is stored in a row and outlives the actor; the limit can only be exceeded by what edges hold in leases. The first
+ * reports above 80 % and 100 % each raise an Event once a day, in the statement that adds the report. A repeated report
+ * is recognized by its number: the row stores each edge's last one.
  */
 import { nearAt } from "@svc/domain/limits/LimitApi"
 import { Effect } from "effect"
@@ -12,12 +11,12 @@ import { raiseForOrg } from "../events/Raise.ts"
 import { Timing } from "../Timing.ts"
 
 const dayMillis = Timing.transferWindowMillis
-/** A lease is this share of what is left, per edge that holds one, within these bounds. */
+/** A lease is this fraction of the remaining budget per edge that holds one, within these bounds. */
 const share = 8
 const smallest = 64 * 1024
 const largest = 64 * 1024 * 1024
 
-/** What an edge tells; an edge of an older version gives no number, and what it tells again counts again. */
+/** A report of an edge. Edges of older versions send no number, so their repeated reports count twice. */
 export interface TransferReport {
   readonly edge: string
   readonly used: number
@@ -25,9 +24,9 @@ export interface TransferReport {
 }
 
 export interface TransferLease {
-  /** Bytes; 0 where the day's budget is used up. */
+  /** Granted bytes; 0 if the day's budget is used up. */
   readonly granted: number
-  /** Until then the lease holds, or nothing more is given. */
+  /** Milliseconds until the lease expires, or until more may be granted. */
   readonly ends_in: number
 }
 
@@ -35,7 +34,7 @@ export const make = (org: string, quota: number) => {
   const held = new Map<string, { readonly granted: number; readonly until: number }>()
   let today = -1
 
-  /** What other edges hold and have not told about yet. */
+  /** Returns the bytes that other edges hold and have not reported yet. */
   const outstanding = (edge: string, now: number) => {
     let bytes = 0
     for (const [holder, lease] of held) {
@@ -46,7 +45,7 @@ export const make = (org: string, quota: number) => {
   }
 
   return {
-    /** Adds what the edge used, and gives it a new lease in place of the one before. */
+    /** Adds the reported use, and grants a new lease in place of the previous one. */
     lease: Effect.fn("TransferBudget.lease")(function* (write: Fenced, { edge, used, report }: TransferReport) {
       const { sql, at } = write
       const now = at.getTime()
@@ -56,7 +55,7 @@ export const make = (org: string, quota: number) => {
       const nearBytes = nearAt(quota)
       const dateOf = (number: number) => sql`${new Date(number * dayMillis).toISOString().slice(0, 10)}::date`
       const reports = report === undefined ? {} : { [edge]: report }
-      /** Whether the row of a day has the report already. */
+      /** Returns whether the row of a day already contains the report. */
       const has = (row: "t" | "y") =>
         sql`coalesce((${sql(row)}.reports ->> ${edge})::bigint >= ${report ?? null}::bigint, false)`
       const data = { limit: "tunnel_transfer", quota, window: "day" } as const

@@ -1,12 +1,12 @@
 /**
- * The clients of actors as the service has them: what a message is called, and under what it is sent.
+ * Clients of actors: the name of each message, and the context that it is sent with.
  *
- * The library's clients hand out effects that say nothing of their message; whoever asks counts them by name (`Ask`). Names
- * are those of the protocols, so there are few.
+ * The library's clients return effects that do not say which message they send. `Ask` counts messages by name, so
+ * `namedClient` remembers the name of each effect. Names come from the protocols, so there are few.
  *
- * The library makes an actor in the context of whoever asked it first, and keeps that as long as the actor: of a caller over
- * HTTP that is the request with its sockets' answer and its body, half of what an actor took. So a message is sent with
- * nothing of whoever asks but its trace ({@link Surroundings}).
+ * The library creates an actor in the context of its first caller and keeps that context as long as the actor. For a
+ * caller over HTTP that context holds the request, its socket and its body, which was half of an actor's memory. A
+ * message is therefore sent with nothing of the caller's context except its trace ({@link MessageContext}).
  */
 import { Context, Effect, References, Tracer } from "effect"
 import { ClusterSchema, type Sharding } from "effect/cluster"
@@ -14,20 +14,20 @@ import { ambientOf } from "./MessageContext.ts"
 
 const names = new WeakMap<object, string>()
 
-/** What the library's `Entity` has of this. */
+/** The part of the library's `Entity` that a client needs. */
 interface Kind<Client> {
   readonly client: Effect.Effect<(id: string) => Client, never, Sharding.Sharding>
   readonly annotate: (key: typeof ClusterSchema.ClientTracingEnabled, value: boolean) => Kind<Client>
 }
 
-/** A client whose messages can be told apart: `Identity.ReceiveMail`. */
+/** Creates a client whose messages have names such as `Identity.ReceiveMail`. */
 export const namedClient = <Client extends object>(
   kind: string,
   entity: Kind<Client>,
 ): Effect.Effect<(id: string) => Client, never, Sharding.Sharding> =>
   Effect.gen(function* () {
     const process = yield* Effect.context<never>()
-    // Where no trace leaves, no message makes a span.
+    // Without a trace exporter, messages create no spans.
     const isTraced = yield* References.TracerEnabled
     const of = yield* (isTraced ? entity : entity.annotate(ClusterSchema.ClientTracingEnabled, false)).client
     const labels = new Map<string, string>()
@@ -45,7 +45,7 @@ export const namedClient = <Client extends object>(
           return (...args: ReadonlyArray<unknown>): unknown => {
             const message: unknown = Reflect.apply(method, client, args)
             if (!Effect.isEffect(message)) return message
-            // Its client is whole: a message wants nothing more of whoever asks.
+            // The client already has its services, so the message needs nothing from the caller's context.
             const apart = sent(message as Effect.Effect<unknown, unknown>)
             names.set(apart, labelOf(tag))
             return apart
@@ -65,5 +65,5 @@ const apartFrom = (process: Context.Context<never>, isTraced: boolean) => {
   }
 }
 
-/** What a message of such a client is called; `other` for any other effect. */
+/** Returns the name of a client's message, or `other` for any other effect. */
 export const nameOf = (message: object): string => names.get(message) ?? "other"

@@ -1,6 +1,6 @@
 /**
- * How a capability serves its messages to the Identity actor: it answers a record of handlers made with these, each of
- * which is a writer and what the Identity must be for it. The actor spreads the records of all capabilities.
+ * Builds the handlers of the Identity actor's messages. A handler is a writer together with the condition that the
+ * Identity must meet. Each capability returns a record of handlers, and the actor merges the records.
  */
 import {
   type Initiator,
@@ -21,30 +21,30 @@ import * as Batcher from "../store/Batcher.ts"
 import type { Ownership } from "./Ownership.ts"
 import type { FenceLost, OwnIdentity, Write } from "./Write.ts"
 
-/** A message as its handler gets it. */
+/** A message with its headers, as a handler receives it. */
 export interface Request<Payload> {
   readonly payload: Payload
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The Org on whose behalf an Identity is asked. */
+/** The Org that the caller acts for. */
 interface Tenant {
   readonly org_id: string
 }
 
-/** What handlers need to know of the Identity. */
+/** The part of the Identity that handlers read. */
 export interface Standing extends OwnIdentity {
   readonly status: IdentityStatus
 }
 
-/** A message of several that one write does. */
+/** One of several messages that a single write carries out. */
 export interface ReceivedCommand<P> {
   readonly payload: P
-  /** Who asked for it. */
+  /** The initiator of the message. */
   readonly by: Initiator
-  /** The command that it is part of; undefined where it came from no request. */
+  /** The id of the command; undefined if the message does not come from a request. */
   readonly commandId: string | undefined
-  /** What the audit log is to say of it. */
+  /** The note for the audit log. */
   readonly note: string | undefined
 }
 
@@ -53,28 +53,28 @@ type Writer<P, A, E> = (write: Write, payload: P) => Effect.Effect<A, E>
 type Handler<P, A, E> = (request: Request<P>) => Effect.Effect<A, E>
 
 export interface ActorHandlers {
-  /** A write to an Identity of the asking Org that is ready. */
+  /** Handles a write to a ready Identity of the caller's Org. */
   readonly onReady: <P extends Tenant, A, E>(
     writer: Writer<P, A, E>,
   ) => Handler<P, A, Refused<E> | NotFound | IdentityNotReady>
   /**
-   * {@link onReady} for writes of which those that wait at the same time become one, in the order in which they came. Each
-   * gets an answer of its own; two of one command are never in the same.
+   * Handles writes like {@link onReady}, but combines the messages that wait at the same time into one write, in order
+   * of arrival. Each message gets its own reply. Two messages of the same command are never in one write.
    */
   readonly onReadyTogether: <P extends Tenant, A, E, R>(
     writer: Writer<ReadonlyArray<ReceivedCommand<P>>, ReadonlyArray<Exit.Exit<A, R>>, E>,
     limits: Pick<Batcher.BatchLimits, "most">,
   ) => (request: Request<P>) => Rpc.Wrapper<Effect.Effect<A, Refused<E> | R | NotFound | IdentityNotReady>>
-  /** A write to an Identity of the asking Org, whatever its status. */
+  /** Handles a write to an Identity of the caller's Org in any status. */
   readonly onPresent: <P extends Tenant, A, E>(writer: Writer<P, A, E>) => Handler<P, A, Refused<E> | NotFound>
-  /** A write that comes from outside and names no Org; `refuse` answers where the Identity is not ready. */
+  /** Handles a write from outside, which names no Org. `refuse` replies if the Identity is not ready. */
   readonly fromOutside: <P, A, E, R>(
     writer: Writer<P, A, E>,
     refuse: (identity: Standing | undefined) => Effect.Effect<A, R>,
   ) => Handler<P, A, Refused<E> | R>
   /**
-   * Writes from outside of which those that wait at the same time become one, in the order in which they came. Each gets
-   * an answer of its own; they do not hold up the actor's other messages, nor one another.
+   * Handles writes from outside and combines the messages that wait at the same time, in order of arrival. Each message
+   * gets its own reply. These writes block neither the actor's other messages nor one another.
    */
   readonly fromOutsideTogether: <P, A, E, R>(
     writer: Writer<ReadonlyArray<P>, ReadonlyArray<Exit.Exit<A, R>>, E>,
@@ -83,18 +83,18 @@ export interface ActorHandlers {
   ) => (request: Request<P>) => Rpc.Wrapper<Effect.Effect<A, Refused<E> | R>>
 }
 
-/** Where handlers find what is made for each actor (`Residents`). */
+/** Returns a part of the actor whose handler runs (`ActorInstances`). */
 export type PartOf = <A>(part: {
   readonly make: (_: unknown) => Effect.Effect<A, never, Scope.Scope>
 }) => Effect.Effect<A>
 
-/** The entries that a handler logs carry who asked, and in which request. */
+/** Adds the initiator and the request id to a handler's log entries. */
 const annotated = (by: Initiator) =>
   Effect.annotateLogs({ request_id: by.requestId, caller: by.kind, credential_id: by.credentialId })
 
 const notMine = () => new NotFound({ detail: "There is no such Identity." })
 
-/** The Identity, if it exists and belongs to the asking Org; of another Org it does not exist. */
+/** Returns the Identity, or fails with `NotFound` if it does not exist or belongs to another Org. */
 export const mine = <S extends Standing>(identity: S | undefined, { org_id }: Tenant): Effect.Effect<S, NotFound> =>
   identity !== undefined && identity.orgId === org_id ? Effect.succeed(identity) : Effect.fail(notMine())
 
@@ -123,14 +123,14 @@ const askedOf = <P>(request: Request<P>): ReceivedCommand<P> => ({
 })
 
 /**
- * A writer that does a command once: when the message comes again (its process died between commit and reply, or the
- * request was made again with its `Idempotency-Key`), it answers what the first one did. For what is not idempotent by
- * nature, nor named by the id of what it makes.
+ * Carries out a command once. A repeated message (the process crashed between commit and reply, or the request was
+ * repeated with its `Idempotency-Key`) gets the result of the first. For writes that are neither idempotent by nature
+ * nor named by the id of what they create.
  */
 export const once = <P, E>(message: string, writer: Writer<P, void, E>): Writer<P, void, E | SqlError.SqlError> =>
   onceElse(message, writer, () => Effect.void)
 
-/** {@link once} of a command with an answer, which `again` reads. */
+/** Carries out a command with a result once; `again` reads the result for a repeated message. */
 export const onceElse =
   <P, A, E>(message: string, writer: Writer<P, A, E>, again: Writer<P, A, E>): Writer<P, A, E | SqlError.SqlError> =>
   (write, payload) => {
@@ -143,9 +143,12 @@ export const onceElse =
     )
   }
 
-/** `ownership` is that of the actor whose handler runs, and so is a `part`. */
+/** Makes the handler builders. `ownership` and `part` refer to the actor whose handler runs. */
 export const make = <S extends Standing>(ownership: Ownership<S | undefined>, part: PartOf): ActorHandlers => {
-  /** Who read in the store that the Identity is ready is not told that it is not, since its actor has yet to hear of it. */
+  /**
+   * Reads the state after pending changes if the Identity is not ready in memory: the caller may already have read in
+   * the store that it is ready.
+   */
   const standing = Effect.flatMap(ownership.state, (identity) =>
     identity?.status === "provisioning" ? ownership.settled : Effect.succeed(identity),
   )

@@ -1,14 +1,14 @@
 /**
- * The actors of one kind that are in memory. What serves their messages is made once for all of them, and finds the actor
- * by the address that each message has: a record of handlers for every actor was most of what one at rest took. What an
- * actor needs only now and then is made when it is first wanted.
+ * The actors of one kind that are in memory. All of them share one record of handlers, which finds the actor by the
+ * address of the message; a record per actor took most of an idle actor's memory. Parts that an actor needs rarely are
+ * made on first use.
  */
 import { Context, Effect, Scope } from "effect"
 import { Entity, type EntityAddress } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import type { Ownership } from "./Ownership.ts"
 
-/** What is made for an actor when it is first wanted, under its scope, and kept as long as the actor. */
+/** A part of an actor: made on first use, under the actor's scope, and kept as long as the actor. */
 export interface Part<Resident, A, R> {
   readonly make: (resident: Resident) => Effect.Effect<A, never, R>
 }
@@ -20,38 +20,39 @@ export interface ActorInstance<State> {
 }
 
 export interface ActorInstances<State, R> {
-  /** The actor whose handlers are being built is in memory from now on. */
+  /** Registers the actor whose handlers are being built. */
   readonly enter: (
     own: (id: string) => Effect.Effect<Ownership<State>, never, R>,
   ) => Effect.Effect<ActorInstance<State>, never, Entity.CurrentAddress | Scope.Scope>
   /**
-   * The handlers, each of which runs under the address of its message. Not under what the library runs it with: where one
-   * actor asks another of its process, the asking one's address is in that, too, and comes before the asked one's.
+   * Wraps the handlers so that each runs under the address of its message. The context that the library provides is not
+   * enough: if one actor calls another in the same process, it also contains the caller's address, which takes
+   * precedence.
    */
   readonly serving: <H extends Handlers>(handlers: H) => H
-  /** The actor that the running handler serves. */
+  /** The actor whose handler runs. */
   readonly present: Effect.Effect<ActorInstance<State>>
-  /** Its ownership. */
+  /** The ownership of the actor whose handler runs. */
   readonly ownership: Ownership<State>
-  /** A part of it. */
+  /** Returns a part of the actor whose handler runs. */
   readonly part: <A>(part: Part<ActorInstance<State>, A, R | Scope.Scope>) => Effect.Effect<A>
-  /** A part of an actor, asked for outside of its handlers. */
+  /** Returns a part of the given actor, outside its handlers. */
   readonly partOf: <A>(
     resident: ActorInstance<State>,
     part: Part<ActorInstance<State>, A, R | Scope.Scope>,
   ) => Effect.Effect<A>
 }
 
-/** As the library takes them: what is done for each message. */
+/** Handlers in the form that the library expects. */
 type Handlers = Readonly<Record<string, (request: never) => Rpc.WrapperOr<Effect.Effect<unknown, unknown, never>>>>
 
 interface Entry<State> extends ActorInstance<State> {
-  /** What parts are made under: it ends after the actor's messages have, however late a part was made. */
+  /** The scope of the parts. It closes after the actor's last message, however late a part was made. */
   readonly scope: Scope.Scope
   parts: Map<object, Effect.Effect<unknown>> | undefined
 }
 
-/** `services` is what ownerships and parts are made with. */
+/** Makes the registry; `services` is the context in which ownerships and parts are made. */
 export const make = <State, R>(services: Context.Context<R>): ActorInstances<State, R> => {
   const entries = new Map<string, Entry<State>>()
 
@@ -67,7 +68,7 @@ export const make = <State, R>(services: Context.Context<R>): ActorInstances<Sta
     )
     return Effect.flatMap(Effect.cached(Effect.uninterruptible(made)), (once) => {
       const parts = (resident.parts ??= new Map())
-      // Whoever asked meanwhile has made it.
+      // A concurrent caller may have made the part already.
       if (!parts.has(part)) parts.set(part, once)
       return parts.get(part) as Effect.Effect<A>
     })
@@ -77,7 +78,7 @@ export const make = <State, R>(services: Context.Context<R>): ActorInstances<Sta
     enter: Effect.fnUntraced(function* (own) {
       const address = yield* Entity.CurrentAddress
       const id: string = address.entityId
-      // The handlers are not served yet: what was registered with the actor's scope first ends last.
+      // No handler runs yet, so this finalizer is registered first and runs last.
       const scope = yield* Scope.fork(yield* Effect.scope)
       const ownership = yield* Effect.provideContext(own(id), services)
       const made: Entry<State> = { id, ownership, scope, parts: undefined }

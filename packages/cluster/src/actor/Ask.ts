@@ -1,6 +1,6 @@
 /**
- * Asking an actor from anywhere in the cluster. An ask has a deadline, finds the present owner when the actor has just
- * moved, and turns what the caller cannot act on (no owner, full mailbox, time-out) into `unavailable`.
+ * Calls actors from anywhere in the cluster. A call has a deadline, retries if the actor has just moved, and turns
+ * failures that the caller cannot act on (no owner, full mailbox, timeout) into `unavailable`.
  */
 import { type Initiator, initiatorHeader, commandHeader, encodeBy } from "@svc/domain/account/Initiator"
 import type { Moved } from "@svc/domain/actor/Moved"
@@ -19,7 +19,7 @@ type Undelivered =
   | ClusterError.PersistenceError
   | ClusterError.EntityNotAssignedToRunner
 
-/** What an ask can fail with. */
+/** The errors of a call. */
 export type Asked<E> = Exclude<E, Undelivered> | Unavailable
 
 const outOfReach = () =>
@@ -39,7 +39,7 @@ export const ask = <A, E, R>(
     const since = performance.now()
     return Effect.onExitPrimitive(told(message, deadline), (exit) => {
       duration.observe((performance.now() - since) / 1000)
-      // A refusal is an answer.
+      // A rejection by the handler counts as a response.
       const isOutOfReach =
         Exit.isFailure(exit) &&
         exit.cause.reasons.some((reason) => "error" in reason && hasTag(reason.error, "unavailable"))
@@ -48,7 +48,7 @@ export const ask = <A, E, R>(
     })
   })
 
-/** Made once: each ask has it. */
+/** The default deadline, parsed once because every call uses it. */
 const usual = Duration.fromInputUnsafe(Timing.ask)
 
 const told = <A, E, R>(message: Effect.Effect<A, E, R>, deadline: Duration.Input): Effect.Effect<A, Asked<E>, R> =>
@@ -56,7 +56,10 @@ const told = <A, E, R>(message: Effect.Effect<A, E, R>, deadline: Duration.Input
     Effect.catchIf(isUndelivered, () => Effect.fail(outOfReach())),
   ) as Effect.Effect<A, Asked<E>, R>
 
-/** Asked again until its actor is where it is asked for. A schedule would be made for each ask, and nearly none needs it. */
+/**
+ * Retries until the actor is found. This is a loop because a schedule would be created for every call, and almost no
+ * call needs it.
+ */
 const found = <A, E, R>(message: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.catchIf(message, isElsewhere, () => Effect.andThen(Effect.sleep(Timing.askRetry), found(message)))
 
@@ -72,7 +75,7 @@ const undelivered = [
 ]
 const isUndelivered = (error: unknown) => undelivered.some((tag) => hasTag(error, tag))
 
-/** The option of a client's call that says for whom it is made, and which command it is: `actor.Retry(payload, onBehalfOf(by))`. */
+/** Returns the call option that names the initiator and the command: `actor.Retry(payload, onBehalfOf(by))`. */
 export const onBehalfOf = (by: Initiator, command?: string) => ({
   headers: { [initiatorHeader]: encodeBy(by), ...(command === undefined ? {} : { [commandHeader]: command }) },
 })

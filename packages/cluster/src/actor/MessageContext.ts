@@ -1,7 +1,7 @@
 /**
- * What is around a message. The library lays the services of whoever asks over those that the actor was made with, and
- * copies both for every message, in every process that it comes through. So what costs is how many they are: actors, the
- * runner and whoever asks have only what they need, and what the runtime reads of every fiber.
+ * Trims the context of messages. For every message, in every process on its way, the library merges the caller's
+ * services with those of the actor and copies the result. The cost grows with the number of services, so actors,
+ * runners and callers keep only what they need and what the runtime reads from every fiber.
  */
 import {
   Clock,
@@ -40,10 +40,10 @@ const ambient = [
   TracesLeave,
 ] as const
 
-/** Of all that there is, what the runtime reads of every fiber. */
+/** Returns the services that the runtime reads from every fiber. */
 export const ambientOf = (around: Context.Context<never>): Context.Context<never> => Context.pick(...ambient)(around)
 
-/** The layer, made with nothing around it but what it needs: `Context.pick` of all of that. */
+/** Builds the layer with only the services that it needs, which `Context.pick` selects. */
 export const apart = <A, E, R>(
   layer: Layer.Layer<A, E, R>,
   needs: (around: Context.Context<R>) => Context.Context<NoInfer<R>>,

@@ -1,10 +1,10 @@
 /**
- * What an actor knows of its entity, and the proof that it still may write it.
+ * The state of an actor's entity in memory, and the proof that the actor may still write it.
  *
- * Activation raises the entity's `epoch`; every write is one statement that names the epoch it was loaded under (CTE
- * `fence`). When another process has activated the same entity meanwhile, the fence finds no row, the statement changes
- * nothing, and the caller is told {@link Moved}, so that it asks the present owner. A frozen process that wakes up after
- * its shards moved can therefore do no harm.
+ * Activation raises the entity's `epoch`. Every write is one statement that names the epoch under which the state was
+ * loaded (CTE `fence`). If another process has activated the same entity since, the fence has no row, the statement
+ * changes nothing, and the caller gets {@link Moved} and calls the new owner. A process that was frozen while its
+ * shards moved can therefore do no harm.
  */
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { Moved } from "@svc/domain/actor/Moved"
@@ -18,41 +18,38 @@ import { Timing } from "../Timing.ts"
 import type { Claim, Fenced, FenceLost } from "./Write.ts"
 
 /**
- * How the store is read: after the claim, in a statement of its own, or in one that also makes the claim. What is read must
- * have been committed after the claim had waited for a former owner's write, which one statement does not see by itself.
+ * How the state is loaded: by a statement after the claim, or by one that also makes the claim. The state must be read
+ * after the claim has waited for a former owner's write; a single SQL statement would not see that write.
  */
 export type Loading<State> =
   | Effect.Effect<State, SqlError.SqlError>
   | { readonly claimed: Effect.Effect<{ readonly epoch: number; readonly state: State }, SqlError.SqlError> }
 
 export interface Entity<State> {
-  /** The entity type, as the cluster names it. */
+  /** The entity type's name in the cluster. */
   readonly kind: string
   readonly id: string
-  /** What the actor keeps in memory; `undefined` in it where the store has no such entity. */
+  /** Loads the state; `undefined` if the entity does not exist. */
   readonly load: Loading<State>
-  /** A write queued work that is due. */
+  /** Called after a write that queued work which is due. */
   readonly due?: () => void
-  /** Runs after each commit, with the state before it and after it. */
+  /** Called after each commit with the state before and after it. */
   readonly committed?: (before: State, after: State) => void
 }
 
 type Outcome<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
 
 export interface Ownership<State> {
-  /** The loaded state; the first use after an activation or a doubt reads the store. */
+  /** The loaded state. The first use after an activation or a write with unknown outcome reads the store. */
   readonly state: Effect.Effect<State, Moved | Unavailable>
-  /**
-   * The state after the changes that are under way: others may see in the store what such a one has committed, before the
-   * actor has heard of it.
-   */
+  /** The state after all pending changes. Others may read a commit in the store before the actor's memory has it. */
   readonly settled: Effect.Effect<State, Moved | Unavailable>
-  /** Runs a write that leaves the state as it is. */
+  /** Runs a write that does not change the state. */
   readonly write: <A, E>(
     by: Initiator,
     run: (write: Fenced, state: State) => Effect.Effect<A, E>,
   ) => Effect.Effect<A, Outcome<E>>
-  /** Runs a write that makes another state of it; `state` is left out where nothing changed after all. */
+  /** Runs a write that changes the state; `state` is left out if it did not change after all. */
   readonly change: <A, E>(
     by: Initiator,
     run: (write: Fenced, state: State) => Effect.Effect<Changed<A, State>, E>,
@@ -100,7 +97,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
   const loading = yield* Semaphore.make(1)
 
   const load = Effect.gen(function* () {
-    // After a lost fence nothing is taken until our lock on the shard must have been confirmed or lost.
+    // After a lost fence, rejects everything until the lock on the shard must have been confirmed or lost.
     if (lostAt !== undefined) {
       const since = (yield* monotonicMillis) - lostAt
       if (since < Duration.toMillis(Timing.shardLockExpiration)) return yield* new Moved()
@@ -114,10 +111,10 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
     .withPermits(1)(Effect.suspend(() => (activation !== undefined ? Effect.succeed(activation) : load)))
     .pipe(orUnavailable)
 
-  /** What is in memory waits for nobody, so it has no deadline, which costs a fiber. */
+  /** State in memory needs no deadline, which would cost a fiber. */
   const loaded = Effect.suspend(() => (activation !== undefined ? Effect.succeed(activation) : loadedOnce))
 
-  /** Runs the statement under the loaded epoch; after an outcome that is not known, nothing in memory is believed. */
+  /** Runs the statement under the loaded epoch. If the outcome is unknown, drops the state in memory. */
   const run = <A, E>(
     by: Initiator,
     before: Activation<State>,
@@ -159,7 +156,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
       Effect.flatMap(loaded, (before) =>
         underWay(
           Effect.map(run(by, before, statement), (changed) => {
-            // Writes that leave the state alone run beside this one; only a later activation may have replaced it.
+            // Writes that do not change the state may run concurrently; only a later activation can have replaced it.
             if ("state" in changed && activation?.epoch === before.epoch) {
               activation = { ...before, state: changed.state as State }
             }
@@ -197,7 +194,10 @@ const hasTag = (error: unknown, tag: string) =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
 const isFenceLost = (error: unknown): error is FenceLost => hasTag(error, "FenceLost")
 
-/** A refusal is an outcome; a lost fence, a store out of reach, a defect or an interruption may have left anything. */
+/**
+ * Returns whether the outcome is unknown: after a lost fence, an unreachable store, a defect or an interruption. A
+ * rejection is a known outcome.
+ */
 const leavesDoubt = (exit: Exit.Exit<unknown, unknown>) =>
   Exit.isFailure(exit) &&
   !exit.cause.reasons.every(

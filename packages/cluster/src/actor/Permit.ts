@@ -17,11 +17,11 @@ import { Timing } from "../Timing.ts"
 import { type Claim, commit, type Fenced, type FenceLost } from "./Write.ts"
 
 export interface Permit {
-  /** Whether it holds at this moment; an answer is only good in the same turn of the event loop. */
+  /** Returns whether the permit is valid now. The result only holds within the same turn of the event loop. */
   readonly holds: () => boolean
-  /** When it ends, as `performance.now()` counts. */
+  /** Returns when the permit expires, on the clock of `performance.now()`. */
   readonly until: () => number
-  /** Whether so much of it is over that the next statement should renew it. */
+  /** Returns whether the permit expires soon enough that the next statement should renew it. */
   readonly isShort: () => boolean
   /** Runs a statement of the owner with {@link permitted} in it. `isGranted` says whether its result is a grant. */
   readonly renewedBy: <A, E, R>(
@@ -29,13 +29,13 @@ export interface Permit {
     statement: Effect.Effect<A, E, R>,
     isGranted: (result: A) => boolean,
   ) => Effect.Effect<A, E, R>
-  /** Ends it, and ignores the grants of statements that are in flight. */
+  /** Ends the permit and ignores grants of statements in flight. */
   readonly end: () => void
-  /** The owner whose permit holds, so that it can be handed back ({@link handBack}). */
+  /** Returns the owner of the valid permit, so that it can be handed back ({@link handBack}). */
   readonly held: () => Claim | undefined
 }
 
-/** A permit that was not granted yet. */
+/** Creates a permit that has not been granted yet. */
 export const make = (): Permit => {
   let until = 0
   let ends = 0
@@ -78,11 +78,11 @@ export const permitted = (sql: Sql, owners: Statement.Fragment): Statement.Fragm
     returning id
   )`
 
-/** The owner that a write is made by, for {@link permitted}. */
+/** Returns the owner that makes a write, for {@link permitted}. */
 export const owner = ({ sql, claim }: Pick<Fenced, "sql" | "claim">): Statement.Fragment =>
   sql`select ${claim.kind}::text as kind, ${claim.id}::text as id, ${claim.epoch}::int as epoch from fence`
 
-/** Reports that a permit has ended, for an owner that leaves: the next owner does not wait for it to expire. */
+/** Gives back the permit of an owner that leaves, so that the next owner need not wait until it expires. */
 export const handBack = (sql: Sql, { kind, id, epoch }: Claim): Effect.Effect<void, SqlError.SqlError> =>
   Effect.asVoid(sql`delete from actor_permit where kind = ${kind} and id = ${id} and epoch = ${epoch}`)
 

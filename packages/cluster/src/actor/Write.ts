@@ -1,7 +1,6 @@
 /**
- * A write of an actor: one statement that changes the store only while the actor owns its entity. Whoever writes is
- * handed a {@link Write} and runs its statement through {@link commit}, which is the one place that asks whether the
- * fence held.
+ * A write of an actor: one statement that changes the store only while the actor owns its entity. Writers receive a
+ * {@link Write} and run their statement through {@link commit}, the only place that checks whether the fence held.
  */
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { Effect, Exit, Schema } from "effect"
@@ -10,37 +9,37 @@ import type { DataKey } from "../sealing/Sealing.ts"
 import { inOrder } from "../store/Batcher.ts"
 import type { Sql } from "../store/Database.ts"
 
-/** Another process owns the entity: the statement changed nothing. */
+/** Another process owns the entity, so the statement changed nothing. */
 export class FenceLost extends Schema.TaggedError<FenceLost>()("FenceLost", {}) {}
 
-/** What a write says of its entity to prove that it still owns it. */
+/** Identifies the owner of the entity by which a write proves its ownership. */
 export interface Claim {
   readonly kind: string
   readonly id: string
   readonly epoch: number
 }
 
-/** What every write is handed, whichever entity it is about. */
+/** The parts of a write that do not depend on the kind of entity. */
 export interface Fenced {
   readonly sql: Sql
   readonly claim: Claim
-  /** CTE `fence`: a row, locked for the statement, while the epoch is still the one that was loaded. */
+  /** CTE `fence`: has a row, locked for the statement, while the epoch is still the loaded one. */
   readonly fence: Statement.Fragment
   /** The time of the write. */
   readonly at: Date
-  /** Who asked for it. */
+  /** The initiator of the write. */
   readonly by: Initiator
-  /** The statement queued work that is due now: the actor looks for it once the write is done. */
+  /** Reports that the statement queued work which is due; the actor looks for it after the write. */
   readonly due: () => void
-  /** The command that the statement does; it is noted with it (`Handling.once`). */
+  /** The command that the statement carries out and records (`ActorHandlers.once`). */
   readonly command?: Command | undefined
-  /** What {@link recalled} keeps. */
+  /** Values cached by {@link recalled}. */
   readonly memory: Map<string, unknown>
 }
 
 /**
- * A part of the entity that only its actor changes, read once: it is kept as long as the actor's state is, and forgotten
- * with it when an outcome is in doubt. Whoever changes it says so with {@link learned} after the commit.
+ * Reads a part of the entity that only its actor changes, and caches it as long as the actor's state. A write with
+ * unknown outcome drops the cache. After a commit that changes the part, call {@link learned}.
  */
 export const recalled = <A, E>(
   { memory }: Pick<Fenced, "memory">,
@@ -55,27 +54,27 @@ export const learned = ({ memory }: Pick<Fenced, "memory">, part: string, value:
   memory.set(part, value)
 }
 
-/** A command, and which of the messages it is made of. */
+/** A command and the message of it that is carried out. */
 export interface Command {
   readonly id: string
   readonly message: string
 }
 
-/** The Identity that a write is about. */
+/** The Identity that a write changes. */
 export interface OwnIdentity {
   readonly id: string
   readonly handle: string
   readonly orgId: string
-  /** Opens and seals what the Org keeps secret. */
+  /** The data key that encrypts and decrypts the Org's secrets. */
   readonly dataKey: DataKey
 }
 
-/** A write about an Identity. */
+/** A write to an Identity. */
 export interface Write extends Fenced {
   readonly identity: OwnIdentity
-  /** The command that the message is part of; undefined where it came from no request. */
+  /** The id of the command; undefined if the message does not come from a request. */
   readonly commandId?: string | undefined
-  /** What the audit log is to say of the change (`audit/Note` `alsoNoted`); undefined where somebody else says it. */
+  /** The note for the audit log (`audit/AuditWrite`); undefined if another part of the service records the change. */
   readonly note?: string | undefined
 }
 
@@ -86,13 +85,13 @@ const noted = (sql: Sql, { id, message }: Command) => sql`
   )`
 
 /**
- * CTE `repeated`: those of the commands that were done before. What a statement does for several commands it does where
- * there is none, and notes them itself ({@link notedAll}); the others are then done without those.
+ * CTE `repeated`: the commands that were carried out before. A statement for several commands only runs if it is empty,
+ * and records them with {@link notedAll}; otherwise the new commands run without the repeated ones.
  */
 export const repeated = (sql: Sql, message: string, ids: ReadonlyArray<string>): Statement.Fragment =>
   sql`repeated as (select id from actor_command where message = ${message}::text and id = any(${ids}::uuid[]))`
 
-/** CTE `noted` for the commands of such a statement, where `gate` has a row. */
+/** CTE `noted`: records the commands of such a statement if `gate` has a row. */
 export const notedAll = (
   sql: Sql,
   message: string,
@@ -106,14 +105,14 @@ export const notedAll = (
 
 interface Answer {
   readonly owned: boolean
-  /** Deliveries that the Events of the statement queued. */
+  /** The number of deliveries that the statement's Events queued. */
   readonly queued?: number
 }
 
 /**
- * Runs `with fence, <ctes> select <columns>` and answers its row. Each CTE does nothing unless `fence` has a row; when it
- * has none the statement fails with {@link FenceLost}. Where it raises an Event for an Identity, `raises` tells the actor
- * of the deliveries that this queued.
+ * Runs `with fence, <ctes> select <columns>` and returns its row. Each CTE must do nothing unless `fence` has a row;
+ * without one the statement fails with {@link FenceLost}. `raises` says that the statement raises an Event for an
+ * Identity, so that the actor learns of the deliveries that it queued.
  */
 export const commit = <Row extends object = object>(
   { sql, fence, due, command }: Pick<Fenced, "sql" | "fence" | "due" | "command">,
@@ -134,9 +133,9 @@ export const commit = <Row extends object = object>(
   )
 
 /**
- * {@link commit} for writes of several actors in one statement. CTE `fence` has a row for each that still owns its entity,
- * `n` its place (from 1); each CTE does nothing for the others, which fail with {@link FenceLost}. `columns` are of one row
- * of `fence`.
+ * Commits writes of several actors in one statement. CTE `fence` has a row for each actor that still owns its entity,
+ * with its position `n` (from 1). The CTEs must do nothing for the others, whose writes fail with {@link FenceLost}.
+ * `columns` refer to one row of `fence`.
  */
 export const commitTogether = <Row extends object>(
   writes: ReadonlyArray<Fenced>,

@@ -1,12 +1,13 @@
 /**
- * First commits of Identities, of all actors of this process: what waits at the same time is one statement. Each actor
- * proves its ownership for itself; where one lost it, nothing of its Identity is made and the others go on.
+ * Groups the first commits of Identities from all actors of this process: creations that wait at the same time share
+ * one statement. Each actor proves its own ownership. If one has lost it, its Identity is not created and the others
+ * proceed.
  *
- * Nothing waits in a circle. A statement of several takes the rows of their Orgs in the order of their ids and leaves out an Org
- * that another statement holds, so it waits for no Org, and what holds up one holds up no other; Identities of such an Org are
- * then made one by one, each waiting for the one row. An actor's row it shares with every other write, and waits for it
- * only while a claim commits, which waits for nothing itself once it has the row. Names and Identities are new: only who
- * owned the actor of the same name could make them as well.
+ * The statements cannot deadlock. A statement for several Identities locks the rows of their Orgs in the order of their
+ * ids and skips an Org that another statement holds, so one busy Org delays no other. Identities of a skipped Org are
+ * then created one by one, each waiting for that one row. The row of an actor is shared with all other writes; a wait
+ * for it only lasts while a claim commits, and a claim waits for nothing once it has the row. Handles and Identities
+ * are new rows, which only the owner of the actor of that name could insert.
  */
 import { nearAt } from "@svc/domain/limits/LimitApi"
 import { Context, Effect, Layer } from "effect"
@@ -16,7 +17,7 @@ import { causedBy, raiseForOrg } from "../events/Raise.ts"
 import { type Sql, Writes } from "../store/Database.ts"
 import * as GroupCommit from "../store/GroupCommit.ts"
 
-/** An Identity that is to be. */
+/** An Identity to create. */
 export interface Creation {
   readonly fenced: Fenced
   readonly id: string
@@ -25,21 +26,21 @@ export interface Creation {
   readonly orgId: string
   /** Identities an Org may ever create. */
   readonly quota: number
-  /** The saga that has just begun, as it is stored, and when it is taken up by others. */
+  /** The stored form of the new saga, and the time from which other processes may resume it. */
   readonly saga: string
   readonly sagaDueAt: Date
 }
 
-/** What became of it. */
+/** The outcome of a creation. */
 export interface Created {
   readonly made: boolean
-  /** Of the Org; null where there is none. */
+  /** The Org's status; null if the Org does not exist. */
   readonly status: string | null
   readonly data_key: Uint8Array | null
 }
 
 interface Row extends Created {
-  /** Another statement has the Org. */
+  /** Whether another statement holds the Org. */
   readonly held: boolean
 }
 
@@ -58,7 +59,7 @@ const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupComm
       ) with ordinality as a (id, canonical, handle, org_id, quota, saga, saga_due_at, at, caused_by, near, n)
       join fence on fence.n = a.n
     ),
-    -- As they are once they are ours, whatever was committed since the statement began.
+    -- Reads the rows again under the lock, whatever was committed since the statement began.
     owner as materialized (
       select o.* from (select distinct org_id from asked order by org_id offset 0) a cross join lateral (
         select id, status, identities_created, data_key from org where id = a.org_id
@@ -87,7 +88,7 @@ const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupComm
       from ranked r join name using (canonical)
       returning id
     ),
-    -- The Identity with which four fifths of the quota are used; the count never falls, so it is told once.
+    -- The Identity that reaches 80 % of the quota. The count never falls, so the Event is raised once.
     nearing as (select r.* from ranked r join made using (id) where r.place = r.near),
     ${raiseForOrg({ sql, org: sql`org_id`, at: sql`at`, by: sql`caused_by` }, "nearing", "limit.near", {
       limit: "identity_quota",
@@ -117,7 +118,7 @@ export const layer = Layer.effect(
   CreationBatch,
   Effect.gen(function* () {
     const sql = yield* Writes
-    // Two statements at a time would take each other's Orgs.
+    // Two statements at a time would lock each other's Orgs.
     const limits = { atOnce: 1, most: 50 }
     return {
       make: yield* GroupCommit.makeSkipping(

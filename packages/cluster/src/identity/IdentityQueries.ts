@@ -1,4 +1,4 @@
-/** Identities as callers read them: straight from the store, whose commits precede every reply. */
+/** Reads Identities from the store, where every commit precedes its reply. */
 import {
   type AddressBook,
   Addresses,
@@ -35,7 +35,7 @@ interface Row {
 
 const dateOf = (text: string | null) => (text === null ? null : new Date(text))
 
-/** The checklist as the actor wrote it; the answer's schema judges it once, on its way out. */
+/** Returns the checklist as the actor stored it. The response's schema validates it once, when it is sent. */
 const sagaOf = (stored: typeof Saga.Encoded): Saga => ({
   ...stored,
   steps: stored.steps.map((step) => ({ ...step, finished_at: dateOf(step.finished_at) })),
@@ -97,7 +97,7 @@ const make = Effect.gen(function* () {
     from identity i join org o on o.id = i.org_id left join tunnel_port p on p.identity_id = i.id`
   const missing = Effect.fail(new NotFound({ detail: "There is no such Identity." }))
 
-  /** Reads of the same moment share one select. */
+  /** Concurrent reads share one select. */
   const row = yield* together((wanted: ReadonlyArray<{ readonly org: string; readonly canonical: string }>) =>
     Effect.map(
       sql<Row & { readonly asked: number }>`
@@ -122,7 +122,7 @@ const make = Effect.gen(function* () {
   )
 
   return {
-    /** Identities of the Org that exist, oldest first; only those of `within`, where it is given. */
+    /** Returns the Org's Identities, oldest first; only those in `within` if it is given. */
     list: (org: string, request: PageRequest, within: ReadonlyArray<IdentityRef> | null = null) =>
       orUnavailable(
         Cursors.page(
@@ -141,7 +141,7 @@ const make = Effect.gen(function* () {
       Effect.flatMap(row({ org, canonical }), (found) =>
         found === undefined ? missing : Effect.succeed(view(book, found)),
       ),
-    /** An Identity of the Org by its name, as far as a judgement needs it. */
+    /** Returns what authorization needs of an Identity of the Org. */
     find: (org: string, canonical: string) =>
       orUnavailable(
         Effect.map(
@@ -150,9 +150,12 @@ const make = Effect.gen(function* () {
           ([row]) => row,
         ),
       ),
-    /** Whether the name was ever given to anyone. */
+    /** Returns whether the Handle was ever given out. */
     isTaken,
-    /** The secrets that are still waiting to be received; no member once neither is (interface.md "Show-once secrets"). */
+    /**
+     * Returns the secrets that were not acknowledged yet, or nothing if none is left (interface.md "Show-once
+     * secrets").
+     */
     secrets: Effect.fn("IdentityQueries.secrets")(
       function* (org: string, canonical: string) {
         const [row] = yield* sql<SecretsRow>`

@@ -1,4 +1,4 @@
-/** From an Identity's creation to its end: the messages that begin, repeat and turn round its sagas. */
+/** Handles the messages that start, repeat and reverse an Identity's sagas, from its creation to its end. */
 import { IdentityBusy } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import { byOf, mine, type Request } from "../actor/ActorHandlers.ts"
@@ -11,7 +11,9 @@ import type { CreationBatch } from "./CreationBatch.ts"
 import * as Saga from "./Saga.ts"
 import { type Owned, sagaJson, type State, withRunning } from "./State.ts"
 
-/** Commits the saga's next state together with the Identity's status; from `deleting` on no key of it works any more. */
+/**
+ * Commits the saga's next state together with the Identity's status. From `deleting` on, no key of the Identity works.
+ */
 const commitSaga = (fenced: Fenced, next: Owned) =>
   Effect.as(
     commit(
@@ -26,13 +28,12 @@ const commitSaga = (fenced: Fenced, next: Owned) =>
   )
 
 export const handlers = (actor: {
-  /** The actor's id. */
   readonly canonical: Effect.Effect<string>
   readonly ownership: Ownership<State>
   readonly sealing: Sealing["Service"]
   readonly identityQuota: number
   readonly creations: CreationBatch["Service"]
-  /** The saga has work. */
+  /** Wakes the worker because the saga has work. */
   readonly wake: Effect.Effect<void>
 }) => {
   const { ownership } = actor
@@ -43,7 +44,7 @@ export const handlers = (actor: {
     ) {
       const { org_id, identity_id, handle } = request.payload
       const present = yield* ownership.state
-      // The same command again, after a crash between commit and reply.
+      // The same command was repeated after a crash between commit and reply.
       if (present?.id === identity_id) return
       if (present !== undefined) return yield* Creation.taken
       const wanted = { canonical: yield* actor.canonical, handle, orgId: org_id, id: identity_id }

@@ -1,4 +1,7 @@
-/** The provisioning saga's four steps, each from the folder of its capability: Mailbox, Tunnel, A2A Card, Identity Key. */
+/**
+ * The four steps of the provisioning saga, each from the folder of its capability: Mailbox, Tunnel, A2A Card, Identity
+ * Key.
+ */
 import type { sagaSteps } from "@svc/domain/identity/Identity"
 import { Context, Effect, Layer } from "effect"
 import * as CardSteps from "../card/CardSteps.ts"
@@ -9,7 +12,7 @@ import { Sealing } from "../sealing/Sealing.ts"
 import type { PortRange } from "../tunnel/TunnelPorts.ts"
 import * as TunnelSteps from "../tunnel/TunnelSteps.ts"
 
-/** The port through which the saga does its work. */
+/** The steps as a service, so that tests can replace them. */
 export class ProvisioningSteps extends Context.Service<
   ProvisioningSteps,
   { readonly [Name in (typeof sagaSteps)["provisioning"][number]]: Step }

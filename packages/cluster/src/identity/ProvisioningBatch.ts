@@ -1,12 +1,12 @@
 /**
- * The steps of Identities that are provisioned, of all actors of this process: what waits at the same time is one statement and
- * one commit, at whose end each is `ready`. Each actor proves its ownership for itself. Where one lost it, or its steps come to
- * nothing, the others go on, and what is to be said of it is found out by itself.
+ * Groups the provisioning of Identities from all actors of this process: Identities that wait at the same time share
+ * one statement and one commit, after which each is `ready`. Each actor proves its own ownership. If one has lost it,
+ * or one of its steps fails, the others proceed and that Identity is retried alone, which finds the reason.
  *
- * Nothing waits in a circle. The rows of the Identities are taken in the order of their ids, and others that take several take
- * only such as are ready. An Org whose first Identity gets ready is left out with its Identities where another statement holds
- * it, a port that is being given likewise; an actor's row is waited for only while a claim commits, which waits for nothing
- * itself once it has the row. All other rows are new.
+ * The statements cannot deadlock. The rows of the Identities are locked in the order of their ids, and other statements
+ * that lock several only take ready ones. An Org whose first Identity becomes ready is skipped, with its Identities, if
+ * another statement holds it; so is a port that is being allotted. A wait for an actor's row only lasts while a claim
+ * commits, and a claim waits for nothing once it has the row. All other rows are new.
  */
 import { system } from "@svc/domain/account/Initiator"
 import { Context, Effect, Exit, Layer } from "effect"
@@ -21,22 +21,22 @@ import { Timing } from "../Timing.ts"
 
 export interface Provisioning {
   readonly write: Write
-  /** Of all the steps, in their order; those of each Identity are made alike. */
+  /** The parts of all steps, in order. Those of all Identities are of the same shape. */
   readonly parts: ReadonlyArray<Part>
-  /** As it is stored once they are done. */
+  /** The stored form of the saga when all steps are done. */
   readonly saga: string
 }
 
 interface Row {
   readonly moved: boolean
-  /** Deliveries that wait now. */
+  /** The number of queued deliveries. */
   readonly queued: number
 }
 
-/** Beginning one costs as much as the rows of several Identities. */
+/** A statement costs as much as the rows of several Identities. */
 const limits = { atOnce: 2, beside: { least: 16, millis: Timing.besideMillis }, most: 32 }
 
-/** CTE `todo`: a row for each that is still to be provisioned, and whose Org waits for nobody. */
+/** CTE `todo`: a row for each Identity that is still to be provisioned and whose Org is not locked. */
 const todo = (sql: Sql, all: ReadonlyArray<Provisioning>) => sql`
   told as materialized (
     select t.* from fence join unnest(
@@ -61,7 +61,10 @@ const todo = (sql: Sql, all: ReadonlyArray<Provisioning>) => sql`
        or (select first_ready_identity from org where org.id = t.org_id) is not null
   )`
 
-/** CTEs of all steps; what one of them made only under a condition is the gate of those after it. Answers the last gate, too. */
+/**
+ * Returns the CTEs of all steps and the last gate. A step that creates its rows only under a condition is the gate of
+ * the steps after it.
+ */
 const steps = (sql: Sql, all: ReadonlyArray<Provisioning>) => {
   let gate = sql`todo`
   const rows = all[0]!.parts.flatMap(({ shared }, place) => {
@@ -114,7 +117,7 @@ const store = (sql: Sql, all: ReadonlyArray<Provisioning>) => {
   )
 }
 
-/** Whether the Identity is ready now, as its actor is to be told. */
+/** Returns whether the Identity is ready, and informs its actor of queued deliveries. */
 const outcomeOf = ({ write }: Provisioning, { moved, queued }: Row): boolean => {
   if (queued > 0) write.due()
   return moved
@@ -123,7 +126,7 @@ const outcomeOf = ({ write }: Provisioning, { moved, queued }: Row): boolean => 
 export class ProvisioningBatch extends Context.Service<
   ProvisioningBatch,
   {
-    /** Answers whether the Identity is ready: not where a step came to nothing, or somebody holds what it needs. */
+    /** Returns whether the Identity is ready: false if a step failed or another statement holds a row that it needs. */
     readonly finish: (provisioning: Provisioning) => Effect.Effect<boolean, SqlError.SqlError | FenceLost>
   }
 >()("@svc/cluster/identity/ProvisioningBatch") {}

@@ -1,9 +1,9 @@
 /**
- * The saga as a state machine, without I/O: which step is next, what a success or a failure makes of the checklist.
- * The actor commits each transition together with the step's own rows, so the checklist never runs ahead of the work.
+ * The saga as a state machine without I/O: the next step, and the checklist after a success or a failure. The actor
+ * commits each transition together with the step's rows, so the checklist never runs ahead of the work.
  *
- * A step is tried six times with waits of 1, 2, 4, 8 and 16 s (with jitter) between, then fails for good
- * (decisions.md "Resources"); a retry begins again at the failed step, finished ones stay `done`.
+ * A step is tried six times, with waits of 1, 2, 4, 8 and 16 s (with jitter) in between, then the saga has failed
+ * (decisions.md "Resources"). A retry resumes at the failed step; completed steps stay `done`.
  */
 import { type Saga, type SagaKind, sagaSteps, type SagaStep, type StepName } from "@svc/domain/identity/Identity"
 
@@ -23,17 +23,17 @@ export const start = (kind: SagaKind, now: Date): Saga => ({
   finished_at: null,
 })
 
-/** The steps that are still to be done, in their order; none once the saga has ended. */
+/** Returns the steps that are still to be done, in order; empty once the saga has ended. */
 export const stepsLeft = (saga: Saga): ReadonlyArray<StepName> =>
   saga.status === "running" ? saga.steps.filter((step) => step.status !== "done").map(({ name }) => name) : []
 
-/** The step that is to be done now. */
+/** Returns the step to do next. */
 export const currentStep = (saga: Saga): StepName | undefined => stepsLeft(saga)[0]
 
 const replaceStep = (saga: Saga, name: StepName, change: (step: SagaStep) => SagaStep): ReadonlyArray<SagaStep> =>
   saga.steps.map((step) => (step.name === name ? change(step) : step))
 
-/** The step is done; the next one runs, or the saga is complete. */
+/** Marks a step as done: the next one runs, or the saga is complete. */
 export const succeed = (saga: Saga, name: StepName, now: Date): Saga => {
   const done = replaceStep(saga, name, (step) => ({
     ...step,
@@ -48,13 +48,13 @@ export const succeed = (saga: Saga, name: StepName, now: Date): Saga => {
     : { ...saga, steps: done.map((step, index) => (index === next ? { ...step, status: "running" } : step)) }
 }
 
-/** The step failed: it is due again after a wait, or the saga has failed for good (`dueAt` undefined). */
+/** Records a failed attempt: the step is due again after a wait, or the saga has failed (`dueAt` is undefined). */
 export const fail = (
   saga: Saga,
   name: StepName,
   error: string,
   now: Date,
-  /** 0 up to 1, drawn anew for each failure. */
+  /** A random number from 0 to 1 for the jitter. */
   random: number,
 ): { readonly saga: Saga; readonly dueAt: Date | undefined } => {
   const attempts = (saga.steps.find((step) => step.name === name)?.attempts ?? 0) + 1
@@ -71,10 +71,10 @@ export const fail = (
     : { saga: { ...saga, steps }, dueAt: new Date(now.getTime() + waitMillis(attempts, random)) }
 }
 
-/** 1, 2, 4, 8, 16 s after the first to the fifth failure, each up to a fifth longer or shorter. */
+/** Returns the wait after each failure: 1, 2, 4, 8, 16 s, up to 20 % longer or shorter. */
 const waitMillis = (failures: number, random: number) => 1000 * 2 ** (failures - 1) * (0.8 + 0.4 * random)
 
-/** A failed saga, to be run again from its failed step. */
+/** Resumes a failed saga at its failed step. */
 export const rerun = (saga: Saga): Saga => ({
   ...saga,
   status: "running",

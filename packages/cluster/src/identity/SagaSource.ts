@@ -1,6 +1,6 @@
 /**
- * The Identity's saga as work of its actor. Each step's rows (or those of several), the next state of the checklist and the
- * Events of its end are one commit under the actor's fence.
+ * Runs the Identity's saga as work of its actor. The rows of one or several steps, the next state of the checklist and
+ * the Events of its end are one commit under the actor's fence.
  */
 import { system } from "@svc/domain/account/Initiator"
 import type { Saga as SagaState, StepName } from "@svc/domain/identity/Identity"
@@ -50,7 +50,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
       return step === undefined ? Effect.die(new Error(`no such step: ${kind}, ${name}`)) : step(subject)
     }
 
-    /** Commits what came of the try of a step: its rows, or that it failed. */
+    /** Commits the result of an attempt: the step's rows, or its failure. */
     const settle = (identity: Owned, name: StepName, subject: StepSubject, tried: ReturnType<Step>) =>
       tried.pipe(
         Effect.flatMap((rows) => succeed(identity, [name], together(sql, [rows]), subject)),
@@ -59,9 +59,9 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
         ),
         Effect.tap(Effect.logDebug("saga step", { saga: identity.saga.kind, step: name, handle: identity.handle })),
         Effect.catchTag("StepFailed", (failure) => fail(identity, name, failure.message, subject)),
-        // The store out of reach is a failed try like any other, as soon as it can be written down.
+        // An unreachable store counts as a failed attempt, recorded once the store is back.
         Effect.catchTag("SqlError", (error) => fail(identity, name, error.message, subject)),
-        // A defect must not be tried for ever: it counts as a try, and its cause stays in our log.
+        // A defect counts as an attempt, so that it is not retried forever; its cause only goes into the log.
         Effect.catchDefect((defect) =>
           Effect.andThen(
             Effect.logError(`The step ${name} ended in a defect`, defect),
@@ -71,9 +71,9 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
       )
 
     /**
-     * Does the steps that are left, each once: those of a provisioning that can be done now are one commit, and what one
-     * of them made only under a condition is the gate of those after it. What goes wrong together is done one at a time,
-     * so that the checklist says of each how often it was tried.
+     * Runs the remaining steps once. The steps of a provisioning that can run now share one commit; a step that creates
+     * its rows only under a condition is the gate of the steps after it. If that commit fails, the steps run one at a
+     * time, so that the checklist counts the attempts of each.
      */
     const advance = Effect.fn("SagaSource.advance")(function* (identity: Owned, names: ReadonlyArray<StepName>) {
       const { saga } = identity
@@ -104,7 +104,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
         if (present?.status !== identity.status) return
         if (Saga.currentStep(present.saga) !== name) continue
         const own = { ...subject, identity: present }
-        // What failed was tried already; what was to be seen of the others only in the store is tried anew.
+        // The failed step was tried already; the others are tried anew, because only the store shows whether they fail.
         const exit =
           name === failed?.name
             ? failed.exit
@@ -116,7 +116,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
       }
     })
 
-    /** The rows of the steps up to the first that fails by itself, and its failure. */
+    /** Returns the rows of the steps before the first that fails, and its failure. */
     const tried = Effect.fnUntraced(function* (names: ReadonlyArray<StepName>, subject: StepSubject) {
       const run: Array<StepRows> = []
       let { gate } = subject
@@ -129,7 +129,9 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
       return { run, failed: undefined }
     })
 
-    /** Does all the steps of a provisioning beside those of other Identities; answers whether that came about. */
+    /**
+     * Runs all steps of a provisioning in one statement with other Identities. Returns whether the Identity is ready.
+     */
     const finish = Effect.fnUntraced(
       function* (identity: Owned, names: ReadonlyArray<StepName>, parts: ReadonlyArray<Part>, subject: StepSubject) {
         const saga = names.reduce((before, name) => Saga.succeed(before, name, subject.at), identity.saga)
@@ -142,11 +144,11 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
         if (done) for (const name of names) steps.of(name, "done").n++
         return done
       },
-      // What is wrong is said by the steps themselves, which are tried one at a time then.
+      // The steps report the error themselves when they run one at a time.
       Effect.catchDefect((defect) => Effect.as(Effect.logDebug("Steps ended in a defect together", defect), false)),
     )
 
-    /** Answers why it came to nothing, where it did. */
+    /** Commits successful steps. Returns the reason if nothing was created. */
     const succeed = Effect.fnUntraced(function* (
       identity: Owned,
       names: ReadonlyArray<StepName>,
@@ -182,12 +184,12 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
         )
       })
       if (done) for (const name of names) steps.of(name, "done").n++
-      // An account's deletion may have turned the saga round meanwhile; then the step was for nothing.
+      // The deletion of the account may have reversed the saga meanwhile, which makes the step obsolete.
       if (done || (yield* ownership.state)?.status !== identity.status) return undefined
       return unless?.otherwise ?? "nothing was made"
     })
 
-    /** `ready`: the Org's first ready Identity is noted, the Event is raised. */
+    /** Records the Org's first ready Identity and raises `identity.ready`. */
     const readiness = (write: Write) => sql`
       first as (
         update org set first_ready_identity = ${write.identity.id}
@@ -236,7 +238,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
   }),
 }
 
-/** CTE `todo`: the Identity whose steps are done by themselves, as the steps of several want it. */
+/** CTE `todo`: the single Identity, in the shape that shared steps expect. */
 const todo = ({ sql, identity, at }: StepSubject) => sql`
   todo as materialized (
     select 1 as n, ${identity.id}::uuid as identity_id, ${identity.orgId}::uuid as org_id, ${identity.handle}::text as handle,
@@ -244,12 +246,15 @@ const todo = ({ sql, identity, at }: StepSubject) => sql`
     from fence
   )`
 
-/** What steps make in one statement. */
+/** The rows of several steps for one statement. */
 interface Made extends Pick<StepRows, "rows" | "unless"> {
   readonly shows: ReadonlyArray<Shows>
 }
 
-/** The gate of the steps after one that makes its rows under a condition only (`after_<its place>`) stands behind its rows. */
+/**
+ * Joins the rows of several steps. After a step that creates its rows only under a condition follows the gate of the
+ * next steps, `after_<position>`.
+ */
 const together = (sql: Sql, run: ReadonlyArray<StepRows>): Made => {
   const conditions = run.flatMap(({ unless }) => (unless === undefined ? [] : [unless]))
   let gate = sql`todo`
@@ -273,7 +278,7 @@ const together = (sql: Sql, run: ReadonlyArray<StepRows>): Made => {
   }
 }
 
-/** The Identity after a step succeeded; undefined when that was the last one of its teardown. */
+/** Returns the Identity after a successful step, or undefined after the last step of its teardown. */
 const advanced = (identity: Owned, saga: SagaState, at: Date): Owned | undefined => {
   if (saga.status === "running")
     return { ...identity, saga, sagaDueAt: new Date(at.getTime() + Timing.sagaLeaseMillis) }

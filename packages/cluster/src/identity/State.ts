@@ -1,4 +1,4 @@
-/** The Identity as its actor keeps it in memory. */
+/** The Identity in its actor's memory. */
 import { type Identity, Saga } from "@svc/domain/identity/Identity"
 import { Clock, Effect, Schema } from "effect"
 import type { OwnIdentity } from "../actor/Write.ts"
@@ -9,11 +9,11 @@ import { Timing } from "../Timing.ts"
 export interface Owned extends OwnIdentity {
   readonly status: Identity["status"]
   readonly saga: Saga
-  /** When the saga is taken up again if nobody has moved it by then; null once it has ended. */
+  /** The time from which another process resumes the saga; null once it has ended. */
   readonly sagaDueAt: Date | null
 }
 
-/** Undefined while no Identity of the actor's name exists. */
+/** Undefined if the actor's Identity does not exist. */
 export type State = Owned | undefined
 
 const Row = Schema.Struct({
@@ -29,7 +29,7 @@ const decode = Schema.decodeUnknownEffect(Row)
 const encodeSaga = Schema.encodeSync(Saga)
 export const sagaJson = (saga: Saga) => JSON.stringify(encodeSaga(saga))
 
-/** Claims the Identity of a canonical Handle, and reads it (migration 0171). */
+/** Claims the Identity of a canonical Handle and reads it (`claimed_identity` in `store/schema/identity.ts`). */
 export const claim = Effect.gen(function* () {
   const sql = yield* Writes
   const sealing = yield* Sealing
@@ -52,14 +52,14 @@ export const claim = Effect.gen(function* () {
   })
 })
 
-/** How long the saga's step still has to wait after a failed try, in milliseconds; a running one is always due. */
+/** Returns how long the saga's step waits after a failed attempt, in milliseconds. A running step is always due. */
 export const sagaWait = (identity: Owned) =>
   Effect.map(Clock.currentTimeMillis, (now) => {
     const retrying = identity.saga.steps.some((step) => step.status === "retrying")
     return retrying && identity.sagaDueAt !== null ? identity.sagaDueAt.getTime() - now : 0
   })
 
-/** With a saga that has just begun or goes on. */
+/** Returns the Identity with a started or resumed saga. */
 export const withRunning = <I>(identity: I, saga: Saga, status: Owned["status"], at: Date) => ({
   ...identity,
   saga,

@@ -1,6 +1,6 @@
 /**
- * The teardown saga's steps, in reverse order of provisioning. The last one removes everything the Identity owned in
- * batches, then the Identity itself; its Handle stays taken for ever.
+ * The steps of the teardown saga, in reverse order of provisioning. The last step removes the Identity's rows in
+ * batches, then the Identity itself. Its Handle is never given out again.
  */
 import type { sagaSteps } from "@svc/domain/identity/Identity"
 import { Context, Effect } from "effect"
@@ -21,7 +21,7 @@ export class BatchedErasure extends Context.Service<BatchedErasure, ReadonlyArra
   "svc/BatchedErasure",
 ) {}
 
-/** Its keys stop working, and no app may act on it any more. */
+/** Revokes the Identity's keys and the access of every app to it. */
 const credentials: Step = (subject) =>
   Effect.map(IdentityKeys.teardown(subject), ({ rows }) => ({
     rows: subject.sql`${rows}, ${withoutIdentity(subject)}`,
@@ -40,7 +40,7 @@ export const make = Effect.gen(function* () {
       { discard: true },
     )
 
-  /** Together with these rows the actor deletes the Identity's own. */
+  /** Removes the rest; the actor deletes the Identity's own row in the same statement. */
   const remainder: Step = ({ sql, identity, at, by }) =>
     Effect.as(removeBelongings(identity.id), {
       rows: sql`
@@ -50,7 +50,7 @@ export const make = Effect.gen(function* () {
           on conflict do nothing
         ),
         leftover as (delete from event where identity_id = ${identity.id} and exists (select from fence)),
-        -- Its own exports go with the Identity; one of the whole Org carries its mail too.
+        -- Exports of the Identity go with it. Exports of the whole Org contain its mail, so they go too.
         archives as (delete from export where org_id = ${identity.orgId} and identity_id is null and exists (select from fence)),
         ${raiseForOrg({ sql, org: identity.orgId, at, by }, "fence", "identity.deleted", {
           identity_id: identity.id,

@@ -1,28 +1,28 @@
 /**
- * A step of an Identity's saga. It answers the rows it makes or removes as common table expressions, which the actor
- * commits together with the next state of the checklist: a step is done exactly when the checklist says so, and doing one
- * again changes nothing. Each capability keeps its steps in its own folder (`<Capability>Steps`).
+ * A step of an Identity's saga. It returns the rows that it creates or removes as common table expressions, which the
+ * actor commits together with the next state of the checklist. A step is therefore done exactly if the checklist says
+ * so, and repeating it changes nothing. Each capability keeps its steps in its own folder (`<Capability>Steps`).
  */
 import { type Effect, Schema } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import type { Write } from "../actor/Write.ts"
 import type { Sql } from "../store/Database.ts"
 
-/** A try of a step failed; `message` is shown in the checklist. */
+/** An attempt of a step failed; `message` is shown in the checklist. */
 export class StepFailed extends Schema.TaggedError<StepFailed>()("StepFailed", { message: Schema.String }) {}
 
-/** What a step is about; its rows are written later, under the fence of the actor. */
+/** The input of a step. Its rows are written later, under the actor's fence. */
 export interface StepSubject extends Pick<Write, "sql" | "identity" | "at" | "by"> {
   /**
-   * The CTE that has a row where the step may do its work: `fence`, or in provisioning `todo` or what an earlier step of the
-   * statement left of it, whose rows say what they are of ({@link Shared}).
+   * The CTE that has a row if the step may do its work: `fence`, or in provisioning `todo` or what an earlier step of
+   * the statement left of it. The rows name the Identity ({@link Shared}).
    */
   readonly gate: Statement.Fragment
 }
 
 /**
- * Columns of `show_once`, each an expression over the row that `from` (CTEs of the statement) has for an `identity_id`; none
- * where nothing was made.
+ * Columns of `show_once`, each an expression over the row that `from` (CTEs of the statement) has for an `identity_id`;
+ * there is no row if the step created nothing.
  */
 export interface Shows {
   readonly from: Statement.Fragment
@@ -31,40 +31,43 @@ export interface Shows {
 
 export interface StepRows {
   /**
-   * CTEs, each of which does nothing unless the subject's `gate` has a row. In provisioning they may share a statement
-   * with those of other steps, which have other names and change other rows.
+   * CTEs that do nothing unless the subject's `gate` has a row. In provisioning they may share a statement with those
+   * of other steps, which use other names and change other rows.
    */
   readonly rows: Statement.Fragment
-  /** Whether the rows were made, and why the step failed otherwise; left out where they always are. */
+  /** Whether the rows were created, and the reason of failure if not; left out if they always are. */
   readonly unless?: { readonly made: Statement.Fragment; readonly otherwise: string }
-  /** What is shown once of what was made (`ShowOnce.shown`): one row, which several steps may write together. */
+  /** Secrets to show once (`ShowOnce.shown`): one row that several steps may fill together. */
   readonly shows?: Shows
-  /** What the rows are made of, where one statement may make those of several Identities. */
+  /** The input of the rows, if one statement may create those of several Identities. */
   readonly part?: Part
 }
 
 /**
- * How a step of provisioning makes the rows of several Identities. `gate` has a row for each that it may do its work for, with
- * `n` (its place among the values, from 1), `identity_id`, `org_id`, `handle` and `at`.
+ * Creates the rows of several Identities in a step of provisioning. `gate` has a row for each Identity whose work may
+ * be done, with `n` (its position among the values, from 1), `identity_id`, `org_id`, `handle` and `at`.
  */
 export interface Shared<Value> {
   readonly rows: (sql: Sql, gate: Statement.Fragment, values: ReadonlyArray<Value>) => Statement.Fragment
-  /** The CTE that has the `n` of those whose rows were made, and why the step failed for the others; left out where they always are. */
+  /**
+   * The CTE with the `n` of the Identities whose rows were created, and the reason of failure for the others; left out if
+   * there are no others.
+   */
   readonly unless?: { readonly made: string; readonly otherwise: string }
   readonly shows?: (sql: Sql) => Shows
 }
 
-/** What a step makes of one Identity: only steps of the same `shared` know what the value is. */
+/** A step's work for one Identity. Only steps of the same `shared` know the type of the value. */
 export interface Part {
   readonly shared: Shared<never>
   readonly value: never
 }
 
-/** The rows of one Identity, made as those of several are. */
+/** Creates the rows of one Identity in the same way as those of several. */
 export const partOf = <Value>({ sql, gate }: StepSubject, shared: Shared<Value>, value: Value): StepRows => {
   const { unless, shows } = shared
   return {
-    // Of several, those of each by itself are not asked for.
+    // A getter, because in a batch the rows of a single Identity are not used.
     get rows() {
       return shared.rows(sql, gate, [value])
     },

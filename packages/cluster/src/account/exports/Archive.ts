@@ -1,4 +1,4 @@
-/** The zip of an export, made as it is downloaded: pieces are opened one by one. */
+/** The zip of an export, created while it is downloaded; pieces are opened one by one. */
 import { once } from "node:events"
 import { createDeflateRaw } from "node:zlib"
 import { Effect, Stream } from "effect"
@@ -7,13 +7,13 @@ import { type DataKey, Sealing } from "../../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../../store/Database.ts"
 import { type ExportRef, place } from "./ExportPieces.ts"
 
-/** A member that is not stored. */
+/** A member that is added during the download and not stored. */
 export interface Extra {
   readonly member: string
   readonly bytes: Uint8Array
 }
 
-/** A member, deflated outside of the event loop: a piece takes longer than it may be held for. */
+/** A member that is compressed outside the event loop, because compressing a piece would block it for too long. */
 class Member extends ZipPassThrough {
   private readonly raw = createDeflateRaw()
   constructor(name: string) {
@@ -22,7 +22,7 @@ class Member extends ZipPassThrough {
     this.raw.on("data", (bytes: Uint8Array<ArrayBuffer>) => this.ondata(null, bytes, false))
   }
 
-  /** The checksum and the size are its caller's; the bytes come later ({@link deflate}). */
+  /** Does nothing: the caller sets checksum and size, and the bytes follow later ({@link deflate}). */
   protected override process(): void {}
 
   async deflate(bytes: Uint8Array, last: boolean): Promise<void> {
@@ -31,7 +31,7 @@ class Member extends ZipPassThrough {
     await new Promise<void>((resolve, reject) => {
       raw.once("error", reject)
       raw.write(bytes, (error) => {
-        // A member has any number of pieces.
+        // Removes the listener, because a member may have many pieces.
         raw.off("error", reject)
         if (error) reject(error)
         else resolve()
@@ -45,7 +45,7 @@ class Member extends ZipPassThrough {
   }
 }
 
-/** Feeds a zip and hands out what it has made so far. */
+/** Creates a zip that returns the bytes written so far. */
 const makeZip = () => {
   let out: Array<Uint8Array> = []
   let entry: Member | undefined
@@ -75,7 +75,7 @@ const makeZip = () => {
   }
 }
 
-/** The bytes of the zip; `extra` goes in last. */
+/** Returns the bytes of the zip; `extra` is its last member. */
 export const stream = Effect.fnUntraced(function* (
   org: string,
   ref: ExportRef,

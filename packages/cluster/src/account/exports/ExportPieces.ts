@@ -1,4 +1,4 @@
-/** The members of an export as sealed pieces, appended to under the fence of the Org's actor. */
+/** The members of an export, stored as sealed pieces under the fence of the Org's actor. */
 import { system } from "@svc/domain/account/Initiator"
 import { Effect } from "effect"
 import type { Ownership } from "../../actor/Ownership.ts"
@@ -8,7 +8,7 @@ import type { OrgState, OwnedOrg } from "../OrgState.ts"
 
 const pieceBytes = 1024 * 1024
 
-/** An export of the whole Org has no Identity; whose it is decides who may fetch it. */
+/** An export of the whole Org (`identityId` is null) or of one Identity, which decides who may download it. */
 export interface ExportRef {
   readonly id: string
   readonly identityId: string | null
@@ -42,7 +42,7 @@ export const make = Effect.fnUntraced(function* (ownership: Ownership<OrgState>,
     open.set(member, { number: number + 1, waiting: [], bytes: 0 })
   })
 
-  /** A value larger than a piece is spread over several: what is stored at once stays small. */
+  /** Splits values larger than a piece, so that no stored row is large. */
   const append = Effect.fnUntraced(function* (member: string, bytes: Uint8Array) {
     size += bytes.length
     let at = 0
@@ -61,7 +61,7 @@ export const make = Effect.fnUntraced(function* (ownership: Ownership<OrgState>,
     append,
     lines: (member: string, values: ReadonlyArray<unknown>) =>
       append(member, new TextEncoder().encode(values.map((value) => `${JSON.stringify(value)}\n`).join(""))),
-    /** Writes what is left; answers the bytes of all members. */
+    /** Writes the remaining bytes and returns the size of all members. */
     finish: Effect.suspend(() => Effect.as(Effect.forEach(open.keys(), flush, { discard: true }), size)),
   }
 })

@@ -1,6 +1,6 @@
 /**
- * Collecting exports, as work of the Org's actor: one at a time, under its fence, so that an actor which was replaced
- * meanwhile adds nothing. One that was cut short begins anew.
+ * Collects exports as work of the Org's actor: one at a time, under its fence, so that a replaced actor adds nothing.
+ * An interrupted export starts over.
  */
 import { system } from "@svc/domain/account/Initiator"
 import { Cause, Effect, FiberSet } from "effect"
@@ -22,7 +22,7 @@ const batch = 50
 interface Waiting {
   readonly id: string
   readonly identityId: string | null
-  /** The Identity it is about; null for the whole Org. */
+  /** The exported Identity; null for the whole Org. */
   readonly canonical: string | null
 }
 
@@ -51,7 +51,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
     let busy = false
 
     const collect = Effect.fn("Collecting.collect")(function* (org: OwnedOrg, { id, identityId, canonical }: Waiting) {
-      // What an attempt before this one left half done.
+      // Deletes the pieces of an earlier attempt.
       yield* Effect.repeat(
         ownership.write(system, (write) =>
           commit<{ n: number }>(
@@ -73,7 +73,10 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
       yield* ownership.write(system, (write) => setStatus(write, id, "ready", size))
     }, Effect.provideContext(context))
 
-    /** Another owner, or a store out of reach, leaves it for later; anything else is its end. */
+    /**
+     * Leaves the export for later if another process owns the Org or the store is unreachable; any other error fails
+     * it.
+     */
     const collectOrFail = (org: OwnedOrg, waiting: Waiting) =>
       collect(org, waiting).pipe(
         Effect.catchCause((cause) =>
@@ -106,7 +109,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
         )
         return true
       }),
-      // What a dispatch found it has begun; a new one wakes the worker.
+      // A dispatch starts every waiting export, and a new one wakes the worker.
       nextDue: () => Effect.succeed(null),
       isBusy: () => busy,
       settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(run), Timing.settle)),

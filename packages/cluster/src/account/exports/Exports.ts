@@ -1,6 +1,6 @@
 /**
- * Exports: the data of an Org or of one Identity to take along. The Org's actor collects them ({@link Collecting}) as
- * sealed pieces; a download opens them into a zip ({@link Archive}).
+ * Exports of an Org's or an Identity's data. The Org's actor collects them as sealed pieces (`ExportSource`); a
+ * download opens them into a zip ({@link Archive}).
  */
 import type { Export } from "@svc/domain/account/OrgApi"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
@@ -26,7 +26,7 @@ interface Row {
   readonly expires_at: Date
 }
 
-/** Asks for an export; the same command again is the same export. */
+/** Requests an export; repeating the command returns the same export. */
 export const begin = (
   write: Fenced,
   org: string,
@@ -54,7 +54,7 @@ const make = Effect.gen(function* () {
   const identities = yield* IdentityQueries
   const context = yield* Effect.context<Reads | Sealing>()
 
-  /** An Identity Key sees what it could have asked for: exports of its own Identity. */
+  /** Returns the condition for visible exports: an Identity Key only sees those of its own Identity. */
   const visible = (org: string, identityId: string | null) =>
     identityId === null
       ? sql`org_id = ${org} and expires_at > now()`
@@ -84,7 +84,7 @@ const make = Effect.gen(function* () {
     return { view: view(row), ref: { id: row.id, identityId: row.identity_id } }
   }, orUnavailable)
 
-  /** Everything the session's account may take along of the Vault, values included. */
+  /** Returns the Vault's names and values for a session's download. */
   const vaultValues = Effect.fnUntraced(function* (org: string) {
     const owned = yield* Cursors.all((request) => identities.list(org, request))
     const namespaces = [{ handle: null, identity: null }, ...owned.map(({ id, handle }) => ({ handle, identity: id }))]
@@ -116,7 +116,7 @@ const make = Effect.gen(function* () {
     read: (org: string, identityId: string | null, id: string) =>
       Effect.map(read(org, identityId, id), (found) => found.view),
 
-    /** The zip, made as it is read; `values` adds the Vault's values. */
+    /** Streams the zip; `values` adds the Vault's values. */
     archive: Effect.fn("Exports.archive")(function* (
       org: string,
       identityId: string | null,
