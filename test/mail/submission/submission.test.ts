@@ -75,7 +75,7 @@ describe("a message of a mail program", () => {
       message_id: "<first@laptop.example>",
       origin: { verdict: "verified" },
     })
-    expect(message.text).toMatch(/^Zahl: 42\n\n--\nAda\n\n---\n.*AI/s)
+    expect(message.text).toMatch(/^Zahl: 42\n\n---\n.*AI.*\n\n-- \nAda\s*$/s)
     expect(message.html).toMatch(/<b>42<\/b> <img src="cid:dot@ada" alt="dot" height="10">.*AI/s)
     expect(message.attachments.map((one: any) => [one.filename, one.content_type])).toEqual([
       ["dot.png", "image/png"],
