@@ -11,8 +11,6 @@ import { Timing } from "../Timing.ts"
 import { refuseOlderVersion, requireVersion } from "./MinimumVersion.ts"
 import { refuseUnfit } from "./ServerFitness.ts"
 import { refusePooler, StoreUnfit } from "./Sessions.ts"
-import { actorPermits } from "./migrations/0041_actor_permits.ts"
-import { auditSealKeys } from "./migrations/0051_audit_seal_keys.ts"
 import { account } from "./schema/account.ts"
 import { audit } from "./schema/audit.ts"
 import { connectors } from "./schema/connectors.ts"
@@ -34,11 +32,7 @@ const baseline = Effect.gen(function* () {
   yield* requireVersion("0.1.0")
 })
 
-const migrations = {
-  "0001_baseline": baseline,
-  "0041_actor_permits": actorPermits,
-  "0051_audit_seal_keys": auditSealKeys,
-}
+const migrations = { "0001_baseline": baseline }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63

@@ -47,6 +47,9 @@ export const audit: ReadonlyArray<string> = [
     hash bytea not null,
     -- The record had no valid MAC when it was sealed.
     unproven boolean,
+    -- The MAC of the seal and the id of its key (audit/Chain). Both are null in seals of versions without MACs.
+    key text,
+    mac bytea,
     primary key (org_id, seq, record_at)
   ) partition by range (record_at)`,
   `create index audit_seal_org_id_record_id_idx on audit_seal (org_id, record_id)`,
@@ -66,11 +69,19 @@ export const audit: ReadonlyArray<string> = [
     end loop;
   end $$`,
 
-  // The end of the chain of an Org, and how far it was signed.
+  // The end of the chain of an Org, and how far it was signed. `previous`, `hash`, `key` and `mac` repeat the seal of the last
+  // record, since the month of that record may have been dropped.
   `create table audit_head (
     org_id uuid primary key references org on delete cascade,
     seq bigint not null default 0,
+    previous bytea,
     hash bytea,
+    key text,
+    mac bytea,
+    -- The number of the record that the MAC covers. It differs from seq if a version without MACs sealed records since.
+    mac_seq bigint,
+    -- When the service refused to continue the chain, because its end is not what the service sealed.
+    refused_at timestamptz,
     sealed_at timestamptz,
     xid xid8 not null default '0',
     -- When to look for records to seal.

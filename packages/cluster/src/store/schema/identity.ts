@@ -78,6 +78,16 @@ export const identity: ReadonlyArray<string> = [
     primary key (kind, id)
   )`,
 
+  // Until when an activation of an actor may start to send (actor/Permit). There is a row for each epoch, since a new owner waits
+  // for the permits of the former owners to expire. There is no foreign key, since a permit outlives the rows it was granted for.
+  `create table actor_permit (
+    kind text not null,
+    id text not null,
+    epoch integer not null,
+    until timestamptz not null,
+    primary key (kind, id, epoch)
+  )`,
+
   // Commands that actors carried out in the last day. A repeated command is answered and not carried out again.
   `create table actor_command (
     id uuid not null,
