@@ -100,6 +100,33 @@ layer(Org.layer)("an Event", (it) => {
     }),
   )
 
+  it.effect("has a created_at that follows seq when writers insert in another order than they began", () =>
+    Effect.gen(function* () {
+      const sql = yield* Org
+      yield* subscribe([[hook(1), "*", "active"]])
+      const began = Date.now() - 5_000
+      const times = Array.from({ length: 8 }, (_, n) => new Date(began + n * 100)).toReversed()
+      const change = { sql, identity, by }
+      const data = { by: "system", reason: null } as const
+      for (const at of times) {
+        yield* sql`with gate as (select 1), ${raise({ ...change, at }, "gate", "mail.stopped", data)} select 1`
+        const column = { ...change, at: sql`gate.at` }
+        yield* sql`with gate as (select ${at}::timestamptz as at), ${raise(column, "gate", "mail.started", data)} select 1`
+      }
+      const events = yield* sql<{ at: Date; due: Date }>`
+        select e.created_at as at, d.next_attempt_at as due from event e join delivery d on d.event_id = e.id order by e.seq`
+      const created = events.map(({ at }) => at.getTime())
+      assert.strictEqual(events.length, 2 * times.length)
+      assert.deepStrictEqual(created, created.toSorted())
+      // Deliveries are due at the time of the write.
+      assert.deepStrictEqual(
+        events.map(({ due }) => due),
+        times.flatMap((at) => [at, at]),
+      )
+      yield* take
+    }),
+  )
+
   it.effect("reaches the active Webhooks that asked for it, but the one excepted", () =>
     Effect.gen(function* () {
       const sql = yield* Org

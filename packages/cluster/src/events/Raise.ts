@@ -1,10 +1,9 @@
 /**
- * Raising an Event inside the statement that causes it: the Event and the deliveries it queues are common table
- * expressions of the same commit, so there is no Event without its cause and no cause without its Event. Nothing else
- * inserts Events.
+ * Raises an Event inside the statement that causes it. The Event and its deliveries are common table expressions of the
+ * same commit, so no Event exists without its cause and no cause without its Event. No other module inserts Events.
  *
- * An Event is raised for each row of a gate, a CTE of the same statement that has rows where the change was made: none,
- * one, or one for each key that went. Each keeps who caused it, which the API does not show.
+ * A statement raises one Event for each row of a gate: a common table expression that has a row for each change that was
+ * made. An Event stores who caused it, which the API does not show.
  */
 import type { Initiator } from "@svc/domain/account/Initiator"
 import {
@@ -17,36 +16,40 @@ import {
 import { Statement } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
 
-/** A value, or the column of the gate that has it. */
-type Told<A> = A | Statement.Fragment
+/** A value, or an expression over the columns of the gate. */
+type OrColumn<A> = A | Statement.Fragment
 
-/** A write on an Identity, or on that of each row of the gate, as far as its Events need to know it. */
+/** What Events need of a write on an Identity, or on the Identity of each row of the gate. */
 export interface IdentityChange {
   readonly sql: Sql
-  readonly identity: { readonly id: Told<string>; readonly handle: Told<string>; readonly orgId: Told<string> }
-  readonly at: Told<Date>
-  readonly by: Told<Initiator>
+  readonly identity: {
+    readonly id: OrColumn<string>
+    readonly handle: OrColumn<string>
+    readonly orgId: OrColumn<string>
+  }
+  readonly at: OrColumn<Date>
+  readonly by: OrColumn<Initiator>
 }
 
 /** A write that concerns the Org. */
 export interface OrgChange {
   readonly sql: Sql
-  readonly org: Told<string>
-  readonly at: Told<Date>
-  readonly by: Told<Initiator>
+  readonly org: OrColumn<string>
+  readonly at: OrColumn<Date>
+  readonly by: OrColumn<Initiator>
 }
 
-/** The type's own data; a member may be an expression over the columns of the gate. */
+/** The data of an Event type; a member may be an expression over the columns of the gate. */
 export type Raised<T extends EventType> = { readonly [K in keyof DataOf<T>]: DataOf<T>[K] | Statement.Fragment }
 
-/** Who caused it, as an Event keeps it and as a gate's column has it. */
+/** Encodes the initiator of a change as the column `event.caused_by` and gates store it. */
 export const causedBy = (by: Initiator): string =>
   JSON.stringify({ kind: by.kind, credential_id: by.credentialId, request_id: by.requestId })
 
-const causeOf = ({ sql, by }: { readonly sql: Sql; readonly by: Told<Initiator> }) =>
+const causeOf = ({ sql, by }: { readonly sql: Sql; readonly by: OrColumn<Initiator> }) =>
   sql`${Statement.isFragment(by) ? by : causedBy(by)}::jsonb`
 
-/** Literal members are one parameter; expressions are added to it. What names a message has its name in both spellings. */
+/** Builds the data of an Event: literal members are one parameter, expressions are appended. A message's id appears under both of its names. */
 const dataOf = (sql: Sql, data: Readonly<Record<string, unknown>>): Statement.Fragment => {
   const members = Object.entries("message_id" in data ? { email_id: data["message_id"], ...data } : data)
   const literal = members.filter(([, value]) => !Statement.isFragment(value))
@@ -60,12 +63,27 @@ const dataOf = (sql: Sql, data: Readonly<Record<string, unknown>>): Statement.Fr
   return Statement.join(" || ", false)([...given, ...built])
 }
 
+/**
+ * Returns when an Event was created: the clock of the database as it inserts the Event, so that `created_at` follows `seq`. The
+ * time of the write is older, since writers of other processes insert Events between the two. It is used where it is later,
+ * and where it is far from the clock (a test that sets the time).
+ */
+const createdAt = (sql: Sql, at: OrColumn<Date>) => {
+  const written = sql`${at}::timestamptz`
+  return sql`greatest(${written}, case when clock_timestamp() < ${written} + interval '1 minute'
+             then date_trunc('milliseconds', clock_timestamp()) end)`
+}
+
+/** Returns when deliveries of the Events of a gate are due. Actors compare it with their own clock, not with the database's. */
+const dueAt = (sql: Sql, at: OrColumn<Date>, gate: string) =>
+  Statement.isFragment(at) ? sql`(select min(${at})::timestamptz from ${sql(gate)})` : sql`${at}::timestamptz`
+
 const idOf = (sql: Sql, id: string | undefined) => (id === undefined ? sql`uuidv7()` : sql`${id}::uuid`)
 
 /**
- * CTEs `raised` and `queued`: the Event for each row of `gate`, and a delivery for each active Webhook that subscribes to
- * it. `except` names a Webhook that must not hear of it. An `id` of one's own is for a gate of one row. A second Event of
- * the same statement names its CTEs `as`, and `queued_<as>`.
+ * Returns the common table expressions `raised` and `queued`: an Event for each row of `gate`, and a delivery for each active
+ * Webhook that subscribes to it, except the Webhook `except`. An `id` may only be given for a gate of one row. A statement
+ * that raises a second type of Event names its expressions `as` and `queued_<as>`.
  */
 export const raise = <T extends IdentityEventType>(
   write: IdentityChange,
@@ -76,25 +94,25 @@ export const raise = <T extends IdentityEventType>(
 ): Statement.Fragment => {
   const { sql, identity, at } = write
   const raised = sql(options.as ?? "raised")
-  const spared = options.except === undefined ? sql`` : sql`and w.id <> ${options.except}::uuid`
+  const excluded = options.except === undefined ? sql`` : sql`and w.id <> ${options.except}::uuid`
   return sql`
   ${raised} as (
     insert into event (id, org_id, identity_id, handle, type, data, created_at, caused_by)
     select ${idOf(sql, options.id)}, ${identity.orgId}::uuid, ${identity.id}::uuid, ${identity.handle}::text, ${type}::text,
-           ${dataOf(sql, data)}, ${at}::timestamptz, ${causeOf(write)}
+           ${dataOf(sql, data)}, ${createdAt(sql, at)}, ${causeOf(write)}
     from ${sql(gate)}
-    returning id, identity_id, type, created_at
+    returning id, identity_id, type
   ),
   ${sql(options.as === undefined ? "queued" : `queued_${options.as}`)} as (
     insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, next_attempt_at, created_at)
-    select uuidv7(), w.id, w.identity_id, r.id, r.type, 'queued', r.created_at, r.created_at
-    from ${raised} r join webhook w on w.identity_id = r.identity_id
-    where w.status = 'active' and w.event_types && array['*', r.type] ${spared}
+    select uuidv7(), w.id, w.identity_id, r.id, r.type, 'queued', due.at, due.at
+    from ${raised} r join webhook w on w.identity_id = r.identity_id cross join (select ${dueAt(sql, at, gate)} as at) due
+    where w.status = 'active' and w.event_types && array['*', r.type] ${excluded}
     returning id, identity_id
   )`
 }
 
-/** CTE `as` for an Org-level Event for each row of `gate`; it concerns no Identity and reaches no Webhook. */
+/** Returns the common table expression `as`: an Event of the Org for each row of `gate`. No Webhook receives it. */
 export const raiseForOrg = <T extends OrgEventType>(
   change: OrgChange,
   gate: string,
@@ -106,15 +124,15 @@ export const raiseForOrg = <T extends OrgEventType>(
   return sql`
   ${sql(options.as ?? "raised_for_org")} as (
     insert into event (id, org_id, type, data, created_at, caused_by)
-    select ${idOf(sql, options.id)}, ${Statement.isFragment(org) ? org : sql`${org}::uuid`}, ${type}::text, ${dataOf(sql, data)}, ${at}::timestamptz, ${causeOf(change)}
+    select ${idOf(sql, options.id)}, ${Statement.isFragment(org) ? org : sql`${org}::uuid`}, ${type}::text, ${dataOf(sql, data)}, ${createdAt(sql, at)}, ${causeOf(change)}
     from ${sql(gate)}
     returning id
   )`
 }
 
 /**
- * CTEs `raised` and `queued` for the Event by which one Webhook is tried out, whether or not it subscribes. The ids are
- * the command's, so a repeat makes neither twice.
+ * Returns the common table expressions `raised` and `queued` for the Event that tests one Webhook, whether or not the Webhook
+ * subscribes to it. The command supplies the ids, so a repeated command raises no second Event.
  */
 export const raiseTest = (
   write: IdentityChange,
@@ -126,15 +144,16 @@ export const raiseTest = (
   raised as (
     insert into event (id, org_id, identity_id, handle, type, data, created_at, caused_by)
     select ${test.eventId}::uuid, ${identity.orgId}::uuid, ${identity.id}::uuid, ${identity.handle}::text,
-           ${testEventType}::text, '{}'::jsonb, ${at}::timestamptz, ${causeOf(write)}
+           ${testEventType}::text, '{}'::jsonb, ${createdAt(sql, at)}, ${causeOf(write)}
     from ${sql(gate)}
     on conflict (id) do nothing
-    returning id, identity_id, type, created_at
+    returning id, identity_id, type
   ),
   queued as (
     insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, next_attempt_at, created_at)
-    select ${test.deliveryId}::uuid, ${test.webhookId}::uuid, identity_id, id, type, 'queued', created_at, created_at
-    from raised
+    select ${test.deliveryId}::uuid, ${test.webhookId}::uuid, identity_id, id, type, 'queued',
+           due.at, due.at
+    from raised cross join (select ${dueAt(sql, at, gate)} as at) due
     on conflict (id) do nothing
     returning id
   )`
