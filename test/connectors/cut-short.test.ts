@@ -1,7 +1,7 @@
 /** Connecting an account, cut short between what the platform has done and our commit of it (docs/crash-matrix.md). */
 import { expect, layer } from "@effect/vitest"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
-import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
 import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import * as Overdue from "@svc/cluster/work/Overdue"

@@ -1,6 +1,6 @@
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
-import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { Timing } from "@svc/cluster/Timing"
 import * as Overdue from "@svc/cluster/work/Overdue"

@@ -1,6 +1,6 @@
 import { describe, expect, layer } from "@effect/vitest"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
-import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
 import { Timing } from "@svc/cluster/Timing"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Effect, Layer } from "effect"

@@ -1,6 +1,6 @@
 import { expect, layer } from "@effect/vitest"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
-import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
 import { mayBeForUs } from "@svc/cluster/connectors/platforms/mastodon/Streaming"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Effect, Layer } from "effect"

@@ -115,7 +115,7 @@ export const cluster: Mutants = {
     tests: ["operations/backup", "operations/restore", "operations/upgrade-store"],
   },
   "refresh-spends-token-again": {
-    file: "cluster/src/connectors/CredentialRefresh.ts",
+    file: "cluster/src/connectors/credentials/CredentialRefresh.ts",
     from: "now - began.getTime() < Timing.refreshDoubtMillis",
     to: "now - began.getTime() > Timing.refreshDoubtMillis",
     bug: "swapped comparison: after a crash in a token refresh the new owner refreshes at once (spends the token) and refuses later",

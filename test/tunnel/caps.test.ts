@@ -1,6 +1,6 @@
 import { Socket } from "node:net"
-import { make } from "@svc/tunnel-edge/edge/ConnectionCaps"
-import { clientBlock } from "@svc/tunnel-edge/edge/Connections"
+import { make } from "@svc/tunnel-edge/edge/listening/ConnectionCaps"
+import { clientBlock } from "@svc/tunnel-edge/edge/listening/Connections"
 import { expect, it } from "vitest"
 
 const from = (remoteAddress: string) => Object.defineProperty(new Socket(), "remoteAddress", { value: remoteAddress })

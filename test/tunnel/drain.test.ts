@@ -1,7 +1,7 @@
 /** An edge that leaves waits for what is in flight, wherever it came from, and for nothing else. */
 import { EventEmitter } from "node:events"
 import type { Socket } from "node:net"
-import * as Connections from "@svc/tunnel-edge/edge/Connections"
+import * as Connections from "@svc/tunnel-edge/edge/listening/Connections"
 import { drain } from "@svc/tunnel-edge/edge/Drain"
 import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import { Effect } from "effect"

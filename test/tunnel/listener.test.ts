@@ -1,6 +1,6 @@
 import { once } from "node:events"
 import { connect, type AddressInfo } from "node:net"
-import * as Listener from "@svc/tunnel-edge/edge/Listener"
+import * as Listener from "@svc/tunnel-edge/edge/listening/Listener"
 import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { afterEach, expect, it, vi } from "vitest"

@@ -1,7 +1,7 @@
 /** What an edge counts, at the edges of its leases: the functions alone, with a store and an actor of the test's. */
-import * as PasswordThrottle from "@svc/tunnel-edge/edge/PasswordThrottle"
+import * as PasswordThrottle from "@svc/tunnel-edge/edge/routing/PasswordThrottle"
 import * as Metering from "@svc/tunnel-edge/edge/Metering"
-import * as Registry from "@svc/tunnel-edge/edge/Registry"
+import * as Registry from "@svc/tunnel-edge/edge/links/Registry"
 import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"

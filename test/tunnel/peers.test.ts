@@ -1,7 +1,7 @@
 /** Links between edges: who may open one, and what counts as in flight on it. */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import { Timing } from "@svc/tunnel-edge/edge/Timing"
-import * as Peers from "@svc/tunnel-edge/edge/Peers"
+import * as Peers from "@svc/tunnel-edge/edge/links/Peers"
 import type { Head } from "@svc/tunnel-edge/protocol/RequestHead"
 import { afterEach, describe, expect, it } from "vitest"
 import { eventually } from "../harness/Service.ts"

@@ -1,8 +1,8 @@
-import { repeatableBytes } from "@svc/tunnel-edge/edge/ReplayBuffer"
+import { repeatableBytes } from "@svc/tunnel-edge/edge/http/ReplayBuffer"
 import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import { reset } from "@svc/tunnel-edge/protocol/Manifest"
 import { describe, expect, it } from "vitest"
-import { answering, forwardedGet, forwarding, get, make, ok } from "../harness/WrittenLine.ts"
+import { answering, forwardedGet, forwarding, get, make, ok } from "../harness/RecordedContext.ts"
 
 describe("a way that leads nowhere", () => {
   it("is followed by another, over which everything that was sent goes again", () => {

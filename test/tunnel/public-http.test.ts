@@ -3,7 +3,7 @@ import { reset } from "@svc/tunnel-edge/protocol/Manifest"
 import type { Head } from "@svc/tunnel-edge/protocol/RequestHead"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { answering, forwardedGet, forwarding, get, make, ok } from "../harness/WrittenLine.ts"
+import { answering, forwardedGet, forwarding, get, make, ok } from "../harness/RecordedContext.ts"
 
 describe("the way of a request", () => {
   it("is looked up once its head is whole, while the client waits; then everything goes on", () => {

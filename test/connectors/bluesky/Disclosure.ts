@@ -30,11 +30,11 @@ export const suite = (context: Context) =>
         description: `I write.\n\n${disclosure}`,
         labels: { ...labels, values: [{ val: "!no-unauthenticated" }, { val: "bot" }] },
       })
-      expect((await context.rig.run(context.rig.platform.look(session))).disclosed).toBe(true)
+      expect((await context.rig.run(context.rig.platform.inspect(session))).disclosed).toBe(true)
       expect(await context.rig.run(context.rig.platform.disclose(session))).toBeUndefined()
       await context.rig.run(context.rig.platform.undisclose(session, changed!))
       expect(await profile(rosa)).toEqual({ $type: collection, ...before })
-      expect((await context.rig.run(context.rig.platform.look(session))).disclosed).toBe(false)
+      expect((await context.rig.run(context.rig.platform.inspect(session))).disclosed).toBe(false)
     })
 
     it("stands on an account without a profile, and leaves a label that its owner had set", async () => {
@@ -62,14 +62,14 @@ export const suite = (context: Context) =>
       const zora = await context.network.person("zora.test")
       await write(zora, { displayName: "before" })
       const { session } = await connect(context, zora)
-      const put = session.reach.fetch
+      const put = session.http.fetch
       let meanwhile = 1
       const fetch: typeof put = async (input, init) => {
         const url = input instanceof Request ? input.url : String(input)
         if (url.endsWith("com.atproto.repo.putRecord") && meanwhile-- > 0) await write(zora, { displayName: "after" })
         return put(input, init)
       }
-      await context.rig.run(context.rig.platform.disclose({ ...session, reach: { ...session.reach, fetch } }))
+      await context.rig.run(context.rig.platform.disclose({ ...session, http: { ...session.http, fetch } }))
       expect(await profile(zora)).toMatchObject({ displayName: "after", labels: { values: [{ val: "bot" }] } })
     })
   })

@@ -4,7 +4,7 @@
  */
 import { layer } from "@effect/vitest"
 import { onBehalfOf } from "@svc/cluster/actor/Ask"
-import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Clock, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"

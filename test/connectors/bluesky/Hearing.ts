@@ -10,20 +10,20 @@ export const suite = (context: Context) =>
       const { session } = await connect(context, turing)
       const poll = (mark?: string) => context.rig.run(context.rig.platform.poll(session, mark))
       const begun = await poll()
-      expect(begun.heard).toEqual([])
+      expect(begun.received).toEqual([])
       const own = await context.rig.run(context.rig.platform.post(session, post("I compute")))
       await context.grace.post("@turing.test first")
       const answered = { uri: own.uri, cid: (await recordAt(context, own.uri)).cid }
       await context.alan.post("second", { reply: { root: answered, parent: answered } })
       const heard = await poll(begun.mark)
-      expect(heard.heard.map(({ kind, post, key }) => [kind, post.text, key === post.uri])).toEqual([
+      expect(heard.received.map(({ kind, post, key }) => [kind, post.text, key === post.uri])).toEqual([
         ["mention", "@turing.test first", true],
         ["reply", "second", true],
       ])
       expect(heard.more).toBe(false)
-      expect((await poll(heard.mark)).heard).toEqual([])
+      expect((await poll(heard.mark)).received).toEqual([])
       // A mark that was not committed tells the same again.
-      expect((await poll(begun.mark)).heard).toHaveLength(2)
+      expect((await poll(begun.mark)).received).toHaveLength(2)
     })
 
     it("is told whole where much came at once, and where a clock of the network is behind", async () => {
@@ -37,15 +37,15 @@ export const suite = (context: Context) =>
       let more = true
       while (more) {
         const next = await context.rig.run(context.rig.platform.poll(session, mark))
-        expect(next.heard.length).toBeLessThanOrEqual(100)
-        told.push(...next.heard.map(({ post }) => post.text))
+        expect(next.received.length).toBeLessThanOrEqual(100)
+        told.push(...next.received.map(({ post }) => post.text))
         ;({ mark, more } = next)
       }
       expect(told).toEqual(Array.from({ length: 60 }, (_, n) => `@hedy.test ${n}`))
       // It arrives now and sorts below what was told already.
       await context.alan.post("@hedy.test late", { at: new Date(start + 50_500) })
       const late = await context.rig.run(context.rig.platform.poll(session, mark))
-      expect(late.heard.map(({ post }) => post.text)).toEqual(["@hedy.test late"])
+      expect(late.received.map(({ post }) => post.text)).toEqual(["@hedy.test late"])
       // The same as a list, over more than one page of the server's and with a direct message in it: each once, in turn.
       const other = await connect(context, context.ada)
       await context.rig.run(context.rig.platform.sendDm(other.session, post("psst", { to: "hedy.test" })))
@@ -71,7 +71,7 @@ export const suite = (context: Context) =>
           rkey: uri.split("/").at(-1)!,
         })
       }
-      expect((await context.rig.run(context.rig.platform.poll(session, begun.mark))).heard).toEqual([])
+      expect((await context.rig.run(context.rig.platform.poll(session, begun.mark))).received).toEqual([])
     }, 120_000)
 
     it("is listed newest first, page by page, direct messages among it", async () => {

@@ -13,8 +13,8 @@ export const suite = (context: Context) =>
       )
       expect(sent).toMatchObject({ author: "ada.test", text: "hello https://example.com", url: null })
       const heard = await context.rig.run(context.rig.platform.poll(other.session, begun.mark))
-      expect(heard.heard).toMatchObject([{ kind: "dm", key: sent.uri, post: { author: "ada.test", uri: sent.uri } }])
-      expect((await context.rig.run(context.rig.platform.poll(other.session, heard.mark))).heard).toEqual([])
+      expect(heard.received).toMatchObject([{ kind: "dm", key: sent.uri, post: { author: "ada.test", uri: sent.uri } }])
+      expect((await context.rig.run(context.rig.platform.poll(other.session, heard.mark))).received).toEqual([])
       const answer = post("hello back", { to: context.ada.did, replyTo: sent.uri })
       const back = await context.rig.run(context.rig.platform.sendDm(other.session, answer))
       expect(back.reply_to).toBe(sent.uri)
@@ -47,7 +47,7 @@ export const suite = (context: Context) =>
       const begun = await context.rig.run(context.rig.platform.poll(session, undefined))
       await context.grace.post("@ida.test hear")
       const heard = await context.rig.run(context.rig.platform.poll(session, begun.mark))
-      expect(heard.heard.map(({ post }) => post.text)).toEqual(["@ida.test hear"])
+      expect(heard.received.map(({ post }) => post.text)).toEqual(["@ida.test hear"])
       expect(rows.kept.get("dm")).toBe("false")
     })
 
@@ -60,7 +60,9 @@ export const suite = (context: Context) =>
         ),
       ).toMatchObject({ _tag: "InputRefused", path: "/reply_to" })
       expect(
-        await context.rig.failure(context.rig.platform.judge(post("b", { to: "grace.test", options: { langs: [] } }))),
+        await context.rig.failure(
+          context.rig.platform.validate(post("b", { to: "grace.test", options: { langs: [] } })),
+        ),
       ).toMatchObject({
         unknownOption: true,
       })

@@ -76,13 +76,13 @@ export const suite = (context: Context) =>
       expect(made.author).toBe("ada.test")
       const { mark } = await known.run(known.platform.poll(session, undefined))
       await context.grace.post("@ada.test do you hear?")
-      const { heard } = await known.run(known.platform.poll(session, mark))
-      expect(heard.map(({ post }) => post.text)).toEqual(["@ada.test do you hear?"])
+      const { received } = await known.run(known.platform.poll(session, mark))
+      expect(received.map(({ post }) => post.text)).toEqual(["@ada.test do you hear?"])
       const sent = await known.run(known.platform.sendDm(session, post("by OAuth", { to: "grace.test" })))
       expect(sent.text).toBe("by OAuth")
-      expect((await known.run(known.platform.look(session))).account.id).toBe(context.ada.did)
+      expect((await known.run(known.platform.inspect(session))).account.id).toBe(context.ada.did)
       const disclosed = await known.run(known.platform.disclose(session))
-      expect((await known.run(known.platform.look(session))).disclosed).toBe(true)
+      expect((await known.run(known.platform.inspect(session))).disclosed).toBe(true)
       await known.run(known.platform.undisclose(session, disclosed!))
     })
 
@@ -155,11 +155,11 @@ export const suite = (context: Context) =>
       const { rows, session } = await connect(known, publicUrl, "ada.test")
       const calls = async () => {
         let posts = 0
-        const fetch: typeof session.reach.fetch = (input, init) => {
+        const fetch: typeof session.http.fetch = (input, init) => {
           if ((input instanceof Request ? input.url : String(input)).includes("createRecord")) posts++
-          return session.reach.fetch(input, init)
+          return session.http.fetch(input, init)
         }
-        await known.run(known.platform.post({ ...session, reach: { ...session.reach, fetch } }, post("nonce")))
+        await known.run(known.platform.post({ ...session, http: { ...session.http, fetch } }, post("nonce")))
         return posts
       }
       await calls()

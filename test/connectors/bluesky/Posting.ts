@@ -53,23 +53,23 @@ export const suite = (context: Context) =>
 
     it("counts graphemes as the platform does: 300 families pass where bytes allow, 301 characters do not", async () => {
       const { session } = await connect(context, context.ada)
-      await context.rig.run(context.rig.platform.judge(post("é".normalize("NFD").repeat(300))))
+      await context.rig.run(context.rig.platform.validate(post("é".normalize("NFD").repeat(300))))
       const made = await context.rig.run(context.rig.platform.post(session, post("👍🏽".repeat(300))))
       expect((await recordAt(context, made.uri)).value).toMatchObject({ text: "👍🏽".repeat(300) })
-      expect(await context.rig.failure(context.rig.platform.judge(post("a".repeat(301))))).toMatchObject({
+      expect(await context.rig.failure(context.rig.platform.validate(post("a".repeat(301))))).toMatchObject({
         _tag: "InputRefused",
         path: "/text",
         message: "The text has 301 characters; Bluesky takes 300.",
       })
       // 200 families are 5,000 bytes, which the platform's other limit refuses.
-      expect(await context.rig.failure(context.rig.platform.judge(post("👩‍👩‍👧‍👦".repeat(200))))).toMatchObject({
+      expect(await context.rig.failure(context.rig.platform.validate(post("👩‍👩‍👧‍👦".repeat(200))))).toMatchObject({
         path: "/text",
       })
     })
 
     it("judges without any call, and refuses options that it does not know", async () => {
       const refused = async (options: Record<string, unknown>) =>
-        context.rig.failure(context.rig.platform.judge(post("x", { options })))
+        context.rig.failure(context.rig.platform.validate(post("x", { options })))
       expect(await refused({ visibility: "public" })).toMatchObject({
         path: "/options/bluesky/visibility",
         unknownOption: true,
@@ -122,7 +122,7 @@ export const suite = (context: Context) =>
         ),
       ).toMatchObject({ _tag: "PlatformRefused", missing: true })
       expect(
-        await context.rig.failure(context.rig.platform.judge(post("?", { replyTo: "https://example.com/1" }))),
+        await context.rig.failure(context.rig.platform.validate(post("?", { replyTo: "https://example.com/1" }))),
       ).toMatchObject({
         path: "/reply_to",
       })

@@ -22,9 +22,9 @@ const watched = (session: Session) => {
   const called: Array<string> = []
   const fetch: typeof globalThis.fetch = (input, init) => {
     called.push(new URL(input instanceof Request ? input.url : String(input)).pathname.split("/").at(-1)!)
-    return session.reach.fetch(input, init)
+    return session.http.fetch(input, init)
   }
-  return { called, session: { ...session, reach: { ...session.reach, fetch } } }
+  return { called, session: { ...session, reach: { ...session.http, fetch } } }
 }
 
 export const suite = (context: Context) =>
@@ -33,7 +33,7 @@ export const suite = (context: Context) =>
       const { session, rows } = await connect(context, context.ada)
       const seen = watched(session)
       await context.rig.run(context.rig.platform.post(seen.session, post("a")))
-      await context.rig.run(context.rig.platform.look(seen.session))
+      await context.rig.run(context.rig.platform.inspect(seen.session))
       await context.rig.run(context.rig.platform.poll(seen.session, undefined))
       expect(seen.called).not.toContain("com.atproto.server.createSession")
       expect(seen.called).not.toContain("com.atproto.server.refreshSession")

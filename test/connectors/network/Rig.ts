@@ -2,7 +2,13 @@
 import { generateKeyPairSync, createPublicKey } from "node:crypto"
 import { make as makeBluesky } from "@svc/cluster/connectors/platforms/bluesky/Platform"
 import { Halted, type PlatformFailure } from "@svc/cluster/connectors/platforms/Failure"
-import type { Connected, Credential, Platform, Session, Visit } from "@svc/cluster/connectors/platforms/Platform"
+import type {
+  Connected,
+  Credential,
+  Platform,
+  Session,
+  PlatformContext,
+} from "@svc/cluster/connectors/platforms/Platform"
 import * as PlatformHttp from "@svc/cluster/connectors/platforms/PlatformHttp"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { freely } from "@svc/cluster/net/Leaving"
@@ -23,7 +29,7 @@ export interface Rows {
 
 export interface Rig {
   readonly platform: Platform
-  readonly visit: Visit
+  readonly visit: PlatformContext
   readonly key: { readonly kid: string }
   /** A Connector of what was just connected. Sessions over the same rows are processes that share them. */
   readonly rows: (connected: Connected) => Rows
@@ -81,12 +87,12 @@ export const openRig = async (
     ),
   )
 
-  const registrations: Visit["registrations"] = {
+  const registrations: PlatformContext["registrations"] = {
     read: () => Effect.succeed(undefined),
-    keep: (_, registration) => Effect.succeed(registration),
+    store: (_, registration) => Effect.succeed(registration),
     forget: () => Effect.void,
   }
-  const visit: Visit = { reach: PlatformHttp.make(client, freely), registrations }
+  const visit: PlatformContext = { http: PlatformHttp.make(client, freely), registrations }
 
   const locks = new Map<Rows, Semaphore.Semaphore>()
   const rows = ({ credential }: Connected): Rows => {
@@ -99,24 +105,24 @@ export const openRig = async (
     account,
     via,
     registrations,
-    reach: PlatformHttp.make(client, {
+    http: PlatformHttp.make(client, {
       ask: Effect.suspend(() => (held.paused ? Effect.fail(new Halted({ reason: "paused" })) : Effect.void)),
       isPermitted: () => !held.paused,
     }),
     credential: Effect.sync(() => held.credential),
-    alone: (refresh) =>
+    exclusively: (refresh) =>
       locks.get(held)!.withPermit(
         Effect.andThen(
           Effect.sync(() => held.locked++),
           refresh,
         ),
       ),
-    keep: (credential) =>
+    storeCredential: (credential) =>
       Effect.sync(() => {
         held.credential = credential
         held.keeps++
       }),
-    kept: {
+    notes: {
       read: (name) => Effect.sync(() => held.kept.get(name)),
       write: (name, text) =>
         Effect.sync(() => void (text === undefined ? held.kept.delete(name) : held.kept.set(name, text))),

@@ -23,7 +23,7 @@ const edgeOf = (tunnel: { readonly hostname: string; readonly url: string }) => 
 const leave = (tunnel: Tunnel) =>
   Effect.promise(async () => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130))
-    const underWay = tunnel.underWay()
+    const underWay = tunnel.activeCount()
     // Whoever reads the announcement can rely on it: it comes once the edges take nothing new for this agent.
     await tunnel.drain(undefined, () => {
       if (underWay > 0) say(`Waiting for ${underWay} requests to finish. Press Ctrl+C again to stop now.`)

@@ -6,11 +6,11 @@ import { Rpc } from "effect/rpc"
 import { byOf, type Request } from "../actor/ActorHandlers.ts"
 import type { OwnIdentity } from "../actor/Write.ts"
 import { orUnavailable } from "../store/Database.ts"
-import * as Authorizations from "./Authorizations.ts"
-import { within } from "./PlatformCalls.ts"
+import * as Authorizations from "./credentials/Authorizations.ts"
+import { withTimeout } from "./PlatformCalls.ts"
 import * as ConnectionWrites from "./ConnectionWrites.ts"
-import type { Connection as Kept } from "./ConnectorState.ts"
-import { type Actor, present, type Tenant } from "./ConnectorHandlers.ts"
+import type { Connection } from "./ConnectorState.ts"
+import { type Actor, requireIdentity, type Tenant } from "./ConnectorHandlers.ts"
 import { isFailure, type PlatformFailure, Unsupported } from "./platforms/Failure.ts"
 import type { Connected } from "./platforms/Platform.ts"
 import * as Refusals from "./Refusals.ts"
@@ -28,7 +28,7 @@ export const handlers = (actor: Actor) => {
 
   /** Only a ready Identity is connected; the commit asks once more. */
   const ready = Effect.fnUntraced(function* (tenant: Tenant) {
-    const { identity } = yield* present(actor, tenant)
+    const { identity } = yield* requireIdentity(actor, tenant)
     const [row] = yield* orUnavailable(sql<{ status: string }>`select status from identity where id = ${identity.id}`)
     if (row?.status !== "ready") {
       return yield* new IdentityNotReady({
@@ -40,11 +40,13 @@ export const handlers = (actor: Actor) => {
   })
 
   /** Makes the profile say what it must, and keeps what was changed there. */
-  const disclose = Effect.fnUntraced(function* (identity: OwnIdentity, connection: Kept) {
+  const disclose = Effect.fnUntraced(function* (identity: OwnIdentity, connection: Connection) {
     const session = calls.session(identity, connection, true)
-    const changed = yield* within(platform.disclose(session), platform.title)
-    const standing = yield* within(platform.look(session), platform.title)
-    yield* calls.change((write, state) => ConnectionWrites.learn(write, state, connection.id, standing, changed))
+    const changed = yield* withTimeout(platform.disclose(session), platform.title)
+    const standing = yield* withTimeout(platform.inspect(session), platform.title)
+    yield* calls.change((write, state) =>
+      ConnectionWrites.updateAccount(write, state, connection.id, standing, changed),
+    )
   })
 
   const connect = Effect.fnUntraced(function* (
@@ -79,8 +81,8 @@ export const handlers = (actor: Actor) => {
               ),
             )
           }
-          const login = platform.login(calls.visit(identity), { account, password: Redacted.make(password) })
-          yield* connect(request, identity, yield* told(within(login, platform.title)))
+          const login = platform.login(calls.context(identity), { account, password: Redacted.make(password) })
+          yield* connect(request, identity, yield* told(withTimeout(login, platform.title)))
         }),
       ),
 
@@ -89,8 +91,8 @@ export const handlers = (actor: Actor) => {
         Effect.gen(function* () {
           const identity = yield* ready(request.payload)
           const start = yield* told(
-            within(
-              platform.authorize(calls.visit(identity), {
+            withTimeout(
+              platform.authorize(calls.context(identity), {
                 account: request.payload.account,
                 state: randomBytes(32).toString("base64url"),
                 redirectUri: actor.redirectUri,
@@ -99,7 +101,7 @@ export const handlers = (actor: Actor) => {
             ),
           )
           const expires_at = yield* ownership.write(byOf(request), (write) =>
-            Authorizations.begin(write, identity, platform.name, start, sealing),
+            Authorizations.store(write, identity, platform.name, start, sealing),
           )
           return {
             authorization_url: start.url,
@@ -119,11 +121,11 @@ export const handlers = (actor: Actor) => {
           const { state, query } = request.payload
           // Taken first: of two who come with one state, one goes on.
           const kept = yield* ownership.write(byOf(request), (write) =>
-            Authorizations.take(write, identity, platform.name, state, sealing),
+            Authorizations.consume(write, identity, platform.name, state, sealing),
           )
           const made = yield* told(
-            within(
-              platform.finish(calls.visit(identity), {
+            withTimeout(
+              platform.finish(calls.context(identity), {
                 kept,
                 state,
                 redirectUri: actor.redirectUri,

@@ -12,7 +12,7 @@ import { raise } from "../events/Raise.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
 import { bytesOf, type Connection, type ConnectorState, isPaused, sealedPlace } from "./ConnectorState.ts"
-import type { Connected, Disclosure, Standing } from "./platforms/Platform.ts"
+import type { Connected, Disclosure, AccountStatus } from "./platforms/Platform.ts"
 
 const later = (at: Date, millis: number) => new Date(at.getTime() + millis)
 const textArray = (sql: Write["sql"], values: ReadonlyArray<string>) => sql`${[...values]}::text[]`
@@ -121,11 +121,11 @@ export const connect = Effect.fnUntraced(function* (
 })
 
 /** What the platform says of the account now. */
-export const learn = Effect.fnUntraced(function* (
+export const updateAccount = Effect.fnUntraced(function* (
   write: Fenced,
   state: ConnectorState,
   connectionId: string,
-  standing: Standing,
+  standing: AccountStatus,
   disclosure?: Disclosure,
 ) {
   const present = state.connection
@@ -191,7 +191,7 @@ export const stop = Effect.fnUntraced(function* (
 })
 
 /** The profile says again that the account is automated. */
-export const recover = Effect.fnUntraced(function* (fenced: Fenced, state: ConnectorState, standing: Standing) {
+export const recover = Effect.fnUntraced(function* (fenced: Fenced, state: ConnectorState, standing: AccountStatus) {
   const present = state.connection
   if (present === undefined || present.status !== "stopped" || state.identity === undefined) return { value: undefined }
   const { sql, at } = fenced

@@ -17,17 +17,17 @@ import { Sealing } from "../sealing/Sealing.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import * as Worker from "../work/Worker.ts"
-import * as PollTrigger from "./PollTrigger.ts"
+import * as PollTrigger from "./work/PollTrigger.ts"
 import * as PlatformCalls from "./PlatformCalls.ts"
 import * as ConnectHandlers from "./ConnectHandlers.ts"
 import { type ConnectorState, isPaused, load } from "./ConnectorState.ts"
 import * as ConnectorHandlers from "./ConnectorHandlers.ts"
 import { Platforms } from "./platforms/Platforms.ts"
-import * as PollSource from "./PollSource.ts"
-import type { Parts } from "./DueWork.ts"
-import * as ProfileChecks from "./ProfileChecks.ts"
-import * as Revocations from "./Revocations.ts"
-import * as Streams from "./Streams.ts"
+import * as PollSource from "./work/PollSource.ts"
+import type { Parts } from "./work/DueWork.ts"
+import * as ProfileChecks from "./work/ProfileChecks.ts"
+import * as Revocations from "./credentials/Revocations.ts"
+import * as Streams from "./work/Streams.ts"
 
 const isPlatform = Schema.is(PlatformName)
 
@@ -69,7 +69,7 @@ export const layer = ConnectorActor.toLayer(
       },
     })
     calls = yield* PlatformCalls.make({ platform, ownership, client, sealing, sql })
-    const parts: Parts = { ownership, calls, bell: PollTrigger.make() }
+    const parts: Parts = { ownership, calls, pollTrigger: PollTrigger.make() }
     streams = yield* Streams.make(parts)
     const revocations = yield* Revocations.make(parts, { canonical, platform: name }, sql, sealing)
     const worker = yield* Worker.make({

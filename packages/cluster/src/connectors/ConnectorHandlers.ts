@@ -11,16 +11,16 @@ import type { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, type Sql } from "../store/Database.ts"
 import type { SqlError } from "effect/sql"
 import { Timing } from "../Timing.ts"
-import { within } from "./PlatformCalls.ts"
+import { withTimeout } from "./PlatformCalls.ts"
 import * as ConnectionWrites from "./ConnectionWrites.ts"
-import { type Connection as Kept, type ConnectorState, isPaused } from "./ConnectorState.ts"
+import { type Connection, type ConnectorState, isPaused } from "./ConnectorState.ts"
 import { pause } from "./ConnectorPause.ts"
 import { boundedPost } from "./platforms/ResponseBounds.ts"
 import { InputRefused, isFailure, type PlatformFailure, PlatformUnreachable } from "./platforms/Failure.ts"
-import type { HeardPost, NewPost, Session } from "./platforms/Platform.ts"
-import type { Parts } from "./DueWork.ts"
+import type { ReceivedPost, NewPost, Session } from "./platforms/Platform.ts"
+import type { Parts } from "./work/DueWork.ts"
 import * as Refusals from "./Refusals.ts"
-import type { Revocations } from "./Revocations.ts"
+import type { Revocations } from "./credentials/Revocations.ts"
 import * as PostLedger from "./PostLedger.ts"
 import { credentialRefused } from "./StopReason.ts"
 
@@ -40,7 +40,7 @@ export interface Tenant {
 }
 
 /** The state, with the Identity of the asking Org. One that was made after the actor was loaded is looked for once more. */
-export const present = Effect.fnUntraced(function* (actor: Actor, tenant: Tenant) {
+export const requireIdentity = Effect.fnUntraced(function* (actor: Actor, tenant: Tenant) {
   const { calls, ownership } = actor
   let state = yield* ownership.state
   if (state.identity === undefined) {
@@ -72,7 +72,7 @@ const wantedOf = ({ limit, cursor }: PageOf) => ({ limit, cursor: cursor ?? unde
 const triesBeforeGone = 3
 
 /** What is called through a connection that works. */
-interface Wanted<A> {
+interface PlatformCall<A> {
   readonly capability: Capability
   readonly call: (session: Session) => Effect.Effect<A, PlatformFailure>
 }
@@ -83,7 +83,7 @@ export const handlers = (actor: Actor) => {
 
   /** The connection, fit for a call. */
   const working = Effect.fnUntraced(function* (tenant: Tenant, capability: Capability) {
-    const { state, identity } = yield* present(actor, tenant)
+    const { state, identity } = yield* requireIdentity(actor, tenant)
     const { connection } = state
     if (connection === undefined) return yield* Refusals.notConnected(platform.title)
     if (connection.status === "stopped") return yield* Refusals.stopped(connection.lastError)
@@ -97,7 +97,7 @@ export const handlers = (actor: Actor) => {
   })
 
   /** A credential that the platform refuses stops the Connector, whoever met that. */
-  const orStopped = <A, E>(connection: Kept, call: Effect.Effect<A, E | PlatformFailure>) =>
+  const orStopped = <A, E>(connection: Connection, call: Effect.Effect<A, E | PlatformFailure>) =>
     Effect.tapError(call, (failure) =>
       isFailure(failure) && failure._tag === "CredentialRefused"
         ? Effect.ignore(
@@ -117,16 +117,17 @@ export const handlers = (actor: Actor) => {
   const told = toldBy(Refusals.whileConnected)
   const toldPoster = toldBy(Refusals.whilePosting)
 
-  const through = Effect.fnUntraced(function* <A>(tenant: Tenant, { capability, call }: Wanted<A>) {
+  const through = Effect.fnUntraced(function* <A>(tenant: Tenant, { capability, call }: PlatformCall<A>) {
     const { identity, connection } = yield* working(tenant, capability)
-    return yield* told(orStopped(connection, within(call(calls.session(identity, connection)), platform.title)))
+    return yield* told(orStopped(connection, withTimeout(call(calls.session(identity, connection)), platform.title)))
   })
 
   /** A moment in which whoever removes a Connector may see it revoked; what takes longer goes on afterwards. */
-  const atOnce = (early: boolean) => Effect.ignore(Effect.timeoutOption(revocations.tryAll(early), Timing.revokeAtOnce))
+  const atOnce = (early: boolean) =>
+    Effect.ignore(Effect.timeoutOption(revocations.attemptAll(early), Timing.revokeAtOnce))
 
   const posts = (page: Page<Post>) => ({ entries: page.entries.map(boundedPost), cursor: page.cursor })
-  const heard = (page: Page<HeardPost>) => ({
+  const heard = (page: Page<ReceivedPost>) => ({
     entries: page.entries.map(({ kind, post, at }) => ({ kind, post: boundedPost(post), at })),
     cursor: page.cursor,
   })
@@ -156,12 +157,12 @@ export const handlers = (actor: Actor) => {
       again: false,
       ...(isDm ? { to: payload.to } : {}),
     }
-    yield* toldPoster(platform.judge(post))
+    yield* toldPoster(platform.validate(post))
     const begun = yield* ownership.write(
       byOf(request),
       Effect.fnUntraced(function* (write: Fenced, state: ConnectorState) {
         if (isPaused(state)) return yield* Refusals.paused()
-        const begin = PostLedger.begin(write, identity, platform.name, payload.command_id)
+        const begin = PostLedger.start(write, identity, platform.name, payload.command_id)
         return yield* calls.permit.renewedBy(write, begin, ({ _tag }) => _tag === "Begun")
       }),
     )
@@ -171,18 +172,18 @@ export const handlers = (actor: Actor) => {
     const made = yield* toldPoster(
       orStopped(
         connection,
-        within(isDm ? platform.sendDm(session, wanted) : platform.post(session, wanted), platform.title),
+        withTimeout(isDm ? platform.sendDm(session, wanted) : platform.post(session, wanted), platform.title),
       ).pipe(
         // What certainly was not made is no longer begun; what may have been stays, so that a repeat looks for it.
         Effect.tapError((failure) =>
           isFailure(failure) && !(failure instanceof PlatformUnreachable)
-            ? Effect.ignore(ownership.write(byOf(request), (write) => PostLedger.undone(write, payload.command_id)))
+            ? Effect.ignore(ownership.write(byOf(request), (write) => PostLedger.cancel(write, payload.command_id)))
             : Effect.void,
         ),
       ),
     )
     const answer = boundedPost(made)
-    yield* ownership.write(byOf(request), (write) => PostLedger.done(write, payload.command_id, answer))
+    yield* ownership.write(byOf(request), (write) => PostLedger.complete(write, payload.command_id, answer))
     return answer
   })
 
@@ -190,7 +191,7 @@ export const handlers = (actor: Actor) => {
     Pause: Effect.fnUntraced(function* (
       request: Request<Tenant & { readonly paused: boolean; readonly everyone: boolean }>,
     ) {
-      yield* present(actor, request.payload)
+      yield* requireIdentity(actor, request.payload)
       yield* calls.change((write, state) => pause(write, state, request.payload), byOf(request))
       // Whoever owned the Connector before may be frozen, and does not know of the pause.
       if (request.payload.paused) yield* ownership.write(byOf(request), Permit.formerEnded)
@@ -200,7 +201,7 @@ export const handlers = (actor: Actor) => {
     Disconnect: (request: Request<Tenant>) =>
       Rpc.fork(
         Effect.gen(function* () {
-          yield* present(actor, request.payload)
+          yield* requireIdentity(actor, request.payload)
           yield* calls.change(ConnectionWrites.remove, byOf(request))
           yield* atOnce(false)
           yield* actor.wake
@@ -216,7 +217,7 @@ export const handlers = (actor: Actor) => {
           }
           yield* atOnce(true)
           yield* actor.wake
-          const tries = yield* orUnavailable(revocations.fewestTries)
+          const tries = yield* orUnavailable(revocations.fewestAttempts)
           return { revoked: tries === undefined || tries >= triesBeforeGone }
         }),
       ),

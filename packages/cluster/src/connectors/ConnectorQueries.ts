@@ -5,7 +5,7 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { orUnavailable, Reads } from "../store/Database.ts"
-import { hashOf, invalid } from "./Authorizations.ts"
+import { hashOf, invalidState } from "./credentials/Authorizations.ts"
 
 interface Row {
   readonly platform: PlatformName
@@ -64,7 +64,7 @@ const make = Effect.gen(function* () {
       const [row] = yield* sql<{ id: IdentityId; canonical: string; handle: string; platform: PlatformName }>`
         select i.id, i.canonical, i.handle, a.platform from connector_authorization a join identity i on i.id = a.identity_id
         where a.state_hash = ${hashOf(state)} and a.org_id = ${org} and i.org_id = ${org} and a.expires_at > ${at}`
-      if (row === undefined || (within !== null && !within.includes(row.id))) return yield* invalid()
+      if (row === undefined || (within !== null && !within.includes(row.id))) return yield* invalidState()
       return row
     }, orUnavailable),
   }

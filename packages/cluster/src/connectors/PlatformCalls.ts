@@ -17,21 +17,21 @@ import { orUnavailable, type Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { bytesOf, type Connection, type ConnectorState, isPaused, sealedPlace, textOf } from "./ConnectorState.ts"
 import { Halted, type PlatformFailure, PlatformUnreachable } from "./platforms/Failure.ts"
-import type { Account, Credential, Kept, Platform, Session, Visit } from "./platforms/Platform.ts"
+import type { Account, Credential, PlatformStore, Platform, Session, PlatformContext } from "./platforms/Platform.ts"
 import * as PlatformHttp from "./platforms/PlatformHttp.ts"
-import * as CredentialRefresh from "./CredentialRefresh.ts"
-import * as Registrations from "./Registrations.ts"
+import * as CredentialRefresh from "./credentials/CredentialRefresh.ts"
+import * as Registrations from "./credentials/Registrations.ts"
 
 export interface PlatformCalls {
   readonly platform: Platform
   /** What calls leave under; ended by a state in which none may leave. */
   readonly permit: Permit.Permit
   readonly change: CredentialRefresh.Change
-  readonly visit: (identity: OwnIdentity) => Visit
+  readonly context: (identity: OwnIdentity) => PlatformContext
   /** For a connection as it stands; `evenPaused` where the account holder connects, or takes something back. */
   readonly session: (identity: OwnIdentity, connection: Connection, evenPaused?: boolean) => Session
   /** For a credential that is no connection any more; `keep` makes it durable. */
-  readonly farewell: (
+  readonly revocationSession: (
     identity: OwnIdentity,
     left: Pick<Session, "account" | "via"> & { readonly credential: Credential },
     keep: (credential: Credential) => Effect.Effect<void, Halted>,
@@ -39,7 +39,7 @@ export interface PlatformCalls {
 }
 
 /** All that one call asks of a platform, within its time; the store out of reach is `unavailable`. */
-export const within = <A, E>(
+export const withTimeout = <A, E>(
   call: Effect.Effect<A, E | PlatformFailure>,
   title: string,
 ): Effect.Effect<A, E | PlatformFailure | Unavailable> =>
@@ -108,8 +108,8 @@ export const make = Effect.fnUntraced(function* (parts: {
     isPermitted: () => true,
   })
 
-  const visit: PlatformCalls["visit"] = (identity) => ({
-    reach: PlatformHttp.make(
+  const context: PlatformCalls["context"] = (identity) => ({
+    http: PlatformHttp.make(
       client,
       evenPaused(() => true),
     ),
@@ -126,13 +126,13 @@ export const make = Effect.fnUntraced(function* (parts: {
       ),
     )
     return {
-      ...visit(identity),
-      reach: PlatformHttp.make(client, isEvenPaused ? evenPaused(isOurs) : leaving(isOurs)),
+      ...context(identity),
+      http: PlatformHttp.make(client, isEvenPaused ? evenPaused(isOurs) : leaving(isOurs)),
       account: connection.account,
       via: connection.via,
       credential: Effect.map(ours, ({ credential }) => credential),
       ...refreshes.of(identity, connection, platform.name),
-      kept: keptBy(identity, connection.id, place),
+      notes: keptBy(identity, connection.id, place),
     }
   }
 
@@ -140,7 +140,7 @@ export const make = Effect.fnUntraced(function* (parts: {
     identity: OwnIdentity,
     connection: string,
     place: (column: string) => ReturnType<typeof sealedPlace>,
-  ): Kept => ({
+  ): PlatformStore => ({
     read: (name) =>
       sql<{ sealed: Uint8Array }>`
         select sealed from connector_kept where connection_id = ${connection} and name = ${name}`.pipe(
@@ -179,28 +179,28 @@ export const make = Effect.fnUntraced(function* (parts: {
       ),
   })
 
-  const farewell: PlatformCalls["farewell"] = (identity, left, keep) => {
+  const revocationSession: PlatformCalls["revocationSession"] = (identity, left, keep) => {
     const notes = new Map<string, string>()
     let credential = left.credential
     return {
-      ...visit(identity),
+      ...context(identity),
       account: left.account,
       via: left.via,
       credential: Effect.sync(() => credential),
-      alone: (refresh) =>
+      exclusively: (refresh) =>
         refreshing.withPermits(1)(
           Effect.andThen(
             halted(ownership.write(system, (write) => commit(write, write.sql`claimed as (select 1)`))),
             refresh,
           ),
         ),
-      keep: (anew) =>
+      storeCredential: (anew) =>
         Effect.tap(keep(anew), () =>
           Effect.sync(() => {
             credential = anew
           }),
         ),
-      kept: {
+      notes: {
         read: (name) => Effect.sync(() => notes.get(name)),
         write: (name, text) =>
           Effect.sync(() => void (text === undefined ? notes.delete(name) : notes.set(name, text))),
@@ -208,7 +208,7 @@ export const make = Effect.fnUntraced(function* (parts: {
     }
   }
 
-  return { platform, permit, change, visit, session, farewell } satisfies PlatformCalls
+  return { platform, permit, change, context, session, revocationSession } satisfies PlatformCalls
 })
 
 /** The time, for what is written beside a call. */

@@ -15,7 +15,7 @@ export type StartedPost =
   | { readonly _tag: "Done"; readonly post: Post }
   | { readonly _tag: "Begun"; readonly again: boolean }
 
-export const begin = Effect.fnUntraced(function* (
+export const start = Effect.fnUntraced(function* (
   write: Fenced,
   identity: OwnIdentity,
   platform: string,
@@ -46,7 +46,7 @@ export const begin = Effect.fnUntraced(function* (
   return begun
 })
 
-export const done = (write: Fenced, command: string, post: Post) =>
+export const complete = (write: Fenced, command: string, post: Post) =>
   commit(
     write,
     write.sql`done as (
@@ -56,7 +56,7 @@ export const done = (write: Fenced, command: string, post: Post) =>
   )
 
 /** The platform refused it, so nothing was made. */
-export const undone = (write: Fenced, command: string) =>
+export const cancel = (write: Fenced, command: string) =>
   commit(
     write,
     write.sql`undone as (

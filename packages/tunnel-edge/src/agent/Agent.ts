@@ -49,7 +49,7 @@ export interface Tunnel {
    */
   readonly drain: (millis?: number, onTold?: () => void) => Promise<void>
   /** Requests and connections that are under way. */
-  readonly underWay: () => number
+  readonly activeCount: () => number
 }
 
 /** Refusals after which dialling again is pointless. */
@@ -260,6 +260,6 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
       await local.settle(millis)
       await close()
     },
-    underWay: local.underWay,
+    activeCount: local.activeCount,
   }
 }

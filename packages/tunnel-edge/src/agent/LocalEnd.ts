@@ -56,7 +56,7 @@ const open = (to: { readonly port: number; readonly host: string }): Socket => {
 }
 
 /** A stream that is joined to a local connection. */
-interface Passing {
+interface ActiveStream {
   readonly stream: MuxStream
   readonly socket: Socket
   /** A request went in, and nothing of an answer has come since. */
@@ -75,7 +75,7 @@ const loopback = async (handler: RequestListener) => {
 export const makeLocalEnd = (options: Local, onChange: () => void) => {
   const host = options.host ?? loopbackHost
   const inside = options.handler === undefined ? undefined : loopback(options.handler)
-  const passing = new Set<Passing>()
+  const passing = new Set<ActiveStream>()
   let isUp = true
   /** Streams whose local connection is being made. */
   let opening = 0
@@ -122,7 +122,7 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
 
   const join = (stream: MuxStream, socket: Socket, streamKind: keyof typeof kinds, peer: string) => {
     const seen = watch(streamKind, peer)
-    const one: Passing = { stream, socket, isAwaited: false, moved: true, movedAt: 0 }
+    const one: ActiveStream = { stream, socket, isAwaited: false, moved: true, movedAt: 0 }
     passing.add(one)
     socket.on("close", () => passing.delete(one))
     socket.on("data", () => {
@@ -203,7 +203,7 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
         }
       }
     },
-    underWay: () => passing.size + opening,
+    activeCount: () => passing.size + opening,
     stop: (): void => void inside?.then(({ stop }) => stop()),
   }
 }

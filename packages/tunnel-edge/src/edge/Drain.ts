@@ -1,13 +1,13 @@
 /** How an edge leaves: agents and edges are told to dial elsewhere, what is under way may end, and then all is closed. */
 import { Effect } from "effect"
-import type { Connections } from "./Connections.ts"
-import type { Leases } from "./Leases.ts"
-import type { Listener } from "./Listener.ts"
+import type { Connections } from "./listening/Connections.ts"
+import type { Leases } from "./links/Leases.ts"
+import type { Listener } from "./listening/Listener.ts"
 import type { Metering } from "./Metering.ts"
-import type { Peers } from "./Peers.ts"
-import type { Registry } from "./Registry.ts"
+import type { Peers } from "./links/Peers.ts"
+import type { Registry } from "./links/Registry.ts"
 import type { EdgeIdentity } from "./EdgeIdentity.ts"
-import type { TcpPorts } from "./TcpPorts.ts"
+import type { TcpPorts } from "./tcp/TcpPorts.ts"
 import { Timing } from "./Timing.ts"
 
 export const drain = Effect.fnUntraced(function* (options: {

@@ -15,26 +15,26 @@ import { monotonicOf } from "@svc/domain/MonotonicTime"
 import { Addresses } from "@svc/domain/Addresses"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Clock, Context, type Duration, Effect, Layer, Schedule } from "effect"
-import * as AllottedPorts from "./AllottedPorts.ts"
-import { isAgent } from "./LinkAttachment.ts"
-import * as Certificates from "./Certificates.ts"
-import * as ConnectionCaps from "./ConnectionCaps.ts"
-import * as Connections from "./Connections.ts"
+import * as AllottedPorts from "./tcp/AllottedPorts.ts"
+import { isAgent } from "./links/LinkAttachment.ts"
+import * as Certificates from "./listening/Certificates.ts"
+import * as ConnectionCaps from "./listening/ConnectionCaps.ts"
+import * as Connections from "./listening/Connections.ts"
 import { drain } from "./Drain.ts"
 import * as EdgeMetrics from "./EdgeMetrics.ts"
-import * as Hosts from "./Hosts.ts"
-import * as Leases from "./Leases.ts"
-import * as Listener from "./Listener.ts"
+import * as Hosts from "./routing/Hosts.ts"
+import * as Leases from "./links/Leases.ts"
+import * as Listener from "./listening/Listener.ts"
 import * as Metering from "./Metering.ts"
-import * as Peers from "./Peers.ts"
-import { type Front, serve } from "./PublicHttp.ts"
-import * as RawConnections from "./RawConnections.ts"
-import * as Registry from "./Registry.ts"
-import * as Requests from "./Requests.ts"
-import * as Routes from "./Routes.ts"
+import * as Peers from "./links/Peers.ts"
+import { type Front, serve } from "./http/PublicHttp.ts"
+import * as RawConnections from "./tcp/RawConnections.ts"
+import * as Registry from "./links/Registry.ts"
+import * as Requests from "./routing/Requests.ts"
+import * as Routes from "./routing/Routes.ts"
 import * as BackgroundEffects from "./BackgroundEffects.ts"
 import type { EdgeIdentity } from "./EdgeIdentity.ts"
-import * as TcpPorts from "./TcpPorts.ts"
+import * as TcpPorts from "./tcp/TcpPorts.ts"
 import { Timing } from "./Timing.ts"
 
 export interface EdgeSettings {
@@ -154,7 +154,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
 
   const often = (work: Effect.Effect<void>, every: Duration.Input) =>
     Effect.forkScoped(Effect.repeat(work, Schedule.spaced(every)))
-  yield* often(leases.judge, Timing.judgeEvery)
+  yield* often(leases.recheckCredentials, Timing.judgeEvery)
   yield* often(Effect.andThen(Effect.andThen(leases.renew, leases.sweep), allotted.keepAll), ClusterTiming.linkRenew)
   yield* often(metering.flush, Timing.flushEvery)
   yield* often(routes.refreshAll, Timing.standingEvery)

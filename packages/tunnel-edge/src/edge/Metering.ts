@@ -11,7 +11,7 @@ import * as EdgeMetrics from "./EdgeMetrics.ts"
 import { Timing } from "./Timing.ts"
 
 /** The part of one connection in the counting. */
-export interface Passage {
+export interface ConnectionMeter {
   /** Counts what passed. False: no more until {@link onRoom} is called. */
   readonly count: (direction: "in" | "out", bytes: number) => boolean
   readonly countRequest: () => void
@@ -34,7 +34,7 @@ class OrgMeter {
   told: Report | undefined
   asking = false
   blockedUntil = 0
-  readonly passages = new Set<Passage & { readonly cut: () => void }>()
+  readonly passages = new Set<ConnectionMeter & { readonly cut: () => void }>()
 }
 
 type Counter = { -readonly [K in keyof Usage]: Usage[K] }
@@ -101,7 +101,7 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
     },
 
     /** A connection that begins; `cut` ends it when the budget is used up. */
-    open: (org: string, identity: string, cut: () => void): Passage => {
+    open: (org: string, identity: string, cut: () => void): ConnectionMeter => {
       const meter = meterOf(org)
       const passage = {
         cut,

@@ -29,7 +29,7 @@ export interface Account {
 }
 
 /** What the platform says of the account now. */
-export interface Standing {
+export interface AccountStatus {
   readonly account: Account
   readonly capabilities: ReadonlyArray<Capability>
   /** Whether the profile says that it is automated. */
@@ -37,7 +37,7 @@ export interface Standing {
 }
 
 /** A connection that was just made. */
-export interface Connected extends Standing {
+export interface Connected extends AccountStatus {
   readonly credential: Credential
   readonly via: ConnectedVia
 }
@@ -46,27 +46,27 @@ export interface Connected extends Standing {
 export interface Registrations {
   readonly read: (service: string) => Effect.Effect<Credential | undefined>
   /** Keeps it unless there is one already; answers the one that is kept. */
-  readonly keep: (service: string, registration: Credential) => Effect.Effect<Credential>
+  readonly store: (service: string, registration: Credential) => Effect.Effect<Credential>
   /** The server does not know it any more. */
   readonly forget: (service: string) => Effect.Effect<void>
 }
 
 /** Small named texts beside the credential (nonces, a chat's server), sealed; at most 32, each of at most 8 KiB. */
-export interface Kept {
+export interface PlatformStore {
   readonly read: (name: string) => Effect.Effect<string | undefined>
   readonly write: (name: string, text: string | undefined) => Effect.Effect<void, Halted>
 }
 
 /** Before there is a connection: for one authorization or password login. */
-export interface Visit {
-  readonly reach: PlatformHttp
+export interface PlatformContext {
+  readonly http: PlatformHttp
   readonly registrations: Registrations
 }
 
 /**
- * For one call of a Connector. There is one writer of its credential in the cluster; {@link alone} is its lock.
+ * For one call of a Connector. There is one writer of its credential in the cluster; {@link exclusively} is its lock.
  */
-export interface Session extends Visit {
+export interface Session extends PlatformContext {
   readonly account: Account
   readonly via: ConnectedVia
   /** The credential as it stands now: another call may have refreshed it since this one began. */
@@ -74,13 +74,13 @@ export interface Session extends Visit {
   /**
    * Runs a refresh. One at a time over all processes: it begins with a commit under the actor's fence, so an owner that
    * was replaced while it was frozen never spends a refresh token. Read {@link credential} inside it once more, since the
-   * one who held the lock before may have refreshed it, and {@link keep} the new one before it ends. It is
+   * one who held the lock before may have refreshed it, and {@link storeCredential} the new one before it ends. It is
    * `PlatformUnreachable` while a refresh whose process went away may have spent the token.
    */
-  readonly alone: <A, E>(refresh: Effect.Effect<A, E>) => Effect.Effect<A, E | Halted | PlatformUnreachable>
+  readonly exclusively: <A, E>(refresh: Effect.Effect<A, E>) => Effect.Effect<A, E | Halted | PlatformUnreachable>
   /** Durable when it answers. */
-  readonly keep: (credential: Credential) => Effect.Effect<void, Halted>
-  readonly kept: Kept
+  readonly storeCredential: (credential: Credential) => Effect.Effect<void, Halted>
+  readonly notes: PlatformStore
 }
 
 export interface AuthorizationRequest {
@@ -126,14 +126,14 @@ export interface NewPost {
   readonly again: boolean
 }
 
-export interface PageWanted {
+export interface PageRequest {
   readonly limit: number
   /** The platform's own cursor, as an earlier page gave it. */
   readonly cursor: string | undefined
 }
 
 /** Something that was said to the account. */
-export interface HeardPost {
+export interface ReceivedPost {
   readonly kind: Heard
   /** What it is known by, so that it is told once: the post's uri. */
   readonly key: string
@@ -143,7 +143,7 @@ export interface HeardPost {
 
 export interface Poll {
   /** What came since the mark, oldest first; at most {@link pollAtMost}. */
-  readonly heard: ReadonlyArray<HeardPost>
+  readonly received: ReadonlyArray<ReceivedPost>
   /** Where the next poll goes on. It is committed together with what was heard. */
   readonly mark: string
   /** There is more right now: the next poll follows at once. */
@@ -166,36 +166,36 @@ export interface Platform {
   /** Connects by an app password; undefined where the platform has none. */
   readonly login:
     | ((
-        visit: Visit,
+        visit: PlatformContext,
         login: { readonly account: string; readonly password: Redacted.Redacted<string> },
       ) => Effect.Effect<Connected, PlatformFailure>)
     | undefined
   /** Begins OAuth: nothing is connected yet. */
   readonly authorize: (
-    visit: Visit,
+    visit: PlatformContext,
     request: AuthorizationRequest,
   ) => Effect.Effect<AuthorizationStart, PlatformFailure>
   /** Ends OAuth. `CredentialRefused` where the platform or the person said no. */
-  readonly finish: (visit: Visit, back: AuthorizationReturn) => Effect.Effect<Connected, PlatformFailure>
+  readonly finish: (visit: PlatformContext, back: AuthorizationReturn) => Effect.Effect<Connected, PlatformFailure>
   /** Ends the credential at the platform; one that is gone there already is revoked. */
   readonly revoke: (session: Session) => Effect.Effect<void, PlatformFailure>
 
   /** What the account is and may now: asked daily, and after each connection. */
-  readonly look: (session: Session) => Effect.Effect<Standing, PlatformFailure>
+  readonly inspect: (session: Session) => Effect.Effect<AccountStatus, PlatformFailure>
 
   /** Judges text, recipient and options without any call, as far as that goes (unknown options, the platform's fixed limits). */
-  readonly judge: (post: NewPost) => Effect.Effect<void, InputRefused>
+  readonly validate: (post: NewPost) => Effect.Effect<void, InputRefused>
   readonly post: (session: Session, post: NewPost) => Effect.Effect<Post, PlatformFailure>
   readonly sendDm: (session: Session, post: NewPost) => Effect.Effect<Post, PlatformFailure>
 
   /** The account's own posts, newest first. */
-  readonly posts: (session: Session, page: PageWanted) => Effect.Effect<Page<Post>, PlatformFailure>
+  readonly posts: (session: Session, page: PageRequest) => Effect.Effect<Page<Post>, PlatformFailure>
   /** Direct messages, newest first. */
-  readonly dms: (session: Session, page: PageWanted) => Effect.Effect<Page<Post>, PlatformFailure>
+  readonly dms: (session: Session, page: PageRequest) => Effect.Effect<Page<Post>, PlatformFailure>
   /** The conversation around a post: what it answers from the root on, the post, what answers it. */
   readonly thread: (session: Session, uri: string) => Effect.Effect<Page<Post>, PlatformFailure>
   /** Mentions, replies and direct messages, newest first. */
-  readonly notifications: (session: Session, page: PageWanted) => Effect.Effect<Page<HeardPost>, PlatformFailure>
+  readonly notifications: (session: Session, page: PageRequest) => Effect.Effect<Page<ReceivedPost>, PlatformFailure>
   /** What came since the mark; with no mark only where the next poll begins, so that nothing old is told. */
   readonly poll: (session: Session, mark: string | undefined) => Effect.Effect<Poll, PlatformFailure>
   /**

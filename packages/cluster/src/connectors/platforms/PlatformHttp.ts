@@ -28,7 +28,7 @@ type AskFailure = Halted | PlatformUnreachable | PlatformRateLimited
 
 export interface PlatformHttp {
   /** A server that asks for fewer calls (429, or 503 with `Retry-After`) is `PlatformRateLimited`. */
-  readonly ask: (url: string | URL, asked?: PlatformRequest) => Effect.Effect<PlatformResponse, AskFailure>
+  readonly request: (url: string | URL, asked?: PlatformRequest) => Effect.Effect<PlatformResponse, AskFailure>
   /**
    * The same as `fetch`, for libraries that take one. It follows no redirect, takes 429 for an answer, and rejects with a
    * {@link Halted} or a {@link PlatformUnreachable}, which {@link failureIn} finds again in what a library throws.
@@ -85,7 +85,7 @@ export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>)
     return answer
   })
 
-  const ask: PlatformHttp["ask"] = (target, asked = {}) =>
+  const request: PlatformHttp["request"] = (target, asked = {}) =>
     Effect.flatMap(answered(target, asked), (answer) =>
       answer.status === 429 || (answer.status === 503 && quiet !== undefined)
         ? Effect.fail(new PlatformRateLimited({ message: "The platform asks for fewer calls.", until: quiet ?? null }))
@@ -93,7 +93,7 @@ export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>)
     )
 
   return {
-    ask,
+    request,
     fetch: async (input, init) => {
       const request = new Request(input, init)
       const body = bodyless.has(request.method) ? undefined : new Uint8Array(await request.arrayBuffer())

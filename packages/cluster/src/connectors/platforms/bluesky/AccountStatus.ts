@@ -3,7 +3,7 @@ import { CredentialSession, XRPCError } from "@atproto/api"
 import type { Capability } from "@svc/domain/connectors/Connector"
 import { Effect, Redacted } from "effect"
 import { CredentialRefused, InputRefused, type PlatformFailure } from "../Failure.ts"
-import type { AuthorizationReturn, Connected, Session, Standing, Visit } from "../Platform.ts"
+import type { AuthorizationReturn, Connected, Session, AccountStatus, PlatformContext } from "../Platform.ts"
 import * as AppPassword from "./AppPassword.ts"
 import * as Connection from "./Connection.ts"
 import * as Credential from "./Credential.ts"
@@ -19,10 +19,10 @@ const dmKept = "dm"
 
 export const login = Effect.fn("Bluesky.login")(function* (
   network: Network,
-  { reach }: Visit,
+  { http }: PlatformContext,
   given: { readonly account: string; readonly password: Redacted.Redacted<string> },
 ): Effect.fn.Return<Connected, PlatformFailure> {
-  const wire = yield* LibraryFetch.make(reach)
+  const wire = yield* LibraryFetch.make(http)
   const { did, pds } = yield* network.find(wire, yield* named(given.account))
   const session = new CredentialSession(pds, wire.fetch)
   // 401 is the password's, whatever the server's words are.
@@ -44,10 +44,10 @@ export const login = Effect.fn("Bluesky.login")(function* (
 
 export const finish = Effect.fnUntraced(function* (
   network: Network,
-  { reach }: Visit,
+  { http }: PlatformContext,
   back: AuthorizationReturn,
 ): Effect.fn.Return<Connected, PlatformFailure> {
-  const wire = yield* LibraryFetch.make(reach)
+  const wire = yield* LibraryFetch.make(http)
   const { session, credential } = yield* OAuth.finish(network, wire, back)
   const { aud } = yield* wire.call(() => session.getTokenInfo(false))
   const connection = Connection.over(network, session, { did: session.did, service: new URL(aud).origin }, wire)
@@ -58,28 +58,28 @@ export const finish = Effect.fnUntraced(function* (
   return { ...standing, credential, via: "oauth" }
 })
 
-export const look = (network: Network, session: Session): Effect.Effect<Standing, PlatformFailure> =>
+export const look = (network: Network, session: Session): Effect.Effect<AccountStatus, PlatformFailure> =>
   Connection.using(
     network,
     session,
     Effect.fn("Bluesky.look")(function* (connection) {
       const now = yield* speaks(connection)
-      if (now !== undefined) yield* session.kept.write(dmKept, String(now))
-      const dm = now ?? (yield* session.kept.read(dmKept)) === "true"
+      if (now !== undefined) yield* session.notes.write(dmKept, String(now))
+      const dm = now ?? (yield* session.notes.read(dmKept)) === "true"
       return yield* standingOf(connection, dm)
     }),
   )
 
 /** Whether the account may send direct messages, as far as is known without asking. */
-export const mayDm = (session: Session) => Effect.map(session.kept.read(dmKept), (kept) => kept !== "false")
+export const mayDm = (session: Session) => Effect.map(session.notes.read(dmKept), (kept) => kept !== "false")
 
 /** Notes that it may not. */
-export const cannotDm = (session: Session) => session.kept.write(dmKept, "false")
+export const cannotDm = (session: Session) => session.notes.write(dmKept, "false")
 
 const standingOf = Effect.fnUntraced(function* (
   connection: Connection.Connection,
   dm: boolean,
-): Effect.fn.Return<Standing, PlatformFailure> {
+): Effect.fn.Return<AccountStatus, PlatformFailure> {
   const { agent, call, did, service } = connection
   const { data } = yield* call(() => agent.com.atproto.server.getSession())
   if (data.did !== did) return yield* new CredentialRefused({ message: "The session is another account's." })

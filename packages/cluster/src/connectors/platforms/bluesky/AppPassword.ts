@@ -46,7 +46,7 @@ export const resume = (session: Session, tokens: PasswordTokens, wire: LibraryFe
   new KeptSession(tokens, wire.fetch, (held, spend) =>
     wire
       .promised(
-        session.alone(
+        session.exclusively(
           Effect.gen(function* () {
             const now = yield* Credential.open(session)
             if (now.kind !== "app_password") {
@@ -55,7 +55,7 @@ export const resume = (session: Session, tokens: PasswordTokens, wire: LibraryFe
             // Another call has spent the token that this one holds.
             if (now.refreshJwt !== held.session?.refreshJwt) return held.hold(now)
             yield* wire.call(spend)
-            yield* session.keep(Credential.seal(tokensOf(held.session!, held.dispatchUrl)))
+            yield* session.storeCredential(Credential.seal(tokensOf(held.session!, held.dispatchUrl)))
           }),
         ),
       )

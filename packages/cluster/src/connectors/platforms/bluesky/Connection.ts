@@ -48,7 +48,7 @@ export const using = <A>(
   use: (connection: Connection) => Effect.Effect<A, PlatformFailure>,
 ): Effect.Effect<A, PlatformFailure> =>
   Effect.gen(function* () {
-    const wire = yield* LibraryFetch.make(session.reach)
+    const wire = yield* LibraryFetch.make(session.http)
     const tokens = yield* Credential.open(session)
     const did = session.account.id
     if (tokens.kind === "app_password") {
@@ -66,7 +66,7 @@ export const using = <A>(
 /** Ends the credential at the platform. */
 export const end = (network: Network, session: Session): Effect.Effect<void, PlatformFailure> =>
   Effect.gen(function* () {
-    const wire = yield* LibraryFetch.make(session.reach)
+    const wire = yield* LibraryFetch.make(session.http)
     const tokens = yield* Credential.open(session)
     yield* tokens.kind === "app_password"
       ? AppPassword.end(tokens, wire)

@@ -7,7 +7,7 @@ import type { Page, Post } from "@svc/domain/connectors/Post"
 import { Effect } from "effect"
 import { InputRefused, type PlatformFailure, PlatformRefused } from "../Failure.ts"
 import { boundedDate, boundedPost } from "../ResponseBounds.ts"
-import type { HeardPost, NewPost, PageWanted } from "../Platform.ts"
+import type { ReceivedPost, NewPost, PageRequest } from "../Platform.ts"
 import type { Connection } from "./Connection.ts"
 import * as Options from "./Options.ts"
 import * as RecordKey from "./RecordKey.ts"
@@ -91,7 +91,7 @@ const didOf = Effect.fnUntraced(function* (
 /** The last message of each conversation, newest first; {@link conversation} has the rest. */
 export const list = Effect.fnUntraced(function* (
   connection: Connection,
-  { limit, cursor }: PageWanted,
+  { limit, cursor }: PageRequest,
 ): Effect.fn.Return<Page<Post>, PlatformFailure> {
   const { convos, next } = yield* conversations(connection, Math.min(limit, pageAtMost), cursor)
   return { entries: convos.flatMap((convo) => lastOf(convo) ?? []), cursor: next }
@@ -116,7 +116,7 @@ const lastOf = ({ id, lastMessage, members }: ChatBskyConvoDefs.ConvoView): Post
 /** What others said last in the latest conversations, newest first. */
 export const heard = Effect.fnUntraced(function* (
   connection: Connection,
-): Effect.fn.Return<ReadonlyArray<HeardPost>, PlatformFailure> {
+): Effect.fn.Return<ReadonlyArray<ReceivedPost>, PlatformFailure> {
   const { convos } = yield* conversations(connection, pageAtMost, undefined)
   return convos
     .flatMap((convo) => lastOf(convo) ?? [])
@@ -155,7 +155,7 @@ export const conversation = Effect.fnUntraced(function* (
 })
 
 export interface Told {
-  readonly heard: ReadonlyArray<HeardPost>
+  readonly heard: ReadonlyArray<ReceivedPost>
   /** Where the log goes on. */
   readonly mark: string | undefined
   readonly more: boolean
@@ -168,7 +168,7 @@ export const since = Effect.fnUntraced(function* (
   atMost: number,
 ): Effect.fn.Return<Told, PlatformFailure> {
   const { chat, call, did } = connection
-  const heard: Array<HeardPost> = []
+  const heard: Array<ReceivedPost> = []
   let at = mark
   for (let page = 0; page < logPages; page++) {
     const { data } = yield* call(() => chat.chat.bsky.convo.getLog(at === undefined ? {} : { cursor: at }))
@@ -204,7 +204,7 @@ const known = Effect.fnUntraced(function* (
   return found === undefined ? authors : authors.set(did, found.data)
 })
 
-const hearing = (post: Post): HeardPost => ({ kind: "dm", key: post.uri, post, at: post.created_at })
+const hearing = (post: Post): ReceivedPost => ({ kind: "dm", key: post.uri, post, at: post.created_at })
 
 const authorsOf = (members: ReadonlyArray<Records.Author>) => new Map(members.map((member) => [member.did, member]))
 

@@ -32,12 +32,12 @@ export const memoryNonces = (): Nonces => over(new Map(), () => {})
 /** A Connector's nonces during a call; what changed is written down after it. */
 export const using = <A, E, R>(session: Session, use: (nonces: Nonces) => Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
-    const text = yield* session.kept.read("nonces")
+    const text = yield* session.notes.read("nonces")
     const known = Option.getOrElse(Schema.decodeOption(Kept)(text ?? "{}"), () => ({}))
     const entries = new Map(Object.entries(known))
     let changed = false
     return yield* Effect.onExit(use(over(entries, () => (changed = true))), () =>
       // One that is lost costs a round trip.
-      changed ? Effect.ignore(session.kept.write("nonces", JSON.stringify(Object.fromEntries(entries)))) : Effect.void,
+      changed ? Effect.ignore(session.notes.write("nonces", JSON.stringify(Object.fromEntries(entries)))) : Effect.void,
     )
   })

@@ -8,7 +8,7 @@ import { Effect, Option, Schema } from "effect"
 import { createHash } from "node:crypto"
 import { boundedDate } from "../ResponseBounds.ts"
 import type { PlatformFailure } from "../Failure.ts"
-import { type HeardPost, type PageWanted, type Poll, pollAtMost, type Session } from "../Platform.ts"
+import { type ReceivedPost, type PageRequest, type Poll, pollAtMost, type Session } from "../Platform.ts"
 import type { Connection } from "./Connection.ts"
 import * as Messages from "./Messages.ts"
 import * as Records from "./Records.ts"
@@ -56,7 +56,7 @@ export const poll = Effect.fnUntraced(function* (
     ...(messages.mark === undefined ? {} : { dm: messages.mark }),
   }
   return {
-    heard: [...posts.heard, ...messages.heard].sort((one, other) => one.at.getTime() - other.at.getTime()),
+    received: [...posts.heard, ...messages.heard].sort((one, other) => one.at.getTime() - other.at.getTime()),
     mark: JSON.stringify(next),
     more: posts.more || messages.more,
     ...(rest === undefined ? {} : { notBefore: rest }),
@@ -64,7 +64,7 @@ export const poll = Effect.fnUntraced(function* (
 })
 
 interface Found {
-  readonly heard: ReadonlyArray<HeardPost>
+  readonly heard: ReadonlyArray<ReceivedPost>
   readonly floor: number
   readonly seen: ReadonlyArray<string>
   readonly more: boolean
@@ -137,7 +137,7 @@ const page = Effect.fnUntraced(function* (
 const atOf = ({ indexedAt }: Listed) => boundedDate(indexedAt, new Date(0))
 const millisOf = (one: Listed) => atOf(one).getTime()
 
-const hearing = (one: Listed): HeardPost | undefined => {
+const hearing = (one: Listed): ReceivedPost | undefined => {
   const post = Records.post(one.uri, one.record, one.author, one.indexedAt)
   return post && { kind: one.reason === "reply" ? "reply" : "mention", key: post.uri, post, at: atOf(one) }
 }
@@ -155,13 +155,13 @@ const Cursor = Schema.fromJsonString(
 export const list = Effect.fnUntraced(function* (
   session: Session,
   connection: Connection,
-  { limit, cursor }: PageWanted,
-): Effect.fn.Return<Page<HeardPost>, PlatformFailure> {
+  { limit, cursor }: PageRequest,
+): Effect.fn.Return<Page<ReceivedPost>, PlatformFailure> {
   const from = cursor === undefined ? undefined : Option.getOrUndefined(Schema.decodeOption(Cursor)(cursor))
-  const older = (one: HeardPost) =>
+  const older = (one: ReceivedPost) =>
     from === undefined || one.at.getTime() < from.at || (one.at.getTime() === from.at && one.key < from.key)
   const messages = (yield* lastMessages(session, connection)).filter(older)
-  const entries: Array<HeardPost> = []
+  const entries: Array<ReceivedPost> = []
   let at = from?.page
   for (let read = 0; read < pagesAtMost; read++) {
     const { listed, cursor: next } = yield* page(connection, Math.min(limit, pageSize), at)
@@ -184,7 +184,7 @@ export const list = Effect.fnUntraced(function* (
   return { entries, cursor: null }
 })
 
-const newestFirst = (one: HeardPost, other: HeardPost) =>
+const newestFirst = (one: ReceivedPost, other: ReceivedPost) =>
   other.at.getTime() - one.at.getTime() || (one.key < other.key ? 1 : one.key > other.key ? -1 : 0)
 
 const lastMessages = (session: Session, connection: Connection) =>

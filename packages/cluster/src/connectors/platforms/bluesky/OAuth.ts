@@ -11,7 +11,7 @@ import type {
   AuthorizationStart,
   Credential as Kept,
   Session,
-  Visit,
+  PlatformContext,
 } from "../Platform.ts"
 import * as ClientMetadata from "./ClientMetadata.ts"
 import * as Credential from "./Credential.ts"
@@ -34,10 +34,10 @@ const Pending = Schema.fromJsonString(
 
 export const authorize = Effect.fn("Bluesky.authorize")(function* (
   network: Network,
-  { reach }: Visit,
+  { http }: PlatformContext,
   { account, redirectUri }: AuthorizationRequest,
 ): Effect.fn.Return<AuthorizationStart, PlatformFailure> {
-  const wire = yield* LibraryFetch.make(reach)
+  const wire = yield* LibraryFetch.make(http)
   let begun: { readonly state: string; readonly saved: NodeSavedState } | undefined
   const client = yield* network.client(wire, {
     ...stateless,
@@ -135,13 +135,15 @@ const clientOf = (
     nonces,
     sessions: {
       get: (did) => (did === session.account.id ? wire.promised(held) : undefined),
-      set: (_, saved) => wire.promised(session.keep(Credential.seal({ kind: "oauth", saved }))),
+      set: (_, saved) => wire.promised(session.storeCredential(Credential.seal({ kind: "oauth", saved }))),
       // The library forgets a session that the server has ended.
       del: () => wire.fail(new CredentialRefused({ message: "The server has ended the authorization." })),
     },
     lock: async (_, run) =>
       (await wire.promised(spends))
-        ? wire.promised(session.alone(Effect.tryPromise({ try: async () => await run(), catch: (error) => error })))
+        ? wire.promised(
+            session.exclusively(Effect.tryPromise({ try: async () => await run(), catch: (error) => error })),
+          )
         : run(),
   })
 }

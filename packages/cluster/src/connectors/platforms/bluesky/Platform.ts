@@ -29,9 +29,9 @@ export const make: MakePlatform = Effect.fnUntraced(function* (parts) {
     authorize: (visit, request) => OAuth.authorize(network, visit, request),
     finish: (visit, back) => Standing.finish(network, visit, back),
     revoke: (session) => Connection.end(network, session),
-    look: (session) => Standing.look(network, session),
+    inspect: (session) => Standing.look(network, session),
 
-    judge: (post: NewPost) => (post.to === undefined ? Effect.asVoid(Posts.judge(post)) : Messages.judge(post)),
+    validate: (post: NewPost) => (post.to === undefined ? Effect.asVoid(Posts.judge(post)) : Messages.judge(post)),
     post: (session, post) => using(session, (connection) => Posts.create(connection, session.account.name, post)),
     sendDm: (session, post) => using(session, (connection) => Messages.send(connection, session.account.name, post)),
 

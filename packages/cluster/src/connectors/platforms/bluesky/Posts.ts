@@ -3,7 +3,7 @@ import { AppBskyFeedDefs, type AppBskyFeedPost, type ComAtprotoRepoStrongRef } f
 import type { Page, Post } from "@svc/domain/connectors/Post"
 import { Clock, Effect } from "effect"
 import { InputRefused, type PlatformFailure, PlatformRefused, PlatformUnreachable } from "../Failure.ts"
-import type { NewPost, PageWanted } from "../Platform.ts"
+import type { NewPost, PageRequest } from "../Platform.ts"
 import type { Connection } from "./Connection.ts"
 import * as Options from "./Options.ts"
 import * as Profile from "./Profile.ts"
@@ -112,7 +112,7 @@ const replyTo = Effect.fnUntraced(function* (
 export const own = Effect.fnUntraced(function* (
   connection: Connection,
   name: string,
-  { limit, cursor }: PageWanted,
+  { limit, cursor }: PageRequest,
 ): Effect.fn.Return<Page<Post>, PlatformFailure> {
   const { agent, call, did } = connection
   const wanted = {

@@ -15,7 +15,7 @@ import type {
   Connected,
   PlatformParts,
   Session,
-  Visit,
+  PlatformContext,
 } from "../Platform.ts"
 import type { PlatformHttp } from "../PlatformHttp.ts"
 import * as Answers from "./Responses.ts"
@@ -55,11 +55,11 @@ const ofService = (service: string, address: string | null | undefined, otherwis
  * The account holder would see that first, and no call of ours would. Asked by what shows its page to a browser, and by
  * the credentials of the application (RFC 6749 section 4.4). Only a clear answer counts.
  */
-const hasForgotten = (visit: Visit, service: string, page: URL, application: Application) =>
+const hasForgotten = (visit: PlatformContext, service: string, page: URL, application: Application) =>
   Effect.gen(function* () {
-    const { status } = yield* visit.reach.ask(page, { headers: { accept: "text/html" } })
+    const { status } = yield* visit.http.request(page, { headers: { accept: "text/html" } })
     if (status >= 400 && status < 500) return true
-    yield* calling(visit.reach, service, undefined, ({ oauth }) =>
+    yield* calling(visit.http, service, undefined, ({ oauth }) =>
       oauth.token.create({
         grantType: "client_credentials",
         clientId: application.id,
@@ -72,7 +72,7 @@ const hasForgotten = (visit: Visit, service: string, page: URL, application: App
   }).pipe(Effect.catch((failure) => Effect.succeed(failure._tag === "CredentialRefused")))
 
 const register = Effect.fnUntraced(function* (
-  visit: Visit,
+  visit: PlatformContext,
   service: string,
   parts: PlatformParts,
   pageOf: (application: Application) => URL,
@@ -83,7 +83,7 @@ const register = Effect.fnUntraced(function* (
     if (!(yield* hasForgotten(visit, service, pageOf(application), application))) return application
     yield* visit.registrations.forget(service)
   }
-  const answer = yield* calling(visit.reach, service, undefined, ({ api }) =>
+  const answer = yield* calling(visit.http, service, undefined, ({ api }) =>
     api.v1.apps.create({
       clientName: "Agent Identity Service",
       redirectUris: callbackUrl(parts.book),
@@ -92,19 +92,19 @@ const register = Effect.fnUntraced(function* (
     }),
   )
   const { client_id, client_secret } = yield* Answers.as(Answers.Application)(answer)
-  const kept = yield* visit.registrations.keep(service, applications.write({ id: client_id, secret: client_secret }))
+  const kept = yield* visit.registrations.store(service, applications.write({ id: client_id, secret: client_secret }))
   return yield* applications.read(kept)
 })
 
 export const authorize =
   (parts: PlatformParts, instances: Instances) =>
-  (visit: Visit, request: AuthorizationRequest): Effect.Effect<AuthorizationStart, PlatformFailure> =>
+  (visit: PlatformContext, request: AuthorizationRequest): Effect.Effect<AuthorizationStart, PlatformFailure> =>
     Effect.gen(function* () {
-      const service = yield* serviceOf(visit.reach, request.account)
+      const service = yield* serviceOf(visit.http, request.account)
       // It is a server of the kind before it gets to know us.
-      yield* instances.limits(visit.reach, service)
-      const metadata = yield* metadataOf(visit.reach, service)
-      const instanceRules = yield* instances.rules(visit.reach, service)
+      yield* instances.limits(visit.http, service)
+      const metadata = yield* metadataOf(visit.http, service)
+      const instanceRules = yield* instances.rules(visit.http, service)
       const verifier =
         metadata.code_challenge_methods_supported?.includes("S256") === true
           ? randomBytes(32).toString("base64url")
@@ -151,7 +151,10 @@ const declined: Readonly<Record<string, string>> = {
 
 export const finish =
   (instances: Instances) =>
-  (visit: Visit, { kept, query, redirectUri }: AuthorizationReturn): Effect.Effect<Connected, PlatformFailure> =>
+  (
+    visit: PlatformContext,
+    { kept, query, redirectUri }: AuthorizationReturn,
+  ): Effect.Effect<Connected, PlatformFailure> =>
     Effect.gen(function* () {
       const { service, application, verifier, issuer } = yield* Effect.orDie(readBegun(Redacted.value(kept)))
       const error = query.get("error")
@@ -167,7 +170,7 @@ export const finish =
         return yield* new CredentialRefused({ message: "The answer is of another server than was asked." })
       }
       const now = yield* Clock.currentTimeMillis
-      const answer = yield* calling(visit.reach, service, undefined, ({ oauth }) =>
+      const answer = yield* calling(visit.http, service, undefined, ({ oauth }) =>
         oauth.token.create({
           grantType: "authorization_code",
           code,
@@ -186,10 +189,10 @@ export const finish =
         Effect.catchTag("PlatformRefused", ({ message }) => Effect.fail(new CredentialRefused({ message }))),
       )
       const credential = keptOf(application, yield* Answers.as(Answers.Token)(answer), now)
-      const account = yield* calling(visit.reach, service, Redacted.make(credential.token), ({ api }) =>
+      const account = yield* calling(visit.http, service, Redacted.make(credential.token), ({ api }) =>
         api.v1.accounts.verifyCredentials(),
       )
-      const { domain } = yield* instances.limits(visit.reach, service)
+      const { domain } = yield* instances.limits(visit.http, service)
       const standing = standingOf(yield* Answers.as(Answers.Account)(account), service, domain)
       return { ...standing, credential: credentials.write(credential), via: "oauth" as const }
     })
@@ -198,7 +201,7 @@ export const finish =
 export const revoke = (session: Session): Effect.Effect<void, PlatformFailure> =>
   Effect.gen(function* () {
     const { token, application } = yield* Effect.flatMap(session.credential, credentials.read)
-    yield* calling(session.reach, session.account.service, undefined, ({ oauth }) =>
+    yield* calling(session.http, session.account.service, undefined, ({ oauth }) =>
       oauth.revoke({ clientId: application.id, clientSecret: application.secret, token }),
     ).pipe(
       // GoToSocial before 0.19 has no such call, and asking again gives it none.

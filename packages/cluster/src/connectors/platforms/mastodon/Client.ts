@@ -73,12 +73,12 @@ class GuardedHttp extends BaseHttp {
   private readonly serializer = new SerializerNativeImpl()
   private readonly config: HttpConfigImpl
   private readonly service: string
-  private readonly ask: (url: URL, asked: Parameters<PlatformHttp["ask"]>[1]) => Promise<PlatformResponse>
+  private readonly ask: (url: URL, asked: Parameters<PlatformHttp["request"]>[1]) => Promise<PlatformResponse>
 
   constructor(
     service: string,
     token: string | undefined,
-    ask: (url: URL, asked: Parameters<PlatformHttp["ask"]>[1]) => Promise<PlatformResponse>,
+    ask: (url: URL, asked: Parameters<PlatformHttp["request"]>[1]) => Promise<PlatformResponse>,
   ) {
     super()
     this.service = service
@@ -130,7 +130,7 @@ export const document = (
   path: string,
 ): Effect.Effect<unknown, PlatformFailure> => {
   const url = new URL(path, service)
-  return Effect.flatMap(reach.ask(url, { atMost: 256 * 1024 }), (answer) =>
+  return Effect.flatMap(reach.request(url, { atMost: 256 * 1024 }), (answer) =>
     answer.status === 200
       ? Effect.try({
           try: () => parsed(url.host, answer),
@@ -163,7 +163,7 @@ export const calling = <A>(
           service,
           token === undefined ? undefined : Redacted.value(token),
           async (url, asked) => {
-            const answer = await run(Effect.result(reach.ask(url, asked)), { signal })
+            const answer = await run(Effect.result(reach.request(url, asked)), { signal })
             if (answer._tag === "Failure") throw answer.failure
             return answer.success
           },

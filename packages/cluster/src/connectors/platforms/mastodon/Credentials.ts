@@ -37,14 +37,14 @@ const margin = 60_000
 const isFresh = (kept: Kept, now: number) => kept.ends === undefined || kept.ends - margin > now
 
 const refreshed = Effect.fnUntraced(function* (session: Session): Effect.fn.Return<Kept, PlatformFailure> {
-  return yield* session.alone(
+  return yield* session.exclusively(
     Effect.gen(function* () {
       // Whoever held the lock before may have done it.
       const kept = yield* Effect.flatMap(session.credential, credentials.read)
       const now = yield* Clock.currentTimeMillis
       if (isFresh(kept, now)) return kept
       if (kept.refresh === undefined) return yield* new CredentialRefused({ message: "The access token has ended." })
-      const answer = yield* calling(session.reach, session.account.service, undefined, ({ oauth }) =>
+      const answer = yield* calling(session.http, session.account.service, undefined, ({ oauth }) =>
         oauth.token.create({
           // Not among the grants that the library names.
           grantType: "refresh_token" as "client_credentials",
@@ -55,7 +55,7 @@ const refreshed = Effect.fnUntraced(function* (session: Session): Effect.fn.Retu
       )
       const token = yield* Answers.as(Answers.Token)(answer)
       const next: Kept = keptOf(kept.application, token, now, kept.refresh)
-      yield* session.keep(credentials.write(next))
+      yield* session.storeCredential(credentials.write(next))
       return next
     }),
   )
@@ -89,5 +89,5 @@ export const asAccount = <A>(
   call: (clients: Clients) => PromiseLike<A>,
 ): Effect.Effect<A, PlatformFailure> =>
   Effect.flatMap(current(session), ({ token }) =>
-    calling(session.reach, session.account.service, Redacted.make(token), call),
+    calling(session.http, session.account.service, Redacted.make(token), call),
   )

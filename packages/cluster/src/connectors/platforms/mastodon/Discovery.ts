@@ -44,7 +44,7 @@ const finger = Effect.fnUntraced(function* (reach: PlatformHttp, origin: string,
   const host = new URL(origin).host
   let url = new URL(`/.well-known/webfinger?resource=${encodeURIComponent(`acct:${user}@${host}`)}`, origin)
   for (let hop = 0; hop <= redirects; hop++) {
-    const answer = yield* reach.ask(url, {
+    const answer = yield* reach.request(url, {
       headers: { accept: "application/jrd+json, application/json" },
       atMost: 64 * 1024,
     })

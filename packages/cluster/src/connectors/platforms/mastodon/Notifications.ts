@@ -6,7 +6,7 @@ import type { Page } from "@svc/domain/connectors/Post"
 import { Effect } from "effect"
 import { boundedDate } from "../ResponseBounds.ts"
 import type { PlatformFailure } from "../Failure.ts"
-import type { HeardPost, PageWanted, Poll, Session } from "../Platform.ts"
+import type { ReceivedPost, PageRequest, Poll, Session } from "../Platform.ts"
 import * as Answers from "./Responses.ts"
 import { asAccount } from "./Credentials.ts"
 import { pageOf, type Statuses } from "./Statuses.ts"
@@ -14,7 +14,7 @@ import { pageOf, type Statuses } from "./Statuses.ts"
 /** One page of a poll; more wait for the next. */
 const perPoll = 40
 
-const kindOf = (status: Answers.Status, self: string): HeardPost["kind"] =>
+const kindOf = (status: Answers.Status, self: string): ReceivedPost["kind"] =>
   status.visibility === "direct" ? "dm" : status.in_reply_to_account_id === self ? "reply" : "mention"
 
 /** So many pages are gone back through for the oldest; what is older still at such a server is not told. */
@@ -27,7 +27,7 @@ export const make = (statuses: Statuses) => {
   const heard = Effect.fnUntraced(function* (
     session: Session,
     notifications: ReadonlyArray<Answers.Notification>,
-  ): Effect.fn.Return<ReadonlyArray<HeardPost>, PlatformFailure> {
+  ): Effect.fn.Return<ReadonlyArray<ReceivedPost>, PlatformFailure> {
     const told = notifications.flatMap(({ type, status, created_at }) =>
       type === "mention" && status != null ? [{ status, created_at }] : [],
     )
@@ -80,8 +80,8 @@ export const make = (statuses: Statuses) => {
   return {
     page: Effect.fnUntraced(function* (
       session: Session,
-      { limit, cursor }: PageWanted,
-    ): Effect.fn.Return<Page<HeardPost>, PlatformFailure> {
+      { limit, cursor }: PageRequest,
+    ): Effect.fn.Return<Page<ReceivedPost>, PlatformFailure> {
       const page = yield* list(session, {
         limit: Math.min(limit, 40),
         ...(cursor === undefined ? {} : { maxId: cursor }),
@@ -95,12 +95,12 @@ export const make = (statuses: Statuses) => {
     ): Effect.fn.Return<Poll, PlatformFailure> {
       if (mark === undefined) {
         const { found } = yield* list(session, { limit: 1 })
-        return { heard: [], mark: found[0]?.id ?? beginning, more: false }
+        return { received: [], mark: found[0]?.id ?? beginning, more: false }
       }
       const { found } = yield* list(session, { limit: perPoll, minId: mark })
       const { page, more } = yield* oldestPage(session, mark, found)
       const oldestFirst = page.toReversed()
-      return { heard: yield* heard(session, oldestFirst), mark: oldestFirst.at(-1)?.id ?? mark, more }
+      return { received: yield* heard(session, oldestFirst), mark: oldestFirst.at(-1)?.id ?? mark, more }
     }),
   }
 }

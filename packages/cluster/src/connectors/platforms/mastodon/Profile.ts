@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import type { Capability } from "@svc/domain/connectors/Connector"
 import { boundedName } from "../ResponseBounds.ts"
 import type { PlatformFailure } from "../Failure.ts"
-import type { Disclosure, Session, Standing } from "../Platform.ts"
+import type { Disclosure, Session, AccountStatus } from "../Platform.ts"
 import * as Answers from "./Responses.ts"
 import { asAccount } from "./Credentials.ts"
 import type { Instances } from "./Discovery.ts"
@@ -15,7 +15,7 @@ const capabilities: ReadonlyArray<Capability> = ["post", "reply", "thread", "not
 export const nameOf = (acct: string, domain: string): string =>
   boundedName(acct.includes("@") ? acct : `${acct}@${domain}`)
 
-export const standingOf = (account: Answers.Account, service: string, domain: string): Standing => ({
+export const standingOf = (account: Answers.Account, service: string, domain: string): AccountStatus => ({
   account: { name: nameOf(account.acct, domain), id: account.id, service },
   capabilities,
   disclosed: account.bot === true,
@@ -29,10 +29,10 @@ const read = (session: Session) =>
 
 export const look =
   (instances: Instances) =>
-  (session: Session): Effect.Effect<Standing, PlatformFailure> =>
+  (session: Session): Effect.Effect<AccountStatus, PlatformFailure> =>
     Effect.gen(function* () {
       const account = yield* read(session)
-      const { domain } = yield* instances.limits(session.reach, session.account.service)
+      const { domain } = yield* instances.limits(session.http, session.account.service)
       return standingOf(account, session.account.service, domain)
     })
 

@@ -5,7 +5,7 @@ import { wordsOf } from "../../../html/PlainText.ts"
 import { boundedDate, boundedPost } from "../ResponseBounds.ts"
 import { type PlatformFailure, PlatformRefused } from "../Failure.ts"
 import { bytesOf } from "../Pictures.ts"
-import type { NewPost, PageWanted, Session } from "../Platform.ts"
+import type { NewPost, PageRequest, Session } from "../Platform.ts"
 import { Timing } from "../../../Timing.ts"
 import * as Answers from "./Responses.ts"
 import { asAccount } from "./Credentials.ts"
@@ -71,7 +71,7 @@ export const make = (instances: Instances) => {
   }
 
   const domainOf = (session: Session) =>
-    Effect.map(instances.limits(session.reach, session.account.service), ({ domain }) => domain)
+    Effect.map(instances.limits(session.http, session.account.service), ({ domain }) => domain)
 
   /** Statuses as posts; what they answer is looked up where it is not known. */
   const posts = Effect.fnUntraced(function* (
@@ -202,7 +202,7 @@ export const make = (instances: Instances) => {
     options: Writing.Options,
     shape: { readonly visibility: Writing.Options["visibility"]; readonly parent: Answers.Status | undefined },
   ) {
-    const limits = yield* instances.limits(session.reach, session.account.service)
+    const limits = yield* instances.limits(session.http, session.account.service)
     yield* Writing.within(limits, text, options)
     if (post.again && !limits.idempotent) {
       const made = yield* already(session, post, text, shape.parent)
@@ -260,7 +260,7 @@ export const make = (instances: Instances) => {
 
     own: Effect.fnUntraced(function* (
       session: Session,
-      { limit, cursor }: PageWanted,
+      { limit, cursor }: PageRequest,
     ): Effect.fn.Return<Page<Post>, PlatformFailure> {
       const raw = yield* asAccount(session, ({ api }) =>
         api.v1.accounts.$select(session.account.id).statuses.list.$raw({
@@ -278,7 +278,7 @@ export const make = (instances: Instances) => {
     /** The newest message of each direct conversation; `thread` has the others. */
     dms: Effect.fnUntraced(function* (
       session: Session,
-      { limit, cursor }: PageWanted,
+      { limit, cursor }: PageRequest,
     ): Effect.fn.Return<Page<Post>, PlatformFailure> {
       const raw = yield* asAccount(session, ({ api }) =>
         api.v1.conversations.list.$raw({

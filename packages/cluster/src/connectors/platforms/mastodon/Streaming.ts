@@ -45,11 +45,11 @@ export const make = (instances: Instances) => {
     const none = new Unsupported({ message: `${service} has no stream.` })
     const now = yield* Clock.currentTimeMillis
     if ((absent.get(service) ?? 0) > now) return yield* none
-    const { streaming } = yield* instances.limits(session.reach, service)
+    const { streaming } = yield* instances.limits(session.http, service)
     const { token } = yield* current(session)
     if (streaming === undefined || !asProtocol.test(token)) return yield* none
     const listen = (how: Pick<Listening, "headers" | "protocols">) =>
-      session.reach.listen(new URL("/api/v1/streaming?stream=user:notification", streaming), {
+      session.http.listen(new URL("/api/v1/streaming?stream=user:notification", streaming), {
         ...how,
         atMost: messageBytes,
         opened: heard,

@@ -1,0 +1,84 @@
+/**
+ * The daily look at the profile as work of the actor: what the account is and may, and whether it still says that it is
+ * automated. One that does not say so any more is stopped rather than left undeclared.
+ */
+import { Effect } from "effect"
+import { commit, type OwnIdentity } from "../../actor/Write.ts"
+import { Timing } from "../../Timing.ts"
+import { withTimeout } from "../PlatformCalls.ts"
+import * as ConnectionWrites from "../ConnectionWrites.ts"
+import { type Connection, type ConnectorState, isPaused } from "../ConnectorState.ts"
+import { dueWork } from "./DueWork.ts"
+import { credentialRefused, undeclared } from "../StopReason.ts"
+
+export const source = dueWork({
+  name: "profiles",
+  column: "check_due_at",
+  dueOf: ({ checkDueAt }) => checkDueAt,
+
+  make: Effect.fnUntraced(function* ({ calls }) {
+    const { platform } = calls
+
+    const look = Effect.fn("ProfileChecks.look")(function* (identity: OwnIdentity, connection: Connection) {
+      const standing = yield* withTimeout(platform.inspect(calls.session(identity, connection)), platform.title)
+      yield* calls.change((write, state) => {
+        if (state.connection?.id !== connection.id) return Effect.succeed({ value: undefined })
+        if (connection.declared && !standing.disclosed) {
+          return connection.status === "stopped"
+            ? postpone(write, state, connection, Timing.profileRecheckMillis)
+            : ConnectionWrites.stop(write, state, connection.id, undeclared(platform))
+        }
+        return connection.status === "stopped"
+          ? ConnectionWrites.recover(write, state, standing)
+          : ConnectionWrites.updateAccount(write, state, connection.id, standing)
+      })
+    })
+
+    const postpone = (
+      write: Parameters<typeof ConnectionWrites.stop>[0],
+      state: ConnectorState,
+      connection: Connection,
+      millis: number,
+    ) => {
+      const present = state.connection
+      if (present?.id !== connection.id) return Effect.succeed({ value: undefined })
+      const checkDueAt = isPaused(state) ? null : new Date(write.at.getTime() + millis)
+      return Effect.as(
+        commit(
+          write,
+          write.sql`postponed as (
+            update connector set check_due_at = ${checkDueAt}::timestamptz
+            where connection_id = ${connection.id}::uuid and exists (select from fence)
+          )`,
+        ),
+        { value: undefined, state: { ...state, connection: { ...present, checkDueAt } } },
+      )
+    }
+
+    const later = (connection: Connection) =>
+      calls.change((write, state) => postpone(write, state, connection, Timing.profileRecheckMillis))
+
+    const check = (identity: OwnIdentity, connection: Connection) =>
+      look(identity, connection).pipe(
+        Effect.catchTags({
+          CredentialRefused: ({ message }) =>
+            connection.status === "stopped"
+              ? later(connection)
+              : calls.change((write, state) =>
+                  ConnectionWrites.stop(write, state, connection.id, credentialRefused(platform, message)),
+                ),
+          PlatformRateLimited: () => later(connection),
+          PlatformUnreachable: () => later(connection),
+          PlatformRefused: () => later(connection),
+          Unsupported: () => later(connection),
+          InputRefused: () => later(connection),
+          Halted: () => Effect.void,
+        }),
+        Effect.catchDefect((defect) =>
+          Effect.andThen(Effect.logError("A look at a profile ended in a defect", defect), later(connection)),
+        ),
+      )
+
+    return check
+  }),
+})

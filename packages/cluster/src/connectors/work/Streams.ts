@@ -1,0 +1,114 @@
+/**
+ * Streams as work of the actor: where a platform says at once that something was said, one is held open while the
+ * Connector works, and what it says asks for a poll. The mark alone says what was told, so a stream that is lost, lies or
+ * says everything twice costs polls and no more. One that is lost is opened again ever later; meanwhile polls go on.
+ */
+import { Clock, Effect, type Fiber, FiberSet, Latch, Random } from "effect"
+import type { OwnIdentity } from "../../actor/Write.ts"
+import { Timing } from "../../Timing.ts"
+import type { Running } from "../../work/Source.ts"
+import { type Connection, type ConnectorState, isPaused } from "../ConnectorState.ts"
+import type { Parts } from "./DueWork.ts"
+
+export interface Streams extends Running<ConnectorState> {
+  /** Closes what is open for a Connector that was paused, stopped, connected anew or removed. */
+  readonly committed: (state: ConnectorState) => void
+}
+
+/** The connection that wants one. */
+const wantedBy = (state: ConnectorState): Connection | undefined =>
+  state.connection?.status === "connected" && !isPaused(state) ? state.connection : undefined
+
+export const make = Effect.fnUntraced(function* ({ calls, pollTrigger }: Parts) {
+  const { platform } = calls
+  const fibers = yield* FiberSet.make<void, unknown>()
+  let open: { readonly connection: string; fiber: Fiber.Fiber<void, unknown> | undefined } | undefined
+  let lost = 0
+  let notBefore = 0
+
+  const close = () => {
+    open?.fiber?.interruptUnsafe()
+    open = undefined
+    lost = 0
+    notBefore = 0
+  }
+
+  /** What became of it, and when it is tried again. */
+  const ended = Effect.fnUntraced(function* (openedAt: number | undefined, failure: unknown) {
+    const now = yield* Clock.currentTimeMillis
+    lost = openedAt !== undefined && now - openedAt >= Timing.streamKeptMillis ? 0 : lost + 1
+    const waits = Timing.streamAgainMillis
+    const isAbsent = failure instanceof Object && "_tag" in failure && failure._tag === "Unsupported"
+    const wait = isAbsent ? Timing.streamAbsentMillis : waits[Math.min(lost, waits.length - 1)]!
+    notBefore = now + wait * (0.8 + 0.4 * (yield* Random.next))
+  })
+
+  const listen = (
+    stream: NonNullable<typeof platform.stream>,
+    identity: OwnIdentity,
+    connection: Connection,
+    changed: Effect.Effect<void>,
+  ) =>
+    Effect.gen(function* () {
+      const said = yield* Latch.make()
+      const handle = { connection: connection.id, fiber: undefined as Fiber.Fiber<void, unknown> | undefined }
+      let openedAt: number | undefined
+      const ring = Effect.andThen(pollTrigger.request(calls, connection.id), changed)
+      const ringing = said.await.pipe(
+        Effect.andThen(
+          Effect.gen(function* () {
+            said.closeUnsafe()
+            openedAt ??= yield* Clock.currentTimeMillis
+            yield* ring
+          }),
+        ),
+        Effect.forever,
+      )
+      open = handle
+      const session = calls.session(identity, connection)
+      handle.fiber = yield* Effect.raceFirst(
+        stream(session, () => said.openUnsafe()),
+        ringing,
+      ).pipe(
+        Effect.catch((failure) =>
+          Effect.gen(function* () {
+            yield* ended(openedAt, failure)
+            // What was said since is heard by a poll, which are frequent again.
+            if (openedAt !== undefined) yield* Effect.ignore(ring)
+          }),
+        ),
+        Effect.catchDefect((defect) =>
+          Effect.andThen(Effect.logError("A stream ended in a defect", defect), ended(undefined, defect)),
+        ),
+        Effect.ensuring(
+          Effect.suspend(() => {
+            if (open === handle) open = undefined
+            return changed
+          }),
+        ),
+        FiberSet.run(fibers),
+      )
+    })
+
+  return {
+    dispatch: Effect.fnUntraced(function* (state, changed) {
+      const stream = platform.stream
+      const connection = wantedBy(state)
+      if (stream === undefined || connection === undefined || state.identity === undefined) return false
+      if (open !== undefined || notBefore > (yield* Clock.currentTimeMillis)) return false
+      yield* listen(stream, state.identity, connection, changed)
+      return true
+    }),
+    nextDue: (state) =>
+      Effect.sync(() =>
+        platform.stream === undefined || wantedBy(state) === undefined || open !== undefined
+          ? null
+          : new Date(notBefore),
+      ),
+    isBusy: () => open !== undefined,
+    settle: Effect.sync(close),
+    committed: (state) => {
+      if (open !== undefined && wantedBy(state)?.id !== open.connection) close()
+    },
+  } satisfies Streams
+})

@@ -1,0 +1,350 @@
+/**
+ * One public HTTP/1.1 connection, which is one stream to the agent, as a state machine without sockets: it is told what
+ * happened and does what follows through its {@link ConnectionContext}. Request heads are judged and rewritten
+ * ({@link RequestSplitter}); response bytes are only watched, for whether there were any and for the answer to an
+ * upgrade. {@link PublicHttp} drives it over a socket. No Effect in here: this runs per chunk.
+ */
+import { reset } from "../../protocol/Manifest.ts"
+import { type Head, Refusal } from "../../protocol/RequestHead.ts"
+import { RequestSplitter } from "../../protocol/RequestSplitter.ts"
+import { refusal } from "./EdgeResponses.ts"
+import type { Client, ConnectionContext, Rules, State } from "./ConnectionContext.ts"
+import { ConnectionRoute } from "./ConnectionRoute.ts"
+import { ReplayBuffer } from "./ReplayBuffer.ts"
+import type { Route, StreamRoute } from "../routing/Route.ts"
+import { Timing } from "../Timing.ts"
+import { UpgradeResponse } from "./UpgradeResponse.ts"
+
+const takesRequests = (state: State) => state === "forwarding" || state === "answering" || state === "answered"
+
+export class PublicConnection {
+  state: State = "reading"
+  private readonly io: ConnectionContext
+  private readonly client: Client
+  private readonly rules: Rules
+  private readonly splitter: RequestSplitter
+  private first: Head | undefined
+  private onward: ConnectionRoute | undefined
+  /** What came before there was a passage to count it. */
+  private uncounted = 0
+  /** The client has something of the agent, if only its end: nothing of ours can stand in its place. */
+  private isAnswered = false
+  private clientEnded = false
+  /** What the client showed last. */
+  private authorization: string | undefined
+  /** The settings let the client in no more: what is under way may end. */
+  private isWithdrawn = false
+  /** Requests that were sent in advance wait for the next turn of the event loop. */
+  private isYielding = false
+  private readonly repeatable = new ReplayBuffer()
+  private upgrade: UpgradeResponse | undefined
+  private accepted = false
+  /** The refusal that waits for earlier answers. */
+  private refused: Buffer | undefined
+
+  constructor(line: ConnectionContext, client: Client, rules: Rules) {
+    this.io = line
+    this.client = client
+    this.rules = rules
+    this.splitter = new RequestSplitter(
+      (head) => this.judge(head),
+      (bytes) => this.out(bytes),
+    )
+    line.deadline(Timing.headMillis)
+  }
+
+  // --- What the client does
+
+  received(chunk: Buffer): void {
+    if (this.state === "refusing" || this.state === "closing" || this.state === "closed") return
+    if (this.onward === undefined) this.uncounted += chunk.length
+    this.orRefuse(() => this.splitter.feed(chunk))
+  }
+
+  /** The client has said everything. */
+  ended(): void {
+    this.clientEnded = true
+    if (takesRequests(this.state) || this.state === "upgraded") return this.isYielding ? undefined : this.io.finish()
+    if (this.state !== "reading") return
+    this.state = "closing"
+    this.io.deadline(Timing.lingerMillis)
+    this.io.end()
+  }
+
+  /** The client is gone. */
+  closed(): void {
+    this.state = "closed"
+    this.io.deadline(undefined)
+    this.onward?.close()
+  }
+
+  routed(route: Route): void {
+    if (this.state !== "routing" && this.state !== "repeating") return
+    if (route._tag === "Answer") return this.respond(route.bytes)
+    if (this.onward === undefined) this.begin(route)
+    else this.repeat(route, this.onward)
+  }
+
+  private begin(route: StreamRoute): void {
+    const passage = route.openMeter(() => this.cut())
+    passage.count("in", this.uncounted)
+    this.onward = new ConnectionRoute(route, passage, this.client, () => this.termsChanged())
+    if (!this.open(route, this.onward)) return
+    this.goOn(this.first!, this.onward)
+    this.release()
+  }
+
+  /** The Tunnel's settings are others than before, which holds for what is open as well. */
+  private termsChanged(): void {
+    if (this.onward === undefined || this.state === "closed") return
+    this.onward.renew()
+    this.isWithdrawn = !this.onward.terms.allows(this.authorization)
+    switch (this.state) {
+      case "upgraded":
+        if (!this.isWithdrawn) return
+        this.io.reset(reset.policy)
+        return this.abort()
+      case "answering":
+      case "answered":
+        // The next request is refused. An answer that does not end has this long.
+        return this.io.deadline(this.isWithdrawn ? Timing.tailMillis : undefined)
+    }
+  }
+
+  private repeat(route: StreamRoute, onward: ConnectionRoute): void {
+    onward.route = route
+    // Once is enough: a second way that leads nowhere is the answer.
+    const repeated = this.repeatable.take()
+    if (!this.open(route, onward)) return
+    for (const bytes of repeated) this.io.forward(bytes)
+    if (this.refused === undefined) this.release()
+    else this.refuseAfter(this.refused)
+  }
+
+  private open(route: StreamRoute, { passage }: ConnectionRoute): boolean {
+    if (!this.io.open(route, passage)) {
+      this.respond(this.failed(reset.overloaded))
+      return false
+    }
+    this.state = "forwarding"
+    this.io.deadline(Timing.firstByteMillis)
+    this.io.resume()
+    return true
+  }
+
+  /** What came behind the first request goes on. */
+  private release(): void {
+    if (!takesRequests(this.state)) return
+    this.orRefuse(() => this.splitter.release())
+    if (this.clientEnded && !this.isYielding && takesRequests(this.state)) this.io.finish()
+  }
+
+  /** Lets other connections go on in between, if requests have used up this turn of the event loop. */
+  private yieldTurn(): void {
+    if (this.isYielding || !takesRequests(this.state) || !this.io.isTurnSpent()) return
+    this.isYielding = true
+    this.splitter.hold()
+    this.io.pause()
+    this.io.nextTurn()
+  }
+
+  // --- What the agent does
+
+  /** Bytes of an answer, before the client gets them. */
+  answers(bytes: Buffer): void {
+    if (!this.isAnswered) this.beginAnswer()
+    if (this.upgrade !== undefined) this.watch(this.upgrade, bytes)
+  }
+
+  /** The agent has said everything. */
+  streamEnded(): void {
+    if (this.state === "closing" || this.state === "closed") return
+    if (this.refused !== undefined) return this.respond(this.refused)
+    this.state = "answered"
+    this.isAnswered = true
+    this.io.end()
+  }
+
+  streamReset(code: number): void {
+    switch (this.state) {
+      case "forwarding":
+      case "refusing":
+        if (this.isAnswered) return this.abort()
+        if (code === reset.not_here && this.repeatable.isWhole) return this.seekAnother()
+        return this.respond(this.failed(code))
+      case "answering":
+      case "upgraded":
+      case "answered":
+        return this.abort()
+    }
+  }
+
+  private beginAnswer(): void {
+    this.isAnswered = true
+    this.repeatable.take()
+    this.io.idle(Timing.idleMillis)
+    if (this.state !== "forwarding") return
+    this.state = "answering"
+    this.io.deadline(this.isWithdrawn ? Timing.tailMillis : undefined)
+  }
+
+  private watch(upgrade: UpgradeResponse, bytes: Buffer): void {
+    const accepted = upgrade.feed(bytes)
+    if (accepted === undefined) return
+    this.upgrade = undefined
+    this.accepted = accepted
+    if (accepted && this.state === "answering") {
+      this.state = "upgraded"
+      this.io.idle(0)
+      this.io.upgraded()
+      // While it was being asked for, its client was shut out.
+      if (this.isWithdrawn) return this.termsChanged()
+    }
+    // What the client sent behind its upgrade may be refused, which must not overtake these bytes.
+    this.io.nextTurn()
+  }
+
+  private seekAnother(): void {
+    this.state = "repeating"
+    this.splitter.hold()
+    this.io.pause()
+    this.io.reroute(this.first!)
+  }
+
+  deadlinePassed(): void {
+    if (this.state !== "forwarding" && this.state !== "repeating")
+      return this.isWithdrawn ? this.abort() : this.destroy()
+    this.io.reset(reset.local_timeout)
+    this.respond(this.failed(reset.local_timeout))
+  }
+
+  /** Nothing moved for as long as was asked. */
+  idled(): void {
+    this.destroy()
+  }
+
+  turned(): void {
+    if (this.isYielding) {
+      this.isYielding = false
+      this.release()
+      if (!this.isYielding && takesRequests(this.state)) this.io.resume()
+      return
+    }
+    switch (this.state) {
+      case "linking":
+        this.state = "closed"
+        this.io.deadline(undefined)
+        return this.io.handOver(this.first!, this.splitter.rest())
+      case "answering":
+      case "upgraded":
+      case "answered":
+        this.orRefuse(() => this.splitter.upgraded(this.accepted))
+    }
+  }
+
+  // --- Requests, as the splitter finds them
+
+  private judge(head: Head): void {
+    if (this.onward !== undefined) return this.judgeFurther(head, this.onward)
+    const { serverName } = this.client
+    if (serverName !== undefined && serverName !== head.host)
+      throw new Refusal(421, "Host is not the name that TLS was opened for")
+    this.first = head
+    this.io.deadline(undefined)
+    this.io.pause()
+    this.splitter.hold()
+    if (this.rules.isLink(head)) {
+      this.state = "linking"
+      return this.io.nextTurn()
+    }
+    if (head.upgrade && head.headers.get("upgrade")?.toLowerCase() !== "websocket")
+      throw new Refusal(400, "only an edge takes links")
+    this.state = "routing"
+    if (head.upgrade) this.upgrade = new UpgradeResponse()
+    this.io.route(head)
+  }
+
+  private judgeFurther(head: Head, onward: ConnectionRoute): void {
+    const refused = onward.terms.refuses(head)
+    if (refused !== undefined) return this.refuseAfter(refused)
+    this.goOn(head, onward)
+    this.yieldTurn()
+  }
+
+  private goOn(head: Head, onward: ConnectionRoute): void {
+    this.authorization = head.authorization
+    onward.passage.countRequest()
+    this.out(onward.encode(head))
+  }
+
+  private out(bytes: Buffer): void {
+    if (!this.isAnswered) this.repeatable.add(bytes)
+    this.io.forward(bytes)
+  }
+
+  // --- How it ends
+
+  private orRefuse(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      this.refuse(error)
+    }
+  }
+
+  private refuse(error: unknown): void {
+    const bytes = error instanceof Refusal ? refusal(error.status, error.message) : undefined
+    if (bytes !== undefined && this.onward === undefined) return this.respond(bytes)
+    if (bytes !== undefined && this.splitter.isBetween) return this.refuseAfter(bytes)
+    this.io.reset(reset.cancel)
+    if (bytes === undefined || this.isAnswered) this.abort()
+    else this.respond(bytes)
+  }
+
+  /** Answers to earlier requests come first, then this one, and the connection ends. */
+  private refuseAfter(refused: Buffer): void {
+    this.refused = refused
+    this.state = "refusing"
+    // What came behind is of no use either.
+    this.splitter.hold()
+    this.io.discard()
+    this.io.deadline(Timing.tailMillis)
+    this.io.finish()
+  }
+
+  /** The budget of its Org is used up. */
+  private cut(): void {
+    if (this.state === "closing" || this.state === "closed") return
+    this.io.reset(reset.quota)
+    if (this.isAnswered) this.abort()
+    else this.respond(this.failed(reset.quota))
+  }
+
+  private failed(code: number): Buffer {
+    return this.rules.failed(this.first!, code)
+  }
+
+  private respond(bytes: Buffer): void {
+    this.leave("closing")
+    // Or the client's bytes that nobody read would reset the connection under our answer.
+    this.io.discard()
+    this.io.deadline(Timing.lingerMillis)
+    this.io.end(bytes)
+  }
+
+  private abort(): void {
+    this.leave("closed")
+    this.io.abort()
+  }
+
+  private destroy(): void {
+    this.leave("closed")
+    this.io.destroy()
+  }
+
+  /** Whatever is left of the chunk in hand goes nowhere. */
+  private leave(state: "closing" | "closed"): void {
+    this.state = state
+    this.splitter.hold()
+  }
+}

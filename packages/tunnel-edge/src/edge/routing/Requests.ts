@@ -1,0 +1,178 @@
+/**
+ * The route of a public request: the name that its host stands for, what the Tunnel's settings and the Org's budget
+ * refuse, the way to the agent ({@link Routes}), and what is answered in its place.
+ */
+import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
+import { Addresses } from "@svc/domain/Addresses"
+import { documentOf, fieldsOf, StoredCard } from "@svc/domain/card/Card"
+import type { Code } from "@svc/domain/problems/Table"
+import { Effect, Schema } from "effect"
+import { reset } from "../../protocol/Manifest.ts"
+import type { Head } from "../../protocol/RequestHead.ts"
+import * as Admission from "./Admission.ts"
+import { answer, problemFor, refusal } from "../http/EdgeResponses.ts"
+import { clientBlock } from "../listening/Connections.ts"
+import * as EdgeMetrics from "../EdgeMetrics.ts"
+import * as PasswordThrottle from "./PasswordThrottle.ts"
+import type { Hosts } from "./Hosts.ts"
+import type { Metering } from "../Metering.ts"
+import type { OpenConnection } from "./OpenConnections.ts"
+import type { Route, Terms } from "./Route.ts"
+import type { Routes, AgentPath } from "./Routes.ts"
+
+const cardPath = "/.well-known/agent-card.json"
+const decodeCard = Schema.decodeUnknownOption(StoredCard)
+
+/** What a reset of the agent's stream says to the client. */
+const failures: Readonly<Record<number, Code>> = {
+  [reset.local_refused]: "tunnel_local_refused",
+  [reset.local_timeout]: "tunnel_local_timeout",
+  [reset.quota]: "tunnel_transfer_blocked",
+  [reset.not_here]: "tunnel_agent_offline",
+}
+
+const hostHeader = ({ host_header }: Standing["settings"], { localHost }: AgentPath): string | undefined =>
+  host_header === "preserve" ? undefined : host_header === "local" ? (localHost ?? undefined) : host_header
+
+/** What a request is refused with. */
+interface Refusing {
+  /** There is no such name. */
+  readonly gone: (head: Head) => Buffer
+  readonly refusalOf: (standing: Standing, client: string, head: Head) => Buffer | undefined
+}
+
+class SettingsTerms implements Terms {
+  private readonly opening: OpenConnection
+  /** What held when the connection began. */
+  private readonly begun: Standing
+  private readonly way: AgentPath
+  private readonly client: string
+  private readonly refusing: Refusing
+
+  constructor(opening: OpenConnection, begun: Standing, way: AgentPath, client: string, refusing: Refusing) {
+    this.opening = opening
+    this.begun = begun
+    this.way = way
+    this.client = client
+    this.refusing = refusing
+  }
+
+  host(): string | undefined {
+    return hostHeader((this.opening.now() ?? this.begun).settings, this.way)
+  }
+
+  ownAuthorization(): boolean {
+    return (this.opening.now() ?? this.begun).passwordHash !== undefined
+  }
+
+  refuses(head: Head): Buffer | undefined {
+    const holds = this.opening.now()
+    return holds === undefined ? this.refusing.gone(head) : this.refusing.refusalOf(holds, this.client, head)
+  }
+
+  allows(authorization: string | undefined): boolean {
+    const holds = this.opening.now()
+    if (holds === undefined || !Admission.allowsClient(holds, this.client)) return false
+    return Admission.allowsCredentials(holds, authorization)
+  }
+
+  leave(): void {
+    this.opening.close()
+  }
+}
+
+export const make = Effect.fnUntraced(function* (options: {
+  readonly hosts: Hosts
+  readonly routes: Routes
+  readonly metering: Metering
+}) {
+  const { hosts, routes, metering } = options
+  const book = yield* Addresses
+  const tunnels = yield* TunnelQueries
+  const guesses = PasswordThrottle.make()
+
+  const offline = Effect.fnUntraced(function* (head: Head, name: string, { handle, passwordHash }: Standing) {
+    if (head.method === "GET" && head.target.split("?")[0] === cardPath) {
+      const card = decodeCard(yield* tunnels.cardOf(name))
+      if (card._tag === "Some") {
+        const document = documentOf(book, handle, fieldsOf(book, handle, card.value), passwordHash !== undefined)
+        return answer(200, "application/json", JSON.stringify(document), { "access-control-allow-origin": "*" })
+      }
+    }
+    return problemFor(book, head, "tunnel_agent_offline", "The agent holds no tunnel at the moment.")
+  })
+
+  /** Why the Tunnel's settings, or its Org's budget, do not let this request pass. */
+  const refusalOf = (standing: Standing, client: string, head: Head): Buffer | undefined => {
+    if (!Admission.allowsClient(standing, client)) return refusal(403, "This tunnel is not open to your address.")
+    if (standing.passwordHash !== undefined) {
+      const block = clientBlock(client)
+      const shown = head.authorization
+      const braked = shown === undefined ? 0 : guesses.brakedFor(standing.identityId, block)
+      if (braked > 0) {
+        return problemFor(book, head, "rate_limited", "Too many wrong passwords.", Math.ceil(braked / 1000))
+      }
+      if (Admission.allowsCredentials(standing, shown)) return overBudget(standing, head)
+      if (shown !== undefined) guesses.failed(standing.identityId, block)
+      return refusal(401, "This tunnel asks for a user name and a password.", {
+        "www-authenticate": `Basic realm="${standing.handle}", charset="UTF-8"`,
+      })
+    }
+    return overBudget(standing, head)
+  }
+
+  const overBudget = (standing: Standing, head: Head): Buffer | undefined => {
+    const blocked = metering.blockedFor(standing.orgId)
+    if (blocked === 0) return undefined
+    const seconds = Math.ceil(blocked / 1000)
+    return problemFor(book, head, "tunnel_transfer_blocked", "The day's transfer is used up.", seconds)
+  }
+
+  const gone = (head: Head) => problemFor(book, head, "tunnel_not_found", "No agent has this name.")
+
+  const refusing: Refusing = { gone, refusalOf }
+
+  const find = Effect.fnUntraced(function* (head: Head, client: string) {
+    const name = hosts.nameOf(head.host)
+    if (name === undefined) return problemFor(book, head, "tunnel_not_found", "No tunnel has this host.")
+    const standing = yield* routes.standing(name)
+    if (standing === undefined) return gone(head)
+    const refused = refusalOf(standing, client, head)
+    if (refused !== undefined) return refused
+    const way = yield* routes.find(name, standing)
+    if (way === undefined) return yield* offline(head, name, standing)
+    const route: Route = {
+      _tag: "Stream",
+      open: way.open,
+      isLeaving: way.isLeaving,
+      enter: (changed) => new SettingsTerms(routes.open(name, standing, changed), standing, way, client, refusing),
+      openMeter: (cut) => metering.open(standing.orgId, standing.identityId, cut),
+    }
+    return route
+  })
+
+  const route = (head: Head, client: string): Effect.Effect<Route> =>
+    find(head, client).pipe(
+      Effect.catch(() => Effect.succeed(problemFor(book, head, "unavailable", "The name could not be looked up."))),
+      Effect.map((found) => {
+        const answered = Buffer.isBuffer(found)
+        EdgeMetrics.routed(answered ? found : undefined)
+        return answered ? { _tag: "Answer", bytes: found } : found
+      }),
+    )
+
+  return {
+    route,
+    /** As {@link route}, where the way that was taken led nowhere. */
+    reroute: (head: Head, client: string) =>
+      Effect.andThen(routes.forget(hosts.nameOf(head.host) ?? ""), route(head, client)),
+    /** The answer where the stream was reset with this code. */
+    failed: (head: Head, code: number): Buffer =>
+      problemFor(
+        book,
+        head,
+        failures[code] ?? "tunnel_link_lost",
+        "The request did not come to an answer of the agent.",
+      ),
+  }
+})
