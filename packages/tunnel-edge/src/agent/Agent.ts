@@ -1,6 +1,7 @@
 /**
- * The agent's end of a tunnel: holds links to edges, dials again while it is worth it, and forwards what comes to a local
- * port, or to a handler in this process. A library without Effect, for any program that wants a public address.
+ * The agent side of a tunnel. Holds one or more links to edges, reconnects with backoff until an edge refuses
+ * permanently, and forwards each stream to a local port or to a handler in this process. Does not use Effect, so that
+ * any program can embed it.
  */
 import { randomUUID } from "node:crypto"
 import { type Link, type LinkEvents, makeLink } from "../protocol/Link.ts"
@@ -20,46 +21,51 @@ export interface TunnelOptions extends Local {
   /** An Identity Key, or an Admin Key with `handle`. */
   readonly key: string
   readonly handle?: string
-  /** The edge: `https://connect.{tunnel_domain}`, in Development `http://connect.tunnel.localhost:8081`; asked anew each time link `conn` (from 0) is dialled. */
+  /**
+   * The edge: `https://connect.{tunnel_domain}`, in Development `http://connect.tunnel.localhost:8081`. A function is
+   * called before each dial with the number of the link, starting at 0.
+   */
   readonly edge: string | ((conn: number) => string)
-  /** Links to hold, each with another edge where there are several: 1 to 4, 2 by default. */
+  /** Number of links to hold, from 1 to 4 (default 2). Each link connects to a different edge if there are several. */
   readonly links?: number
-  /** `auto` dials `idt/1` first and WebSocket where something in between does not let it through. */
+  /** `auto` tries `idt/1` first and switches to WebSocket if an intermediary rejects the upgrade. */
   readonly carrier?: "auto" | "websocket"
-  /** A certificate authority to trust besides the system's. */
+  /** PEM certificate authority to trust in addition to the system's. */
   readonly ca?: string
-  /** What the account shows of this agent. */
+  /** Name and version that the console shows for this agent. */
   readonly client?: string
   readonly onConnected?: (address: PublicAddress) => void
   readonly onDisconnected?: (reason: string, retryInMillis: number) => void
-  /** What the edge has to say to who runs the agent. */
+  /** Called with a notice from the edge for the operator of the agent. */
   readonly onNotice?: (text: string) => void
 }
 
 export interface Tunnel {
-  /** The public address, once an edge has accepted a link. Fails when it refuses for good. */
+  /** Resolves with the public address once an edge has accepted a link. Rejects if the edge refuses permanently. */
   readonly ready: Promise<PublicAddress>
-  /** Ends when the tunnel is over: with why it was refused for good, or with nothing where it was closed. */
+  /** Resolves when the tunnel is over: with the refusal if it is permanent, or with undefined after `close`. */
   readonly ended: Promise<TunnelRefused | undefined>
-  /** Closes at once; what is under way is cut. */
+  /** Closes all links immediately and aborts requests in flight. */
   readonly close: () => Promise<void>
   /**
-   * Takes nothing new, lets end what is under way, for so many milliseconds at most (30 s), and closes. `onTold` runs once
-   * the edges know: from then on a request is answered as the last of its connection.
+   * Stops accepting new requests, waits up to `millis` milliseconds (default 30 s) for requests in flight, then closes.
+   * `onTold` is called once the edges know; from then on every response closes its connection.
    */
   readonly drain: (millis?: number, onTold?: () => void) => Promise<void>
-  /** Requests and connections that are under way. */
+  /** Returns the number of requests and connections in flight. */
   readonly activeCount: () => number
 }
 
-/** Refusals after which dialling again is pointless. */
+/** Status codes after which redialling is pointless. */
 const final = new Set([401, 403, 404, 410, 426])
 const backOff = { firstMillis: 500, mostMillis: 30_000 }
-/** A second link found no edge of its own: there may be one later. */
+/**
+ * Delay before an additional link looks for another edge after all reachable edges already had a link of this agent.
+ */
 const otherEdgeMillis = 30_000
-/** What is under way when the agent leaves has this long to end. */
+/** Default time that `drain` gives requests in flight. */
 const leaveMillis = 30_000
-/** An edge that does not answer for this long is not waited for before the agent leaves. */
+/** Longest time that `drain` waits for edges to acknowledge the announcement. */
 const tellMillis = 1_000
 
 interface Dialled {
@@ -71,12 +77,12 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
   const instance = randomUUID()
   const wanted = Math.min(4, Math.max(1, options.links ?? 2))
   const host = options.host ?? loopbackHost
-  /** No link is dialled any more. */
+  /** No new link is dialled once this is set. */
   let over = false
   let refusedFor: TunnelRefused | undefined
   let webSocket = options.carrier === "websocket"
   const held = new Set<Link>()
-  /** Ends the wait of whoever is about to dial again. */
+  /** Callbacks that end the delays before a redial. */
   const wakes = new Set<() => void>()
   let settleReady: { resolve: (address: PublicAddress) => void; reject: (error: Error) => void }
   const ready = new Promise<PublicAddress>((resolve, reject) => (settleReady = { resolve, reject }))
@@ -88,7 +94,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
   const teller = setInterval(tellStatus, timing.pingMillis)
   teller.unref()
 
-  /** One link. Resolves once the edge has said hello. */
+  /** Opens one link. Resolves after the edge has sent HELLO. */
   const attach = async (conn: number, attempt: number, onGoaway: LinkEvents["goaway"]) => {
     const carrier: Carrier = await dial({
       edge: typeof options.edge === "string" ? options.edge : options.edge(conn),
@@ -141,7 +147,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
     })
   }
 
-  /** The next link is made before this one breaks: what is under way on it may end. */
+  /** Closes a link of a draining edge after its replacement is connected and its streams have ended. */
   const leaveSlowly = (link: Link) => {
     const deadline = performance.now() + timing.drainMillis
     const timer = setInterval(() => {
@@ -187,7 +193,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
         const goes = new Promise<string>((resolve) => (left = () => resolve("the edge is going down")))
         const dialled = await attach(conn, attempt, (why, { successor }) => {
           leaving = why
-          // An edge that names nobody does not know of another process: it lost the lease of this one.
+          // Without a named successor, the edge has only lost the lease of this process, so the agent dials again.
           if (why === goaway.replaced && successor !== undefined)
             given = new TunnelRefused(409, "replaced", "A newer process holds this tunnel.")
           if (why === goaway.revoked) given = new TunnelRefused(401, "unauthenticated", "The credential was revoked.")
@@ -219,7 +225,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
         options.onDisconnected?.(given.message, -1)
         break
       }
-      // A link that stood for a while begins anew; full jitter keeps a crowd of agents apart.
+      // The backoff starts over after a link was stable. Full jitter spreads the redials of many agents.
       failures = performance.now() - begun > timing.silenceMillis ? 0 : failures + 1
       const wait =
         failures === 0 ? 0 : Math.random() * Math.min(backOff.mostMillis, backOff.firstMillis * 2 ** (failures - 1))
@@ -227,7 +233,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
       await pause(wait)
     }
   }
-  /** The others come once the first stands, so that a refusal is told once. */
+  /** Additional links are dialled after the first one is accepted, so that a refusal is reported once. */
   const others = ready.then(
     () => Promise.all(Array.from({ length: wanted - 1 }, (_, n) => keep(n + 1))),
     () => {},

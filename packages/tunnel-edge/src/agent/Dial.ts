@@ -1,6 +1,6 @@
 /**
- * One connection of an agent to an edge: an HTTP/1.1 upgrade to `idt/1`, or to a WebSocket where something in between
- * lets nothing else through. Proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`) are Node's own agent's business.
+ * Dials one connection from an agent to an edge: an HTTP/1.1 upgrade to `idt/1`, or a WebSocket if an intermediary
+ * blocks other upgrades. Node's agent applies the proxy settings of the environment (`HTTPS_PROXY`, `NO_PROXY`).
  */
 import { lookup as resolve } from "node:dns"
 import * as http from "node:http"
@@ -12,7 +12,7 @@ import { path, upgradeToken, webSocketProtocol } from "../protocol/Manifest.ts"
 
 export interface Carrier {
   readonly duplex: Duplex
-  /** What came with the upgrade's answer. */
+  /** Bytes received together with the response to the upgrade. */
   readonly ahead: Buffer
 }
 
@@ -20,14 +20,14 @@ export interface Target {
   /** `https://connect.{tunnel_domain}`, in Development `http://connect.tunnel.localhost:8081`. */
   readonly edge: string
   readonly headers: Readonly<Record<string, string>>
-  /** A certificate authority to trust besides the system's. */
+  /** PEM certificate authority to trust in addition to the system's. */
   readonly ca: string | undefined
   readonly webSocket: boolean
-  /** Which of the edge's addresses to begin with, so that links of one agent meet different edges. */
+  /** Index of the edge address to try first, so that the links of one agent reach different edges. */
   readonly offset: number
 }
 
-/** The edge will not have this agent, now or later. */
+/** The edge refused this agent with a problem document. */
 export class TunnelRefused extends Error {
   readonly status: number
   readonly code: string
@@ -38,7 +38,7 @@ export class TunnelRefused extends Error {
   }
 }
 
-/** The answer was not the edge's: something in between does not know the upgrade. */
+/** The response came from an intermediary that does not support the upgrade, not from an edge. */
 export class NotUnderstood extends Error {}
 
 const dialMillis = 10_000
@@ -47,7 +47,7 @@ const refusalBytes = 64 * 1024
 const lookupFrom =
   (offset: number): LookupFunction =>
   (hostname, options, done) => {
-    // `*.localhost` is this machine (RFC 6761 section 6.3), whatever its resolver says.
+    // `*.localhost` always resolves to the loopback address (RFC 6761 section 6.3).
     if (hostname.endsWith("localhost")) {
       return options.all === true ? done(null, [{ address: "127.0.0.1", family: 4 }]) : done(null, "127.0.0.1", 4)
     }
@@ -76,7 +76,7 @@ const refusalOf = (status: number, body: string): Error => {
     const { code, detail } = JSON.parse(body) as { code?: unknown; detail?: unknown }
     if (typeof code === "string") return new TunnelRefused(status, code, String(detail))
   } catch {
-    // Falls through: no problem body, so not the edge.
+    // A body that is no problem document did not come from the edge.
   }
   return new NotUnderstood(`the edge answered ${status}`)
 }

@@ -1,6 +1,6 @@
 /**
- * The agent's local end: each stream becomes a connection to the local port, or to a handler in this process. It knows
- * whether that answers, and what is under way, so that an agent which leaves can wait for it.
+ * Connects each stream of an agent to the local port, or to a handler in this process. Tracks whether the local port
+ * accepts connections and which streams are active, so that an agent can drain before it exits.
  */
 import { createServer, type RequestListener } from "node:http"
 import { type AddressInfo, connect, type Socket } from "node:net"
@@ -10,38 +10,41 @@ import type { MuxStream } from "../protocol/Mux.ts"
 import { RequestSplitter } from "../protocol/RequestSplitter.ts"
 
 export interface Local {
-  /** Where requests go; loopback unless `host` says otherwise. */
+  /** Local port that receives requests, on the loopback address unless `host` is set. */
   readonly port?: number
   readonly host?: string
-  /** Serves requests in this process, in place of a port. */
+  /** Handles requests in this process instead of a port. */
   readonly handler?: RequestListener
-  /** Raw connections of the TCP port only; requests for the hostname are refused. */
+  /** Accepts raw connections of the TCP port only and refuses HTTP requests. */
   readonly tcpOnly?: boolean
-  /** Each request, and each raw connection, that came through the tunnel. */
+  /** Called for each request and each raw connection that arrives through the tunnel. */
   readonly onRequest?: (request: {
     readonly kind: "http" | "tcp" | "tls"
     readonly line: string
     readonly peer: string
   }) => void
-  /** The local port stopped answering, or answers again; `reason` is the system's (`ECONNREFUSED`). */
+  /**
+   * Called when the local port stops or resumes accepting connections; `reason` is the system's error code
+   * (`ECONNREFUSED`).
+   */
   readonly onLocal?: (isUp: boolean, reason: string) => void
 }
 
 export const loopbackHost = "127.0.0.1"
 const kinds = { [kind.http]: "http", [kind.tcp]: "tcp", [kind.passthrough]: "tls" } as const
 
-/** A stream that was answered last, and has nothing to say for this long, is between requests. */
+/** A stream without a pending response counts as idle after this time without traffic. */
 const quietMillis = 500
-/** The edge has this long to hear that nothing new is taken; what it opened meanwhile is served. */
+/** Edges may still open streams within this time after the agent announced that it leaves; those streams are served. */
 const noticeMillis = 200
 const stepMillis = 50
 
-/** What a local connection brings, until it is copied, in the same turn. */
+/** Shared read buffer of the local connections. Its content is copied within the same turn. */
 const arrived = Buffer.allocUnsafeSlow(64 * 1024)
 
 /**
- * Left to itself, Node takes 64 KB outside of its heap for each read of the link that comes behind one in the clear, and
- * collects the whole heap several times a second for that: reads in the clear have a buffer of ours.
+ * Without `onread`, Node allocates 64 KB outside of the heap for each read of the link that follows a cleartext read,
+ * and then runs several full collections per second.
  */
 const open = (to: { readonly port: number; readonly host: string }): Socket => {
   const socket: Socket = connect({
@@ -55,13 +58,13 @@ const open = (to: { readonly port: number; readonly host: string }): Socket => {
   return socket
 }
 
-/** A stream that is joined to a local connection. */
+/** A stream that is spliced with a local connection. */
 interface ActiveStream {
   readonly stream: MuxStream
   readonly socket: Socket
-  /** A request went in, and nothing of an answer has come since. */
+  /** A request was forwarded and its response has not started. */
   isAwaited: boolean
-  /** Bytes passed since it was looked at last. */
+  /** Whether bytes passed since the last check. */
   moved: boolean
   movedAt: number
 }
@@ -77,7 +80,7 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
   const inside = options.handler === undefined ? undefined : loopback(options.handler)
   const passing = new Set<ActiveStream>()
   let isUp = true
-  /** Streams whose local connection is being made. */
+  /** Number of streams whose local connection is still being established. */
   let opening = 0
 
   const target = async (): Promise<{ port: number; host: string }> => {
@@ -93,7 +96,7 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
     onChange()
   }
 
-  /** Tells of each request of a connection as it goes by; the edge has judged them already. */
+  /** Reports each request of a connection to `onRequest`. The edge has already validated the requests. */
   const watch = (streamKind: keyof typeof kinds, peer: string): ((bytes: Buffer) => void) | undefined => {
     const { onRequest } = options
     if (onRequest === undefined) return undefined
@@ -146,7 +149,7 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
     let ended = false
     stream.onEnd = () => (ended = true)
     const to = await target()
-    // A client that went away at once has nothing to be fetched for.
+    // The client may have disconnected before the local connection was opened.
     if (!stream.isOpen) return
     const socket = open(to)
     opening++
@@ -173,7 +176,7 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
     forward,
     isUp: () => isUp,
 
-    /** Looks whether anything answers, before somebody asks. */
+    /** Checks whether the local port accepts connections before the first request arrives. */
     probe: async (): Promise<void> => {
       if (inside !== undefined) return
       const socket = connect(await target())
@@ -184,7 +187,7 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
       })
     },
 
-    /** Waits until every request that is under way was answered, and ends what is between requests. */
+    /** Waits until every request in flight has a response, and closes idle streams. */
     settle: async (millis: number): Promise<void> => {
       const begun = performance.now()
       const deadline = begun + millis
@@ -196,7 +199,7 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
           if (one.moved) one.movedAt = performance.now()
           one.moved = false
           if (one.isAwaited || performance.now() - one.movedAt < quietMillis) continue
-          // What it might say from here on is nobody's any more.
+          // Data that the local server sends after this point has no recipient.
           one.socket.removeAllListeners("data").pause()
           one.stream.end()
           passing.delete(one)

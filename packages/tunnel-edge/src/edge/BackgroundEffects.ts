@@ -1,9 +1,9 @@
-/** Effects that callbacks of sockets start. They end with the edge. */
+/** Runs effects from socket callbacks. The fibers are interrupted when the edge stops. */
 import { Effect, FiberSet } from "effect"
 
 export interface BackgroundEffects {
   readonly run: <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
-  /** What nobody waits for; that it was cut off by the end of the edge is no error. */
+  /** Runs an effect without waiting for it. Interruption by the end of the edge is ignored. */
   readonly launch: (effect: Effect.Effect<void>) => void
 }
 

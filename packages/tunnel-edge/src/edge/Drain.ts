@@ -1,4 +1,7 @@
-/** How an edge leaves: agents and edges are told to dial elsewhere, what is under way may end, and then all is closed. */
+/**
+ * Shuts an edge down: tells agents and other edges to reconnect elsewhere, waits for requests in flight up to the drain
+ * time, then closes all connections.
+ */
 import { Effect } from "effect"
 import type { Connections } from "./listening/Connections.ts"
 import type { Leases } from "./links/Leases.ts"

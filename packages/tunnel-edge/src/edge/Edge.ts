@@ -1,8 +1,9 @@
 /**
- * The public edge: agents attach their links here, the public reaches them through here. This file puts the parts
- * together. A connection comes in by {@link Listener}; {@link PublicConnection} carries its requests, {@link Requests}
- * finds where they go and {@link Routes} the way there; {@link RawConnections} pass unread; {@link Leases} keeps the
- * links. Effect where a link or a stream opens or closes, plain callbacks between.
+ * The public edge, to which agents attach links and through which the public reaches them. This module assembles the
+ * parts: {@link Listener} accepts connections, {@link PublicConnection} carries their requests, {@link Requests}
+ * decides where a request goes, {@link Routes} finds a link to the agent, {@link RawConnections} forwards connections
+ * without reading them, and {@link Leases} maintains the links. Opening and closing a link or stream uses Effect;
+ * everything per chunk uses plain callbacks.
  */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
@@ -39,19 +40,25 @@ import { Timing } from "./Timing.ts"
 
 export interface EdgeSettings {
   readonly host: string
-  /** 0 takes a free port. */
+  /** Port to listen on; 0 selects a free port. */
   readonly port: number
-  /** Other edges of this machine listen on the same port, and the kernel deals connections out (SO_REUSEPORT). */
+  /**
+   * Other edges of this machine listen on the same port, and the kernel distributes connections among them
+   * (SO_REUSEPORT).
+   */
   readonly sharesPort: boolean
-  /** Where other edges reach this one (`host:port`); what it listens on where undefined. */
+  /** Address at which other edges reach this one (`host:port`). Defaults to the address that it listens on. */
   readonly address: string | undefined
-  /** PEM texts, or the files they are in, which are read again when they change. */
+  /** PEM texts or paths of PEM files. Files are reloaded when they change. */
   readonly tls: Listener.Certificate | undefined
-  /** Balancers in front, whose connections begin with a header of the PROXY protocol; other edges are not among them. */
+  /**
+   * Networks of load balancers whose connections start with a PROXY protocol header. Other edges do not belong to these
+   * networks.
+   */
   readonly balancers: Networks
-  /** What is under way when the edge goes down may take this long to end. */
+  /** Longest time that the edge waits for requests in flight when it shuts down. */
   readonly drainMillis: number
-  /** Public connections at a time. */
+  /** Limits on concurrent public connections. */
   readonly connections: ConnectionCaps.Caps
 }
 
@@ -90,7 +97,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     registry,
     peers,
     launch: running.launch,
-    // A newer process of the agent may have attached elsewhere.
+    // The change may be a newer process of the agent that attached to another edge.
     onChange: (name) => {
       if (registry.of(name).length === 0) return
       running.launch(leases.renew)
@@ -169,7 +176,7 @@ export class Edge extends Context.Service<
   {
     readonly port: number
     readonly links: () => number
-    /** What an operator should know of. */
+    /** Warnings for the operator, shown by the health check. */
     readonly findings: Effect.Effect<ReadonlyArray<string>>
   }
 >()("@svc/tunnel-edge/edge/Edge") {}

@@ -1,8 +1,11 @@
-/** What the parts of an edge know of it. */
+/** The identity of this edge, shared by its parts. */
 export interface EdgeIdentity {
   readonly id: string
-  /** Where other edges reach it (`host:port`); empty until it listens, where the settings do not say. */
+  /**
+   * Address at which other edges reach this one (`host:port`). Empty until the edge listens, unless the settings define
+   * it.
+   */
   address: string
-  /** It takes no more links: agents are to dial elsewhere. */
+  /** The edge is draining and refuses new links. */
   isDraining: boolean
 }

@@ -1,4 +1,4 @@
-/** The edge as it is counted: links, connections, requests and bytes, in all and never by name. */
+/** Metrics of the edge: links, connections, requests and bytes, as totals without labels per name. */
 import * as Metrics from "@svc/cluster/observe/Metrics"
 
 export const links = Metrics.gauge("svc_tunnel_links", "Links that agents hold with this edge", [])
@@ -21,7 +21,7 @@ export const passed = { in: bytes.of("in"), out: bytes.of("out") }
 
 const status = /^HTTP\/1\.1 (\d{3})/
 
-/** A request's route was found, or these bytes are its answer. */
+/** Counts a request: undefined if it was forwarded, or the edge's own response. */
 export const routed = (answer: Buffer | undefined): void => {
   const outcome = answer === undefined ? "forwarded" : (status.exec(answer.toString("latin1", 0, 16))?.[1] ?? "refused")
   requests.of(outcome).n++

@@ -1,8 +1,8 @@
 /**
- * Bytes at the public edge: counted per Identity for its owner, and per Org against the day's transfer limit, which this
- * edge takes in leases from the Org's actor. A lease that is empty holds its Org's streams until the next one is there;
- * a day that is used up ends them. What is told without an answer is told again under the same number, so that it counts
- * once.
+ * Counts bytes at the public edge, per Identity for its owner and per Org against the daily transfer limit. The edge
+ * takes the limit in leases from the Org's actor. An empty lease pauses the Org's streams until the next lease arrives,
+ * and an exhausted day closes them. A report without a reply is repeated under the same number, so that the actor
+ * counts it once.
  */
 import type { TransferLease, TransferReport } from "@svc/cluster/account/TransferBudget"
 import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
@@ -10,27 +10,27 @@ import { Effect } from "effect"
 import * as EdgeMetrics from "./EdgeMetrics.ts"
 import { Timing } from "./Timing.ts"
 
-/** The part of one connection in the counting. */
+/** The meter of one connection. */
 export interface ConnectionMeter {
-  /** Counts what passed. False: no more until {@link onRoom} is called. */
+  /** Counts bytes. Returns false if no more may pass until {@link onRoom} is called. */
   readonly count: (direction: "in" | "out", bytes: number) => boolean
   readonly countRequest: () => void
-  /** Set by who carries the bytes. */
+  /** Called when the Org has budget again. Set by the module that carries the bytes. */
   onRoom: () => void
   readonly close: () => void
 }
 
-/** What may pass before the first lease is there. */
+/** Bytes that may pass before the first lease arrives. */
 const graceBytes = 64 * 1024
 
-/** Numbered by the edge, each greater than the one before. */
+/** A usage report. The edge numbers its reports in ascending order. */
 type Report = Required<Pick<TransferReport, "used" | "report">>
 
 class OrgMeter {
   left = graceBytes
   granted = graceBytes
   used = 0
-  /** What was told of it, until an answer is there. */
+  /** The report that was sent and has no reply yet. */
   told: Report | undefined
   asking = false
   blockedUntil = 0
@@ -43,7 +43,7 @@ export interface Leasing<R> {
   readonly lease: (org: string, report: Report) => Effect.Effect<TransferLease, unknown, R>
   readonly record: (usage: ReadonlyArray<Usage>) => Effect.Effect<unknown, unknown, R>
   readonly run: (effect: Effect.Effect<void, never, R>) => unknown
-  /** Milliseconds of a clock that nobody sets. */
+  /** Returns monotonic milliseconds. */
   readonly now: () => number
 }
 
@@ -67,7 +67,7 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
     return fresh
   }
 
-  /** Tells what was used and takes the next lease; goes on asking while streams wait for it. */
+  /** Reports the usage and takes the next lease. Retries while streams wait for budget. */
   const renew = (org: string, meter: OrgMeter): Effect.Effect<void, never, R> =>
     Effect.gen(function* () {
       if (meter.asking) return
@@ -77,7 +77,7 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
       meter.told = undefined
       meter.used -= told.used
       meter.granted = granted
-      // What passed while the answer was under way is of this lease.
+      // Bytes that passed during the request are charged to the new lease.
       meter.left = granted - meter.used
       meter.asking = false
       if (granted > 0) return meter.passages.forEach((passage) => passage.onRoom())
@@ -94,13 +94,13 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
     )
 
   return {
-    /** Milliseconds until the Org may transfer again; 0 where it may. */
+    /** Returns the milliseconds until the Org may transfer again, or 0 if it may now. */
     blockedFor: (org: string): number => {
       const meter = orgs.get(org)
       return meter === undefined ? 0 : Math.max(0, meter.blockedUntil - now())
     },
 
-    /** A connection that begins; `cut` ends it when the budget is used up. */
+    /** Opens the meter of a connection; `cut` is called when the daily budget is exhausted. */
     open: (org: string, identity: string, cut: () => void): ConnectionMeter => {
       const meter = meterOf(org)
       const passage = {
@@ -125,7 +125,7 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
       return passage
     },
 
-    /** Writes down what was counted, and tells of every lease; what nobody uses is forgotten. */
+    /** Stores the counted usage, reports every lease and drops the meters of idle Orgs. */
     flush: Effect.gen(function* () {
       const counted = [...counters.values()]
       counters.clear()

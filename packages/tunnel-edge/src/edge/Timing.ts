@@ -1,80 +1,93 @@
 /**
- * Every interval and deadline of the edge in one place, since they depend on one another. The protocol's own (pings,
- * silence, drain) are its numbers and stand in `protocol/Manifest.ts`; how long a name is kept stands with its cache in
- * {@link Routes}; a link's lease is the cluster's (`cluster/tunnel/TunnelLinks.ts`).
+ * All intervals and deadlines of the edge in one place, because they depend on each other. The intervals of the link
+ * protocol (ping, silence, drain) are part of `protocol/Manifest.ts`, the lifetime of a cached name is next to its
+ * cache in {@link Routes}, and the cluster defines the lease of a link (`cluster/tunnel/TunnelLinks.ts`).
  */
 export const Timing = {
-  // --- A public HTTP connection. Each state of it has one deadline at most, in milliseconds.
+  // --- Public HTTP connections. Each state has at most one deadline, in milliseconds.
 
-  /** A connection says its first bytes within this time. */
+  /** Time from accepting a connection to its first byte. */
   firstBytesMillis: 30_000,
-  /** From the first byte of TLS: a client has said its hello, and from there the handshake is done, however it drips. */
+  /** Time from the first TLS byte to the complete ClientHello, and from there to the end of the handshake. */
   helloMillis: 10_000,
-  /** From there to the first whole head, so that a head which drips holds a socket for a minute at most. */
+  /** Time to the complete head of the first request. Limits a client that sends slowly to about one minute in total. */
   headMillis: 30_000,
-  /** From the opening of the stream to the first byte of the agent's answer. */
+  /** Time from opening the stream to the first byte of the agent's response. */
   firstByteMillis: 60_000,
-  /** Once it has begun to be answered: nothing either way for this long. Longer than the first byte may take, or a second request would have less time than the first. */
+  /**
+   * Idle limit in both directions after the first response byte. Must exceed the time to the first byte, or a second
+   * request would have less time than the first.
+   */
   idleMillis: 120_000,
-  /** Answers under way when a later request is refused have this long; it is not worth more to a client that errs. */
+  /** Time for earlier responses to finish after a later request was refused. */
   tailMillis: 10_000,
-  /** The client has this long to take the last answer and leave. */
+  /** Time for the client to read the last response and close. */
   lingerMillis: 2_000,
 
-  // --- A raw connection (TCP port, TLS that is not opened here)
+  // --- Raw connections (TCP port, TLS passthrough)
 
-  /** Found dead by the kernel well before it counts as idle, so that only a live peer may be silent for an hour. */
+  /**
+   * TCP keep-alive detects a dead peer well before the idle limit, so that only live peers can be silent for an hour.
+   */
   rawKeepAliveMillis: 60_000,
   rawIdleMillis: 3_600_000,
 
   // --- Settings of open connections
 
-  /** A look that the store did not answer is taken again. */
+  /** Delay before a failed lookup of the settings is repeated. */
   standingAgain: "1 second",
-  /** How often every name with open connections is looked at, whether or not word came; what is kept of a name lives as long. */
+  /**
+   * Interval at which the settings of every name with open connections are looked up, even without a notification.
+   * Equal to the lifetime of a cached name.
+   */
   standingEvery: "30 seconds",
 
   // --- Links
 
-  /** How often credentials of links are judged again: a revocation reaches them within a second. */
+  /** Interval at which the credentials of links are rechecked. A revocation takes effect within this time. */
   judgeEvery: "1 second",
-  /** A connection that was refused a link has this long to read why. */
+  /** Time for a client to read why its link was refused. */
   refusedMillis: 2_000,
-  /** A link that was replaced is told and may hand over; one that was revoked is only told. */
+  /**
+   * Time between the GOAWAY and the close of a link. A replaced agent may hand over its requests; a revoked one may
+   * not.
+   */
   partingMillis: { replaced: 1_000, revoked: 100 },
 
   // --- TCP ports
 
-  /** Between two tries to listen on a port that is in use. */
+  /** Delay between attempts to listen on a port that is in use. */
   portAgain: "1 second",
-  /** Health tells of a port that another program held for this long. */
+  /** How long the health check reports a port that another program held. */
   portToldMillis: 3_600_000,
 
   // --- Other edges
 
-  /** A dial that takes longer goes elsewhere: shorter than a name with lost links is waited for (3 s). */
+  /** Time to dial another edge. Must be shorter than the time that a request waits for a lost link (3 s). */
   peerDialMillis: 2_000,
-  /** How far the clocks of two edges may be apart. */
+  /** Largest accepted clock difference between two edges. */
   peerStampMillis: 60_000,
 
-  // --- What goes on by the clock
+  // --- Periodic work
 
-  /** Between two tries for a transfer lease that could not be had. */
+  /** Delay before a failed request for a transfer lease is repeated. */
   leaseAgainMillis: 1_000,
-  /** How often counted bytes are written down: what a crash of the edge forgives. */
+  /** Interval at which counted bytes are stored. A crash of the edge loses the bytes counted since then. */
   flushEvery: "5 seconds",
 
-  // --- Going down. All of it within `EdgeSettings.drainMillis`, of which connections that last may use the whole.
+  // --- Shutdown. All of these are within `EdgeSettings.drainMillis`; long-lived connections may use all of it.
 
-  /** Agents get this long to hear the goaway before anything is judged idle. */
+  /** Time for agents to receive the GOAWAY before connections are checked for idleness. */
   drainNoticeMillis: 100,
   drainStepMillis: 50,
-  /** An agent that has another edge is gone in a moment; one that has none keeps its idle link no longer than this. */
+  /** Time for agents to move to another edge. An agent without another edge keeps its idle link for this time. */
   drainLinksMillis: 2_000,
-  /** A connection between requests looks like this; so does a stream of events that has nothing to tell. */
+  /** A connection without traffic for this time counts as idle. Includes event streams that have no events. */
   drainIdleMillis: 5_000,
-  /** Requests and answers get this long; what lasts by its nature (WebSocket, TCP) gets the whole drain. */
+  /** Time for requests in flight. Long-lived connections (WebSocket, TCP) get the whole drain time. */
   drainRequestMillis: 30_000,
-  /** The actors of this process may be gone by then; what is not told of a lease is forgiven. */
+  /**
+   * Time for the last usage report. The actors may already have stopped; bytes that are not reported are not charged.
+   */
   drainFlush: "1 second",
 } as const

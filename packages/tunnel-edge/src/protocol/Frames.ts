@@ -1,11 +1,12 @@
 /**
- * Frames as bytes, without I/O. The writer collects the frames of one turn in a slab, where payloads are copied up to
- * 2 KB and passed by reference above; the reader takes bytes in pieces of any size, and hands DATA on as it arrives.
+ * Encodes and decodes frames, without I/O. The writer collects the frames of one turn in a slab; payloads up to 2 KB
+ * are copied and larger ones are passed by reference. The reader accepts chunks of any size and passes DATA on as it
+ * arrives.
  */
 import { frame, headerBytes, limits } from "./Manifest.ts"
 import { passed } from "./YoungGenerationGc.ts"
 
-/** The peer broke the protocol; the link cannot go on. */
+/** The peer violated the protocol. The link must be closed. */
 export class ProtocolError extends Error {}
 
 const copiedUpTo = 2048
@@ -43,7 +44,7 @@ export class FrameWriter {
     }
   }
 
-  /** Everything that was added since the last time, in order. */
+  /** Returns all frames added since the last call, in order. */
   take(): ReadonlyArray<Buffer> {
     this.cut()
     const chunks = this.chunks
@@ -58,11 +59,11 @@ export class FrameWriter {
   }
 }
 
-/** Where frames go that were read. */
+/** Receives decoded frames. */
 export interface FrameEvents {
-  /** A piece of a DATA frame. */
+  /** Receives a part of a DATA frame. */
   readonly data: (streamId: number, piece: Buffer) => void
-  /** Any other frame, whole. */
+  /** Receives any other frame completely. */
   readonly control: (type: number, streamId: number, payload: Buffer) => void
 }
 
@@ -80,12 +81,12 @@ export class FrameReader {
     this.events = events
   }
 
-  /** What is left of the bytes in hand is not read. */
+  /** Stops reading; the rest of the current chunk is dropped. */
   stop(): void {
     this.stopped = true
   }
 
-  /** Throws {@link ProtocolError}. */
+  /** Decodes a chunk. Throws {@link ProtocolError}. */
   feed(chunk: Buffer): void {
     let at = 0
     while (at < chunk.length && !this.stopped) {

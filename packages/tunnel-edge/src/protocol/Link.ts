@@ -1,4 +1,4 @@
-/** A mux over a socket: the carrier, the pings that keep it alive, and its end. */
+/** Runs a {@link Mux} over a socket: carries its bytes, sends keep-alive pings and closes dead links. */
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { frame, goaway, type GoawayReason, limits, timing } from "./Manifest.ts"
@@ -8,9 +8,9 @@ export interface LinkEvents {
   readonly open: (stream: MuxStream, kind: number, flags: number, meta: Record<string, unknown>) => void
   readonly hello: (hello: Record<string, unknown>) => void
   readonly goaway: (reason: number, more: Record<string, unknown>) => void
-  /** How the agent stands (STATUS). */
+  /** Receives the agent's STATUS. */
   readonly status?: (status: Record<string, unknown>) => void
-  /** Once, with what is known of why. */
+  /** Called once, with the reason of the close. */
   readonly close: (reason: string) => void
 }
 
@@ -18,13 +18,13 @@ export interface Link {
   readonly mux: Mux
   readonly hello: (hello: object) => void
   readonly goaway: (reason: GoawayReason, more?: object) => void
-  /** Resolves when the peer has taken all that was sent before, or when the link is gone. */
+  /** Resolves when the peer has processed everything sent before, or when the link is closed. */
   readonly taken: () => Promise<void>
   readonly status: (status: object) => void
   readonly close: (reason: string) => void
 }
 
-/** Reason, last stream and deadline; what comes behind is JSON. */
+/** Size of reason, last stream and deadline in a GOAWAY; JSON follows. */
 const goawayBytes = 10
 
 const json = (payload: Buffer): Record<string, unknown> => {
@@ -33,12 +33,15 @@ const json = (payload: Buffer): Record<string, unknown> => {
     const value: unknown = JSON.parse(payload.toString("utf8"))
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value }
   } catch {
-    // Falls through: what is no object is an error of the peer.
+    // Anything but a JSON object is a protocol error.
   }
   throw new ProtocolError("metadata that is no JSON object")
 }
 
-/** `head`: what came with the upgrade already. `opensOdd`: this side faces the public. */
+/**
+ * Creates a link. `head` contains the bytes received with the upgrade; `opensOdd` is true for the side that faces the
+ * public.
+ */
 export const makeLink = (socket: Duplex, head: Buffer, opensOdd: boolean, events: LinkEvents): Link => {
   let closed = false
   const mux = new Mux(
@@ -75,7 +78,7 @@ export const makeLink = (socket: Duplex, head: Buffer, opensOdd: boolean, events
   const take = (chunk: Buffer) => {
     try {
       mux.receive(chunk)
-      // Only answers to frames of the peer pile up like that: it asks on and on and reads nothing.
+      // Only replies to control frames accumulate like this: the peer keeps sending and does not read.
       if (socket.writableLength > limits.queuedBytes) close("takes no answers")
     } catch (error) {
       close(error instanceof ProtocolError ? `protocol: ${error.message}` : String(error))
@@ -85,11 +88,11 @@ export const makeLink = (socket: Duplex, head: Buffer, opensOdd: boolean, events
   let heardAt = performance.now()
   let pingedAt = heardAt
   let lookedAt = heardAt
-  /** Since when an answer is waited for, because somebody waits for the peer. */
+  /** When the ping was sent whose reply is due because streams are open. */
   let askedAt: number | undefined
   const keeper = setInterval(() => {
     const now = performance.now()
-    // This process stood still, and has not read what the peer said meanwhile.
+    // This process was suspended and has not read yet what the peer sent.
     const isLate = now - lookedAt >= timing.quietMillis
     lookedAt = now
     if (isLate) return
@@ -120,10 +123,11 @@ export const makeLink = (socket: Duplex, head: Buffer, opensOdd: boolean, events
   socket.on("data", take)
   socket.on("drain", () => mux.drained())
   socket.on("error", (error) => close(error.message))
-  // A link has no half: the edge's sockets would stay open for the public's half-close.
+  // Links have no half-close: the edge's sockets would otherwise stay open, because they allow half-close for the
+  // public.
   socket.on("end", () => close("closed"))
   socket.on("close", () => close("closed"))
-  // Once the caller holds its link, and before the socket brings more.
+  // Deferred, so that the caller has its link before the first event.
   if (head.length > 0) queueMicrotask(() => take(head))
 
   return {

@@ -1,12 +1,12 @@
-/** The numbers of `idt/1`, the protocol between an agent and an edge. Both ends and every version hold to them. */
+/** Constants of `idt/1`, the protocol between agents and edges. All versions on both sides must agree on them. */
 
 export const version = 1
 export const upgradeToken = "idt/1"
 export const path = "/v1/tunnel"
-/** Where proxies stand in between: frames in binary messages of a WebSocket. */
+/** WebSocket subprotocol for connections through proxies; each binary message carries frames. */
 export const webSocketProtocol = "idt.1"
 
-/** A frame is type u8, length u24, stream u32 (high bit 0), payload; the edge opens odd streams. */
+/** A frame consists of type u8, length u24, stream u32 (high bit 0) and payload. The edge opens odd streams. */
 export const headerBytes = 8
 
 export const frame = {
@@ -21,7 +21,7 @@ export const frame = {
   goaway: 8,
   status: 9,
 } as const
-/** Types from here on are ignored where unknown; below, an unknown type is an error. */
+/** Unknown types from this value on are ignored; below it they are an error. */
 export const firstIgnorable = 32
 
 export const kind = { http: 1, tcp: 2, passthrough: 3, probe: 4 } as const
@@ -45,28 +45,31 @@ export const goaway = { drain: 1, replaced: 2, revoked: 3, upgrade: 4, idle: 5 }
 export type GoawayReason = (typeof goaway)[keyof typeof goaway]
 
 export const limits = {
-  /** Payload of a DATA frame, in bytes. */
+  /** Largest payload of a DATA frame, in bytes. */
   dataBytes: 64 * 1024,
-  /** Payload of any other frame. */
+  /** Largest payload of any other frame, in bytes. */
   controlBytes: 16 * 1024,
-  /** What may be under way on a stream before the receiver has delivered it, at first. */
+  /** Initial receive window of a stream, in bytes. */
   windowBytes: 256 * 1024,
-  /** What a receiver may let that grow to, by giving more credit than was used. */
+  /** Largest receive window that a receiver may grant. */
   windowAtMost: 4 * 1024 * 1024,
   streams: 10_000,
-  /** What one link may hold back for its peer in all. */
+  /** Largest number of bytes that one link may queue for its peer. */
   queuedBytes: 64 * 1024 * 1024,
 } as const
 
 export const timing = {
   pingMillis: 15_000,
-  /** A link that said nothing for this long is dead. */
+  /** A link without any frame from the peer for this long is dead. */
   silenceMillis: 30_000,
-  /** While streams are open, so is one that said nothing for `quietMillis` and then did not answer a ping for `answerMillis`. */
+  /**
+   * While streams are open, a link is also dead if its peer was silent for `quietMillis` and then does not answer a
+   * ping within `answerMillis`.
+   */
   quietMillis: 2_000,
   answerMillis: 7_000,
-  /** So is one whose carrier took nothing for this long. */
+  /** A link is also dead if its socket accepts no bytes for this long. */
   stalledMillis: 20_000,
-  /** What is under way on the link of an edge that goes down has this long to end. */
+  /** Time for streams in flight on the link of a draining edge. */
   drainMillis: 180_000,
 } as const

@@ -1,8 +1,8 @@
 /**
- * Many streams over one carrier, without I/O: bytes come in by {@link Mux.receive}, frames ({@link FrameWriter}) go out
- * through the {@link Carrier}, those of one turn of the event loop at once. Each {@link MuxStream} has a window of its
- * own, so that a reader which stalls holds back only its stream; where the carrier is what holds them back, they take
- * turns. No Effect in here: this runs per chunk.
+ * Multiplexes streams over one carrier, without I/O. Bytes arrive through {@link Mux.receive}; the frames of one turn
+ * ({@link FrameWriter}) leave through the {@link Carrier} together. Each {@link MuxStream} has its own window, so that
+ * a stalled reader blocks only its stream. If the carrier is the bottleneck, streams take turns. Does not use Effect,
+ * because it runs per chunk.
  */
 import { FrameReader, FrameWriter, ProtocolError } from "./Frames.ts"
 import { firstIgnorable, frame, limits, type ResetCode, reset } from "./Manifest.ts"
@@ -12,28 +12,30 @@ import { outsideOf, passed } from "./YoungGenerationGc.ts"
 export { ProtocolError } from "./Frames.ts"
 export type { MuxStream } from "./MuxStream.ts"
 
-/** Where frames go. */
+/** Writes frames to the link. */
 export interface Carrier {
-  /** Takes the chunks; false: no more until {@link Mux.drained} is called. */
+  /** Writes the chunks. Returns false if no more may be written until {@link Mux.drained} is called. */
   readonly write: (chunks: ReadonlyArray<Buffer>) => boolean
 }
 
 export interface MuxEvents {
-  /** The peer opened a stream. */
+  /** The peer has opened a stream. */
   readonly open: (stream: MuxStream, kind: number, flags: number, meta: Buffer) => void
-  /** HELLO, GOAWAY or STATUS. */
+  /** The peer has sent HELLO, GOAWAY or STATUS. */
   readonly control: (type: number, payload: Buffer) => void
 }
 
-/** Milliseconds; a busy peer takes that long to turn its event loop, however near it is. */
+/**
+ * Lower bound of the round-trip time in milliseconds, since a busy peer takes this long for a turn of its event loop.
+ */
 const shortestRoundTrip = 1
 
 export class Mux implements Carrying {
   readonly streams = new Map<number, MuxStream>()
-  /** Frames came in since the keeper looked last. */
+  /** Whether frames arrived since the keep-alive last checked. */
   heard = true
   queued = 0
-  /** Milliseconds to the peer and back, the shortest seen. */
+  /** Shortest observed round-trip time in milliseconds. */
   roundTrip = 1_000
   private readonly carrier: Carrier
   private readonly events: MuxEvents
@@ -44,10 +46,10 @@ export class Mux implements Carrying {
 
   private scheduled = false
   blocked = false
-  /** Since when, in milliseconds of the process's clock. */
+  /** When the carrier became blocked, by `performance.now()`. */
   blockedSince = 0
   private readonly waiting = new Set<MuxStream>()
-  /** Pongs come in the order of the pings: who waits for each of those that are in flight, if anybody does. */
+  /** Callbacks of the pings in flight, in order. Pongs arrive in the same order. */
   private readonly pings: Array<(() => void) | undefined> = []
 
   private readonly writer = new FrameWriter()
@@ -56,7 +58,7 @@ export class Mux implements Carrying {
     control: (type, id, payload) => this.control(type, id, payload),
   })
 
-  /** The side that faces the public opens streams of odd ids. */
+  /** `opensOdd` is true for the side that faces the public. */
   constructor(carrier: Carrier, opensOdd: boolean, events: MuxEvents) {
     this.carrier = carrier
     this.events = events
@@ -64,7 +66,7 @@ export class Mux implements Carrying {
     this.peerIsOdd = !opensOdd
   }
 
-  /** Opens a stream, or undefined when the link carries as many as it may. */
+  /** Opens a stream, or returns undefined if the link has reached its limit. */
   open(kind: number, flags: number, meta: Buffer): MuxStream | undefined {
     if (this.ended || this.streams.size >= limits.streams || this.nextId > 0x7fff_fffd) return undefined
     const stream = new MuxStream(this, this.nextId)
@@ -84,8 +86,8 @@ export class Mux implements Carrying {
   }
 
   /**
-   * Asks for a sign of life, and how long it takes. `answered` runs when the peer has taken all that was sent before, or when
-   * the link is gone.
+   * Sends a ping, which also measures the round-trip time. `answered` is called when the peer has processed everything
+   * sent before, or when the link is closed.
    */
   ping(answered?: () => void): void {
     if (this.ended) return answered?.()
@@ -95,7 +97,7 @@ export class Mux implements Carrying {
     this.send(frame.ping, 0, payload)
   }
 
-  /** The carrier takes more again. */
+  /** The carrier accepts writes again. */
   drained(): void {
     this.blocked = false
     const turn = [...this.waiting]
@@ -103,7 +105,7 @@ export class Mux implements Carrying {
     for (const stream of turn) stream.pump()
   }
 
-  /** The link is gone: every stream ends as reset. */
+  /** Closes the link and resets every stream. */
   close(code: ResetCode = reset.link_lost): void {
     if (this.ended) return
     this.flush()
@@ -121,7 +123,7 @@ export class Mux implements Carrying {
 
   wait(stream: MuxStream): void {
     this.waiting.add(stream)
-    // Nothing holds the carrier back, only the turn: it comes round in the next one.
+    // The carrier is not blocked; the stream has only used up its share of this turn.
     if (!this.blocked) setImmediate(() => void (this.waiting.delete(stream) && stream.pump()))
   }
 
@@ -134,7 +136,7 @@ export class Mux implements Carrying {
     this.blockedSince = performance.now()
   }
 
-  /** Takes bytes as they arrive, in pieces of any size. Throws {@link ProtocolError}. */
+  /** Decodes a chunk of any size. Throws {@link ProtocolError}. */
   receive(chunk: Buffer): void {
     this.heard = true
     passed(outsideOf(chunk))
@@ -144,7 +146,7 @@ export class Mux implements Carrying {
   private data(id: number, piece: Buffer): void {
     const stream = this.streams.get(id)
     if (stream === undefined) {
-      // Of a stream that was just reset some is still under way; of one that never was, nothing can be.
+      // A stream that was just reset may still have data in flight; a stream that was never opened cannot.
       if (!this.wasOpened(id)) throw new ProtocolError("data of a stream that was never opened")
       return
     }

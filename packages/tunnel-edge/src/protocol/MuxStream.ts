@@ -1,44 +1,44 @@
 /**
- * One stream of a {@link Mux}: its bytes in both directions, and the windows of credit that hold each back. A reader
- * renews the window when the next hop took the bytes; one that the window slows down widens it.
+ * One stream of a {@link Mux}: its bytes in both directions and the credit windows that limit them. A receiver returns
+ * credit when the next hop has accepted the bytes, and widens a window that limits the throughput.
  */
 import { ProtocolError } from "./Frames.ts"
 import { frame, limits, type ResetCode, reset } from "./Manifest.ts"
 
-/** What a stream asks of the mux that carries it. */
+/** The part of the mux that a stream uses. */
 export interface Carrying {
-  /** The carrier takes nothing now. */
+  /** The carrier does not accept writes at the moment. */
   readonly blocked: boolean
-  /** Bytes that all streams hold back. */
+  /** Bytes queued by all streams. */
   queued: number
-  /** Milliseconds to the peer and back, the shortest seen. */
+  /** Shortest observed round-trip time in milliseconds. */
   readonly roundTrip: number
   readonly send: (type: number, streamId: number, payload: Buffer) => void
   /** Calls {@link MuxStream.pump} when it is this stream's turn. */
   readonly wait: (stream: MuxStream) => void
-  /** Nothing more comes for a stream that has ended. */
+  /** Removes a stream that has ended. */
   readonly forget: (id: number) => void
 }
 
-/** What one stream may write before it is another one's turn. */
+/** Bytes that one stream may write before another takes its turn. */
 const quantum = limits.dataBytes
 const empty = Buffer.alloc(0)
 
-/** One stream. Its owner sets the handlers before anything can arrive, which is in a later turn. */
+/** One stream. Its owner sets the handlers in the turn in which it was created, before any data can arrive. */
 export class MuxStream {
   readonly id: number
-  /** Bytes that arrived; each must be given back with {@link delivered}. */
+  /** Receives data; every byte must be acknowledged with {@link delivered}. */
   onData: (bytes: Buffer) => void = () => {}
-  /** The peer has sent everything. */
+  /** The peer has ended its side. */
   onEnd: () => void = () => {}
-  /** The stream is gone, by the peer's reset or with its link. */
+  /** The stream was reset by the peer or closed with its link. */
   onReset: (code: ResetCode) => void = () => {}
-  /** What {@link write} refused to take at once is gone. */
+  /** The bytes that {@link write} queued have been sent. */
   onDrain: () => void = () => {}
   private readonly mux: Carrying
   private credit: number = limits.windowBytes
   private allowance: number = limits.windowBytes
-  /** What the peer may have under way; grows while it is what holds the stream back. */
+  /** Bytes that the peer may have in flight. Grows while the window limits the throughput. */
   private window: number = limits.windowBytes
   private unreported = 0
   private taken = 0
@@ -58,7 +58,7 @@ export class MuxStream {
     return !this.dead
   }
 
-  /** False: pause until {@link onDrain}. The bytes are taken in any case. */
+  /** Sends or queues the bytes. Returns false if the caller should pause until {@link onDrain}. */
   write(bytes: Buffer): boolean {
     if (this.dead || bytes.length === 0) return true
     if (this.queue.length > 0 || this.mux.blocked || this.credit < bytes.length || bytes.length > limits.dataBytes) {
@@ -75,7 +75,7 @@ export class MuxStream {
     return true
   }
 
-  /** Everything was written. */
+  /** Ends this side after all queued bytes are sent. */
   end(): void {
     if (this.dead || this.sentFin) return
     if (this.queue.length > 0) {
@@ -97,12 +97,12 @@ export class MuxStream {
     this.die()
   }
 
-  /** The next hop took this many of the bytes that arrived. */
+  /** Acknowledges bytes that the next hop has accepted. */
   delivered(bytes: number): void {
     this.unreported += bytes
     if (this.unreported < this.window >> 2 || this.dead) return
-    // A reader that takes a quarter of the window within two round trips is held back by the window itself. It has to
-    // have taken several windows before, as one that stalls was quick as well until its socket was full.
+    // The window is the bottleneck if the reader consumes a quarter of it within two round trips. The reader must have
+    // consumed several windows first, because a stalled reader is also fast until its socket buffer is full.
     const now = performance.now()
     this.taken += this.unreported
     const held = now - this.reportedAt < 2 * this.mux.roundTrip && this.taken >= 8 * this.window

@@ -1,9 +1,10 @@
 /**
- * One request head as the public edge lets it through (RFC 9110, RFC 9112): judged strictly, so that whoever reads behind
- * it reads the same, and written anew with our own forwarding fields. Stricter than Node's parser.
+ * Validates and rewrites the head of one request at the public edge (RFC 9110, RFC 9112). Validation is stricter than
+ * Node's parser, so that every parser behind the edge interprets the head in the same way. The forwarding fields of the
+ * client are replaced by the edge's own.
  */
 
-/** Where a request is refused: the status, and why in words. */
+/** A refused request, with its status and reason. */
 export class Refusal extends Error {
   readonly status: 400 | 421 | 431 | 505
   constructor(status: Refusal["status"], message: string) {
@@ -23,19 +24,19 @@ const chunkedBody: Body = { _tag: "Chunked" }
 
 const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([!-~]+) HTTP\/(\d\.\d)$/
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-/** What no line has in it, its end apart; in one look at the whole head. */
+/** Characters that must not occur in a head, except for line endings. Tested once for the whole head. */
 const controls = /[^\t\r\n -~\u0080-\u00ff]|\r(?:[^\n]|$)|[^\r]\n/
-/** A field's name and its colon, from where it is to begin. */
+/** Matches the name and colon of a field at the current position. */
 const nameAndColon = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+:/y
 const hostForm = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
 const absoluteForm = /^(https?):\/\/([^/?#]*)/i
 const defaultPort = { http: /:80$/, https: /:443$/ } as const
 
-/** The upgrades that may pass: a WebSocket to an agent, a link to the edge itself. */
+/** Upgrades that are allowed: a WebSocket to an agent or a link to the edge. */
 const upgrades = /^(?:websocket|idt\/\d+)$/i
-/** Framing that `Connection` must not name. */
+/** Framing fields, which `Connection` must not name. */
 const framing = new Set(["content-length", "transfer-encoding", "host"])
-/** Set by us, or of the connection that the client made with us: they go no further. */
+/** Fields that the edge sets itself or that concern only the client's connection. They are not forwarded. */
 const ours = new Set([
   "x-forwarded-for",
   "x-forwarded-proto",
@@ -49,7 +50,10 @@ const ours = new Set([
   "te",
   "upgrade",
 ])
-/** What a trailer must not say (RFC 9110 section 6.5.1): framing, routing, who asks, and what is ours. */
+/**
+ * Fields that are not allowed in a trailer (RFC 9110 section 6.5.1): framing, routing, authentication and fields of the
+ * edge.
+ */
 const notInTrailers = new Set([
   ...ours,
   ...framing,
@@ -66,7 +70,7 @@ const notInTrailers = new Set([
 ])
 const isOurs = (key: string) => ours.has(key) || key.startsWith("svc-tunnel-")
 
-/** The names that are looked at one by one; `ours` are dropped, and `other` fields go on as they are. */
+/** Fields that are handled individually. `ours` are dropped and `other` are forwarded unchanged. */
 type Kind =
   | "host"
   | "content-length"
@@ -87,7 +91,7 @@ const special = new Set<string>([
 const isSpecial = (key: string): key is Kind => special.has(key)
 const kindOf = (key: string): Kind => (isSpecial(key) ? key : isOurs(key) ? "ours" : "other")
 
-/** What names are, as they were spelled: a client sends the same ones over and over. */
+/** Caches the kind of each spelling of a name, since clients repeat the same names. */
 const spelled = new Map<string, Kind>()
 const spelledAtMost = 1_000
 const kindOfName = (name: string): Kind => {
@@ -98,7 +102,7 @@ const kindOfName = (name: string): Kind => {
   return kind
 }
 
-/** Whether a line of a trailer goes on; one that is malformed is refused. */
+/** Returns whether a trailer line is forwarded. Throws {@link Refusal} if it is malformed. */
 export const passesTrailer = (line: string): boolean => {
   const colon = line.indexOf(":")
   if (colon <= 0 || !token.test(line.slice(0, colon)) || controls.test(line)) {
@@ -108,13 +112,13 @@ export const passesTrailer = (line: string): boolean => {
   return !notInTrailers.has(key) && !isOurs(key)
 }
 
-/** Without port and the root's dot, lower case. */
+/** Returns a host in lower case, without port and trailing dot. */
 export const hostOf = (value: string) => value.toLowerCase().replace(/\.?(?::\d+)?$/, "")
 
-/** The host that was judged last: requests of one come in rows. */
+/** The last validated host, since consecutive requests often have the same host. */
 let lastHost = { sent: "", host: "" }
 
-/** A field's value begins and ends with something. */
+/** Returns a field value without surrounding white space. */
 const trimmed = (text: string, from: number, to: number): string => {
   while (from < to && isBlank(text.charCodeAt(from))) from++
   while (to > from && isBlank(text.charCodeAt(to - 1))) to--
@@ -125,18 +129,18 @@ const isBlank = (code: number) => code === 0x20 || code === 0x09
 export class Head {
   readonly method: string
   readonly target: string
-  /** As {@link hostOf}. */
+  /** Normalized by {@link hostOf}. */
   readonly host: string
-  /** As sent. */
+  /** `Host` as sent by the client. */
   readonly sentHost: string
-  /** A change of protocol is asked for, to one that may pass. */
+  /** Whether the request asks for an allowed upgrade. */
   readonly upgrade: boolean
-  /** The connection is to end behind the answer. */
+  /** Whether the connection ends after the response. */
   readonly close: boolean
   readonly authorization: string | undefined
-  /** The request line as sent. */
+  /** The request line as sent by the client. */
   readonly line: string
-  /** The other fields that go on, as sent. */
+  /** The forwarded fields as sent by the client. */
   readonly rest: string
   private readonly text: string
   private all: Map<string, string> | undefined
@@ -154,7 +158,7 @@ export class Head {
     this.text = text
   }
 
-  /** Every field by its name in lower case. Few are ever asked for one, so they are gathered then. */
+  /** All fields by lower-case name. Parsed lazily, because few requests need them. */
   get headers(): ReadonlyMap<string, string> {
     if (this.all !== undefined) return this.all
     this.all = new Map()
@@ -169,19 +173,19 @@ export class Head {
   }
 }
 
-/** What is said of a request to the agent. */
+/** Values for the forwarding fields of a request. */
 export interface Forwarded {
   readonly client: string
   readonly proto: "http" | "https"
-  /** What `Host` becomes; as sent where it is undefined. */
+  /** The `Host` to forward, or undefined to keep the original. */
   readonly host: string | undefined
-  /** `Authorization` was for the edge and goes no further. */
+  /** Whether `Authorization` is meant for the edge and must not be forwarded. */
   readonly ownAuthorization: boolean
-  /** The agent is leaving: its answer is to be the connection's last. */
+  /** Whether the response must close the connection because the agent is shutting down. */
   readonly isLast: boolean
 }
 
-/** The head as it goes on, with our forwarding fields. */
+/** Returns the bytes of the head to forward, including the edge's forwarding fields. */
 export const encode = (head: Head, { client, proto, host, ownAuthorization, isLast }: Forwarded): Buffer => {
   const connection = head.upgrade
     ? "Connection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -206,7 +210,7 @@ const isHostOf = (target: RegExpExecArray, host: string) => {
   return plain(target[2]!) === plain(host)
 }
 
-/** Judges one head (without its final blank line). Throws {@link Refusal}. */
+/** Validates one head, without its final blank line. Throws {@link Refusal}. */
 export const judge = (text: string): { readonly head: Head; readonly body: Body } => {
   if (controls.test(text)) throw new Refusal(400, "control characters in the head")
   let end = text.indexOf("\r\n")
@@ -226,7 +230,7 @@ export const judge = (text: string): { readonly head: Head; readonly body: Body 
   let close = false
   let upgrade: string | undefined
   let named: Set<string> | undefined
-  /** Lines that go on are taken in runs: where the present one began. */
+  /** Consecutive forwarded lines are copied together; `run` is where the current group starts. */
   let run = end + 2
   let rest = ""
   let count = 0
@@ -280,7 +284,7 @@ export const judge = (text: string): { readonly head: Head; readonly body: Body 
         upgrade = upgrade === undefined ? trimmed(text, colon + 1, end) : ""
         break
     }
-    // This line goes on in another way, or not at all.
+    // This line is rewritten or dropped.
     if (run < at) rest += text.slice(run, at)
     run = end + 2
   }
@@ -291,7 +295,7 @@ export const judge = (text: string): { readonly head: Head; readonly body: Body 
   }
   if (host === undefined) throw new Refusal(400, "no Host")
   if (chunked && length !== undefined) throw new Refusal(400, "Content-Length with Transfer-Encoding")
-  // Another protocol that is asked for may be passed over (RFC 9110 section 7.8).
+  // A request for another protocol may be ignored (RFC 9110 section 7.8).
   const changesProtocol = asksUpgrade && upgrade !== undefined && upgrades.test(upgrade)
   if (changesProtocol && (chunked || (length ?? 0) > 0)) throw new Refusal(400, "an upgrade with a body")
   if (!target.startsWith("/")) {
@@ -320,7 +324,7 @@ export const judge = (text: string): { readonly head: Head; readonly body: Body 
   }
 }
 
-/** The lines but those of these names. */
+/** Returns the lines without those of the given names. */
 const without = (lines: string, names: ReadonlySet<string>): string =>
   lines
     .split("\r\n")

@@ -1,6 +1,6 @@
 /**
- * The requests of one connection, in pieces of any size: heads are judged ({@link judge}), bodies framed, and bytes in
- * between pass as they are.
+ * Splits the bytes of one connection into requests, from chunks of any size. Heads are validated ({@link judge}),
+ * bodies are framed, and body bytes pass unchanged.
  */
 import { type Head, judge, limits, passesTrailer, Refusal } from "./RequestHead.ts"
 
@@ -11,7 +11,7 @@ const carriageReturn = 13
 const lineFeed = 10
 const chunkLine = /^([0-9a-fA-F]{1,8})\r$/
 
-/** `onHead` takes each head, `out` everything else that goes on. Throws {@link Refusal}. */
+/** Passes each head to `onHead` and all other bytes to `out`. Throws {@link Refusal}. */
 export class RequestSplitter {
   private state: State = "head"
   private left = 0
@@ -29,7 +29,7 @@ export class RequestSplitter {
     this.out = out
   }
 
-  /** The answer to an upgrade is known: bytes pass as they are from here on, or requests go on. */
+  /** Continues after the response to an upgrade: raw bytes if it was accepted, further requests otherwise. */
   upgraded(accepted: boolean): void {
     if (this.state !== "upgrading") return
     this.state = accepted ? "opaque" : "head"
@@ -38,12 +38,12 @@ export class RequestSplitter {
     if (kept.length > 0) this.feed(kept)
   }
 
-  /** Whether nothing of a further request has gone on: a refusal concerns that one alone. */
+  /** Whether no byte of a further request was forwarded, so that a refusal concerns only the next request. */
   get isBetween(): boolean {
     return this.state === "head"
   }
 
-  /** Keeps what comes behind the present head until {@link release}. */
+  /** Buffers the bytes after the current head until {@link release}. */
   hold(): void {
     this.held = true
   }
@@ -54,7 +54,7 @@ export class RequestSplitter {
     if (kept.length > 0) this.feed(kept)
   }
 
-  /** What came behind a head that is not going on. */
+  /** Takes the buffered bytes. */
   rest(): Buffer {
     const kept = this.kept
     this.kept = Buffer.alloc(0)
@@ -70,7 +70,7 @@ export class RequestSplitter {
       if (this.held) return this.keep(chunk.subarray(at))
       switch (this.state) {
         case "head": {
-          // Lines that are empty before a request are passed over (RFC 9112 section 2.2).
+          // Empty lines before a request are ignored (RFC 9112 section 2.2).
           if (chunk[at] === carriageReturn) {
             if (at + 1 === chunk.length) return this.keep(chunk.subarray(at))
             if (chunk[at + 1] !== lineFeed || ++this.emptyLines > limits.emptyLines) {
@@ -157,7 +157,7 @@ export class RequestSplitter {
     const { head, body } = judge(text)
     if (this.host !== undefined && this.host !== head.host)
       throw new Refusal(421, "another Host on the same connection")
-    // Which of several answers belongs to an upgrade is only certain of the first.
+    // Only for the first request is it certain which response belongs to the upgrade.
     if (head.upgrade && this.requests > 0) throw new Refusal(400, "an upgrade after other requests on its connection")
     this.host = head.host
     this.requests++

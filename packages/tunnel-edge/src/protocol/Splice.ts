@@ -1,28 +1,28 @@
-/** Joins a socket and a stream: bytes, half-close and reset pass either way, and neither runs ahead of the other. */
+/** Splices a socket and a stream: passes bytes, half-close and reset in both directions, with backpressure. */
 import type { Socket } from "node:net"
 import { reset } from "./Manifest.ts"
 import type { MuxStream } from "./Mux.ts"
 
-/** Counts what passes, and may hold it: after a false, nothing more goes on until `onRoom` is called. */
+/** Counts bytes and may pause them: after false, nothing passes until `onRoom` is called. */
 export interface Gate {
   readonly count: (direction: "in" | "out", bytes: number) => boolean
   onRoom: () => void
 }
 
-/** Answers what parts the two again, so that the socket can be joined to another stream. */
+/** Returns a function that separates the two, so that the socket can be spliced with another stream. */
 export const splice = (
   socket: Socket,
   stream: MuxStream,
   options: {
-    /** What the socket sends, on its way into the stream; by default as it is. */
+    /** Handles bytes of the socket; by default they are written to the stream. */
     readonly outgoing?: (chunk: Buffer) => void
-    /** Sees what the stream brings, before the socket gets it. */
+    /** Inspects bytes of the stream before they are written to the socket. */
     readonly incoming?: (chunk: Buffer) => void
-    /** The socket said everything; by default so does the stream. */
+    /** Handles the end of the socket; by default the stream ends too. */
     readonly onSocketEnd?: () => void
-    /** The stream was reset; by default the socket is too. */
+    /** Handles a reset of the stream; by default the socket is reset too. */
     readonly onReset?: (code: number) => void
-    /** The stream brought everything; by default the socket's writing side ends. */
+    /** Handles the end of the stream; by default the socket's writing side ends. */
     readonly onEnd?: () => void
     readonly gate?: Gate
   } = {},

@@ -1,34 +1,35 @@
 /**
- * Keeps bulk data from costing whole collections. Every read of a socket is a buffer outside V8's heap that dies at once,
- * but V8 hears of too few small objects to collect the young ones: it waits until the buffers have filled its allowance
- * for outside memory and then marks the entire heap, many times a second. Collecting the young after so many bytes costs
- * about a millisecond and leaves no reason for that: bulk through a link is about twice as fast (`npm run bench -- tunnel`).
+ * Runs young-generation collections during bulk transfers. Each socket read allocates a short-lived buffer outside of
+ * V8's heap. V8 sees too few small objects to collect the young generation; it waits until the buffers fill its
+ * external memory limit and then marks the entire heap, many times a second. A young collection after a fixed number of
+ * bytes costs about a millisecond and avoids this: bulk transfers through a link are about twice as fast (`npm run
+ * bench -- tunnel`).
  *
- * Only bulk is worth it. Bytes that trickle bring objects enough for V8 to collect by itself, and a collection that is
- * forced upon an idle process, or upon one whose young objects are many and alive, stands still for longer than it saves.
+ * Only bulk transfers benefit. Slow traffic creates enough objects for V8 to collect by itself, and a forced collection
+ * in an idle process, or in one with many live young objects, costs more than it saves.
  */
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 
 export const everyBytes = 4 * 1024 * 1024
-/** So many bytes in less than this are bulk. */
+/** `everyBytes` within less than this time count as a bulk transfer. */
 export const withinMillis = 250
-/** Young objects of more than this are left to V8, which collects them soon. */
+/** With more young objects than this, V8 collects them soon by itself. */
 export const youngBytes = 8 * 1024 * 1024
 
 /**
- * What a chunk that a socket brought took outside of the heap, in bytes. Reads of TLS share a buffer of 64 KB, which the
- * first of them begins; where a read in the clear comes between them, the next one has another.
+ * Returns the bytes outside of the heap that a chunk from a socket occupies. TLS reads share a buffer of 64 KB, and the
+ * first read of each buffer allocates it.
  */
 export const outsideOf = ({ byteOffset, buffer }: Buffer): number => (byteOffset === 0 ? buffer.byteLength : 0)
 
 interface Heap {
-  /** What the young objects take, in bytes. */
+  /** Returns the size of the young generation in bytes. */
   readonly young: () => number
   readonly collect: () => void
 }
 
-/** Answers what counts bytes outside of the heap. */
+/** Returns a function that counts bytes outside of the heap and collects when needed. */
 export const make = ({ young, collect }: Heap, now: () => number) => {
   let since = 0
   let from = now()

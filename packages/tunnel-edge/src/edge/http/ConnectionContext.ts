@@ -1,84 +1,89 @@
-/** What a {@link PublicConnection} stands on: its client, the rules of the edge, and the line to client and agent. */
+/**
+ * The environment of a {@link PublicConnection}: its client, the rules of the edge, and the I/O towards client and
+ * agent.
+ */
 import type { ResetCode } from "../../protocol/Manifest.ts"
 import type { Head } from "../../protocol/RequestHead.ts"
 import type { ConnectionMeter } from "../Metering.ts"
 import type { StreamRoute } from "../routing/Route.ts"
 
-/** Where a connection is. */
+/** The state of a public connection. */
 export type State =
-  /** The first head is not whole. */
+  /** The head of the first request is incomplete. */
   | "reading"
-  /** It is: its way is being looked up, and the client waits. */
+  /** The head is complete and its route is being looked up. Reads from the client are paused. */
   | "routing"
-  /** Requests go to the agent, which has not answered yet; what went out is kept while it may be repeated. */
+  /** Requests are forwarded and no response byte has arrived. Sent bytes are buffered so that they can be replayed. */
   | "forwarding"
-  /** The way led nowhere: another one is being looked up, and the client waits. */
+  /** The route failed and another one is being looked up. Reads from the client are paused. */
   | "repeating"
-  /** The agent has begun to answer; further requests go on. */
+  /** The agent has started to respond. Further requests are forwarded. */
   | "answering"
-  /** The agent accepted another protocol: bytes pass, silence is no matter. */
+  /** The agent accepted another protocol. Bytes pass unparsed and without an idle limit. */
   | "upgraded"
-  /** The agent has said everything; what the client still sends goes on. */
+  /** The agent has ended the stream. Further bytes of the client are still forwarded. */
   | "answered"
-  /** A further request was refused: what was asked before is answered first, and then it. */
+  /** A later request was refused. Earlier responses are completed before the refusal is sent. */
   | "refusing"
-  /** The last bytes are on their way to the client. */
+  /** The last bytes are being written to the client. */
   | "closing"
-  /** A link was asked for, and the connection is handed over at the end of the turn. */
+  /** A link was requested. The socket is handed over at the end of the turn. */
   | "linking"
-  /** Gone, or somebody else's. */
+  /** The connection is closed or was handed over. */
   | "closed"
 
-/** Who is at the other end. */
+/** The client of a connection. */
 export interface Client {
   readonly address: string
   readonly proto: "http" | "https"
-  /** The name that TLS was opened for (SNI); undefined where it named none, or there is no TLS. */
+  /** Server name of the TLS handshake (SNI); undefined without TLS or without SNI. */
   readonly serverName: string | undefined
 }
 
-/** What the edge says of requests without looking anything up. */
+/** Decisions of the edge about a request that need no lookup. */
 export interface Rules {
-  /** An agent, or another edge, asks for a link: the connection is its from here on. */
+  /** Returns whether an agent or another edge requests a link. */
   readonly isLink: (head: Head) => boolean
-  /** The answer where the stream came to nothing. */
+  /** Returns the response for a stream that failed with this reset code. */
   readonly failed: (head: Head, code: number) => Buffer
 }
 
 /**
- * What a connection does to the world: {@link PublicHttp} does it to a socket and a stream, a test writes it down. The
- * calls answer at once, and what comes of them is told by the connection's own methods.
+ * The I/O of a connection. {@link PublicHttp} implements it with a socket and a stream, tests record the calls. Calls
+ * return immediately; results arrive through methods of the connection.
  */
 export interface ConnectionContext {
-  /** Looks up the way of the first request; {@link PublicConnection.routed} tells of it. */
+  /** Looks up the route of the first request and passes it to {@link PublicConnection.routed}. */
   readonly route: (head: Head) => void
-  /** The stream is dead and the client waits: looks up another way, which is told as the first. */
+  /** Looks up another route after the stream failed and passes it to {@link PublicConnection.routed}. */
   readonly reroute: (head: Head) => void
-  /** Opens a stream and couples the client to it; false where there is none to be had. */
+  /** Opens a stream and splices the client with it. Returns false if no stream is available. */
   readonly open: (route: StreamRoute, passage: ConnectionMeter) => boolean
-  /** Bytes to the agent; the client is held back by itself while the stream takes no more. May tell of a reset. */
+  /** Sends bytes to the agent and pauses the client while the stream applies backpressure. May call `streamReset`. */
   readonly forward: (bytes: Buffer) => void
-  /** Everything was said to the agent. */
+  /** Ends the stream towards the agent. */
   readonly finish: () => void
   readonly reset: (code: ResetCode) => void
   readonly pause: () => void
   readonly resume: () => void
-  /** What the client still sends is read and dropped. */
+  /** Reads and drops all further bytes of the client. */
   readonly discard: () => void
-  /** Everything was said to the client, these bytes last. */
+  /** Ends the connection towards the client after writing these bytes. */
   readonly end: (bytes?: Buffer) => void
   readonly destroy: () => void
-  /** As {@link destroy}, so that the client cannot take what it has for all there is. */
+  /** Resets the connection, so that the client cannot mistake a truncated response for a complete one. */
   readonly abort: () => void
-  /** One timer, in place of the one that ran; {@link PublicConnection.deadlinePassed} tells of it. */
+  /**
+   * Sets the only timer, replacing the previous one. {@link PublicConnection.deadlinePassed} is called when it expires.
+   */
   readonly deadline: (millis: number | undefined) => void
-  /** Tells by {@link PublicConnection.idled} of so much silence; 0 for no more of it. */
+  /** Calls {@link PublicConnection.idled} after this many milliseconds without traffic; 0 disables the limit. */
   readonly idle: (millis: number) => void
-  /** Calls {@link PublicConnection.turned} once this turn's bytes have gone on. */
+  /** Calls {@link PublicConnection.turned} in the next turn of the event loop. */
   readonly nextTurn: () => void
-  /** Whether this turn of the event loop has been used up by requests. */
+  /** Returns whether requests have used up their share of this turn of the event loop. */
   readonly isTurnSpent: () => boolean
-  /** The connection became one of another protocol. */
+  /** Marks the connection as upgraded to another protocol. */
   readonly upgraded: () => void
   readonly handOver: (head: Head, rest: Buffer) => void
 }

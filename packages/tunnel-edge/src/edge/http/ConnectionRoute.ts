@@ -1,4 +1,4 @@
-/** Where the requests of a connection go: the way that was found for the first one, under terms that may change. */
+/** The route of a connection: the stream that was found for its first request, under settings that may change. */
 import { encode, type Forwarded, type Head } from "../../protocol/RequestHead.ts"
 import type { Client } from "./ConnectionContext.ts"
 import type { ConnectionMeter } from "../Metering.ts"
@@ -11,7 +11,7 @@ export class ConnectionRoute {
   private readonly client: Client
   private forwarded: Forwarded
 
-  /** `changed`: the terms are others than before. */
+  /** `changed` is called when the Tunnel's settings change. */
   constructor(route: StreamRoute, passage: ConnectionMeter, client: Client, changed: () => void) {
     this.route = route
     this.passage = passage
@@ -20,12 +20,12 @@ export class ConnectionRoute {
     this.forwarded = this.forwardedBy(false)
   }
 
-  /** The terms changed, or the agent is leaving. */
+  /** Rebuilds the forwarding fields after the settings changed. */
   renew(): void {
     this.forwarded = this.forwardedBy(this.forwarded.isLast)
   }
 
-  /** The head as the agent gets it. */
+  /** Returns the bytes of the head as the agent receives it. */
   encode(head: Head): Buffer {
     if (!this.forwarded.isLast && this.route.isLeaving()) this.forwarded = this.forwardedBy(true)
     return encode(head, this.forwarded)

@@ -1,4 +1,4 @@
-/** The edge's own answers, as bytes: problems for programs, a page for browsers; the agent's card while it is away. */
+/** Responses that the edge itself generates, as bytes: problem documents for programs and an HTML page for browsers. */
 import { type AddressBook, problemUrl } from "@svc/domain/Addresses"
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { type Code, table } from "@svc/domain/problems/Table"
@@ -6,10 +6,10 @@ import { Effect } from "effect"
 import type { Head } from "../../protocol/RequestHead.ts"
 
 export interface Wanted {
-  /** The request's `Accept`. */
+  /** The `Accept` header of the request. */
   readonly accept: string | undefined
   readonly requestId: string
-  /** When to come again, where that is known. */
+  /** Value of `Retry-After`, if it is known. */
   readonly retryAfterSeconds?: number
 }
 
@@ -31,7 +31,7 @@ const reasons: Readonly<Record<number, string>> = {
   505: "HTTP Version Not Supported",
 }
 
-/** One whole answer, after which the connection ends. */
+/** Returns a complete response that closes the connection. */
 export const answer = (
   status: number,
   contentType: string,
@@ -84,7 +84,7 @@ export const problem = (book: AddressBook, code: Code, detail: string, wanted: W
 
 const requestId = () => Effect.runSync(Effect.map(makeUuidV7, (id) => toPublic("req_", id)))
 
-/** A {@link problem} in answer to this request, as it would have it, under an id of its own. */
+/** Returns a {@link problem} for this request, with a new request id. */
 export const problemFor = (
   book: AddressBook,
   head: Head,
@@ -98,6 +98,6 @@ export const problemFor = (
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
   })
 
-/** What the edge itself does not let through. */
+/** Returns the plain-text response for a request that the edge refuses. */
 export const refusal = (status: number, message: string, headers: Readonly<Record<string, string>> = {}): Buffer =>
   answer(status, "text/plain; charset=utf-8", `${message}\n`, { "svc-tunnel-error": "refused", ...headers })

@@ -1,8 +1,8 @@
 /**
- * One public HTTP/1.1 connection, which is one stream to the agent, as a state machine without sockets: it is told what
- * happened and does what follows through its {@link ConnectionContext}. Request heads are judged and rewritten
- * ({@link RequestSplitter}); response bytes are only watched, for whether there were any and for the answer to an
- * upgrade. {@link PublicHttp} drives it over a socket. No Effect in here: this runs per chunk.
+ * The state machine of one public HTTP/1.1 connection, which maps to one stream to the agent. Has no sockets: events
+ * call its methods, and it acts through its {@link ConnectionContext}. Request heads are validated and rewritten
+ * ({@link RequestSplitter}); response bytes are only inspected for the start of a response and the result of an
+ * upgrade. Does not use Effect, because it runs per chunk.
  */
 import { reset } from "../../protocol/Manifest.ts"
 import { type Head, Refusal } from "../../protocol/RequestHead.ts"
@@ -25,21 +25,21 @@ export class PublicConnection {
   private readonly splitter: RequestSplitter
   private first: Head | undefined
   private onward: ConnectionRoute | undefined
-  /** What came before there was a passage to count it. */
+  /** Bytes received before the meter was opened. */
   private uncounted = 0
-  /** The client has something of the agent, if only its end: nothing of ours can stand in its place. */
+  /** The agent has responded or ended the stream, so the edge can no longer send a response of its own. */
   private isAnswered = false
   private clientEnded = false
-  /** What the client showed last. */
+  /** `Authorization` of the last request. */
   private authorization: string | undefined
-  /** The settings let the client in no more: what is under way may end. */
+  /** The settings no longer admit the client. Requests in flight may finish. */
   private isWithdrawn = false
-  /** Requests that were sent in advance wait for the next turn of the event loop. */
+  /** Pipelined requests wait for the next turn of the event loop. */
   private isYielding = false
   private readonly repeatable = new ReplayBuffer()
   private upgrade: UpgradeResponse | undefined
   private accepted = false
-  /** The refusal that waits for earlier answers. */
+  /** The refusal to send after earlier responses are complete. */
   private refused: Buffer | undefined
 
   constructor(line: ConnectionContext, client: Client, rules: Rules) {
@@ -53,7 +53,7 @@ export class PublicConnection {
     line.deadline(Timing.headMillis)
   }
 
-  // --- What the client does
+  // --- Events of the client
 
   received(chunk: Buffer): void {
     if (this.state === "refusing" || this.state === "closing" || this.state === "closed") return
@@ -61,7 +61,7 @@ export class PublicConnection {
     this.orRefuse(() => this.splitter.feed(chunk))
   }
 
-  /** The client has said everything. */
+  /** The client has ended its side. */
   ended(): void {
     this.clientEnded = true
     if (takesRequests(this.state) || this.state === "upgraded") return this.isYielding ? undefined : this.io.finish()
@@ -71,7 +71,7 @@ export class PublicConnection {
     this.io.end()
   }
 
-  /** The client is gone. */
+  /** The client has disconnected. */
   closed(): void {
     this.state = "closed"
     this.io.deadline(undefined)
@@ -94,7 +94,7 @@ export class PublicConnection {
     this.release()
   }
 
-  /** The Tunnel's settings are others than before, which holds for what is open as well. */
+  /** Applies changed Tunnel settings to the open connection. */
   private termsChanged(): void {
     if (this.onward === undefined || this.state === "closed") return
     this.onward.renew()
@@ -106,14 +106,14 @@ export class PublicConnection {
         return this.abort()
       case "answering":
       case "answered":
-        // The next request is refused. An answer that does not end has this long.
+        // The next request is refused; the current response gets a deadline.
         return this.io.deadline(this.isWithdrawn ? Timing.tailMillis : undefined)
     }
   }
 
   private repeat(route: StreamRoute, onward: ConnectionRoute): void {
     onward.route = route
-    // Once is enough: a second way that leads nowhere is the answer.
+    // A request is replayed once. If the second route fails too, the failure is the response.
     const repeated = this.repeatable.take()
     if (!this.open(route, onward)) return
     for (const bytes of repeated) this.io.forward(bytes)
@@ -132,14 +132,14 @@ export class PublicConnection {
     return true
   }
 
-  /** What came behind the first request goes on. */
+  /** Forwards the bytes that were held behind the first request. */
   private release(): void {
     if (!takesRequests(this.state)) return
     this.orRefuse(() => this.splitter.release())
     if (this.clientEnded && !this.isYielding && takesRequests(this.state)) this.io.finish()
   }
 
-  /** Lets other connections go on in between, if requests have used up this turn of the event loop. */
+  /** Pauses pipelined requests if they have used up this turn of the event loop, so that other connections proceed. */
   private yieldTurn(): void {
     if (this.isYielding || !takesRequests(this.state) || !this.io.isTurnSpent()) return
     this.isYielding = true
@@ -148,15 +148,15 @@ export class PublicConnection {
     this.io.nextTurn()
   }
 
-  // --- What the agent does
+  // --- Events of the agent
 
-  /** Bytes of an answer, before the client gets them. */
+  /** Inspects response bytes before they are written to the client. */
   answers(bytes: Buffer): void {
     if (!this.isAnswered) this.beginAnswer()
     if (this.upgrade !== undefined) this.watch(this.upgrade, bytes)
   }
 
-  /** The agent has said everything. */
+  /** The agent has ended the stream. */
   streamEnded(): void {
     if (this.state === "closing" || this.state === "closed") return
     if (this.refused !== undefined) return this.respond(this.refused)
@@ -197,10 +197,10 @@ export class PublicConnection {
       this.state = "upgraded"
       this.io.idle(0)
       this.io.upgraded()
-      // While it was being asked for, its client was shut out.
+      // The settings changed while the upgrade was in flight.
       if (this.isWithdrawn) return this.termsChanged()
     }
-    // What the client sent behind its upgrade may be refused, which must not overtake these bytes.
+    // Bytes behind the upgrade request may be refused, and the refusal must not overtake the response.
     this.io.nextTurn()
   }
 
@@ -218,7 +218,7 @@ export class PublicConnection {
     this.respond(this.failed(reset.local_timeout))
   }
 
-  /** Nothing moved for as long as was asked. */
+  /** The idle limit has passed. */
   idled(): void {
     this.destroy()
   }
@@ -242,7 +242,7 @@ export class PublicConnection {
     }
   }
 
-  // --- Requests, as the splitter finds them
+  // --- Requests from the splitter
 
   private judge(head: Head): void {
     if (this.onward !== undefined) return this.judgeFurther(head, this.onward)
@@ -282,7 +282,7 @@ export class PublicConnection {
     this.io.forward(bytes)
   }
 
-  // --- How it ends
+  // --- How the connection ends
 
   private orRefuse(run: () => void): void {
     try {
@@ -301,18 +301,17 @@ export class PublicConnection {
     else this.respond(bytes)
   }
 
-  /** Answers to earlier requests come first, then this one, and the connection ends. */
+  /** Sends the refusal after the responses to earlier requests, then closes. */
   private refuseAfter(refused: Buffer): void {
     this.refused = refused
     this.state = "refusing"
-    // What came behind is of no use either.
     this.splitter.hold()
     this.io.discard()
     this.io.deadline(Timing.tailMillis)
     this.io.finish()
   }
 
-  /** The budget of its Org is used up. */
+  /** The daily budget of the Org is exhausted. */
   private cut(): void {
     if (this.state === "closing" || this.state === "closed") return
     this.io.reset(reset.quota)
@@ -326,7 +325,7 @@ export class PublicConnection {
 
   private respond(bytes: Buffer): void {
     this.leave("closing")
-    // Or the client's bytes that nobody read would reset the connection under our answer.
+    // Unread bytes of the client would otherwise reset the connection before the response arrives.
     this.io.discard()
     this.io.deadline(Timing.lingerMillis)
     this.io.end(bytes)
@@ -342,7 +341,7 @@ export class PublicConnection {
     this.io.destroy()
   }
 
-  /** Whatever is left of the chunk in hand goes nowhere. */
+  /** Enters a final state and drops the rest of the current chunk. */
   private leave(state: "closing" | "closed"): void {
     this.state = state
     this.splitter.hold()

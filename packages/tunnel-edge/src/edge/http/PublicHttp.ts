@@ -1,4 +1,4 @@
-/** A {@link PublicConnection} over a socket: what it says is done to the socket, to a stream of a link, and to a timer. */
+/** Runs a {@link PublicConnection} over a socket, a stream of a link and a timer. */
 import type { Socket } from "node:net"
 import { TLSSocket } from "node:tls"
 import * as TurnBudget from "@svc/cluster/net/TurnBudget"
@@ -15,19 +15,19 @@ import type { Route, StreamRoute } from "../routing/Route.ts"
 
 export interface Front extends Rules {
   readonly route: (head: Head, client: string) => Promise<Route>
-  /** The way that was taken led nowhere: another one, if there is. */
+  /** Looks up another route after the first one failed. */
   readonly reroute: (head: Head, client: string) => Promise<Route>
-  /** The connection became one of another protocol. */
+  /** Marks a connection as upgraded to another protocol. */
   readonly upgraded: (socket: Socket) => void
-  /** An agent, or another edge, asked for a link: the socket is its from here on. */
+  /** Takes over the socket of an agent or another edge that requested a link. */
   readonly link: (head: Head, socket: Socket, rest: Buffer) => void
 }
 
-/** The name a TLS client asked for (SNI); undefined where it named none, or there is no TLS. */
+/** Returns the server name of a TLS client (SNI); undefined without TLS or without SNI. */
 const serverName = (socket: Socket): string | undefined =>
   socket instanceof TLSSocket && typeof socket.servername === "string" ? socket.servername.toLowerCase() : undefined
 
-/** Many are idle at a time: methods, where an object of closures would cost each connection a kilobyte. */
+/** Implements the context with methods: closures would cost each of many idle connections a kilobyte. */
 class SocketContext implements ConnectionContext {
   readonly connection: PublicConnection
   private readonly socket: Socket
@@ -71,7 +71,7 @@ class SocketContext implements ConnectionContext {
     this.uncouple = splice(this.socket, this.stream, {
       gate: passage,
       outgoing: this.received,
-      // Of which the connection hears itself: requests may still wait for their turn.
+      // The connection handles the end itself, because pipelined requests may still wait for their turn.
       onSocketEnd: () => {},
       incoming: (bytes) => this.connection.answers(bytes),
       onEnd: () => this.connection.streamEnded(),
@@ -146,14 +146,14 @@ class SocketContext implements ConnectionContext {
   }
 }
 
-/** `begun`: what the socket brought already. */
+/** Serves HTTP on a socket. `begun` contains the bytes that were already read. */
 export const serve = (socket: Socket, proto: Client["proto"], front: Front, begun?: Buffer): void => {
   const client: Client = { address: clientOf(socket), proto, serverName: serverName(socket) }
   const { connection, received } = new SocketContext(socket, client, front)
   socket.on("data", received)
   socket.on("end", () => connection.ended())
   socket.on("timeout", () => connection.idled())
-  // It closes next, of which the stream hears by their coupling.
+  // The close event follows, and the splice resets the stream.
   socket.on("error", () => {})
   socket.on("close", () => connection.closed())
   socket.setNoDelay(true)

@@ -1,6 +1,8 @@
-/** What went to the agent before its first answer, to be sent again where the way led nowhere. */
+/**
+ * Buffers the bytes sent to the agent before its first response byte, so that they can be replayed over another route.
+ */
 
-/** A request is sent again over another way while it is no longer than this. */
+/** Largest number of bytes that can be replayed. */
 export const repeatableBytes = 64 * 1024
 
 export class ReplayBuffer {
@@ -14,12 +16,12 @@ export class ReplayBuffer {
     else this.sent.push(bytes)
   }
 
-  /** Whether everything that went out is here. */
+  /** Whether the buffer still contains everything that was sent. */
   get isWhole(): boolean {
     return this.sent !== undefined
   }
 
-  /** Everything that went out; nothing is kept from here on. */
+  /** Returns everything that was sent and stops buffering. */
   take(): ReadonlyArray<Buffer> {
     const sent = this.sent ?? []
     this.sent = undefined

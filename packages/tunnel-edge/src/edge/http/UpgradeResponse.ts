@@ -1,9 +1,11 @@
-/** Reads the agent's answer to an upgrade: whether the connection changes its protocol is told by its first final status. */
+/**
+ * Reads the agent's response to an upgrade. The first final status decides whether the connection changes its protocol.
+ */
 
-/** An answer whose status is not known after this many bytes is no answer to an upgrade. */
+/** A response without a status in this many bytes counts as a rejected upgrade. */
 const answerBytes = 64 * 1024
 
-/** The status of the first final answer in what arrived so far; undefined while that is not known. */
+/** Returns the status of the first final response, or undefined if it is incomplete. */
 const finalStatus = (text: string): number | undefined => {
   let rest = text
   while (true) {
@@ -19,7 +21,7 @@ const finalStatus = (text: string): number | undefined => {
 export class UpgradeResponse {
   private text = ""
 
-  /** Whether the upgrade was accepted; undefined while that is not known. */
+  /** Returns whether the upgrade was accepted, or undefined if the status is not known yet. */
   feed(bytes: Buffer): boolean | undefined {
     this.text += bytes.toString("latin1")
     const status = finalStatus(this.text)

@@ -1,7 +1,7 @@
 /**
- * The links that agents hold here, as the rest of the deployment knows of them: each is a lease in the store that is
- * renewed while the link stands, its TCP port listens as long, and the actor of its name hears of every change; where it
- * could not be told, the next look finds that its status is behind. A link leaves when its credential does.
+ * Publishes the links of this edge to the deployment. Each link is a lease in the store that is renewed while the link
+ * is open. The TCP port of its name listens for the same time, and the actor of its name is notified of every change. A
+ * notification that fails is repeated by the next renewal. A link is closed when its credential is revoked.
  */
 import type { Socket } from "node:net"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -31,7 +31,7 @@ export const make = Effect.fnUntraced(function* (options: {
   const links = yield* TunnelLinks
   const actors = yield* Identities
 
-  /** Names that had no link at the last look, though their status says connected. */
+  /** Names whose status was connected without any link at the last sweep. */
   let unlinked: ReadonlySet<string> = new Set()
 
   const renewing = Semaphore.makeUnsafe(1)
@@ -64,11 +64,11 @@ export const make = Effect.fnUntraced(function* (options: {
   })
 
   return {
-    /** An agent asks for a link over this socket, which is the link's from here on. */
+    /** Accepts the socket of an agent that requests a link. */
     accept: (head: Head, socket: Socket, rest: Buffer): void =>
       void running.run(attach.accept(head, socket, rest)).catch(() => socket.destroy()),
 
-    /** Links whose credential or Identity is gone leave. */
+    /** Rechecks the credentials of all links and closes links whose credential or Identity is gone. */
     recheckCredentials: Effect.suspend(() =>
       Effect.forEach(
         registry.all(),
@@ -84,15 +84,15 @@ export const make = Effect.fnUntraced(function* (options: {
     ).pipe(Effect.ignore),
 
     /**
-     * Renews the leases of all links here, one renewal at a time. A link whose lease is missing gets it back, unless a newer
-     * process of the agent has taken over the name or the Identity is gone.
+     * Renews the leases of all links; only one renewal runs at a time. Restores a missing lease, unless a newer process
+     * of the agent owns the name or the Identity is gone.
      */
     renew: Effect.gen(function* () {
       const before = registry.all()
       const ours = yield* links.renew(before.map(({ id }) => id))
       for (const attached of before) {
         const known = ours.get(attached.id)
-        // Its actor was out of reach when the link came to stand.
+        // The actor was unreachable when the link was attached.
         if (known === false) running.launch(changed(attached.canonical))
         if (known !== undefined || attached.draining) continue
         const { restored, successor } = yield* links.restore({
@@ -106,17 +106,17 @@ export const make = Effect.fnUntraced(function* (options: {
       }
     }).pipe(Effect.ignore, renewing.withPermits(1)),
 
-    /** Removes what others let run out, and tells of it. */
+    /** Removes expired leases and notifies their actors. */
     sweep: Effect.gen(function* () {
       for (const name of yield* links.sweep) yield* changed(name)
-      // Whoever took the link away died before it told, or told nobody. Not at the first look: after a crash of the database
-      // each edge first takes the leases of its links again.
+      // The process that removed a link may have crashed before it notified the actor. A name is notified at its second
+      // sweep only, because after a crash of the database each edge first restores its leases.
       const found = new Set(yield* links.unlinked)
       for (const name of found) if (unlinked.has(name)) running.launch(changed(name))
       unlinked = found
     }).pipe(Effect.ignore),
 
-    /** Tells the agents to dial elsewhere. */
+    /** Tells all agents to reconnect elsewhere. */
     leave: (): void => {
       for (const attached of registry.all()) {
         attached.draining = true

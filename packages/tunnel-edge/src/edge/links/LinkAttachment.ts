@@ -1,6 +1,6 @@
 /**
- * An agent asks for a link: its credential is judged, the lease is taken, and the socket (or WebSocket, where proxies
- * stand in between) is the link's from there on.
+ * Attaches the link of an agent: authenticates and authorizes the request, takes the lease, and turns the socket (or
+ * the WebSocket, behind proxies) into the link.
  */
 import { randomUUID } from "node:crypto"
 import type { IncomingMessage } from "node:http"
@@ -37,7 +37,7 @@ import type { Head } from "../../protocol/RequestHead.ts"
 import type { EdgeIdentity } from "../EdgeIdentity.ts"
 import { Timing } from "../Timing.ts"
 
-/** Agents of another version of the protocol speak another token. */
+/** Matches the upgrade token of any version of the protocol. */
 const someVersion = /^idt\/\d+$/
 
 const isWebSocket = (head: Head) =>
@@ -53,7 +53,7 @@ export const make = Effect.fnUntraced(function* (options: {
   readonly self: EdgeIdentity
   readonly registry: Registry
   readonly onAttached: (attached: Attached, port: number | null) => void
-  /** And why. */
+  /** Called with the reason when a link has closed. */
   readonly onClosed: (attached: Attached, why: string) => void
 }) {
   const { self, registry } = options
@@ -64,7 +64,10 @@ export const make = Effect.fnUntraced(function* (options: {
   const recording = yield* LinkAudit.make
   const sockets = new WebSocketServer({ noServer: true, maxPayload: limits.queuedBytes, perMessageDeflate: false })
 
-  /** The link's carrier, once the upgrade is answered, and what came behind it; undefined where it came to nothing. */
+  /**
+   * Completes the upgrade and returns the duplex of the link with the bytes that followed; undefined if the socket
+   * closed.
+   */
   const carrier = (head: Head, socket: Socket, rest: Buffer) =>
     Effect.callback<{ readonly duplex: Duplex; readonly ahead: Buffer } | undefined>((resume) => {
       if (socket.destroyed) return resume(Effect.succeed(undefined))
@@ -73,7 +76,7 @@ export const make = Effect.fnUntraced(function* (options: {
         socket.write(switching)
         return resume(Effect.succeed({ duplex: socket, ahead: rest }))
       }
-      // The library wants no more of Node's request than this.
+      // `ws` uses only these members of Node's request.
       const request = { method: head.method, url: head.target, headers: Object.fromEntries(head.headers) }
       sockets.handleUpgrade(request as unknown as IncomingMessage, socket, rest, (webSocket) =>
         resume(Effect.succeed({ duplex: createWebSocketStream(webSocket), ahead: Buffer.alloc(0) })),
@@ -81,8 +84,8 @@ export const make = Effect.fnUntraced(function* (options: {
     })
 
   /**
-   * Another process of the agent has taken over, or the Identity went. The agent ends for good only if the process that
-   * replaces it is named.
+   * Closes a link because another process of the agent took over or because the credential or Identity is gone. The
+   * agent only stops for good if the successor is named.
    */
   const dismiss = (attached: Attached, why: "replaced" | "revoked", successor?: Successor) => {
     if (attached.draining) return
@@ -95,7 +98,7 @@ export const make = Effect.fnUntraced(function* (options: {
     const refuse = (code: Code, detail: string) =>
       Effect.sync(() => {
         socket.end(problemFor(book, head, code, detail))
-        // Whoever was refused may leave the connection open.
+        // A refused client may keep the connection open.
         setTimeout(() => socket.destroy(), Timing.refusedMillis).unref()
       })
     const upgrade = head.headers.get("upgrade")?.toLowerCase()
@@ -112,7 +115,7 @@ export const make = Effect.fnUntraced(function* (options: {
     }
     const caller = resolved.success
     const name = canonicalOf(head.headers.get("svc-tunnel-handle") ?? soleOf(caller)?.handle ?? "")
-    /** Of somebody who is known: that is on record. */
+    /** Refuses an authenticated caller and records the refusal. */
     const refuseCaller = (code: Code, detail: string) =>
       Effect.andThen(recording.refused(caller, from, name, code), refuse(code, detail))
     if (!mayActOn(caller, name)) {
@@ -131,7 +134,7 @@ export const make = Effect.fnUntraced(function* (options: {
     if (self.isDraining) return yield* refuse("unavailable", "This edge is going down.")
     const { identityId, handle, port } = standing
     const instance = head.headers.get("svc-tunnel-instance") ?? randomUUID()
-    // The same connection dialled again before the loss of its former one was noticed takes its place.
+    // A connection that the agent dials again replaces its predecessor, whose loss may not have been noticed yet.
     const conn = head.headers.get("svc-tunnel-conn") ?? "0"
     if (registry.of(name).some((other) => other.instance === instance && other.conn !== conn && !other.draining)) {
       return yield* refuse("tunnel_duplicate_edge", "This edge has a link of this agent.")

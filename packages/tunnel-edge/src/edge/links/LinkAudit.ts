@@ -1,6 +1,6 @@
 /**
- * Who comes in by a link, and who is refused one, on record. An agent dials again and again while its network is bad, so
- * the links of one credential are counted by the minute, as refusals are.
+ * Audits accepted and refused links. An agent on a bad network reconnects repeatedly, so the links of one credential
+ * are counted per minute, like refusals.
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { AuditSource } from "@svc/domain/audit/AuditRecord"
@@ -9,7 +9,7 @@ import type { Act } from "@svc/cluster/audit/AuditWrite"
 import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { Effect, type Redacted } from "effect"
 
-/** Where an agent dials from, and what it calls itself. */
+/** Address of an agent and the client name that it sent. */
 interface From {
   readonly address: string
   readonly client: string
@@ -48,10 +48,10 @@ export const make = Effect.gen(function* () {
   const strangers = yield* RefusedCredentials
 
   return {
-    /** A link is about to be its credential's. */
+    /** Records an accepted link. */
     linked: (caller: CallerInfo, from: From, identity: { readonly id: string; readonly handle: string }) =>
       audit.record(actOf(caller, from, identity)),
-    /** A known caller is refused; `name` is what it asked for. */
+    /** Records the refusal of an authenticated caller; `name` is the requested name. */
     refused: (caller: CallerInfo, from: From, name: string, code: string) =>
       audit.record({
         ...actOf(caller, from, null),
@@ -59,7 +59,7 @@ export const make = Effect.gen(function* () {
         outcome: "refused",
         code,
       }),
-    /** A credential was refused: whose it was is recorded, if it ever was somebody's. */
+    /** Records a rejected credential if it ever belonged to an Org. */
     credentialRejected: (credential: Redacted.Redacted<string>, from: From, code: string) =>
       code === "unavailable"
         ? Effect.void

@@ -1,6 +1,6 @@
 /**
- * Links between edges, over which a request goes its one hop. An edge proves itself with a stamp that only holders of
- * the master key can make; the links are few and kept.
+ * Links between edges, which forward a request over at most one hop. An edge authenticates with a stamp that only
+ * holders of the master key can create. Links are kept open for reuse.
  */
 import { readFileSync, readlinkSync } from "node:fs"
 import { connect, type Socket } from "node:net"
@@ -14,7 +14,7 @@ import type { Registry } from "./Registry.ts"
 import type { Head } from "../../protocol/RequestHead.ts"
 import { Timing } from "../Timing.ts"
 
-/** This machine, as far as its ports are its own: a container has some of its own. */
+/** Identifies the network namespace of this machine: two containers on one host have separate ports. */
 const machine = [
   hostname(),
   ...["/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"].map((file) => {
@@ -28,13 +28,13 @@ const machine = [
 
 export const peerPath = "/v1/peer"
 
-/** Whether another edge asks for a link. */
+/** Returns whether another edge requests a link. */
 export const isPeer = (head: Head): boolean =>
   head.upgrade && head.target === peerPath && head.headers.get("upgrade")?.toLowerCase() === upgradeToken
 
 export const switching = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\n\r\n`
 
-/** Joins two streams, of the edge that was asked and of the agent's link. */
+/** Splices the stream of the requesting edge with the stream of the agent's link. */
 const join = (from: MuxStream, to: MuxStream) => {
   const pass = (a: MuxStream, b: MuxStream) => {
     let owed = 0
@@ -56,12 +56,12 @@ const join = (from: MuxStream, to: MuxStream) => {
 
 export const make = (options: {
   readonly edgeId: string
-  /** The name that agents and edges dial, which the certificate of TLS carries. */
+  /** The name that agents and edges dial; the TLS certificate contains it. */
   readonly connectHost: string
   readonly ca: () => string | undefined
   readonly sealing: Sealing["Service"]
   readonly registry: Registry
-  /** Whether this edge listens on a name's TCP port. */
+  /** Returns whether this edge listens on the TCP port of a name. */
   readonly listens: (name: string, port: number) => boolean
 }) => {
   const dialled = new Map<string, Promise<Link | undefined>>()
@@ -124,10 +124,10 @@ export const make = (options: {
   }
 
   return {
-    /** The link to the edge at this address; undefined where it does not answer. */
+    /** Returns the link to the edge at this address, or undefined if it is unreachable. */
     to,
 
-    /** Whether the edge at this address listens, on this very machine, on a name's TCP port. */
+    /** Returns whether the edge at this address listens on the TCP port of a name on this machine. */
     listens: async (address: string, name: string, port: number): Promise<boolean> => {
       const meta = Buffer.from(JSON.stringify({ name, tcp_port: port }))
       const stream = (await to(address))?.mux.open(kind.probe, 0, meta)
@@ -174,7 +174,7 @@ export const make = (options: {
       socket.resume()
     },
 
-    /** Tells the other edges to dial elsewhere. */
+    /** Tells other edges to reconnect elsewhere. */
     leave: (): void => accepted.forEach((peer) => peer.goaway(goaway.drain)),
     isBusy: (): boolean => [...accepted].some(({ mux }) => mux.streams.size > 0),
     close: (): void => accepted.forEach((peer) => peer.close("drained")),

@@ -1,4 +1,4 @@
-/** The links that agents hold with this edge, and the choice among them. */
+/** The links that agents hold with this edge, and the selection of a link for a request. */
 import type { Link } from "../../protocol/Link.ts"
 
 export interface Attached {
@@ -7,33 +7,33 @@ export interface Attached {
   readonly identityId: string
   readonly canonical: string
   readonly handle: string
-  /** The agent's process; a newer one takes the name over. */
+  /** The process of the agent. A newer process replaces an older one. */
   readonly instance: string
-  /** Which of the agent's links, by its own count. */
+  /** Number of the link within the agent. */
   readonly conn: string
   readonly since: Date
   readonly client: string
   readonly token: string
-  /** It is to get nothing new where there is another. */
+  /** The link is draining and is only selected if there is no other. */
   draining: boolean
-  /** The agent's process ends: it gets nothing new at all. */
+  /** The agent is shutting down and the link is never selected. */
   leaving: boolean
-  /** What the agent forwards to (`host:port`), where it said so. */
+  /** Address that the agent forwards to (`host:port`), if it sent one. */
   readonly localHost: string | null
-  /** Whether that answered when the agent last tried. */
+  /** Whether the local port accepted the agent's last connection. */
   localUp: boolean
 }
 
 export interface Registry {
   readonly add: (attached: Attached) => void
   readonly remove: (attached: Attached) => void
-  /** The agent said that it goes. */
+  /** Marks a link as leaving after the agent announced its shutdown. */
   readonly leave: (attached: Attached) => void
-  /** The link with the fewest streams; one that is draining, or whose port is down, only where there is no other. */
+  /** Returns the link with the fewest streams. Links that drain or whose local port is down come last. */
   readonly pick: (canonical: string) => Attached | undefined
   readonly of: (canonical: string) => ReadonlyArray<Attached>
   readonly all: () => ReadonlyArray<Attached>
-  /** When the last link of this name was lost, in milliseconds since the epoch. */
+  /** Returns when the last link of this name was lost, in monotonic milliseconds. */
   readonly lostAt: (canonical: string) => number | undefined
 }
 
@@ -45,7 +45,7 @@ const isBetter = (one: Attached, best: Attached): boolean => {
 
 const rememberedLosses = 10_000
 
-/** `now`: milliseconds of a clock that nobody sets. */
+/** `now` returns monotonic milliseconds. */
 export const make = (now: () => number): Registry => {
   const links = new Map<string, Array<Attached>>()
   const losses = new Map<string, number>()

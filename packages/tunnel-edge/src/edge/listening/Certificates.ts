@@ -1,4 +1,7 @@
-/** The certificate that the edge shows. In Development it makes one of its own where it was given none. */
+/**
+ * Loads the certificate of the edge and follows its renewals. In Development, a missing certificate is replaced by a
+ * self-signed one.
+ */
 import * as Certificates from "@svc/cluster/net/Certificates"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Addresses } from "@svc/domain/Addresses"
@@ -17,11 +20,11 @@ export const make = Effect.fnUntraced(function* (given: Certificate | undefined,
       : undefined
 
   return {
-    /** What the port shows at first; undefined where it speaks no TLS. */
+    /** The initial certificate; undefined if the port does not use TLS. */
     shown: current ?? own,
-    /** What other edges are known by, where they show what was given. */
+    /** Returns the certificate that other edges are verified against, if one is configured. */
     authority: () => current?.cert,
-    /** Hands on what was given, each time it is another than before. */
+    /** Calls `renew` whenever the configured certificate changes. */
     follow: (renew: (certificate: Certificate) => void) =>
       given === undefined || current === undefined
         ? Effect.void

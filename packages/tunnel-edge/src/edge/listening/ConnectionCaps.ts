@@ -1,9 +1,9 @@
-/** How many public connections may be open at a time, of one client and in all: each costs memory, and one client is not to have it all. */
+/** Limits the number of public connections, in total and per client, since each costs memory. */
 import type { Socket } from "node:net"
 import { clientBlock, clientOf } from "./Connections.ts"
 
 export interface Caps {
-  /** Of one address; of IPv6, of its /64. */
+  /** Limit per address, or per /64 for IPv6. */
   readonly perClient: number
   readonly inAll: number
 }
@@ -24,7 +24,7 @@ export const make = ({ perClient, inAll }: Caps) => {
   }
 
   return {
-    /** Counts the connection until it closes; false: there are as many as may be. */
+    /** Counts the connection until it closes. Returns false if a limit is reached. */
     admit: (socket: Socket): boolean => {
       const client = clientBlock(clientOf(socket))
       const present = clients.get(client) ?? 0
@@ -35,7 +35,7 @@ export const make = ({ perClient, inAll }: Caps) => {
       socket.once("close", () => release(socket))
       return true
     },
-    /** It became the link of an agent or of an edge, which is not the public's. */
+    /** Stops counting a connection that became the link of an agent or edge. */
     release,
     size: (): number => all,
   }

@@ -1,13 +1,15 @@
-/** The public connections of this edge, and how long each may go on once the edge drains. */
+/** The public connections of this edge, and how long each may continue while the edge drains. */
 import { sourceOf } from "@svc/cluster/net/ProxiedSocket"
 import { isIPv6, type Socket } from "node:net"
 import { Timing } from "../Timing.ts"
 
-/** The address of whoever is at the other end, behind a balancer that says so. */
+/** Returns the address of the client, as reported by a load balancer if there is one. */
 export const clientOf = (socket: Socket): string =>
   (sourceOf(socket)?.address ?? socket.remoteAddress)?.replace(/^::ffff:/, "") ?? "unknown"
 
-/** Whom limits are counted for: an address, of IPv6 its /64, which one customer has to itself. */
+/**
+ * Returns the block that per-client limits apply to: the address, or its /64 for IPv6, which belongs to one customer.
+ */
 export const clientBlock = (address: string): string => {
   if (!isIPv6(address)) return address
   const [before, after] = address.replace(/%.*$/, "").split("::")
@@ -37,15 +39,15 @@ export const make = () => {
       known.set(socket, { lasting, moved: 0, movedAt: performance.now(), ending: false })
       socket.once("close", () => known.delete(socket))
     },
-    /** It became a WebSocket, or another protocol. */
+    /** Marks a connection that became a WebSocket or another protocol as long-lived. */
     upgraded: (socket: Socket): void => {
       const one = known.get(socket)
       if (one !== undefined) one.lasting = true
     },
-    /** A link of an agent, or of another edge. */
+    /** Stops tracking a connection that became the link of an agent or edge. */
     forget: (socket: Socket): void => void known.delete(socket),
     size: (): number => known.size,
-    /** Ends those whose time is over, `elapsed` milliseconds into the drain. */
+    /** Closes connections whose drain time is over, `elapsed` milliseconds after the drain started. */
     drain: (elapsed: number): void => {
       const now = performance.now()
       for (const [socket, one] of known) {

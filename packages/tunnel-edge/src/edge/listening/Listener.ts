@@ -1,6 +1,6 @@
 /**
- * The public port: clear or TLS is told by the first byte, and TLS for a name that wants it unopened is told by its
- * ClientHello (SNI) before anything is decrypted.
+ * The public port. The first byte distinguishes cleartext from TLS, and the server name in the ClientHello (SNI)
+ * selects TLS passthrough before anything is decrypted.
  */
 import { createServer, type Server, type Socket } from "node:net"
 import { createServer as createSecureServer, type Server as SecureServer } from "node:tls"
@@ -17,19 +17,19 @@ export interface Certificate {
   readonly key: string
 }
 
-/** The port could not be listened on. */
+/** The edge could not listen on its port. */
 export class EdgeListenFailed extends Schema.TaggedError<EdgeListenFailed>()("EdgeListenFailed", {
   message: Schema.String,
 }) {}
 
 export interface ListenerEvents {
-  /** Balancers, whose connections begin with a header of the PROXY protocol. */
+  /** Load balancers whose connections start with a PROXY protocol header. */
   readonly balancers: Networks
-  /** False: there are as many connections as may be. */
+  /** Returns false if a connection limit is reached. */
   readonly admit: (socket: Socket) => boolean
-  /** `begun`: what the socket brought already. */
+  /** Handles a connection; `begun` contains the bytes that were already read. */
   readonly http: (socket: Socket, proto: "http" | "https", begun?: Buffer) => void
-  /** TLS for this name is opened by the agent, not here. */
+  /** Returns whether the agent terminates TLS for this name. */
   readonly passesThrough: (name: string) => Promise<boolean>
   readonly passthrough: (socket: Socket, name: string) => void
 }
@@ -38,13 +38,13 @@ const handshake = 0x16
 
 export interface Listener {
   readonly server: Server
-  /** What other edges dial where `server` shares its port with edges of the same machine. */
+  /** Server for connections of other edges, used if `server` shares its port with other edges of this machine. */
   readonly own: Server
-  /** A new certificate, for connections from now on. */
+  /** Sets the certificate for new connections. */
   readonly renew: (certificate: Certificate) => void
 }
 
-/** `clear`: requests may come without TLS, also where there is a certificate. */
+/** `clear` allows requests without TLS even if there is a certificate. */
 export const make = (certificate: Certificate | undefined, clear: boolean, events: ListenerEvents): Listener => {
   const secure: SecureServer | undefined =
     certificate === undefined
@@ -100,7 +100,10 @@ export const make = (certificate: Certificate | undefined, clear: boolean, event
   }
 }
 
-/** Begins to listen, port 0 taking a free one; answers the port. `shares`: others of this machine listen there as well. */
+/**
+ * Starts listening and returns the port; port 0 selects a free one. `shares` allows other edges of this machine to use
+ * the same port.
+ */
 export const listen = (
   server: Server,
   { host, port, shares }: { readonly host: string; readonly port: number; readonly shares: boolean },

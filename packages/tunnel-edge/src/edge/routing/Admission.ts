@@ -1,4 +1,4 @@
-/** Whom a Tunnel's settings let in: clients of its networks, and those who know its password (RFC 7617). */
+/** Access rules of a Tunnel: the networks that may connect and the password (RFC 7617). */
 import { createHash, timingSafeEqual } from "node:crypto"
 import { BlockList, isIPv6 } from "node:net"
 import type { Standing } from "@svc/cluster/tunnel/TunnelQueries"
@@ -21,7 +21,7 @@ const listOf = (standing: Standing): BlockList => {
 export const allowsClient = (standing: Standing, client: string): boolean =>
   standing.settings.allowed_networks.length === 0 || listOf(standing).check(client, isIPv6(client) ? "ipv6" : "ipv4")
 
-/** Bytes that pass unread can show no password, so none pass while the Tunnel asks for one. */
+/** Returns whether a raw connection is allowed. Raw bytes cannot present a password, so a password blocks them. */
 export const allowsRaw = (standing: Standing | undefined, client: string): boolean =>
   standing !== undefined && standing.passwordHash === undefined && allowsClient(standing, client)
 

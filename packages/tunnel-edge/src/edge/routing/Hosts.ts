@@ -1,14 +1,19 @@
-/** The names under the tunnel's domain: those of agents, and the one that agents and edges dial. */
+/** The host names under the tunnel domain: one per agent, and the one that agents and edges dial. */
 import type { AddressBook } from "@svc/domain/Addresses"
 import { canonical } from "@svc/domain/handles/Handle"
 
 export interface Hosts {
   readonly connect: string
-  /** What a certificate for all of them names. */
+  /** The names that a certificate for all hosts contains. */
   readonly certified: readonly [string, ...Array<string>]
-  /** The canonical name of the agent that this host is of; undefined where it is none of ours. */
+  /**
+   * Returns the canonical name of the agent that a host belongs to, or undefined if it is outside the tunnel domain.
+   */
   readonly nameOf: (host: string) => string | undefined
-  /** Whether links may be asked for at this host: in Development at any, since names may not resolve there. */
+  /**
+   * Returns whether links may be requested at this host. Development accepts any host, because names may not resolve
+   * there.
+   */
   readonly takesLinks: (host: string) => boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * The names that have open connections here, and what holds of each now: a Tunnel's settings are those of the moment, not
- * of the moment at which a connection began. Who holds a connection open is told when they are others.
+ * The names with open connections and the current settings of each. Changed settings apply to open connections too, so
+ * each connection subscribes to changes.
  */
 import type { Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { Effect, Schedule } from "effect"
@@ -8,12 +8,12 @@ import { Timing } from "../Timing.ts"
 
 interface Name {
   standing: Standing | undefined
-  /** Counts the looks, so that a slow one does not overwrite what a later one found. */
+  /** Counts lookups, so that a slow lookup does not overwrite a later result. */
   looks: number
   readonly changed: Set<() => void>
 }
 
-/** One connection of a name. Many are idle at a time: methods, where closures would cost each of them. */
+/** One open connection of a name. A class, because closures would cost memory for each of many idle connections. */
 export class OpenConnection {
   private readonly names: Map<string, Name>
   private readonly canonical: string
@@ -28,7 +28,7 @@ export class OpenConnection {
     name.changed.add(changed)
   }
 
-  /** Undefined where there is no such Identity any more. */
+  /** Returns the current settings, or undefined if the Identity no longer exists. */
   now(): Standing | undefined {
     return this.name.standing
   }
@@ -43,14 +43,14 @@ export const make = <E>(look: (canonical: string) => Effect.Effect<Standing | un
   const names = new Map<string, Name>()
 
   return {
-    /** `changed` is called when something else holds than before. */
+    /** Adds a connection; `changed` is called when the settings change. */
     open: (canonical: string, standing: Standing, changed: () => void): OpenConnection => {
       const name = names.get(canonical) ?? { standing, looks: 0, changed: new Set() }
       names.set(canonical, name)
       return new OpenConnection(names, canonical, name, changed)
     },
 
-    /** Looks again what holds of a name, and tells its connections. */
+    /** Looks up the settings of a name and notifies its connections if they changed. */
     refresh: (canonical: string): Effect.Effect<void> =>
       Effect.suspend(() => {
         const name = names.get(canonical)

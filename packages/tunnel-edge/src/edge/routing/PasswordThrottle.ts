@@ -1,11 +1,11 @@
 /**
- * Failed guesses of a Tunnel's password, by Identity and client: after a few in a minute, nothing that a client shows is
- * judged until that minute is over.
+ * Throttles password guesses by Identity and client. After 10 failures within a minute, no credentials of the client
+ * are checked until that minute is over.
  */
 
 const windowMillis = 60_000
 const failuresAtMost = 10
-/** More clients than this that guess at once are an attack, and the oldest are forgotten. */
+/** Largest number of counters. More clients than this indicate an attack, and the oldest counters are dropped. */
 const countersAtMost = 100_000
 
 interface Counter {
@@ -14,12 +14,12 @@ interface Counter {
 }
 
 export const make = (now: () => number = Date.now) => {
-  /** The oldest first. */
+  /** Counters in order of creation. */
   const counters = new Map<string, Counter>()
   const keyOf = (identityId: string, client: string) => `${identityId} ${client}`
 
   return {
-    /** Milliseconds for which this client is refused unheard; 0 where it is not. */
+    /** Returns the milliseconds for which this client is throttled, or 0. */
     brakedFor: (identityId: string, client: string): number => {
       if (counters.size === 0) return 0
       const counter = counters.get(keyOf(identityId, client))

@@ -1,6 +1,6 @@
 /**
- * The route of a public request: the name that its host stands for, what the Tunnel's settings and the Org's budget
- * refuse, the way to the agent ({@link Routes}), and what is answered in its place.
+ * Routes a public request: resolves its host to a name, applies the Tunnel's settings and the Org's budget, and finds a
+ * link to the agent ({@link Routes}), or generates the response of the edge.
  */
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { Addresses } from "@svc/domain/Addresses"
@@ -23,7 +23,7 @@ import type { Routes, AgentPath } from "./Routes.ts"
 const cardPath = "/.well-known/agent-card.json"
 const decodeCard = Schema.decodeUnknownOption(StoredCard)
 
-/** What a reset of the agent's stream says to the client. */
+/** Problem code for each reset code of an agent's stream. */
 const failures: Readonly<Record<number, Code>> = {
   [reset.local_refused]: "tunnel_local_refused",
   [reset.local_timeout]: "tunnel_local_timeout",
@@ -34,16 +34,16 @@ const failures: Readonly<Record<number, Code>> = {
 const hostHeader = ({ host_header }: Standing["settings"], { localHost }: AgentPath): string | undefined =>
   host_header === "preserve" ? undefined : host_header === "local" ? (localHost ?? undefined) : host_header
 
-/** What a request is refused with. */
+/** Builds the responses for refused requests. */
 interface Refusing {
-  /** There is no such name. */
+  /** Returns the response for a name that does not exist. */
   readonly gone: (head: Head) => Buffer
   readonly refusalOf: (standing: Standing, client: string, head: Head) => Buffer | undefined
 }
 
 class SettingsTerms implements Terms {
   private readonly opening: OpenConnection
-  /** What held when the connection began. */
+  /** Settings at the start of the connection. */
   private readonly begun: Standing
   private readonly way: AgentPath
   private readonly client: string
@@ -102,7 +102,7 @@ export const make = Effect.fnUntraced(function* (options: {
     return problemFor(book, head, "tunnel_agent_offline", "The agent holds no tunnel at the moment.")
   })
 
-  /** Why the Tunnel's settings, or its Org's budget, do not let this request pass. */
+  /** Returns the response if the Tunnel's settings or the Org's budget refuse the request. */
   const refusalOf = (standing: Standing, client: string, head: Head): Buffer | undefined => {
     if (!Admission.allowsClient(standing, client)) return refusal(403, "This tunnel is not open to your address.")
     if (standing.passwordHash !== undefined) {
@@ -163,10 +163,10 @@ export const make = Effect.fnUntraced(function* (options: {
 
   return {
     route,
-    /** As {@link route}, where the way that was taken led nowhere. */
+    /** Routes the request again after its first route failed. */
     reroute: (head: Head, client: string) =>
       Effect.andThen(routes.forget(hosts.nameOf(head.host) ?? ""), route(head, client)),
-    /** The answer where the stream was reset with this code. */
+    /** Returns the response for a stream that was reset with this code. */
     failed: (head: Head, code: number): Buffer =>
       problemFor(
         book,

@@ -1,31 +1,31 @@
-/** Where a public request goes: what {@link Requests} finds, and {@link PublicConnection} follows. */
+/** The route of a public request, which {@link Requests} finds and {@link PublicConnection} uses. */
 import type { MuxStream } from "../../protocol/Mux.ts"
 import type { Head } from "../../protocol/RequestHead.ts"
 import type { ConnectionMeter } from "../Metering.ts"
 
-/** What the Tunnel's settings say of a connection, at each moment anew. */
+/** The current settings of the Tunnel, as they apply to one connection. */
 export interface Terms {
-  /** What `Host` becomes; as sent where it is undefined. */
+  /** Returns the `Host` to forward, or undefined to keep the original. */
   host(): string | undefined
-  /** `Authorization` is for the edge. */
+  /** Returns whether `Authorization` is meant for the edge and must not be forwarded. */
   ownAuthorization(): boolean
-  /** What a further request is refused with; undefined where it may pass. */
+  /** Returns the response for a further request that is refused, or undefined if it may pass. */
   refuses(head: Head): Buffer | undefined
-  /** Whether a client that showed this `Authorization` may be here still. */
+  /** Returns whether a client that presented this `Authorization` may stay connected. */
   allows(authorization: string | undefined): boolean
-  /** The connection is over. */
+  /** Unsubscribes when the connection closes. */
   leave(): void
 }
 
-/** What is answered in place of the agent, or how it is reached. */
+/** A response of the edge, or a stream to the agent. */
 export type Route =
   | { readonly _tag: "Answer"; readonly bytes: Buffer }
   | {
       readonly _tag: "Stream"
       readonly open: (kind: number, meta: object) => MuxStream | undefined
-      /** Whether the agent is about to go: answers are to be the last of their connection. */
+      /** Returns whether the agent is shutting down, so that responses must close their connection. */
       readonly isLeaving: () => boolean
-      /** `changed`: the terms are others than before. */
+      /** Subscribes to changes of the settings. */
       readonly enter: (changed: () => void) => Terms
       readonly openMeter: (cut: () => void) => ConnectionMeter
     }

@@ -1,6 +1,7 @@
 /**
- * The way of a request: its name is looked up (and kept a while, until word of a change comes), then a link of this edge
- * is taken, else a stream of an edge that holds one, in one hop. A name whose links were just lost is waited for.
+ * Finds the link for a request. The name is looked up and cached until a change is announced; then a link of this edge
+ * is used, or else a link of another edge over one hop. A request for a name whose links were just lost waits for the
+ * agent to reconnect.
  */
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
@@ -15,15 +16,15 @@ import type { Registry } from "../links/Registry.ts"
 import type { BackgroundEffects } from "../BackgroundEffects.ts"
 
 export interface AgentPath {
-  /** Whether the agent said that it is about to go. */
+  /** Returns whether the agent announced its shutdown. */
   readonly isLeaving: () => boolean
   readonly open: (kind: number, meta: object) => MuxStream | undefined
-  /** What the agent forwards to (`host:port`); null where it did not say. */
+  /** Address that the agent forwards to (`host:port`), or null if it is unknown. */
   readonly localHost: string | null
 }
 
 const kept = { names: 50_000, withLinks: "30 seconds", without: "2 seconds", unknown: "5 seconds" } as const
-/** A name whose last link was just lost is waited for: the agent is on its way back. */
+/** How long a request waits for an agent whose last link was just lost. */
 const hold = { lostWithinMillis: 10_000, waitMillis: 3_000, step: "50 millis", atMost: 100 } as const
 
 export const make = Effect.fnUntraced(function* (options: {
@@ -31,12 +32,12 @@ export const make = Effect.fnUntraced(function* (options: {
   readonly registry: Registry
   readonly peers: Peers
   readonly launch: BackgroundEffects["launch"]
-  /** The links or the settings of a name changed somewhere. */
+  /** Called when the links or the settings of a name changed on any edge. */
   readonly onChange: (canonical: string) => void
 }) {
   const tunnels = yield* TunnelQueries
   const feed = yield* ChangeFeed
-  /** Requests that wait, by name. */
+  /** Number of waiting requests by name. */
   const waiting = new Map<string, number>()
   const count = (canonical: string, by: number) => {
     const now = (waiting.get(canonical) ?? 0) + by
@@ -53,7 +54,7 @@ export const make = Effect.fnUntraced(function* (options: {
     }),
   })
 
-  /** What is known of a name; undefined where there is no such Identity. */
+  /** Returns the settings and links of a name, or undefined if the Identity does not exist. */
   const standing = (canonical: string) =>
     Effect.map(Cache.get(names, canonical), (found) => (found?.status === "deleting" ? undefined : found))
   const openings = OpenConnections.make(standing)
@@ -61,7 +62,7 @@ export const make = Effect.fnUntraced(function* (options: {
     Effect.forEach(openings.names(), openings.refresh, { concurrency: 4, discard: true }),
   )
 
-  // Word of changes; while it is cut off, what is kept runs out by itself.
+  // Invalidates cached names on change. While the feed is interrupted, cached names expire on their own.
   const changes = yield* feed.follow("tunnel")
   yield* Effect.forkScoped(
     Effect.forever(
@@ -94,7 +95,7 @@ export const make = Effect.fnUntraced(function* (options: {
         }
   }
 
-  /** The less busy of the edges that hold a link and answer. */
+  /** Returns the less busy of up to two other edges that hold a link and are reachable. */
   const elsewhere = Effect.fnUntraced(function* (canonical: string, { holders }: Standing) {
     const others = holders.filter(({ edge_id }) => edge_id !== options.edgeId).slice(0, 2)
     const answers = yield* Effect.forEach(
@@ -124,10 +125,13 @@ export const make = Effect.fnUntraced(function* (options: {
   return {
     standing,
 
-    /** A connection of a name begins, which was judged by `judged`; `changed` tells it that something else holds. */
+    /**
+     * Registers an open connection that was authorized with the settings `judged`; `changed` is called when they
+     * change.
+     */
     open: (canonical: string, judged: Standing, changed: () => void): OpenConnections.OpenConnection => {
       const opening = openings.open(canonical, judged, changed)
-      // It waited for its agent, and word of a change came before it was known here.
+      // The settings may have changed while the request waited for its agent.
       options.launch(
         Effect.flatMap(Cache.getSuccess(names, canonical), (kept) =>
           Option.isSome(kept) && kept.value === opening.now() ? Effect.void : openings.refresh(canonical),
@@ -135,13 +139,16 @@ export const make = Effect.fnUntraced(function* (options: {
       )
       return opening
     },
-    /** Looks again at every name with open connections, for the word that was lost. */
+    /** Looks up every name with open connections, in case a notification was lost. */
     refreshAll,
 
-    /** The way that was taken led nowhere: what was known of it is forgotten. */
+    /** Drops a cached name after its route failed. */
     forget: (canonical: string) => Cache.invalidate(names, canonical),
 
-    /** A link to the agent, here or one hop away; undefined where there is none, also not after a wait. */
+    /**
+     * Returns a link to the agent, here or one hop away, waiting for a reconnect if necessary; undefined if there is
+     * none.
+     */
     find: Effect.fnUntraced(function* (canonical: string, known: Standing) {
       const now = yield* monotonicMillis
       const lostAt = options.registry.lostAt(canonical)
@@ -151,7 +158,8 @@ export const make = Effect.fnUntraced(function* (options: {
       while (true) {
         const way = here(canonical) ?? (yield* elsewhere(canonical, standing))
         if (way !== undefined) return way
-        // Its edge died a moment ago: the lease stands, nobody answers, and the agent is dialling. Word comes when it is back.
+        // If its edge just crashed, the lease is still valid while the agent reconnects elsewhere. The reconnect is
+        // announced.
         if (!looked && standing.holders.length > 0) yield* Cache.invalidate(names, canonical)
         wait ||= standing.holders.length > 0
         const late = (yield* monotonicMillis) >= now + hold.waitMillis

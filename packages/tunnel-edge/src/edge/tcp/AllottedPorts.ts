@@ -1,7 +1,7 @@
 /**
- * The allotted TCP ports of the names whose agents are attached here. One that cannot be listened on is served by another
- * edge of this machine, or held by a program that is none of ours: then the public address leads to that program, which is
- * said aloud, and the Identity is allotted another port.
+ * Listens on the allotted TCP ports of the names whose agents are attached to this edge. If a port is in use, another
+ * edge of this machine may serve it. If another program holds it, the public address leads to that program: the edge
+ * logs a warning and allots another port to the Identity.
  */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
@@ -13,7 +13,7 @@ import type { EdgeIdentity } from "../EdgeIdentity.ts"
 import type { TcpPorts } from "./TcpPorts.ts"
 import { Timing } from "../Timing.ts"
 
-/** A former listener may be about to close. */
+/** Number of attempts, since a former listener may be about to close. */
 const triesAtMost = 3
 
 export const make = Effect.fnUntraced(function* (options: {
@@ -26,7 +26,7 @@ export const make = Effect.fnUntraced(function* (options: {
   const tunnels = yield* TunnelQueries
   const actors = yield* Identities
   const busy = new Set<string>()
-  /** What was found held by others, and when, by name. */
+  /** Ports that other programs held, by name. */
   const found = new Map<string, { readonly at: number; readonly text: string }>()
 
   const isOurs = ({ holders }: Standing, name: string, port: number) =>
@@ -45,7 +45,7 @@ export const make = Effect.fnUntraced(function* (options: {
     for (const { link } of registry.of(name)) link.status({ notice: text })
   })
 
-  /** The public address leads to somebody else: the Identity gets another port. */
+  /** Allots another port to the Identity. */
   const move = Effect.fnUntraced(function* (name: string, port: number) {
     const held = `TCP port ${port} of ${name} is held by another program on the machine of its edge`
     const { port: next } = yield* ask(actors.of(name).MoveTunnelPort({ port }))
@@ -59,7 +59,7 @@ export const make = Effect.fnUntraced(function* (options: {
       if (standing === undefined || standing.port === null) return
       const { port } = standing
       if (yield* Effect.promise(() => ports.open(name, port))) {
-        // The last link may have gone since it was asked for.
+        // The last link may have closed in the meantime.
         if (registry.of(name).length === 0) ports.close(name)
         return
       }
@@ -70,7 +70,7 @@ export const make = Effect.fnUntraced(function* (options: {
     }
   })
 
-  /** Listens on the port that is allotted now. */
+  /** Listens on the port that is currently allotted to a name. */
   const keep = (name: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (busy.has(name)) return Effect.void
@@ -80,7 +80,7 @@ export const make = Effect.fnUntraced(function* (options: {
 
   return {
     keep,
-    /** Those that another edge of this machine served, which may have left. */
+    /** Listens on ports that another edge of this machine served and may have released. */
     keepAll: Effect.suspend(() =>
       Effect.forEach(
         new Set(registry.all().map(({ canonical }) => canonical)),
@@ -88,7 +88,7 @@ export const make = Effect.fnUntraced(function* (options: {
         { concurrency: 4, discard: true },
       ),
     ),
-    /** What an operator should know of. */
+    /** Returns warnings for the operator. */
     findings: Effect.map(Clock.currentTimeMillis, (now) => {
       for (const [name, { at }] of found) if (now - at > Timing.portToldMillis) found.delete(name)
       return [...found.values()].map(({ text }) => text)

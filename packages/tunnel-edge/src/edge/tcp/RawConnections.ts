@@ -1,4 +1,4 @@
-/** Connections that pass as they are: those of the TCP port, and TLS that the agent opens itself. */
+/** Routes connections that the edge forwards without reading them: TCP ports and TLS passthrough. */
 import type { Socket } from "node:net"
 import { Effect } from "effect"
 import { kind } from "../../protocol/Manifest.ts"
@@ -47,11 +47,11 @@ export const make = (options: {
   const route = (name: string, client: string): Promise<TcpRoute | undefined> => run(find(name, client))
 
   return {
-    /** Where a connection of this name's TCP port goes; undefined where it is refused. */
+    /** Returns the route for a connection of this name's TCP port, or undefined if it is refused. */
     route,
-    /** Whether TLS for this host is opened by the agent. */
+    /** Returns whether the agent terminates TLS for this host. */
     passesThrough: (host: string): Promise<boolean> => run(isPassedThrough(host)),
-    /** A TLS connection, unopened. */
+    /** Forwards a TLS connection without decrypting it. */
     passThrough: (socket: Socket, host: string): void => {
       const client = clientOf(socket)
       void route(hosts.nameOf(host) ?? "", client)

@@ -1,4 +1,4 @@
-/** The allocated TCP ports: one listens while an agent of its name is attached here; without one, connections are refused. */
+/** The TCP ports that this edge listens on. A port is open while an agent of its name is attached here. */
 import { createServer, isIPv6, type Server, type Socket } from "node:net"
 import { type Networks, isWithin } from "@svc/cluster/net/ClientNetwork"
 import { readHeader, sourceOf } from "@svc/cluster/net/ProxiedSocket"
@@ -9,16 +9,19 @@ import { clientOf } from "../listening/Connections.ts"
 import type { ConnectionMeter } from "../Metering.ts"
 import { Timing } from "../Timing.ts"
 
-/** What a connection of a port is led to. */
+/** The route of a raw connection. */
 export interface TcpRoute {
   readonly open: (kind: number, meta: object) => MuxStream | undefined
   readonly proxyProtocol: boolean
   readonly passage: (cut: () => void) => ConnectionMeter
-  /** `end`: the Tunnel's settings no longer let it in. Answers what to do when it is over. */
+  /**
+   * Subscribes to changes of the settings; `end` is called when they no longer admit the client. Returns how to
+   * unsubscribe.
+   */
   readonly enter: (end: () => void) => () => void
 }
 
-/** Version 1 of the PROXY protocol (haproxy.org, proxy-protocol.txt, section 2.1). */
+/** Returns the header of version 1 of the PROXY protocol (haproxy.org, proxy-protocol.txt, section 2.1). */
 export const proxyHeader = (socket: Socket): Buffer => {
   const from = clientOf(socket)
   const to = socket.localAddress?.replace(/^::ffff:/, "") ?? ""
@@ -29,7 +32,7 @@ export const proxyHeader = (socket: Socket): Buffer => {
   )
 }
 
-/** Carries a connection as it is, from the bytes that came already (`ahead`) to its end. */
+/** Forwards a raw connection until it ends, starting with the bytes in `ahead`. */
 export const carry = (socket: Socket, stream: MuxStream, route: TcpRoute, ahead?: Buffer): void => {
   const reset = () => void socket.resetAndDestroy()
   const openMeter = route.passage(reset)
@@ -50,9 +53,9 @@ export const carry = (socket: Socket, stream: MuxStream, route: TcpRoute, ahead?
 export const make = (
   host: string,
   route: (name: string, client: string) => Promise<TcpRoute | undefined>,
-  /** False: there are as many connections as may be. */
+  /** Returns false if a connection limit is reached. */
   admit: (socket: Socket) => boolean,
-  /** Balancers, which say whose connection it is. */
+  /** Load balancers, which report the address of the client. */
   balancers: Networks,
 ) => {
   const listeners = new Map<string, { readonly port: number; readonly server: Server }>()
@@ -63,7 +66,7 @@ export const make = (
   }
 
   return {
-    /** Listens for a name, on this port alone; false: somebody else does. */
+    /** Listens on the port of a name. Returns false if the port is in use. */
     open: async (name: string, port: number): Promise<boolean> => {
       if (listeners.get(name)?.port === port) return true
       close(name)
@@ -93,7 +96,7 @@ export const make = (
           if (listeners.get(name) === one) listeners.delete(name)
           resolve(false)
         })
-        // Closed before it listened, it never says that it does.
+        // A server that is closed before it listens never emits `listening`.
         server.on("close", () => resolve(true))
         server.listen(port, host, () => resolve(true))
       })
