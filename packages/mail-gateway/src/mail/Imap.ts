@@ -3,7 +3,6 @@
  * start. Here are the sockets; what is said on them is the session's ({@link module:imap/session/Session}).
  */
 import { createServer, type Socket } from "node:net"
-import { check, pass } from "@svc/cluster/health/Health"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import { readHeader } from "@svc/cluster/net/ProxiedSocket"
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
@@ -19,7 +18,7 @@ import * as Session from "./imap/session/Session.ts"
 import type { Store } from "./imap/session/Store.ts"
 import * as PostgresStore from "./imap/store/PostgresStore.ts"
 import * as VerdictPool from "./judging/VerdictPool.ts"
-import { listening, portOf } from "./MailListener.ts"
+import { listening, withHealth } from "./MailListener.ts"
 import { Timing } from "../Timing.ts"
 
 export interface ImapSettings {
@@ -213,35 +212,13 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
   })
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.imapLookMillis), look)))
 
-  const opened = (port: number, tlsAtOnce: boolean) =>
-    Effect.acquireRelease(
-      Effect.suspend(() => {
-        const server = createServer({ noDelay: true, keepAlive: true }, onConnection(tlsAtOnce))
-        return Effect.as(
-          listening("IMAP", server, settings.host, port, (...at) => server.listen(...at)),
-          server,
-        )
-      }),
-      // Its sessions end with their fibers.
-      (server) => Effect.sync(() => server.close()),
-    )
-  return {
-    port: portOf(yield* opened(settings.port, false), settings.port),
-    tlsPort: portOf(yield* opened(settings.tlsPort, true), settings.tlsPort),
-  }
+  const opened = Effect.fnUntraced(function* (port: number, tlsAtOnce: boolean) {
+    const server = createServer({ noDelay: true, keepAlive: true }, onConnection(tlsAtOnce))
+    const close = Effect.sync(() => server.close())
+    return yield* listening("IMAP", server, { host: settings.host, port }, (...at) => server.listen(...at), close)
+  })
+  return { port: yield* opened(settings.port, false), tlsPort: yield* opened(settings.tlsPort, true) }
 })
 
 export const layer = (settings: ImapSettings) =>
-  Layer.effect(ImapListener, listen(settings)).pipe((listener) =>
-    Layer.merge(
-      listener,
-      check(
-        "imap",
-        true,
-        Effect.map(ImapListener, ({ port, tlsPort }) => ({
-          ...pass,
-          detail: `listening on ports ${port} and ${tlsPort}`,
-        })),
-      ).pipe(Layer.provide(listener)),
-    ),
-  )
+  Layer.effect(ImapListener, listen(settings)).pipe(withHealth("imap", ImapListener))

@@ -4,13 +4,10 @@
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { monotonicOf } from "@svc/domain/MonotonicTime"
-import { check, pass } from "@svc/cluster/health/Health"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
-import * as Certificates from "@svc/cluster/net/Certificates"
-import { selfSigned } from "@svc/cluster/net/SelfSigned"
-import { Cause, Clock, Context, Effect, FiberSet, Layer } from "effect"
+import { Clock, Context, Effect, FiberSet, Layer } from "effect"
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
-import { listening, portOf } from "./MailListener.ts"
+import { certificateOf, listening, type ListenerTls, withHealth } from "./MailListener.ts"
 import * as MailMetrics from "./MailMetrics.ts"
 import * as VerdictPool from "./judging/VerdictPool.ts"
 import { isModest } from "./mime/Header.ts"
@@ -22,8 +19,8 @@ import type { Resolver } from "./Resolver.ts"
 import { Bounces } from "./sending/Bounces.ts"
 import * as Clients from "./smtp/Clients.ts"
 import * as Data from "./smtp/Data.ts"
-import { type Reply, replies } from "./smtp/Replies.ts"
-import { openConnection, Server } from "./smtp/Server.ts"
+import { replies } from "./smtp/Replies.ts"
+import { openConnection, responder, Server, sessionTimers } from "./smtp/Server.ts"
 import * as SessionLog from "./smtp/SessionLog.ts"
 import * as Trace from "./smtp/Trace.ts"
 import { SystemMail } from "./SystemMail.ts"
@@ -39,12 +36,8 @@ export interface SmtpSettings {
   readonly maxBytes: number
   /** Balancers that begin each connection with a PROXY protocol header. */
   readonly proxies?: Networks
-  /** PEM texts, or the files they are in, which are read again when they change. */
-  readonly tls?: { readonly key: string; readonly cert: string } | undefined
+  readonly tls?: ListenerTls | undefined
 }
-
-/** As the certificate's owner, in words to operators. */
-const listener = "smtp"
 
 export class SmtpListener extends Context.Service<SmtpListener, { readonly port: number }>()(
   "@svc/mail-gateway/mail/SmtpListener",
@@ -62,27 +55,9 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const log = SessionLog.make((line) => void run(line))
   const admitted = new Set<string>()
   yield* MailMetrics.sessions.scoped([], () => admitted.size)
-  const timers = new Map<string, NodeJS.Timeout>()
+  const timers = sessionTimers()
 
-  /** Runs what a callback of the library asks for; whatever fails unforeseen is our failure, not the sender's. */
-  const answer = <A>(work: Effect.Effect<A, Reply, Resolver>, done: (error: Reply | null, value?: A) => void) =>
-    void run(
-      work.pipe(
-        Effect.matchCauseEffect({
-          onSuccess: (value) => Effect.sync(() => done(null, value)),
-          onFailure: (cause) => {
-            const refusal = cause.reasons.find((reason) => Cause.isFailReason(reason))?.error
-            if (refusal !== undefined) return Effect.sync(() => done(refusal))
-            return Effect.andThen(
-              Cause.hasInterruptsOnly(cause)
-                ? Effect.void
-                : Effect.logError("An SMTP command ended in a defect", cause),
-              Effect.sync(() => done(replies.later)),
-            )
-          },
-        }),
-      ),
-    )
+  const respond = responder<Resolver>(run, "An SMTP command failed unexpectedly")
 
   const judgeRecipient = yield* Recipients.make(settings, clients)
 
@@ -199,7 +174,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       if (typeof received !== "string" && !isModest(received.raw)) done(replies.header)
       else if (typeof received !== "string") {
         const since = performance.now()
-        answer(transact(session, received), (error, transaction) => {
+        respond(transact(session, received), (error, transaction) => {
           MailMetrics.message(error, received.raw.length, since)
           log.message(session, error)
           const heard = openConnection(session) !== undefined
@@ -208,7 +183,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
           transaction?.end(heard)
         })
       } else if (received === "too_large") {
-        answer(Effect.forkDetach(tellOversized(session)), () => done(replies.tooLarge))
+        respond(Effect.forkDetach(tellOversized(session)), () => done(replies.tooLarge))
       } else if (received === "bare_line_break") {
         // What follows was perhaps never meant as commands; none of it is read.
         const connection = openConnection(session)
@@ -218,12 +193,11 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     })
   }
 
-  const given = settings.tls === undefined ? undefined : yield* Certificates.read(settings.tls, listener)
-  const tls = given ?? selfSigned([settings.mailDomain, "localhost"], new Date(yield* Clock.currentTimeMillis))
+  const certificate = yield* certificateOf(settings.tls, "smtp", settings.mailDomain)
 
   const clock = yield* Clock.Clock
   const options: SMTPServerOptions = {
-    ...tls,
+    ...certificate.pem,
     name: settings.mailDomain,
     banner: "at your service",
     size: settings.maxBytes,
@@ -241,24 +215,20 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       if (!clients.enter(session.remoteAddress, monotonicOf(clock))) return done(replies.busy)
       admitted.add(session.id)
       log.begin(session)
-      timers.set(
-        session.id,
-        setTimeout(() => {
-          log.ending(session, "too_long")
-          openConnection(session)?.close()
-        }, Timing.smtpSessionMillis),
-      )
+      timers.set(session, Timing.smtpSessionMillis, () => {
+        log.ending(session, "too_long")
+        openConnection(session)?.close()
+      })
       done()
     },
     onClose: (session, done) => {
-      clearTimeout(timers.get(session.id))
-      timers.delete(session.id)
+      timers.clear(session)
       log.end(session)
       if (admitted.delete(session.id)) clients.leave(session.remoteAddress)
       done()
     },
     onRcptTo: (address, session, done) =>
-      answer(judgeRecipient(address, session), (error) => {
+      respond(judgeRecipient(address, session), (error) => {
         MailMetrics.recipient(error)
         log.recipient(session, error)
         done(error)
@@ -268,37 +238,20 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const server = new Server(options, settings.proxies ?? [])
   // A connection that breaks is the client's affair; without a listener it would end the process.
   server.on("error", () => {})
-  if (settings.tls !== undefined && given !== undefined) {
-    yield* Certificates.follow(settings.tls, listener, given, (renewed) => server.updateSecureContext({ ...renewed }))
-  }
+  yield* certificate.follow((renewed) => server.updateSecureContext({ ...renewed }))
 
-  yield* Effect.acquireRelease(
-    listening("SMTP", server.server, settings.host, settings.port, (...at) => server.listen(...at)),
-    () =>
-      Effect.callback<void>((resume) => {
-        log.leaving()
-        server.close(() => resume(Effect.void))
-      }),
+  const port = yield* listening(
+    "SMTP",
+    server.server,
+    settings,
+    (...at) => server.listen(...at),
+    Effect.callback<void>((resume) => {
+      log.leaving()
+      server.close(() => resume(Effect.void))
+    }),
   )
-  return {
-    port: portOf(server.server, settings.port),
-    listening: () => server.server.listening,
-  }
+  return { port }
 })
 
 export const layer = (settings: SmtpSettings) =>
-  Layer.effectContext(
-    Effect.gen(function* () {
-      const listener = yield* listen(settings)
-      return Context.make(SmtpListener, listener)
-    }),
-  ).pipe((listener) =>
-    Layer.merge(
-      listener,
-      check(
-        "smtp",
-        true,
-        Effect.map(SmtpListener, ({ port }) => ({ ...pass, detail: `listening on port ${port}` })),
-      ).pipe(Layer.provide(listener)),
-    ),
-  )
+  Layer.effect(SmtpListener, listen(settings)).pipe(withHealth("smtp", SmtpListener))

@@ -3,25 +3,22 @@
  * (RFC 8314). What it hands in is taken as `POST …/messages/send` takes it ({@link Sending}), with the same refusals; a 250
  * to DATA means that it is durable, in the Mailbox and in the outbox or before a person.
  */
-import { check, pass } from "@svc/cluster/health/Health"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
-import * as Certificates from "@svc/cluster/net/Certificates"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
-import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Sending } from "@svc/cluster/mail/sending/Sending"
 import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import { recipientsAtMost } from "@svc/domain/mail/Sending"
 import { isProblem } from "@svc/domain/problems/Problem"
-import { Cause, Clock, Context, Effect, FiberSet, Layer } from "effect"
+import { Context, Effect, FiberSet, Layer } from "effect"
 import type { SMTPServerAddress, SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
 import * as SessionLimits from "./imap/server/SessionLimits.ts"
-import { listening, portOf } from "./MailListener.ts"
+import { certificateOf, listening, type ListenerTls, withHealth } from "./MailListener.ts"
 import * as MailMetrics from "./MailMetrics.ts"
 import { isModest } from "./mime/Header.ts"
 import * as RecipientAddress from "./RecipientAddress.ts"
 import * as Data from "./smtp/Data.ts"
 import { Reply, replies as receiving } from "./smtp/Replies.ts"
-import { openConnection } from "./smtp/Server.ts"
+import { openConnection, responder, sessionTimers } from "./smtp/Server.ts"
 import * as Accounts from "./submission/Accounts.ts"
 import * as Recording from "./submission/SubmissionAudit.ts"
 import * as Refusals from "./submission/Refusals.ts"
@@ -40,12 +37,8 @@ export interface SubmissionSettings {
   readonly allowsPlain: boolean
   /** Balancers that begin each connection with a PROXY protocol header. */
   readonly proxies: Networks
-  /** PEM texts, or the files they are in, which are read again when they change. */
-  readonly tls: { readonly key: string; readonly cert: string } | undefined
+  readonly tls: ListenerTls | undefined
 }
-
-/** As the certificate's owner, in words to operators. */
-const listener = "submission"
 
 export class SubmissionListener extends Context.Service<
   SubmissionListener,
@@ -66,26 +59,13 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
   const guests = SessionLimits.make(limits)
   const accounts = yield* Accounts.make(guests)
   const recording = yield* Recording.make
-  const run = yield* FiberSet.makeRuntimePromise()
+  const run = yield* FiberSet.makeRuntime()
   /** Where the clients of open sessions are. */
   const admitted = new Map<string, string>()
-  const timers = new Map<string, NodeJS.Timeout>()
+  const timers = sessionTimers()
   yield* MailMetrics.submitters.scoped([], () => admitted.size)
 
-  /** Runs what a callback of the library asks for; whatever fails unforeseen is our failure, not the program's. */
-  const answer = <A>(work: Effect.Effect<A, Reply>, done: (refusal: Reply | null, value?: A) => void) =>
-    void run(
-      Effect.matchCauseEffect(work, {
-        onSuccess: (value) => Effect.sync(() => done(null, value)),
-        onFailure: (cause) => {
-          const refusal = cause.reasons.find((reason) => Cause.isFailReason(reason))?.error
-          const told = Effect.sync(() => done(refusal ?? replies.later))
-          return refusal !== undefined || Cause.hasInterruptsOnly(cause)
-            ? told
-            : Effect.andThen(Effect.logError("A command of a mail program ended in a defect", cause), told)
-        },
-      }),
-    )
+  const respond = responder<never>(run, "A submission command failed unexpectedly")
 
   const admit: Admit = (session, address) => {
     const isAdmitted = guests.connect(address)
@@ -94,7 +74,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
   }
 
   const login: Login = (session, user, password, done) =>
-    answer(accounts.login(session, user, password), (refusal) => {
+    respond(accounts.login(session, user, password), (refusal) => {
       MailMetrics.login(refusal)
       if (refusal === null && openConnection(session) !== undefined) {
         expireAfter(session, Timing.submissionSessionMillis)
@@ -102,13 +82,8 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
       done(refusal)
     })
 
-  const expireAfter = (session: SMTPServerSession, millis: number) => {
-    clearTimeout(timers.get(session.id))
-    timers.set(
-      session.id,
-      setTimeout(() => openConnection(session)?.close(), millis),
-    )
-  }
+  const expireAfter = (session: SMTPServerSession, millis: number) =>
+    timers.set(session, millis, () => openConnection(session)?.close())
 
   /** The envelope's sender is who is logged in; where bounces go is ours to say. */
   const judgeSender = ({ address }: SMTPServerAddress, session: SMTPServerSession): Reply | null => {
@@ -175,7 +150,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
       else if (typeof received === "string") refuse(receiving[received])
       else if (!isModest(received.raw)) refuse(receiving.header)
       else {
-        answer(submit(session, received.raw), (refusal, text) => {
+        respond(submit(session, received.raw), (refusal, text) => {
           MailMetrics.submission(refusal)
           done(refusal, text)
         })
@@ -183,11 +158,10 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
     })
   }
 
-  const given = settings.tls === undefined ? undefined : yield* Certificates.read(settings.tls, listener)
-  const tls = given ?? selfSigned([settings.mailDomain, "localhost"], new Date(yield* Clock.currentTimeMillis))
+  const certificate = yield* certificateOf(settings.tls, "submission", settings.mailDomain)
 
   const options: SMTPServerOptions = {
-    ...tls,
+    ...certificate.pem,
     minVersion: "TLSv1.2",
     name: settings.mailDomain,
     banner: "submission",
@@ -216,8 +190,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
       done()
     },
     onClose: (session, done) => {
-      clearTimeout(timers.get(session.id))
-      timers.delete(session.id)
+      timers.clear(session)
       accounts.leave(session)
       const address = admitted.get(session.id)
       admitted.delete(session.id)
@@ -235,30 +208,18 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
     const server = new SubmissionServer(own, settings.proxies, { login, admit })
     // A connection that breaks is the client's affair; without a listener it would end the process.
     server.on("error", () => {})
-    if (settings.tls !== undefined && given !== undefined) {
-      yield* Certificates.follow(settings.tls, listener, given, (renewed) => server.updateSecureContext({ ...renewed }))
-    }
-    yield* Effect.acquireRelease(
-      listening("Submission", server.server, settings.host, port, (...at) => server.listen(...at)),
-      () => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
+    yield* certificate.follow((renewed) => server.updateSecureContext({ ...renewed }))
+    return yield* listening(
+      "Submission",
+      server.server,
+      { host: settings.host, port },
+      (...at) => server.listen(...at),
+      Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
     )
-    return portOf(server.server, port)
   })
 
   return { port: yield* opened(settings.port, false), tlsPort: yield* opened(settings.tlsPort, true) }
 })
 
 export const layer = (settings: SubmissionSettings) =>
-  Layer.effect(SubmissionListener, listen(settings)).pipe((listener) =>
-    Layer.merge(
-      listener,
-      check(
-        "submission",
-        true,
-        Effect.map(SubmissionListener, ({ port, tlsPort }) => ({
-          ...pass,
-          detail: `listening on ports ${port} and ${tlsPort}`,
-        })),
-      ).pipe(Layer.provide(listener)),
-    ),
-  )
+  Layer.effect(SubmissionListener, listen(settings)).pipe(withHealth("submission", SubmissionListener))

@@ -8,8 +8,10 @@ import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import { readHeader } from "@svc/cluster/net/ProxiedSocket"
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from "smtp-server"
 import type { SMTPConnection, SMTPConnectionOptions } from "smtp-server/lib/smtp-connection.js"
+import { Cause, Effect } from "effect"
 import { Timing } from "../../Timing.ts"
 import { ChunkingConnection } from "./Chunking.ts"
+import { type Reply, replies } from "./Replies.ts"
 
 /** RFC 2034: what a reply says more exactly than its code. */
 const enhancedCode = /^[245]\.\d{1,3}\.\d{1,3} /
@@ -110,5 +112,41 @@ export class Server extends SMTPServer {
     this.connections.add(connection)
     connection.on("error", (error: Error) => this.emit("error", error))
     connection.init()
+  }
+}
+
+/**
+ * Returns a function that runs the work behind a callback of the library and passes on its reply. Defects are logged as
+ * `defect`; after a defect or an interruption the client gets a 451 and may try again.
+ */
+export const responder =
+  <R>(run: (work: Effect.Effect<void, never, R>) => unknown, defect: string) =>
+  <A>(work: Effect.Effect<A, Reply, R>, done: (refusal: Reply | null, value?: A) => void): void =>
+    void run(
+      Effect.matchCauseEffect(work, {
+        onSuccess: (value) => Effect.sync(() => done(null, value)),
+        onFailure: (cause) => {
+          const refusal = cause.reasons.find((reason) => Cause.isFailReason(reason))?.error
+          const reply = Effect.sync(() => done(refusal ?? replies.later))
+          return refusal !== undefined || Cause.hasInterruptsOnly(cause)
+            ? reply
+            : Effect.andThen(Effect.logError(defect, cause), reply)
+        },
+      }),
+    )
+
+/** Returns the deadlines of sessions: at most one timer each. */
+export const sessionTimers = () => {
+  const timers = new Map<string, NodeJS.Timeout>()
+  const clear = ({ id }: SMTPServerSession) => {
+    clearTimeout(timers.get(id))
+    timers.delete(id)
+  }
+  return {
+    set: (session: SMTPServerSession, millis: number, expire: () => void) => {
+      clear(session)
+      timers.set(session.id, setTimeout(expire, millis))
+    },
+    clear,
   }
 }
