@@ -24,8 +24,8 @@ const withDns = Effect.provideService(Resolver, dns)
 describe("a judging thread", () => {
   it.live("judges by the process's DNS, and so does the process where there are no threads", () =>
     Effect.gen(function* () {
-      for (const threads of [0, 1]) {
-        const { judge } = yield* VerdictPool.make({ threads })
+      for (const workers of [0, 1]) {
+        const { judge } = yield* VerdictPool.make({ workers })
         const judged = yield* judge(letter("text"), arrival)
         expect(judged.origin).toMatchObject({ verdict: "verified", spf: "pass" })
         expect(judged.parsed).toMatchObject({ subject: "hello", text: "text\n", from: { address: "a@example.org" } })
@@ -35,7 +35,7 @@ describe("a judging thread", () => {
 
   it.live("that a message stops is ended: the message is kept with what its header says, and the next is judged", () =>
     Effect.gen(function* () {
-      const { judge } = yield* VerdictPool.make({ threads: 1, ...stuck })
+      const { judge } = yield* VerdictPool.make({ workers: 1, ...stuck })
       for (const text of ["loop for ever", "end the thread"]) {
         yield* judge(letter("first"), arrival)
         const lost = yield* judge(letter(text, "=?utf-8?q?n=C3=B6?="), arrival)
@@ -48,7 +48,7 @@ describe("a judging thread", () => {
 
   it.live("takes nobody with it: what was in it beside the message is judged all the same", () =>
     Effect.gen(function* () {
-      const { judge } = yield* VerdictPool.make({ threads: 1, ...stuck })
+      const { judge } = yield* VerdictPool.make({ workers: 1, ...stuck })
       const texts = ["one", "two", "loop for ever", "three", "four"]
       const judged = yield* Effect.forEach(texts, (text) => judge(letter(text), arrival), { concurrency: "unbounded" })
       expect(judged.map(({ origin }) => origin.verdict)).toEqual([
@@ -63,7 +63,7 @@ describe("a judging thread", () => {
 
   it.live("that cannot be started leaves the work to the process", () =>
     Effect.gen(function* () {
-      const { judge } = yield* VerdictPool.make({ threads: 2, entry: new URL("./NoSuchThread.ts", import.meta.url) })
+      const { judge } = yield* VerdictPool.make({ workers: 2, entry: new URL("./NoSuchThread.ts", import.meta.url) })
       expect((yield* judge(letter("text"), arrival)).origin.verdict).toBe("verified")
       expect((yield* judge(letter("text"), arrival)).parsed.text).toBe("text\n")
     }).pipe(Effect.scoped, withDns),
@@ -84,7 +84,7 @@ describe("what waits for DNS", () => {
         },
       }
       yield* Effect.gen(function* () {
-        const { judge } = yield* VerdictPool.make({ threads: 1 })
+        const { judge } = yield* VerdictPool.make({ workers: 1 })
         const late = yield* Effect.forkChild(
           Effect.forEach(
             Array.from({ length: 50 }, (_, at) => at),
@@ -105,7 +105,7 @@ describe("what waits for DNS", () => {
 describe("more than can be worked off", () => {
   it.live("is put off, not taken", () =>
     Effect.gen(function* () {
-      const { judge } = yield* VerdictPool.make({ threads: 1, ...stuck })
+      const { judge } = yield* VerdictPool.make({ workers: 1, ...stuck })
       const outcomes = yield* Effect.forEach(
         Array.from({ length: VerdictPool.limits.waiting + 50 }, (_, at) => at),
         () => Effect.result(judge(letter("text"), arrival)),

@@ -13,21 +13,21 @@ it("what was said of a sender is not asked again for a moment, of another it is"
   let now = 0
   const recent = RecentVerdicts.make(() => now)
   const { ask } = asking("pass", "fail", "none")
-  expect(await recent.said(["spf", "192.0.2.1", "a"], ask)).toEqual({ result: "pass" })
-  expect(await recent.said(["spf", "192.0.2.1", "a"], ask)).toEqual({ result: "pass" })
-  expect(await recent.said(["spf", "192.0.2.2", "a"], ask)).toEqual({ result: "fail" })
+  expect(await recent.evaluate(["spf", "192.0.2.1", "a"], ask)).toEqual({ result: "pass" })
+  expect(await recent.evaluate(["spf", "192.0.2.1", "a"], ask)).toEqual({ result: "pass" })
+  expect(await recent.evaluate(["spf", "192.0.2.2", "a"], ask)).toEqual({ result: "fail" })
   now = Timing.judgingAnswersMillis
-  expect(await recent.said(["spf", "192.0.2.1", "a"], ask)).toEqual({ result: "none" })
+  expect(await recent.evaluate(["spf", "192.0.2.1", "a"], ask)).toEqual({ result: "none" })
 })
 
 it("that DNS did not answer is asked again, and nobody waits for another's question", async () => {
   const recent = RecentVerdicts.make()
   const { ask } = asking("temperror", "pass")
-  expect(await recent.said(["spf", "a"], ask)).toEqual({ result: "temperror" })
-  expect(await recent.said(["spf", "a"], ask)).toEqual({ result: "pass" })
+  expect(await recent.evaluate(["spf", "a"], ask)).toEqual({ result: "temperror" })
+  expect(await recent.evaluate(["spf", "a"], ask)).toEqual({ result: "pass" })
   const never = new Promise<never>(() => {})
-  void recent.said(["spf", "b"], () => never)
-  expect(await recent.said(["spf", "b"], asking("none").ask)).toEqual({ result: "none" })
+  void recent.evaluate(["spf", "b"], () => never)
+  expect(await recent.evaluate(["spf", "b"], asking("none").ask)).toEqual({ result: "none" })
 })
 
 it("each run of what separates words is one space where text is folded", () => {

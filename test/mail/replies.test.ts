@@ -183,7 +183,7 @@ it("a mail program is told to try again for what passes by itself, and that it i
 
 it("a reply to what we send is final from 500 on, but for those that ask something else of us", () => {
   const states = (codes: ReadonlyArray<number | null>) =>
-    new Set(codes.map((code) => Outcomes.judged("a@x.example", { code, status: null, text: "", host: null }).state))
+    new Set(codes.map((code) => Outcomes.ofReply("a@x.example", { code, status: null, text: "", host: null }).state))
   expect(states([200, 250, 251, 252, 299])).toEqual(new Set(["sent"]))
   expect(states([null, 220 + 80, 334, 354, 399, 400, 421, 450, 451, 452, 454, 471, 499])).toEqual(new Set(["deferred"]))
   expect(states([530, 534, 535, 538])).toEqual(new Set(["deferred"]))

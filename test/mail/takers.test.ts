@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 
 /** A store that answers what is said, one look-up after the other. */
-const storeOf = (...standings: ReadonlyArray<AcceptingMailboxes.Standing>) => {
+const storeOf = (...standings: ReadonlyArray<AcceptingMailboxes.MailboxState>) => {
   const left = [...standings]
   return { lookUp: () => Effect.sync(() => left.shift()), left }
 }
@@ -29,7 +29,7 @@ it.effect("one with room to spare is asked for once in a second", () =>
 
 it.effect("of any other it is asked each time", () =>
   Effect.gen(function* () {
-    const ask = Effect.fnUntraced(function* (before: AcceptingMailboxes.Standing) {
+    const ask = Effect.fnUntraced(function* (before: AcceptingMailboxes.MailboxState) {
       const status = yield* AcceptingMailboxes.make(storeOf(before, ready("little")).lookUp)
       return [yield* status("a"), yield* status("a")]
     })

@@ -45,14 +45,14 @@ export const mailGatewayImap: Mutants = {
   },
   "imap-idle-never-ends": {
     file: "mail-gateway/src/mail/Imap.ts",
-    from: 'else if (now - one.heardAt > Timing.imapIdleMillis) one.end("You were silent for too long.")',
+    from: 'else if (now - entry.lastInputAt > Timing.imapIdleMillis) entry.end("You were silent for too long.")',
     to: "",
     bug: "silent IMAP sessions are never closed",
     tests: ["mail/imap/conversation", "mail/imap/turns", "mail/imap/cut-short"],
   },
   "imap-login-deadline": {
     file: "mail-gateway/src/mail/Imap.ts",
-    from: 'if (!one.session.isLoggedIn() && now > one.loginBy) one.end("You did not log in.")\n      else ',
+    from: 'if (!entry.session.isLoggedIn() && now > entry.loginBy) entry.end("You did not log in.")\n      else ',
     to: "",
     bug: "IMAP connections that never log in stay open",
     tests: ["mail/imap/conversation", "mail/imap/turns", "mail/imap/cut-short"],

@@ -11,8 +11,8 @@ export const mailGatewaySending: Mutants = {
   },
   "sender-refused-suppresses": {
     file: "mail-gateway/src/mail/sending/smtp/Conversation.ts",
-    from: 'said(sender!, "MAIL")',
-    to: 'said(sender!, "RCPT")',
+    from: 'toSmtpReply(sender!, "MAIL")',
+    to: 'toSmtpReply(sender!, "RCPT")',
     bug: "a server that refuses our sender suppresses the recipients",
     tests: ["mail/sending/relay"],
   },
@@ -88,8 +88,8 @@ export const mailGatewaySending: Mutants = {
   },
   "login-needed-is-final": {
     file: "mail-gateway/src/mail/sending/Outcomes.ts",
-    from: "const ofOurs = new Set([530, 534, 535, 538])",
-    to: "const ofOurs = new Set([534, 535, 538])",
+    from: "const configurationErrors = new Set([530, 534, 535, 538])",
+    to: "const configurationErrors = new Set([534, 535, 538])",
     bug: "a relay that wants a login makes every mail bounce",
     tests: ["mail/sending/relay"],
   },
@@ -102,8 +102,8 @@ export const mailGatewaySending: Mutants = {
   },
   "unknown-outcome-refused": {
     file: "mail-gateway/src/mail/sending/Outcomes.ts",
-    from: "return deferred(transmission, unheard(`${outcome.message}, before it answered the message`, host))",
-    to: "return refused(transmission, unheard(outcome.message, host))",
+    from: "return deferred(transmission, withoutReply(`${outcome.message}, before it replied to the message`, host))",
+    to: "return refused(transmission, withoutReply(outcome.message, host))",
     bug: "mail whose final reply was lost bounces",
     tests: ["mail/sending/relay", "mail/sending/direct"],
   },
@@ -123,7 +123,7 @@ export const mailGatewaySending: Mutants = {
   },
   "dane-any-name": {
     file: "mail-gateway/src/mail/sending/dane/Tlsa.ts",
-    from: "    isForIt &&\n",
+    from: "    hasName &&\n",
     to: "",
     bug: "a certificate of the authority for another host is taken",
     tests: ["mail/sending/dane"],
@@ -144,7 +144,7 @@ export const mailGatewaySending: Mutants = {
   },
   "pool-unlimited-letters": {
     file: "mail-gateway/src/mail/sending/smtp/Pool.ts",
-    from: "closed || one.letters >= letters ||",
+    from: "closed || one.letters >= maxLetters ||",
     to: "closed ||",
     bug: "a connection is used for letters without end",
     tests: ["mail/sending/relay", "mail/sending/direct"],

@@ -165,7 +165,7 @@ export const mailGatewaySmtp: Mutants = {
   },
   "verdict-repeats-ignored": {
     file: "mail-gateway/src/mail/Origin.ts",
-    from: "Signatures.repeats(root.rows) ? nothing : ",
+    from: "Signatures.repeats(root.rows) ? noEvidence : ",
     to: "",
     bug: "a second Subject or To does not cost the verdict",
     tests: ["mail/forgery", "mail/origin", "mail/judging"],

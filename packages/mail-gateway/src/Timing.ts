@@ -1,59 +1,65 @@
-/** Every interval of the mail gateway in one place; those it shares with the cluster stand there. */
+/** Every interval of the mail gateway. Intervals shared with the cluster are in its `Timing.ts`. */
 const second = 1_000
 const minute = 60 * second
 
 export const Timing = {
   /**
-   * How long a client may take: over DATA as a whole, over its session, between two of its lines, to end when we leave.
-   * The library restarts its own timers at every byte, so the first two are ours.
+   * Limits of an SMTP client: for DATA as a whole, for a session, between two lines, and for closing at shutdown. The
+   * library restarts its own timers at every byte, so the first two are enforced here.
    */
   smtpDataMillis: 5 * minute,
   smtpSessionMillis: 30 * minute,
   smtpIdleMillis: minute,
   smtpCloseMillis: 5 * second,
-  /** A balancer says at once whose connection it hands on. */
+  /** The time in which a load balancer must send its PROXY header. */
   smtpProxyHeaderMillis: 5 * second,
-  /** How long a Mailbox with room to spare is known to take mail. */
+  /** How long a Mailbox that is at most half full is assumed to accept mail. */
   recipientKnownMillis: second,
-  /** The windows that connections of a client, and recipients it named that do not exist, are counted in. */
+  /** The windows in which a client's connections, and its unknown recipients, are counted. */
   smtpClientWindowMillis: minute,
   smtpUnknownWindowMillis: 10 * minute,
-  /** Each unknown recipient of a session after the first few is answered this much later than the one before. */
+  /** The additional delay of each reply to an unknown recipient, after the first few of a session. */
   tarpitStepMillis: 250,
-  /** A block list that has not answered by then lists nobody. */
+  /** After this timeout a block list counts as not listing the client. */
   blockList: "3 seconds",
-  /** How long a client not seen before is kept waiting. */
+  /** How long an unknown client is deferred (greylisting). */
   greylistMillis: minute,
-  /** A mark that another process left is looked at again after this: longer than it takes to remove one after its 250. */
+  /**
+   * The wait before checking again for a mark left by another process: longer than it takes to remove a mark after its
+   * 250.
+   */
   smtpRepeatPause: "2 seconds",
-  /** How long a transaction waits for an equal one that is under way. */
+  /** How long a transaction waits for an equal one in progress. */
   smtpEqual: "1 minute",
-  /** Between two tries to remove the marks of what was answered, and what the last try of a process may take. */
+  /**
+   * The interval between attempts to remove marks of answered transactions, and the timeout of the last attempt at
+   * shutdown.
+   */
   smtpForgetRetry: "1 second",
   smtpForgetLast: "5 seconds",
-  /** All look-ups of one message together; a sender's slow DNS makes the verdict `error`. */
+  /** The limit for all DNS look-ups of one message. After it the verdict is `error`. */
   verdictMillis: 10 * second,
   /**
-   * How often a judging thread at work is asked for a sign of life, how long it may owe one, when threads that nothing
-   * was asked of are ended, and when one is tried again after none could be had.
+   * Verdict workers: the interval of pings while busy, the silence after which a worker is killed, the idle time after
+   * which it is ended, and the wait before retrying after a worker could not be started.
    */
   judgingPingMillis: second / 4,
   judgingSilenceMillis: 5 * second,
   judgingIdleMillis: 5 * minute,
   judgingRetryMillis: minute,
-  /** How long a thread keeps an answer of DNS to itself. */
+  /** How long a verdict worker caches DNS answers. */
   judgingAnswersMillis: 5 * second,
-  /** A message that a judging thread works on for longer is not one that others should stand behind. */
+  /** A worker that takes longer for a message gets no further messages behind it. */
   judgingBriskMillis: 10,
-  /** How long one message may be written, and how long a thread stays for the next. */
+  /** The limit for composing one message, and the idle time after which the composing thread is ended. */
   composingMillis: 30 * second,
   composingIdleMillis: 5 * minute,
-  /** One try of a name server. */
+  /** The timeout of one query to a name server. */
   dnsMillis: 2 * second,
   /**
-   * An IMAP client's time to log in, and to say something again, which is half an hour at the least (RFC 9051 section
-   * 5.4); how often an idle one hears that we are there, and all are looked at; how long one may leave what it was sent
-   * unread, and a TLS handshake take.
+   * An IMAP client's time to log in; its idle time, at least half an hour (RFC 9051 section 5.4); the interval of
+   * keep-alives to idle clients, and of deadline checks; the time to read pending output; and the time for a TLS
+   * handshake.
    */
   imapLoginMillis: minute,
   imapIdleMillis: 31 * minute,
@@ -62,44 +68,48 @@ export const Timing = {
   imapUnreadMillis: 2 * minute,
   imapHandshakeMillis: 30 * second,
   /**
-   * A mail program's time to log in; its silence, which RFC 5321 section 4.5.3.2.7 wants to be heard out for as long; its
-   * session, and one message of it, which may come from a telephone.
+   * A submission client's time to log in, its idle time (RFC 5321 section 4.5.3.2.7 asks for 5 minutes), the length of
+   * its session, and the time for one message, which may come from a slow mobile connection.
    */
   submissionLoginMillis: minute,
   submissionIdleMillis: 5 * minute,
   submissionSessionMillis: 60 * minute,
   submissionDataMillis: 15 * minute,
-  /** Until a session that was to tell an idle client of changes, and could not see them, looks again. */
+  /** The wait before an IMAP session retries reading changes that it failed to read. */
   imapAgain: "1 second",
-  /** The window that failed logins are counted in, and what each of them is answered later than the one before, at most. */
+  /** The window in which failed logins are counted, the additional delay for each, and the maximum delay. */
   loginWindowMillis: 10 * minute,
   loginStepMillis: 250,
   loginMostMillis: 8 * second,
   /**
-   * What a mail server that we send to may take: to be connected, to greet, to answer a command, to take the next 64 KiB, to
-   * answer the message. RFC 5321 section 4.5.3.2 has longer ones; an attempt must end within the lease of its row.
+   * Limits for a receiving mail server: to connect, to greet, to reply to a command, to accept the next 64 KiB, and to
+   * reply to the message. RFC 5321 section 4.5.3.2 recommends longer ones, but an attempt must end within the lease of
+   * its row.
    */
   smtpConnectMillis: 10 * second,
   smtpGreetingMillis: 30 * second,
   smtpCommandMillis: minute,
   smtpBlockMillis: minute,
   smtpFinalMillis: 4 * minute,
-  /** All of an attempt, whatever its servers do; and how long it waits for its turn, which is no attempt yet. */
+  /** The limit for a whole attempt, and for waiting for a connection slot, which does not count as an attempt. */
   sendMillis: 9 * minute,
   sendTurnMillis: 30 * second,
-  /** A letter to a person who waits for it: until the relay has it. */
+  /** The time in which the relay must accept a system letter that a person is waiting for. */
   letterMillis: 30 * second,
-  /** A connection to which nothing more was given: the relay's, and another domain's. */
+  /** The idle time after which a connection to the relay, or to another domain's server, is closed. */
   relayIdleMillis: 30 * second,
   directIdleMillis: 5 * second,
-  /** A domain none of whose servers could be reached is left alone: at first, and at most. */
+  /** The first and the longest back-off for a domain whose servers could not be reached. */
   backOffMillis: 30 * second,
   backOffMostMillis: 15 * minute,
-  /** Fetching a domain's MTA-STS policy (RFC 8461 section 3.3), and the least time between two tries where it fails. */
+  /**
+   * The timeout for fetching an MTA-STS policy (RFC 8461 section 3.3), and the minimum interval between failed
+   * attempts.
+   */
   policyMillis: 15 * second,
   policyRetryMillis: 5 * minute,
-  /** The window in which the bounces of one message are counted. */
+  /** The window in which bounces of one message are counted. */
   bounceWindowMillis: 24 * 60 * minute,
-  /** How often DNS is asked whether new DKIM keys are published. */
+  /** The interval of checks whether new DKIM keys are published in DNS. */
   dkimLook: "2 minutes",
 } as const

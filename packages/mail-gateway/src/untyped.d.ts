@@ -1,14 +1,14 @@
 declare module "libmime" {
   class Libmime {
-    /** A structured header field: its value and its parameters, RFC 2231 continuations joined. */
+    /** Parses a structured header field into its value and its parameters, joining RFC 2231 continuations. */
     parseHeaderValue(value: string): { value: string; params: Record<string, string> }
-    /** What the parameters of such a field are decoded by, once for each name. */
+    /** Decodes a parameter; called once for each name. */
     decodeWord(charset: string, encoding: string, text: string): string
     decodeWords(text: string): string
   }
   const libmime: {
     readonly Libmime: typeof Libmime
-    /** Folds a field at white space, to lines of about so many characters. */
+    /** Folds a field at white space to lines of about `length` characters. */
     readonly foldLines: (text: string, length: number) => string
   }
   export default libmime
@@ -16,10 +16,10 @@ declare module "libmime" {
 declare module "mailauth/lib/dkim/dkim-verifier.js" {
   import type { ARCData } from "mailauth"
   export interface HeaderLine {
-    /** Lower case. */
+    /** The name in lower case. */
     readonly key: string
     readonly casedKey: string
-    /** Without the line break at its end. */
+    /** The field without its final line break. */
     readonly line: Buffer
   }
   export interface DkimStatus {
@@ -30,9 +30,9 @@ declare module "mailauth/lib/dkim/dkim-verifier.js" {
     readonly id?: string
     readonly signingDomain?: string
     readonly status: DkimStatus
-    /** The key's record. */
+    /** The DNS record of the key. */
     readonly rr?: string
-    /** Names of the fields that were covered, joined by colons. */
+    /** The names of the covered fields, joined by colons. */
     readonly signingHeaders?: { readonly keys: string }
     readonly canonBodyLength?: number
     readonly canonBodyLengthTotal?: number
@@ -58,14 +58,14 @@ declare module "mailauth/lib/dkim/dkim-verifier.js" {
     readonly results: ReadonlyArray<DkimResult>
     readonly bodyHashes: Map<string, BodyHasher>
     messageHeaders(headers: { readonly parsed: ReadonlyArray<HeaderLine> }): Promise<void>
-    /** The key under which the hash stands in `bodyHashes`. */
+    /** Returns the key of the hash in `bodyHashes`. */
     addBodyHash(canonicalization: string, algorithm: string, limit: number | ""): string
     finalChunk(): Promise<void>
   }
 }
 declare module "mailauth/lib/dkim/header/index.js" {
   import type { HeaderLine } from "mailauth/lib/dkim/dkim-verifier.js"
-  /** The bytes that a signature is made of, and the tags of its field but for `b`. */
+  /** Returns the bytes to sign, and the tags of the signature field except `b`. */
   export const generateCanonicalizedHeader: (
     type: "DKIM",
     lines: { readonly headers: ReadonlyArray<HeaderLine>; readonly keys: string },
@@ -75,22 +75,22 @@ declare module "mailauth/lib/dkim/header/index.js" {
       readonly algorithm: string
       readonly canonicalization: string
       readonly bodyHash: string
-      /** Seconds. */
+      /** In seconds. */
       readonly timestamp: number
       readonly expiration: false
     },
   ) => { readonly canonicalizedHeader: Buffer; readonly dkimHeaderOpts: Readonly<Record<string, string | number>> }
 }
 declare module "mailauth/lib/tools.js" {
-  /** A field in relaxed canonical form (RFC 6376 section 3.4.2), and what is to stand behind it. */
+  /** Returns a field in relaxed canonical form (RFC 6376 section 3.4.2), followed by `suffix`. */
   export const formatRelaxedLine: (line: Buffer, suffix: string) => Buffer
-  /** A signature field in folded lines, without the line break at its end. */
+  /** Returns a folded signature field without its final line break. */
   export const formatSignatureHeaderLine: (
     type: "DKIM",
     values: Readonly<Record<string, string | number>>,
     folded: boolean,
   ) => string
-  /** A method's result as `Authentication-Results` has it. */
+  /** Formats a method's result for `Authentication-Results`. */
   export const formatAuthHeaderRow: (
     method: string,
     status: { readonly result: string; readonly comment?: string | false },

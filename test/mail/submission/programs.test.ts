@@ -274,7 +274,7 @@ describe("a connection", () => {
       expect(hello).not.toMatch(/AUTH/)
       expect(hello).toMatch(/STARTTLS/)
       expect(auth).toMatch(/^500 /)
-      expect(mail).toBe("530 5.7.0 Begin with STARTTLS: no password is taken in the clear")
+      expect(mail).toBe("530 5.7.0 STARTTLS is required before login")
       const spoken = await new Promise<string>((resolve, reject) => {
         const socket = connectTls({ port: strict.submissionsPort, host: "127.0.0.1", rejectUnauthorized: false })
         let text = ""

@@ -273,7 +273,7 @@ describe("logging in", () => {
       socket.on("error", reject)
       socket.on("close", () => resolve(text))
     })
-    expect(await told).toBe("421 4.7.0 The credential of this session has ended\r\n")
+    expect(await told).toBe("421 4.7.0 The credential of this session was revoked\r\n")
     expect((await auth(`AUTH PLAIN ${plain(dora.user, dora.pass)}`))[0]).toMatch(/^535 /)
   }, 60_000)
 })

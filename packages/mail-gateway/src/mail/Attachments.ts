@@ -1,6 +1,6 @@
 /**
- * Takes one attachment out of a message, by the index that `ParsedMail` gives it, decoded in pieces as it goes out; or the
- * pictures that its HTML names by their Content-ID.
+ * Extracts an attachment by the index that `ParsedMail` gives it, decoded in pieces while it is sent, and the images
+ * that a message's HTML references by Content-ID.
  */
 import { fromHtml } from "@svc/cluster/html/PlainText"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
@@ -10,7 +10,7 @@ import * as Header from "./mime/Header.ts"
 import { indexing, type Part } from "./mime/Part.ts"
 import { attachmentsOf } from "./ParsedMail.ts"
 
-/** The attachments of a message; between the steps others have their turn. */
+/** Returns the attachments of a message. Yields between steps so that other fibers can run. */
 const attachmentsIn = Effect.fnUntraced(function* (raw: Buffer) {
   const work = indexing(raw)
   let next = work.next()
@@ -21,7 +21,7 @@ const attachmentsIn = Effect.fnUntraced(function* (raw: Buffer) {
   return attachmentsOf(next.value)
 })
 
-/** The pieces of the content between two offsets of it. */
+/** Streams the content between two offsets. */
 const between = (pieces: Iterable<Uint8Array>, start: number, end: number) =>
   Stream.unfold(
     { iterator: pieces[Symbol.iterator](), at: 0 },
@@ -42,34 +42,34 @@ const between = (pieces: Iterable<Uint8Array>, start: number, end: number) =>
       ),
   ).pipe(Stream.filter((piece) => piece.length > 0))
 
-/** Bytes that are decoded for the text of an attachment; HTML takes longer. */
-const textAtMost = 1024 * 1024
-const htmlAtMost = 256 * 1024
+/** The maximum bytes decoded for an attachment's text. HTML takes longer to convert. */
+const maxTextBytes = 1024 * 1024
+const maxHtmlBytes = 256 * 1024
 
-/** Types that say they are text, and types that are none whatever their first bytes look like. */
+/** Types that are text, and types that are binary whatever their first bytes look like. */
 const textTypes =
   /^(?:text\/|message\/|application\/(?:.*\+)?(?:json|xml|yaml|toml|sql|javascript|x-sh|x-ndjson|jsonl|csv)$)/
-const otherTypes = /^(?:image|audio|video|font)\/|^application\/(?:pdf|zip|gzip)$/
-/** Bytes that are looked at where the type does not tell. */
-const lookedAt = 4096
+const binaryTypes = /^(?:image|audio|video|font)\/|^application\/(?:pdf|zip|gzip)$/
+/** The bytes inspected when the type is inconclusive. */
+const sniffedBytes = 4096
 
-/** Whether bytes without a telling type are text: UTF-8 without control characters. */
+/** Returns whether the bytes are UTF-8 without control characters. */
 const looksLikeText = (bytes: Uint8Array): boolean => {
   if (bytes.length === 0) return false
   try {
-    // The last character may be cut off, which `stream` allows.
+    // `stream` permits a truncated last character.
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true })
-    // oxlint-disable-next-line no-control-regex -- they are what is looked for
+    // oxlint-disable-next-line no-control-regex -- control characters are searched for
     return !/[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/.test(text)
   } catch {
     return false
   }
 }
 
-/** Bytes of one picture, and of all that one message shows; how many parts are looked at. */
-const picturesAtMost = { one: 2 * 1024 * 1024, all: 6 * 1024 * 1024, parts: 100 }
-/** What browsers draw and nothing else: an SVG is a document. */
-const picture = /^image\/(?:png|jpeg|gif|webp)$/
+/** The maximum bytes of one image and of all images of a message, and the maximum number of parts inspected. */
+const imageLimits = { one: 2 * 1024 * 1024, all: 6 * 1024 * 1024, parts: 100 }
+/** Raster formats that browsers display. An SVG is a document. */
+const imageType = /^image\/(?:png|jpeg|gif|webp)$/
 
 const contentId = (raw: Buffer, { rows }: Part) =>
   /^\s*<?([^<>\s]{1,250})>?\s*$/.exec(Header.header(raw, rows, "content-id") ?? "")?.[1]
@@ -98,9 +98,10 @@ export const layer = Layer.succeed(AttachmentReader, {
     const { type } = part
     const size = Decode.size(raw, part)
     const isHtml = type === "text/html" || type === "application/xhtml+xml"
-    const limit = isHtml ? htmlAtMost : textAtMost
+    const limit = isHtml ? maxHtmlBytes : maxTextBytes
     yield* Effect.yieldNow
-    const isText = textTypes.test(type) || (!otherTypes.test(type) && looksLikeText(Decode.bytes(raw, part, lookedAt)))
+    const isText =
+      textTypes.test(type) || (!binaryTypes.test(type) && looksLikeText(Decode.bytes(raw, part, sniffedBytes)))
     const text = isText ? Decode.text(raw, part, limit) : null
     return {
       filename: part.filename === null ? null : Decode.line(part.filename),
@@ -113,14 +114,14 @@ export const layer = Layer.succeed(AttachmentReader, {
   pictures: Effect.fnUntraced(function* (bytes) {
     const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const found = new Map<string, string>()
-    let left = picturesAtMost.all
-    for (const part of (yield* attachmentsIn(raw)).slice(0, picturesAtMost.parts)) {
-      const id = picture.test(part.type) ? contentId(raw, part) : undefined
+    let left = imageLimits.all
+    for (const part of (yield* attachmentsIn(raw)).slice(0, imageLimits.parts)) {
+      const id = imageType.test(part.type) ? contentId(raw, part) : undefined
       if (id === undefined || found.has(id)) continue
       yield* Effect.yieldNow
-      const content = Decode.bytes(raw, part, Math.min(left, picturesAtMost.one) + 1)
-      // Half a picture is none.
-      if (content.length > Math.min(left, picturesAtMost.one)) continue
+      const content = Decode.bytes(raw, part, Math.min(left, imageLimits.one) + 1)
+      // A truncated image is not shown.
+      if (content.length > Math.min(left, imageLimits.one)) continue
       left -= content.length
       found.set(id, `data:${part.type};base64,${content.toString("base64")}`)
     }

@@ -1,6 +1,6 @@
 /**
- * The one address a message is from. What is authenticated and what is shown go by this alone, and it is strict where
- * readers differ: another address beside it, in any spelling, leaves no author (RFC 5322 section 3.6.2, RFC 6854).
+ * The single author of a message. Authentication and display both use this address. Parsing is strict where mail
+ * readers differ: a second address, in any spelling, means that there is no author (RFC 5322 section 3.6.2, RFC 6854).
  */
 import type { Address } from "@svc/domain/mail/Message"
 import { domainToASCII } from "node:url"
@@ -8,10 +8,13 @@ import { getDomain } from "tldts"
 import * as AddressList from "./mime/AddressList.ts"
 import * as Decode from "./mime/Decode.ts"
 
-/** Characters that are read of an author, and of the address fields of a message together: hundreds of recipients. */
+/**
+ * The maximum characters of a `From` field, of all address fields together, and the maximum number of addresses per
+ * field.
+ */
 export const limits = { author: 4 * 1024, fields: 32 * 1024, addresses: 500 }
 
-/** The addresses of a field, groups flattened. */
+/** Parses the addresses of a field. Groups are flattened. */
 export const addresses = (value: string | undefined, characters: number = limits.author): ReadonlyArray<Address> => {
   if (value === undefined || value === "" || characters <= 0) return []
   return AddressList.flat(value.slice(0, characters))
@@ -23,10 +26,13 @@ export const addresses = (value: string | undefined, characters: number = limits
     }))
 }
 
-/** None of which is empty. */
+/** Matches dot-separated labels, none of them empty. */
 const labels = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/
 
-/** A domain as it is compared: A-labels, lower case, without the root's dot. Empty for what is no domain name. */
+/**
+ * Normalizes a domain for comparison: A-labels, lower case, no trailing dot. Returns an empty string if it is not a
+ * domain name.
+ */
 export const normal = (domain: string): string => {
   const name = domain.trim().toLowerCase()
   if (name === "" || name.length > 255 || /[\s"<>(),;:\\@[\]/%?#*]/.test(name)) return ""
@@ -34,27 +40,27 @@ export const normal = (domain: string): string => {
   return labels.test(ascii) ? ascii : ""
 }
 
-/** Public suffixes of registries and of those who give out names below their own, as `github.io`. */
+/** Uses the suffixes of registries and of providers of subdomains, such as `github.io`. */
 const suffixes = { allowIcannDomains: true, allowPrivateDomains: true, extractHostname: false, validateHostname: false }
 
-/** The domain that was registered; of a public suffix, which nobody registered, only itself. */
+/** Returns the registered domain. A public suffix is its own organisation. */
 export const organisation = (domain: string): string => {
   const name = normal(domain)
   return getDomain(name, suffixes) ?? name
 }
 
-/** Whether two domains belong to one organisation (RFC 7489 section 3.2). */
+/** Returns whether two domains belong to the same organisation (RFC 7489 section 3.2). */
 export const aligned = (a: string, b: string): boolean => organisation(a) !== "" && organisation(a) === organisation(b)
 
 export interface Author {
   readonly address: Address
-  /** {@link normal}. */
+  /** The author's domain as {@link normal} returns it. */
   readonly domain: string
 }
 
 /**
- * What stands outside quoted strings and comments, each of which leaves a mark where it stood: readers differ in whether what
- * is around it goes together. Undefined where one does not end. Linear.
+ * Returns the text outside quoted strings and comments, each replaced by a mark, since readers differ in whether the
+ * surrounding text belongs together. Returns undefined if a string or comment is unterminated. Linear time.
  */
 const bare = (value: string): string | undefined => {
   let out = ""
@@ -77,15 +83,15 @@ const bare = (value: string): string | undefined => {
 }
 
 /**
- * The domain that stands behind an `@`; empty where it could go on: a domain may have white space and comments within it
- * (RFC 5322 section 4.4), which some readers close up, and others take for its end.
+ * Returns the domain after an `@`, or an empty string if it is ambiguous: a domain may contain white space and comments
+ * (RFC 5322 section 4.4), which some readers join and others take for its end.
  */
 const domainAt = (rest: string): string => {
   const [name] = /^[^\s<>,;]*/.exec(rest)!
   return /^[ \t]*(?:$|[<>,;])/.test(rest.slice(name.length)) ? normal(name) : ""
 }
 
-/** The author that a `From` names; undefined for none, several, or what could be read as another. */
+/** Returns the author that a `From` field names, or undefined if there is none, several, or an ambiguous one. */
 export const author = (value: string | undefined): Author | undefined => {
   if (value === undefined || value.length > limits.author) return undefined
   const plain = bare(value)
@@ -95,9 +101,10 @@ export const author = (value: string | undefined): Author | undefined => {
   const at = one.address.lastIndexOf("@")
   const domain = normal(one.address.slice(at + 1))
   const local = one.address.slice(0, at)
-  // An encoded word has no place in an address (RFC 2047 section 5); programs that decode it find another address there.
+  // Encoded words are not allowed in an address (RFC 2047 section 5). Programs that decode them would find a different
+  // address.
   if (at <= 0 || domain === "" || /[\s<>(),;:\\"[\]@]|=\?/.test(local)) return undefined
-  // Some readers show the first thing with an @, some the last, some split at commas: there must be nothing to choose.
+  // Some readers show the first address, some the last, some split at commas, so all domains must agree.
   const domains = plain.split("@").slice(1)
   const agree = domains.every((rest) => domainAt(rest) === domain)
   return domains.length > 0 && agree ? { address: one, domain } : undefined

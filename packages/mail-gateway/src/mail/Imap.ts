@@ -1,6 +1,6 @@
 /**
- * The IMAP server: Mailboxes for mail programs (RFC 9051, RFC 3501), on a port with STARTTLS and one with TLS from the
- * start. Here are the sockets; what is said on them is the session's ({@link module:imap/session/Session}).
+ * The IMAP server: Mailboxes for mail programs (RFC 9051, RFC 3501), on a port with STARTTLS and one with implicit TLS.
+ * This module owns the sockets; the protocol is in {@link module:imap/session/Session}.
  */
 import { createServer, type Socket } from "node:net"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
@@ -23,17 +23,17 @@ import { Timing } from "../Timing.ts"
 
 export interface ImapSettings {
   readonly host: string
-  /** 0 takes a free port. */
+  /** 0 chooses a free port. */
   readonly port: number
   readonly tlsPort: number
   readonly mailDomain: string
-  /** Bytes of a message, and of a Mailbox. */
+  /** The maximum size of a message, and of a Mailbox. */
   readonly messageBytes: number
   readonly mailboxBytes: number
   readonly sessions: SessionLimits.Limits
-  /** Whether passwords may be said in the clear (Development). */
+  /** Whether passwords are accepted without TLS (Development). */
   readonly allowsPlain: boolean
-  /** Balancers that begin each connection with a PROXY protocol header. */
+  /** Load balancers that start each connection with a PROXY protocol header. */
   readonly proxies: Networks
   readonly tls: Certificates.Pair | undefined
 }
@@ -42,23 +42,23 @@ export class ImapListener extends Context.Service<ImapListener, { readonly port:
   "@svc/mail-gateway/mail/ImapListener",
 ) {}
 
-/** Failed logins of one session. */
+/** The failed logins after which a session is closed. */
 const triesInSession = 5
 
-/** Bytes of messages on their way in, of all sessions of the process. */
+/** The maximum size of all messages being appended in this process. */
 const spoolBytes = 1024 * 1024 * 1024
 
 interface Watched {
   readonly session: Session.Session
   readonly end: (text: string) => void
   loginBy: number
-  heardAt: number
-  stirredAt: number
+  lastInputAt: number
+  lastKeepAliveAt: number
 }
 
 const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
   const logins = yield* Logins
-  const judging = yield* VerdictPool.make({ threads: 2 })
+  const judging = yield* VerdictPool.make({ workers: 2 })
   const openStore = yield* PostgresStore.make({
     judging,
     host: settings.mailDomain,
@@ -73,7 +73,10 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
 
   const denied = (code: Denied["denied"], text: string, ends: boolean): Denied => ({ denied: code, text, ends })
 
-  /** Logs in a client; its Mailbox's place is taken until the session ends, which its credential's end is. */
+  /**
+   * Authenticates a client. The Mailbox's session slot is held until the session ends, and the session ends with its
+   * credential.
+   */
   const login = (address: string, end: (text: string) => void) => {
     let tries = 0
     return (
@@ -82,11 +85,11 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
     ): Effect.Effect<Store | Denied, never, Scope.Scope> =>
       Effect.gen(function* () {
         const login = yield* logins.judge(user, password, address, imapDoor)
-        const opened = yield* Effect.acquireRelease(
+        const openPort = yield* Effect.acquireRelease(
           Effect.sync(() => guests.open(login.identityId)),
           (isOpen) => Effect.sync(() => isOpen && guests.close(login.identityId)),
         )
-        if (!opened) return denied("LIMIT", "This Mailbox has too many sessions.", false)
+        if (!openPort) return denied("LIMIT", "This Mailbox has too many sessions.", false)
         yield* login.whenGone(() => end("The credential of this session has ended."))
         return yield* openStore({ ...login, address: `${login.handle}@${settings.mailDomain}` })
       }).pipe(
@@ -106,11 +109,11 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
       )
   }
 
-  const serve = Effect.fnUntraced(function* (socket: Socket, address: string, tlsAtOnce: boolean) {
+  const serve = Effect.fnUntraced(function* (socket: Socket, address: string, implicitTls: boolean) {
     const wire = new Wire(socket)
-    if (tlsAtOnce) yield* wire.secure(certificate())
+    if (implicitTls) yield* wire.secure(certificate())
     const own = yield* Effect.withFiber(Effect.succeed)
-    /** Ends the session, whatever it is at; an idle one is one fiber, which waits for what the client says. */
+    /** Ends the session, whatever it is doing. An idle session is a single fiber that waits for input. */
     let isEnding = false
     const end = (text: string) => {
       if (isEnding) return
@@ -118,7 +121,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
       const farewell = text === "" ? Effect.void : Effect.suspend(() => session.bye(text))
       run(Effect.andThen(farewell, Fiber.interrupt(own)))
     }
-    // Whoever does not read ends here; what else would come after it is not said. Whoever was answered lets others go on.
+    // A client that does not read is disconnected without a BYE. After each write other sessions get a turn.
     const send = (bytes: string | Uint8Array) =>
       Effect.andThen(
         Effect.catch(wire.write(bytes), () => Effect.sync(() => end(""))),
@@ -133,26 +136,26 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
         run,
         login: login(address, end),
       },
-      tlsAtOnce,
+      implicitTls,
     )
     const now = yield* monotonicMillis
-    const one: Watched = {
+    const entry: Watched = {
       session,
       end,
       loginBy: now + Timing.imapLoginMillis,
-      heardAt: now,
-      stirredAt: now,
+      lastInputAt: now,
+      lastKeepAliveAt: now,
     }
     yield* Effect.acquireRelease(
-      Effect.sync(() => watched.add(one)),
-      () => Effect.sync(() => watched.delete(one)),
+      Effect.sync(() => watched.add(entry)),
+      () => Effect.sync(() => watched.delete(entry)),
     )
     yield* session.greet
-    const talk = Effect.gen(function* () {
+    const converse = Effect.gen(function* () {
       while (true) {
         const portion = yield* wire.read
         if (portion === undefined) return
-        one.heardAt = yield* monotonicMillis
+        entry.lastInputAt = yield* monotonicMillis
         turns.begin()
         const turn = yield* session.feed(portion)
         if (turn._tag === "Close") return
@@ -162,7 +165,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
         } else if (turn._tag === "Compress") wire.compress(portion.subarray(turn.at))
       }
     })
-    yield* talk.pipe(
+    yield* converse.pipe(
       Effect.onInterrupt(() =>
         isEnding ? Effect.void : Effect.timeoutOption(session.bye("The service is restarting."), "1 second"),
       ),
@@ -170,14 +173,14 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
     )
   })
 
-  const admit = (socket: Socket, address: string, tlsAtOnce: boolean) => {
+  const admit = (socket: Socket, address: string, implicitTls: boolean) => {
     socket.on("error", () => socket.destroy())
     if (!guests.connect(address)) {
-      socket.end(tlsAtOnce ? "" : "* BYE Too many sessions from your address.\r\n")
+      socket.end(implicitTls ? "" : "* BYE Too many sessions from your address.\r\n")
       return
     }
     run(
-      serve(socket, address, tlsAtOnce).pipe(
+      serve(socket, address, implicitTls).pipe(
         Effect.scoped,
         Effect.ignore,
         Effect.catchDefect((defect) => Effect.logError("An IMAP session ended in a defect", defect)),
@@ -191,33 +194,33 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
     )
   }
 
-  const onConnection = (tlsAtOnce: boolean) => (socket: Socket) => {
+  const onConnection = (implicitTls: boolean) => (socket: Socket) => {
     const address = socket.remoteAddress
     if (address === undefined) return socket.destroy()
-    if (!isWithin(settings.proxies, address)) return admit(socket, address, tlsAtOnce)
-    readHeader(socket, Timing.smtpProxyHeaderMillis, (source) => admit(socket, source?.address ?? address, tlsAtOnce))
+    if (!isWithin(settings.proxies, address)) return admit(socket, address, implicitTls)
+    readHeader(socket, Timing.smtpProxyHeaderMillis, (source) => admit(socket, source?.address ?? address, implicitTls))
   }
 
-  /** All sessions share one look at the time. */
-  const look = Effect.gen(function* () {
+  /** One timer checks the deadlines of all sessions. */
+  const checkDeadlines = Effect.gen(function* () {
     const now = yield* monotonicMillis
-    for (const one of watched) {
-      if (!one.session.isLoggedIn() && now > one.loginBy) one.end("You did not log in.")
-      else if (now - one.heardAt > Timing.imapIdleMillis) one.end("You were silent for too long.")
-      else if (now - one.stirredAt > Timing.imapStirMillis) {
-        one.stirredAt = now
-        run(one.session.stir)
+    for (const entry of watched) {
+      if (!entry.session.isLoggedIn() && now > entry.loginBy) entry.end("You did not log in.")
+      else if (now - entry.lastInputAt > Timing.imapIdleMillis) entry.end("You were silent for too long.")
+      else if (now - entry.lastKeepAliveAt > Timing.imapStirMillis) {
+        entry.lastKeepAliveAt = now
+        run(entry.session.stir)
       }
     }
   })
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.imapLookMillis), look)))
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.imapLookMillis), checkDeadlines)))
 
-  const opened = Effect.fnUntraced(function* (port: number, tlsAtOnce: boolean) {
-    const server = createServer({ noDelay: true, keepAlive: true }, onConnection(tlsAtOnce))
+  const openPort = Effect.fnUntraced(function* (port: number, implicitTls: boolean) {
+    const server = createServer({ noDelay: true, keepAlive: true }, onConnection(implicitTls))
     const close = Effect.sync(() => server.close())
     return yield* listening("IMAP", server, { host: settings.host, port }, (...at) => server.listen(...at), close)
   })
-  return { port: yield* opened(settings.port, false), tlsPort: yield* opened(settings.tlsPort, true) }
+  return { port: yield* openPort(settings.port, false), tlsPort: yield* openPort(settings.tlsPort, true) }
 })
 
 export const layer = (settings: ImapSettings) =>

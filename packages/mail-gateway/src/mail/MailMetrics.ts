@@ -1,4 +1,4 @@
-/** Mail as it is counted: sessions, what recipients and messages were answered, and how long that took. */
+/** Metrics of mail: open sessions, outcomes of recipients and messages, and durations. */
 import * as Metrics from "@svc/cluster/observe/Metrics"
 import type { Reply } from "./smtp/Replies.ts"
 

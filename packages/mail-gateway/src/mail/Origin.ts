@@ -1,9 +1,9 @@
 /**
- * Whether the domain of `From` really sent a message: SPF, DKIM and DMARC judged over the bytes as received
- * (RFC 7208, RFC 6376, RFC 7489), and what follows from them (decisions.md "Resources", mail.md "Origin verdict").
+ * The origin verdict of a message: whether the domain of `From` sent it. Evaluates SPF, DKIM and DMARC over the bytes
+ * as received (RFC 7208, RFC 6376, RFC 7489).
  *
- * `verified` says: a domain that belongs to the organisation of the one address shown has authenticated exactly what is
- * shown. Domains belong together by the Public Suffix List, whatever the DNS of either says.
+ * `verified` means that a domain of the author's organisation authenticated exactly what is shown. Organisations are
+ * determined by the Public Suffix List, not by DNS.
  */
 import type { OriginVerdict } from "@svc/domain/mail/Message"
 import { evaluateDmarc } from "mailauth/lib/dmarc/index.js"
@@ -16,47 +16,47 @@ import * as Signatures from "./judging/Signatures.ts"
 import { header } from "./mime/Header.ts"
 import type { Part } from "./mime/Part.ts"
 
-/** The SMTP session a message arrived by. */
+/** The SMTP session by which a message arrived. */
 export interface Arrival {
   readonly ip: string
   readonly helo: string
   /** The envelope sender; empty for the null sender. */
   readonly mailFrom: string
-  /** Our own host name, which signs the `Authentication-Results`. */
+  /** The service's host name, used in `Authentication-Results`. */
   readonly host: string
-  /** It came by no SMTP session: it is read and not judged. */
+  /** The message did not arrive by SMTP: it is parsed but not judged. */
   readonly isOnlyRead?: boolean
-  /** It came to a bounce address: what it reports is wanted, not who sent it. */
+  /** The message arrived at a bounce address: its report is parsed, and its origin is not judged. */
   readonly isBounce?: boolean
 }
 
 export interface Verdict {
   readonly origin: OriginVerdict
-  /** The `Authentication-Results` field to put on top, without its line break; null when nothing could be judged. */
+  /** The `Authentication-Results` field to add, without its line break, or null if nothing could be judged. */
   readonly header: string | null
 }
 
-/** What is said of a message that could not be judged. */
+/** The verdict of a message that could not be judged. */
 export const unjudged: Verdict = {
   origin: { verdict: "error", spf: "none", dkim: "none", dmarc: "none", domain: null },
   header: null,
 }
 
-/** What of RFC 8601's result words a list of signatures comes to: one that passes outweighs the rest. */
-const dkimWord = (signatures: ReadonlyArray<Signatures.Signature>): string => {
-  const words = signatures.map(({ result }) => result)
+/** Returns the RFC 8601 result of a list of signatures. A passing one outweighs the others. */
+const dkimResult = (signatures: ReadonlyArray<Signatures.Signature>): string => {
+  const results = signatures.map(({ result }) => result)
   return (
-    words.find((one) => one === "pass") ??
-    words.find((one) => one === "temperror") ??
-    words.find((one) => one !== "none") ??
+    results.find((word) => word === "pass") ??
+    results.find((word) => word === "temperror") ??
+    results.find((word) => word !== "none") ??
     "none"
   )
 }
 
-/** What speaks for the author: each of these alone proves where the message is from. */
+/** Authenticated domains that are aligned with the author. Each alone proves the origin. */
 interface Evidence {
   readonly domains: { readonly spf: ReadonlyArray<string>; readonly dkim: ReadonlyArray<string> }
-  /** DNS did not answer where the answer could have proved it. */
+  /** DNS did not respond to a query that could have proved the origin. */
   readonly inDoubt: boolean
 }
 
@@ -76,8 +76,8 @@ const evidence = (
   }
 }
 
-/** Nobody can vouch for a message that says two things at once. */
-const nothing: Evidence = { domains: { spf: [], dkim: [] }, inDoubt: false }
+/** A message with repeated fields is ambiguous, so nothing counts as evidence. */
+const noEvidence: Evidence = { domains: { spf: [], dkim: [] }, inDoubt: false }
 
 const verdictOf = (dmarc: string, { domains, inDoubt }: Evidence): OriginVerdict["verdict"] => {
   if (dmarc === "pass") return "verified"
@@ -86,7 +86,7 @@ const verdictOf = (dmarc: string, { domains, inDoubt }: Evidence): OriginVerdict
   return dmarc === "none" ? "unverified" : "failed"
 }
 
-/** What SPF says of the sender of the session. */
+/** Evaluates SPF for the sender of the session. */
 const spfOf = async (arrival: Arrival, lookup: Signatures.Lookup) => {
   const { ip, helo, mailFrom, host } = arrival
   const { domain, status } = await spf({ ip, helo, sender: mailFrom, mta: host, resolver: lookup })
@@ -95,8 +95,8 @@ const spfOf = async (arrival: Arrival, lookup: Signatures.Lookup) => {
 }
 
 /**
- * What DMARC says of an author's domain ({@link Author}, since the library takes letters for others that DNS takes for the
- * same) where these domains speak for it.
+ * Evaluates DMARC for an author's domain as {@link Author} normalizes it, since the library accepts look-alike
+ * characters that DNS treats as equal.
  */
 const dmarcOf = async (author: string, { domains }: Evidence, lookup: Signatures.Lookup) => {
   const { response } = await evaluateDmarc({
@@ -110,7 +110,7 @@ const dmarcOf = async (author: string, { domains }: Evidence, lookup: Signatures
     : { result: response.status.result, row: formatAuthHeaderRow("dmarc", response.status) }
 }
 
-/** `recent` has what was said a moment ago of the same sender. */
+/** Judges a message. `recent` caches results of the same sender. */
 export const judge = async (
   raw: Buffer,
   root: Part,
@@ -120,28 +120,30 @@ export const judge = async (
 ): Promise<Verdict> => {
   const writer =
     root.rows.filter(({ key }) => key === "from").length === 1 ? author(header(raw, root.rows, "from")) : undefined
-  const sending = () => spfOf(arrival, lookup)
+  const evaluateSpf = () => spfOf(arrival, lookup)
   const [signed, sender] = await Promise.all([
     Signatures.verify(raw, root, lookup),
-    recent === undefined ? sending() : recent.said(["spf", arrival.ip, arrival.helo, arrival.mailFrom], sending),
+    recent === undefined
+      ? evaluateSpf()
+      : recent.evaluate(["spf", arrival.ip, arrival.helo, arrival.mailFrom], evaluateSpf),
   ])
-  const words = { spf: sender.result, dkim: dkimWord(signed.signatures) }
-  // What readers look for first stands first: those behind it quote the sender, who may have written what looks like it.
-  const results = (dmarc: string) => Results.field(arrival.host, [dmarc, ...signed.chain, ...signed.info, sender.row])
+  const results = { spf: sender.result, dkim: dkimResult(signed.signatures) }
+  // The DMARC result comes first: later results quote the sender, who could imitate it.
+  const headerOf = (dmarc: string) => Results.field(arrival.host, [dmarc, ...signed.chain, ...signed.info, sender.row])
   if (writer === undefined) {
-    // No author, or several: nobody can vouch for that, so it is never merely unknown.
+    // A message with no author or several cannot be authenticated, so the verdict is `failed` rather than `unverified`.
     return {
-      origin: { verdict: "failed", ...words, dmarc: "none", domain: null },
-      header: results("dmarc=none"),
+      origin: { verdict: "failed", ...results, dmarc: "none", domain: null },
+      header: headerOf("dmarc=none"),
     }
   }
-  const found = Signatures.repeats(root.rows) ? nothing : evidence(writer, sender, signed.signatures)
-  const asking = () => dmarcOf(writer.domain, found, lookup)
+  const found = Signatures.repeats(root.rows) ? noEvidence : evidence(writer, sender, signed.signatures)
+  const evaluate = () => dmarcOf(writer.domain, found, lookup)
   const { result: dmarc, row } = await (recent === undefined
-    ? asking()
-    : recent.said(["dmarc", writer.domain, found.domains], asking))
+    ? evaluate()
+    : recent.evaluate(["dmarc", writer.domain, found.domains], evaluate))
   return {
-    origin: { verdict: verdictOf(dmarc, found), ...words, dmarc, domain: writer.domain },
-    header: results(row),
+    origin: { verdict: verdictOf(dmarc, found), ...results, dmarc, domain: writer.domain },
+    header: headerOf(row),
   }
 }

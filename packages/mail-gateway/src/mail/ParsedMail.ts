@@ -1,6 +1,6 @@
 /**
- * What an incoming message says, decoded from its raw bytes. A parse never fails: mail is never lost to it. Whatever a
- * sender can make long is cut before it is decoded.
+ * Decodes the content of an incoming message. Parsing never fails, so no mail is lost to it. Everything of unbounded
+ * length is truncated before it is decoded.
  */
 import type { Attachment, Header, ParsedMail } from "@svc/domain/mail/Message"
 import * as MessageIds from "@svc/domain/mail/MessageIdField"
@@ -13,10 +13,10 @@ import { index, type Part } from "./mime/Part.ts"
 import { fromHtml } from "@svc/cluster/html/PlainText"
 import * as Structure from "./mime/Structure.ts"
 
-/** Bytes of text and of HTML that are decoded, all parts together; beyond it the raw message has the rest. */
+/** The maximum bytes of text, and of HTML, decoded from all parts together. The raw message has the rest. */
 const bodyLimit = 2 * 1024 * 1024
 const snippetLength = 200
-/** Characters of a subject. */
+/** The maximum characters of a subject. */
 const subjectLimit = 8 * 1024
 
 const isBody = (part: Part, type: string) =>
@@ -24,10 +24,10 @@ const isBody = (part: Part, type: string) =>
 
 const isMultipart = (part: Part) => part.type.startsWith("multipart/") && part.parts.length > 0
 
-/** A message that says it has parts, and has none, since its boundary is missing: its words are read as they stand. */
+/** Returns whether a multipart has no parts because its boundary is missing. Its body is then read as plain text. */
 const isUndivided = (root: Part) => root.type.startsWith("multipart/") && root.parts.length === 0
 
-/** The parts that are attachments, in the order of their index. A message in a message is one, not our body. */
+/** Returns the attachments, in the order of their index. An attached message is an attachment, not part of the body. */
 export const attachmentsOf = (root: Part): ReadonlyArray<Part> => {
   const into: Array<Part> = []
   const collect = (part: Part) => {
@@ -38,12 +38,12 @@ export const attachmentsOf = (root: Part): ReadonlyArray<Part> => {
   return into
 }
 
-/** The bodies of one message, each decoded once, within one budget for each kind. */
+/** Decodes the bodies of a message, each once, within a shared limit for text and for HTML. */
 const bodiesOf = (raw: Buffer, root: Part) => {
   const left = { plain: bodyLimit, html: bodyLimit }
   const html: Array<string> = []
-  /** What HTML says in words, also where its plain alternative is what is read: search finds it. Made where it is asked for. */
-  const spoken: Array<() => string> = []
+  /** The text of each HTML body, for search, even if its plain alternative is shown. Converted lazily. */
+  const htmlTexts: Array<() => string> = []
 
   const plain = (part: Part): string => {
     const text = Decode.text(raw, part, left.plain)
@@ -58,13 +58,13 @@ const bodiesOf = (raw: Buffer, root: Part) => {
     html.push(markup)
     let text: string | undefined
     const words = () => (text ??= fromHtml(markup))
-    spoken.push(words)
+    htmlTexts.push(words)
     return words
   }
 
   /**
-   * The texts below a part in their order, and whether any of them was written as plain text; with `named` also those that
-   * have a file's name and are to be shown.
+   * Returns the texts below a part, in order, and whether any was written as plain text. `named` includes inline parts
+   * that have a file name.
    */
   const read = (part: Part, named: boolean): { texts: ReadonlyArray<() => string>; isPlain: boolean } => {
     const is = (type: string) =>
@@ -74,7 +74,7 @@ const bodiesOf = (raw: Buffer, root: Part) => {
       if (part.type !== "multipart/alternative") {
         return { texts: children.flatMap(({ texts }) => texts), isPlain: children.some(({ isPlain }) => isPlain) }
       }
-      // Alternatives say the same: the one in plain text, unless it is empty, else the best, which stands last.
+      // Of alternatives: the plain text unless it is empty, otherwise the last one, which is the richest.
       const written = children.find(({ texts, isPlain }) => isPlain && texts.some((text) => text().trim() !== ""))
       return written ?? children.at(-1) ?? { texts: [], isPlain: false }
     }
@@ -87,16 +87,16 @@ const bodiesOf = (raw: Buffer, root: Part) => {
   }
 
   const bodies = isUndivided(root) ? [() => plain(root)] : read(root, false).texts
-  // Some programs name the one text they send as if it were a file.
+  // Some programs give a file name to the only text they send.
   const texts = bodies.length > 0 ? bodies : read(root, true).texts
   return {
     text: texts.length === 0 ? null : texts.map((text) => text()).join("\n"),
     html: html.length === 0 ? null : html.join("\n"),
-    spoken: () => spoken.map((words) => words()),
+    htmlTexts: () => htmlTexts.map((words) => words()),
   }
 }
 
-/** The ids of a field; of one that is a single word, that, since some programs leave out brackets that others write. */
+/** Returns the message ids of a field. A single word counts as an id, since some programs omit the brackets. */
 const messageIds = (value: string | undefined): ReadonlyArray<string> => {
   const text = (value ?? "").slice(0, 32 * 1024)
   const ids = MessageIds.all(text).slice(0, 100).map(Decode.clean)
@@ -104,15 +104,15 @@ const messageIds = (value: string | undefined): ReadonlyArray<string> => {
   return word === undefined ? ids : [`<${Decode.clean(word)}>`]
 }
 
-/** Each run of white space one space; a lone space stays as it is. */
-const fold = (text: string) => text.replace(/[^\S ]\s*| \s+/g, " ").trim()
+/** Collapses white space, but keeps single spaces as they are. */
+const collapse = (text: string) => text.replace(/[^\S ]\s*| \s+/g, " ").trim()
 
 const headersOf = (raw: Buffer, rows: ReadonlyArray<Row>): ReadonlyArray<Header> =>
   rows
     .filter(({ key }) => key !== "")
     .map((row) => ({ name: Decode.clean(nameOf(raw, row)), value: Decode.clean(valueOf(raw, row)) }))
 
-/** What the header alone says, the bodies left aside: little work whatever the message is. */
+/** Reads the header only, which is little work for any message. */
 const scanned = (raw: Buffer, rows: ReadonlyArray<Row>) => {
   const field = (name: string) => header(raw, rows, name)
   const [from, ...others] = addresses(field("from"))
@@ -124,7 +124,7 @@ const scanned = (raw: Buffer, rows: ReadonlyArray<Row>) => {
     return read
   }
   return {
-    // Several fields, or several in one, leave nobody to show.
+    // Null if there are several `From` fields or addresses.
     from: rows.filter(({ key }) => key === "from").length === 1 && others.length === 0 ? (from ?? null) : null,
     to: people("to"),
     cc: people("cc"),
@@ -138,32 +138,36 @@ const scanned = (raw: Buffer, rows: ReadonlyArray<Row>) => {
   }
 }
 
-/** What a message shows; and what it says in HTML, which not everybody asks for. */
+/** Returns what a message shows, and lazily the text of its HTML. */
 export const read = (raw: Buffer, root: Part = index(raw)) => {
-  const { text, html, spoken } = bodiesOf(raw, root)
+  const { text, html, htmlTexts } = bodiesOf(raw, root)
   const attachments = attachmentsOf(root).map((part, at): Attachment => ({
     index: at,
     filename: part.filename === null ? null : Decode.line(part.filename),
     content_type: part.type,
     size: Decode.size(raw, part),
   }))
-  const snippet = Decode.clean(fold((text ?? "").slice(0, 2_000)).slice(0, snippetLength))
-  return { shown: { ...scanned(raw, root.rows), snippet, attachments, text, html }, spoken }
+  const snippet = Decode.clean(collapse((text ?? "").slice(0, 2_000)).slice(0, snippetLength))
+  return { shown: { ...scanned(raw, root.rows), snippet, attachments, text, html }, htmlTexts }
 }
 
 type Shown = ReturnType<typeof read>["shown"]
 
-/** The text that a message is found by: what it shows, and what its HTML says besides. */
-export const found = (shown: Shown, spoken: ReadonlyArray<string>): string =>
-  searchText(shown, [shown.text ?? "", ...spoken.filter((one) => one !== shown.text)])
+/** Returns the search text: the text shown, and the text of the HTML. */
+export const searchTextOf = (shown: Shown, htmlTexts: ReadonlyArray<string>): string =>
+  searchText(shown, [shown.text ?? "", ...htmlTexts.filter((one) => one !== shown.text)])
 
-/** `root` where the message was indexed already. */
+/** Parses a message. `root` is its structure, if already indexed. */
 export const parse = (raw: Buffer, root: Part = index(raw)): ParsedMail => {
-  const { shown, spoken } = read(raw, root)
-  return { ...shown, search_text: found(shown, spoken()), structure: JSON.stringify(Structure.make(raw, root)) }
+  const { shown, htmlTexts } = read(raw, root)
+  return {
+    ...shown,
+    search_text: searchTextOf(shown, htmlTexts()),
+    structure: JSON.stringify(Structure.make(raw, root)),
+  }
 }
 
-/** What is kept of a message that could not be read: its subject and whom it is from; the raw bytes have the rest. */
+/** Returns the subject and author of a message that could not be parsed. The raw bytes have the rest. */
 export const headOnly = (raw: Buffer, rows: ReadonlyArray<Row>): ParsedMail => {
   const head = scanned(
     raw,

@@ -1,6 +1,7 @@
 /**
- * What the SMTP server asks of the rest of the service: whether a Mailbox takes mail (one indexed select, so that no
- * actor is woken for a name that does not exist), and to take a message (the Identity's actor; durable when it answers).
+ * Delivers incoming mail to Mailboxes: looks up whether a Mailbox accepts mail (one indexed select, so that no actor is
+ * loaded for an unknown name), and hands messages to the Identity's actor, whose reply means that the message is
+ * durable.
  */
 import type { Header, OriginVerdict, ParsedMail } from "@svc/domain/mail/Message"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
@@ -17,38 +18,38 @@ import * as Gateway from "../Timing.ts"
 import { keyOf } from "./Transactions.ts"
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 
-/** Nothing is decided; the sender tries again later. */
+/** Delivery is undecided; the sender retries later. */
 export class ReceptionUnavailable extends Schema.TaggedError<ReceptionUnavailable>()("ReceptionUnavailable", {}) {}
 
-/** The Mailbox does not take this message. */
+/** The Mailbox refuses this message. */
 export class MailboxRefused extends Schema.TaggedError<MailboxRefused>()("MailboxRefused", {
   reason: Schema.Literals(["full", "gone", "not_yet"]),
 }) {}
 
 export interface Recipient {
-  /** Canonical Handle. */
+  /** The canonical Handle. */
   readonly mailbox: string
-  /** As given in RCPT. */
+  /** The address as given in RCPT. */
   readonly address: string
   readonly tag: string | null
-  /** {@link keyOf} the mail for it, where somebody has asked for it before. */
+  /** The {@link keyOf} the mail for this recipient, if already computed. */
   readonly key?: Uint8Array
 }
 
 export interface IncomingMail {
-  /** The pieces of the message, with our trace fields on top, but without those of a recipient. */
+  /** The pieces of the message, with the trace fields of the service but without those of a recipient. */
   readonly raw: ReadonlyArray<Uint8Array>
   readonly parsed: ParsedMail
   readonly origin: OriginVerdict
   readonly envelopeFrom: string
-  /** SHA-256 of DATA as received. */
+  /** The SHA-256 hash of DATA as received. */
   readonly sha256: Uint8Array
 }
 
 const encoder = new TextEncoder()
-const patience = Duration.fromInputUnsafe(Timing.askSmtp)
+const timeout = Duration.fromInputUnsafe(Timing.askSmtp)
 
-/** RFC 5321 section 4.4, and where the message was delivered: what differs from recipient to recipient. */
+/** Returns the trace fields that differ between recipients (RFC 5321 section 4.4). */
 const ownTrace = (mail: IncomingMail, recipient: Recipient): ReadonlyArray<Header> => [
   { name: "Return-Path", value: `<${mail.envelopeFrom}>` },
   { name: "Delivered-To", value: recipient.address },
@@ -62,7 +63,7 @@ const make = (options: { readonly mailboxBytes: number }) =>
     const unavailable = () => new ReceptionUnavailable()
 
     const lookUp = yield* Batcher.make((mailboxes: ReadonlyArray<string>) =>
-      reads<{ asked: number } & NonNullable<AcceptingMailboxes.Standing>>`
+      reads<{ asked: number } & NonNullable<AcceptingMailboxes.MailboxState>>`
         select asked.n::int as asked, i.status,
                case when m.bytes_used >= ${options.mailboxBytes}::bigint then 'all'
                     when m.bytes_used > ${options.mailboxBytes}::bigint / 2 then 'much'
@@ -77,8 +78,9 @@ const make = (options: { readonly mailboxBytes: number }) =>
       status: yield* AcceptingMailboxes.make((mailbox) => Effect.mapError(lookUp(mailbox), unavailable)),
 
       /**
-       * Durable when it answers; what repeats a transaction that was not answered with 250 is not stored again. Answers
-       * false where `isPermitted` says no in the turn in which the message is handed to the Mailbox: then nothing is stored.
+       * Stores a message durably. A retry of a transaction that was not answered with 250 is not stored again. Returns
+       * false, and stores nothing, if `isPermitted` returns false in the turn in which the message is handed to the
+       * Mailbox.
        */
       deliver: Effect.fnUntraced(function* (
         mail: IncomingMail,
@@ -102,7 +104,7 @@ const make = (options: { readonly mailboxBytes: number }) =>
         const large = raw.length > carriedAtMost
         if (large) yield* Effect.mapError(storeAhead(writes, message_id, content, received_at), unavailable)
         const message: ReceivedMail = {
-          // Member by member: leaving some out of all of them takes longer than all else that is done here.
+          // Copied member by member: omitting some with rest syntax would take longer than everything else here.
           from: parsed.from,
           to: parsed.to,
           cc: parsed.cc,
@@ -125,7 +127,7 @@ const make = (options: { readonly mailboxBytes: number }) =>
           origin: mail.origin,
           content: large ? null : content,
         }
-        const receive = ask(actors.of(recipient.mailbox).ReceiveMail(message), patience).pipe(
+        const receive = ask(actors.of(recipient.mailbox).ReceiveMail(message), timeout).pipe(
           Effect.catchTags({
             MailRefused: ({ reason }) => new MailboxRefused({ reason }),
             unavailable: () => new ReceptionUnavailable(),
@@ -134,12 +136,12 @@ const make = (options: { readonly mailboxBytes: number }) =>
         )
         if (!isPermitted()) return false
         const receipt = yield* receive
-        // Perhaps another process has answered the one before, and its mark is about to go.
+        // Another process may have answered the previous transaction and be about to delete its mark.
         if (receipt?.repeated === true) yield* Effect.andThen(Effect.sleep(Gateway.Timing.smtpRepeatPause), receive)
         return true
       }),
 
-      /** Mail turned away after its recipient was accepted; the Identity hears of it, the sender does not wait for that. */
+      /** Records that mail was refused after its recipient was accepted. The sender does not wait for this. */
       refused: (
         mailbox: string,
         refusal: { readonly reason: "size" | "full"; readonly from: string },

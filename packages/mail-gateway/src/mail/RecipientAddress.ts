@@ -1,14 +1,14 @@
-/** Whom an address of ours stands for: `Research-Bot+Invoices@…` is the Mailbox `researchbot` and the tag `invoices`. */
+/** Parses addresses of the service: `Research-Bot+Invoices@…` is the Mailbox `researchbot` with the tag `invoices`. */
 import { canonical } from "@svc/domain/handles/Handle"
 
 export interface LocalPart {
   /** The canonical Handle. */
   readonly mailbox: string
-  /** The subaddress tag (RFC 5233): what follows the first `+`, lower case. */
+  /** The subaddress tag (RFC 5233): the text after the first `+`, in lower case. */
   readonly tag: string | null
 }
 
-/** Undefined for a local part that no Handle can have. */
+/** Returns undefined for a local part that no Handle can have. */
 export const parse = (localPart: string): LocalPart | undefined => {
   const text = localPart.toLowerCase()
   const plus = text.indexOf("+")
@@ -17,7 +17,7 @@ export const parse = (localPart: string): LocalPart | undefined => {
   return { mailbox: canonical(name), tag: plus < 0 ? null : text.slice(plus + 1) }
 }
 
-/** The two sides of an address; the domain lower case, empty where there is none (`postmaster`). */
+/** Splits an address at the last `@`. The domain is in lower case, and empty if there is none (`postmaster`). */
 export const split = (address: string): { readonly local: string; readonly domain: string } => {
   const at = address.lastIndexOf("@")
   if (at < 0) return { local: address, domain: "" }

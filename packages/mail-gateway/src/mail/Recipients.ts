@@ -1,4 +1,4 @@
-/** Which recipients are taken, of which clients: what RCPT is answered. */
+/** Decides the reply to RCPT: which recipients are accepted, from which clients. */
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect } from "effect"
 import type { SMTPServerAddress, SMTPServerSession } from "smtp-server"
@@ -11,18 +11,18 @@ import { Bounces } from "./sending/Bounces.ts"
 import * as Clients from "./smtp/Clients.ts"
 import { replies } from "./smtp/Replies.ts"
 
-/** Local parts RFC 5321 section 4.5.1 and RFC 2142 require of every domain. */
+/** Local parts that RFC 5321 section 4.5.1 and RFC 2142 require of every domain. */
 const systemParts = new Set(["postmaster", "abuse"])
 
 export const isSystemPart = (local: string) => systemParts.has(local.toLowerCase())
 
 export const isForSystem = ({ address }: SMTPServerAddress) => isSystemPart(RecipientAddress.split(address).local)
 
-/** A bounce address: only those that we made are taken. */
+/** Returns whether the recipient looks like a bounce address. Only authentic ones are accepted. */
 export const isForBounces = ({ address }: SMTPServerAddress) =>
-  BounceAddress.isWritten(RecipientAddress.split(address).local)
+  BounceAddress.hasFormat(RecipientAddress.split(address).local)
 
-/** Mailbox and tag; several spellings of one are one recipient. */
+/** Returns the Mailboxes and tags of a session's recipients. Different spellings of the same recipient count once. */
 export const recipientsOf = (session: SMTPServerSession): ReadonlyArray<Recipient> => {
   const found = new Map<string, Recipient>()
   for (const to of session.envelope.rcptTo) {
@@ -41,10 +41,10 @@ export const make = Effect.fnUntraced(function* (settings: { readonly mailDomain
   const screening = yield* Screening
   const bounces = yield* Bounces
   const ours = settings.mailDomain.toLowerCase()
-  /** Recipients named in a session that do not exist. */
+  /** The number of unknown recipients of each session. */
   const unknownIn = new WeakMap<SMTPServerSession, number>()
 
-  /** Who guesses is answered ever more slowly, and in the end sent away. */
+  /** Delays the reply to a client that guesses addresses more with every attempt, and finally disconnects it. */
   const unknown = Effect.fnUntraced(function* (session: SMTPServerSession) {
     const inSession = (unknownIn.get(session) ?? 0) + 1
     unknownIn.set(session, inSession)
@@ -57,9 +57,9 @@ export const make = Effect.fnUntraced(function* (settings: { readonly mailDomain
   return Effect.fnUntraced(function* (to: SMTPServerAddress, session: SMTPServerSession) {
     if (to.args !== false && Object.keys(to.args).length > 0) return yield* Effect.fail(replies.parameter)
     const { local, domain } = RecipientAddress.split(to.address)
-    // The library lets only `postmaster` come without a domain (RFC 5321 section 4.1.1.3).
+    // The library accepts only `postmaster` without a domain (RFC 5321 section 4.1.1.3).
     if (domain !== ours && domain !== "") return yield* Effect.fail(replies.elsewhere)
-    // Whoever was refused must be able to ask why.
+    // A refused client must be able to reach the operator.
     if (systemParts.has(local.toLowerCase())) return
     if (yield* screening.isListed(session.remoteAddress)) return yield* Effect.fail(replies.listed)
     if (isForBounces(to)) {

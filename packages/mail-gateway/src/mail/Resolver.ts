@@ -1,10 +1,14 @@
-/** The DNS that verdicts are judged by: a seam for tests, and in service a cache with a deadline for each look-up. */
+/**
+ * The DNS resolver for verdicts and delivery: a service that tests replace, with a cache and a timeout for each query.
+ */
 import { Resolver as NodeResolver } from "node:dns/promises"
 import { Cache, Context, Duration, Effect, Exit, Layer, Schema } from "effect"
 import { Timing } from "../Timing.ts"
 import * as MailMetrics from "./MailMetrics.ts"
 
-/** A look-up that failed. `code` is node's (`ENOTFOUND`, `ENODATA`, `ETIMEOUT`, …), which the verdict turns on. */
+/**
+ * A failed look-up. `code` is Node's error code (`ENOTFOUND`, `ENODATA`, `ETIMEOUT` …), on which the verdict depends.
+ */
 export class LookupFailed extends Schema.TaggedError<LookupFailed>()("LookupFailed", { code: Schema.String }) {}
 
 export type Records = ReadonlyArray<string> | ReadonlyArray<ReadonlyArray<string>>
@@ -32,7 +36,7 @@ export class Resolver extends Context.Service<
         },
         {
           capacity: 10_000,
-          // That a name does not exist is worth remembering; that DNS did not answer is not.
+          // Caches that a name does not exist, but not that DNS did not respond.
           timeToLive: (exit) =>
             Exit.isSuccess(exit) ? Duration.minutes(5) : isAbsence(exit) ? Duration.minutes(1) : Duration.zero,
         },

@@ -1,6 +1,6 @@
 /**
- * Whom an operator does not want to hear from at once: clients on block lists in DNS (RFC 5782), and clients not seen
- * before (RFC 6647, greylisting). Both are off unless the settings ask for them. A list that does not answer lists nobody.
+ * Defers or refuses suspicious clients: those on DNS block lists (RFC 5782), and unknown ones (greylisting, RFC 6647).
+ * Both are off by default. A block list that does not respond counts as not listing the client.
  */
 import { createHash } from "node:crypto"
 import { customerOf, reversed } from "@svc/cluster/net/ClientNetwork"
@@ -20,8 +20,8 @@ const make = (settings: ScreeningSettings) =>
     const resolver = yield* Resolver
     const sql = yield* Writes
 
-    /** Lists answer with 127.0.0.0/8; 127.255.255.0/24 says that they would not answer us. */
-    const lists = (name: string) =>
+    /** Lists answer with 127.0.0.0/8. An answer in 127.255.255.0/24 means that the query was refused. */
+    const isOnList = (name: string) =>
       resolver.lookup(name, "A").pipe(
         Effect.map((records) =>
           records.some(
@@ -36,13 +36,16 @@ const make = (settings: ScreeningSettings) =>
       isListed: Effect.fnUntraced(function* (address: string) {
         const name = reversed(address)
         if (name === undefined || settings.blockLists.length === 0) return false
-        const found = yield* Effect.forEach(settings.blockLists, (zone) => lists(`${name}.${zone}`), {
+        const found = yield* Effect.forEach(settings.blockLists, (zone) => isOnList(`${name}.${zone}`), {
           concurrency: "unbounded",
         })
         return found.includes(true)
       }),
 
-      /** Whether client, sender and recipient have not been seen together, or only a moment ago. */
+      /**
+       * Returns whether this client, sender and recipient were first seen together less than {@link
+       * Timing.greylistMillis} ago.
+       */
       isTooNew: Effect.fnUntraced(function* (address: string, sender: string, recipient: string) {
         if (!settings.greylisting) return false
         const key = new Uint8Array(

@@ -1,14 +1,14 @@
-/** What is done with all bytes of a message, a slice at a time: a large one takes longer than the event loop may be held for. */
+/** Copies and hashes whole messages in slices, because a large message would block the event loop for too long. */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import { inTurns } from "./sending/SlicedLoop.ts"
 
-/** Bytes between two looks at the time. */
-const slice = 256 * 1024
+/** The bytes processed between two checks of the clock. */
+const sliceBytes = 256 * 1024
 
 const lengthOf = (pieces: ReadonlyArray<Uint8Array>) => pieces.reduce((sum, { length }) => sum + length, 0)
 
-const atOnce = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
+const copy = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
   const whole = new Uint8Array(lengthOf(pieces))
   let end = 0
   for (const piece of pieces) {
@@ -18,12 +18,12 @@ const atOnce = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
   return whole
 }
 
-function* copied(pieces: ReadonlyArray<Uint8Array>): Generator<void, Uint8Array, void> {
+function* copying(pieces: ReadonlyArray<Uint8Array>): Generator<void, Uint8Array, void> {
   const whole = new Uint8Array(lengthOf(pieces))
   let end = 0
   for (const piece of pieces) {
-    for (let at = 0; at < piece.length; at += slice) {
-      whole.set(piece.subarray(at, at + slice), end + at)
+    for (let at = 0; at < piece.length; at += sliceBytes) {
+      whole.set(piece.subarray(at, at + sliceBytes), end + at)
       yield
     }
     end += piece.length
@@ -31,18 +31,18 @@ function* copied(pieces: ReadonlyArray<Uint8Array>): Generator<void, Uint8Array,
   return whole
 }
 
-function* digest(bytes: Uint8Array): Generator<void, Uint8Array, void> {
+function* hashing(bytes: Uint8Array): Generator<void, Uint8Array, void> {
   const hash = createHash("sha256")
-  for (let at = 0; at < bytes.length; at += slice) {
-    hash.update(bytes.subarray(at, at + slice))
+  for (let at = 0; at < bytes.length; at += sliceBytes) {
+    hash.update(bytes.subarray(at, at + sliceBytes))
     yield
   }
   return new Uint8Array(hash.digest())
 }
 
-/** The pieces as one, in a buffer of its own. */
+/** Joins the pieces in a new buffer. */
 export const joined = (pieces: ReadonlyArray<Uint8Array>): Effect.Effect<Uint8Array> =>
-  // What is small is copied at once: taking turns costs more than that.
-  lengthOf(pieces) <= slice ? Effect.sync(() => atOnce(pieces)) : inTurns(() => copied(pieces))
+  // Small messages are copied in one step: yielding would cost more than the copy.
+  lengthOf(pieces) <= sliceBytes ? Effect.sync(() => copy(pieces)) : inTurns(() => copying(pieces))
 
-export const sha256 = (bytes: Uint8Array): Effect.Effect<Uint8Array> => inTurns(() => digest(bytes))
+export const sha256 = (bytes: Uint8Array): Effect.Effect<Uint8Array> => inTurns(() => hashing(bytes))

@@ -1,6 +1,7 @@
 /**
- * The SMTP server: takes mail for the Mailboxes of the service (RFC 5321). A 250 to DATA means that the message is
- * durable in every Mailbox it was for; whatever is out of reach is 451, and the sender keeps the message.
+ * The SMTP server: receives mail for the Mailboxes of the service (RFC 5321). A 250 to DATA means that the message is
+ * durable in every Mailbox it was addressed to. If a Mailbox or the store is unavailable the reply is 451, and the
+ * sender keeps the message.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { monotonicOf } from "@svc/domain/MonotonicTime"
@@ -29,12 +30,12 @@ import { Timing } from "../Timing.ts"
 
 export interface SmtpSettings {
   readonly host: string
-  /** 0 takes a free port. */
+  /** 0 chooses a free port. */
   readonly port: number
-  /** The domain of Mailbox addresses, and the name the server goes by. */
+  /** The domain of Mailbox addresses, and the server's own name. */
   readonly mailDomain: string
   readonly maxBytes: number
-  /** Balancers that begin each connection with a PROXY protocol header. */
+  /** Load balancers that start each connection with a PROXY protocol header. */
   readonly proxies?: Networks
   readonly tls?: ListenerTls | undefined
 }
@@ -43,7 +44,6 @@ export class SmtpListener extends Context.Service<SmtpListener, { readonly port:
   "@svc/mail-gateway/mail/SmtpListener",
 ) {}
 
-/** The port could not be listened on. */
 const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const reception = yield* Reception
   const system = yield* SystemMail
@@ -61,14 +61,14 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
 
   const judgeRecipient = yield* Recipients.make(settings, clients)
 
-  /** What a message to a bounce address reports. */
+  /** Returns the recipients that a message to a bounce address reports as failed. */
   const judgeBounce = (received: Data.Received, arrival: Arrival) =>
     judging.judge(received.raw, { ...arrival, isBounce: true }).pipe(
       Effect.map(({ failures }) => failures),
       Effect.mapError(() => replies.later),
     )
 
-  /** Judged, parsed, and stored for every recipient; then and only then is it accepted. */
+  /** Judges and parses a message and stores it for every recipient. Succeeds only if nothing is left to retry. */
   const accept = Effect.fnUntraced(function* (
     session: SMTPServerSession,
     received: Data.Received,
@@ -86,7 +86,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       yield* Effect.forEach(reported, (address) => bounces.record(address, failures), { discard: true }).pipe(
         Effect.mapError(() => replies.later),
       )
-      yield* bounces.taken([...reported], session.remoteAddress)
+      yield* bounces.accepted([...reported], session.remoteAddress)
       if (session.envelope.rcptTo.every(isForBounces)) return
     }
     const { origin, header, parsed, cuts } = yield* Effect.mapError(
@@ -116,11 +116,11 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     const outcomes = yield* Effect.forEach(
       recipients,
       (recipient) => Effect.result(reception.deliver(mail, recipient)),
-      // One has no need of a fiber of its own.
+      // A single recipient needs no fiber of its own.
       { concurrency: Math.min(recipients.length, 10) },
     )
     if (forSystem.length > 0) yield* Effect.mapError(system.store(mail), () => replies.later)
-    // One reply for all: a repeat stores nothing twice where it was stored already.
+    // DATA has one reply for all recipients. A retry does not store a second copy where the message is already stored.
     const failures = outcomes.flatMap((outcome) => (outcome._tag === "Failure" ? [outcome.failure] : []))
     if (failures.some((failure) => failure._tag === "ReceptionUnavailable" || failure.reason === "not_yet")) {
       return yield* Effect.fail(replies.later)
@@ -129,10 +129,10 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     if (refusal !== undefined && failures.length === outcomes.length && forSystem.length === 0) {
       return yield* Effect.fail(refusal.reason === "full" ? replies.full : replies.unknown)
     }
-    // Some Mailboxes have it, others never will: a repeat would change nothing for either.
+    // The remaining failures are permanent and the other Mailboxes have the message, so a retry would change nothing.
   })
 
-  /** Begins where no equal transaction is under way: one with a key of this one's. */
+  /** Accepts the message after every equal transaction in progress has ended. */
   const transact = (session: SMTPServerSession, received: Data.Received) => {
     const mail = { sha256: received.sha256, envelopeFrom: senderOf(session) }
     const recipients = recipientsOf(session).map((one) => ({ ...one, key: keyOf(mail, one) }))
@@ -163,7 +163,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     const late = setTimeout(() => close("data_too_slow"), Timing.smtpDataMillis)
     stream.on("data", (chunk: Buffer) => {
       data.push(chunk)
-      // A sender that goes on long after it could know better is cut off.
+      // Disconnects a sender that keeps sending far beyond the limit.
       if (data.size() > settings.maxBytes * 2) close("too_large")
     })
     stream.once("error", () => clearTimeout(late))
@@ -185,7 +185,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       } else if (received === "too_large") {
         respond(Effect.forkDetach(tellOversized(session)), () => done(replies.tooLarge))
       } else if (received === "bare_line_break") {
-        // What follows was perhaps never meant as commands; none of it is read.
+        // The bytes after a bare line break may be smuggled message content, so none of them are read as commands.
         const connection = openConnection(session)
         connection?.send(replies[received].responseCode, replies[received].message)
         close("bare_line_break")
@@ -236,7 +236,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     onData,
   }
   const server = new Server(options, settings.proxies ?? [])
-  // A connection that breaks is the client's affair; without a listener it would end the process.
+  // Connection errors concern the client only. Without a listener they would end the process.
   server.on("error", () => {})
   yield* certificate.follow((renewed) => server.updateSecureContext({ ...renewed }))
 

@@ -1,7 +1,8 @@
 /**
- * Submission: mail that an Identity's mail program sends (RFC 6409), on a port with STARTTLS and one with TLS from the start
- * (RFC 8314). What it hands in is taken as `POST …/messages/send` takes it ({@link Sending}), with the same refusals; a 250
- * to DATA means that it is durable, in the Mailbox and in the outbox or before a person.
+ * The submission server: receives mail that an Identity's mail program sends (RFC 6409), on a port with STARTTLS and
+ * one with implicit TLS (RFC 8314). Messages are handled like those of `POST …/messages/send` ({@link Sending}), with
+ * the same refusals. A 250 to DATA means that the message is durable in the Mailbox, and either queued or awaiting
+ * approval.
  */
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
@@ -27,15 +28,15 @@ import { Timing } from "../Timing.ts"
 
 export interface SubmissionSettings {
   readonly host: string
-  /** 0 takes a free port. */
+  /** 0 chooses a free port. */
   readonly port: number
   readonly tlsPort: number
   readonly mailDomain: string
-  /** Bytes of a message as it comes. */
+  /** The maximum size of a message as received, in bytes. */
   readonly messageBytes: number
-  /** Whether passwords may be said in the clear (Development). */
+  /** Whether passwords are accepted without TLS (Development). */
   readonly allowsPlain: boolean
-  /** Balancers that begin each connection with a PROXY protocol header. */
+  /** Load balancers that start each connection with a PROXY protocol header. */
   readonly proxies: Networks
   readonly tls: ListenerTls | undefined
 }
@@ -45,10 +46,10 @@ export class SubmissionListener extends Context.Service<
   { readonly port: number; readonly tlsPort: number }
 >()("@svc/mail-gateway/mail/SubmissionListener") {}
 
-/** Sessions: a program has one or two. Each may hold a message of the largest size. */
+/** Session limits. A mail program has one or two sessions; each may hold a message of maximum size. */
 const limits: SessionLimits.Limits = { inAll: 2_000, perClient: 100, perMailbox: 20 }
 
-/** Commands of a client that is not logged in. */
+/** The commands that a client may send before it logs in. */
 const commandsBefore = 30
 
 const { replies } = Refusals
@@ -60,7 +61,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
   const accounts = yield* Accounts.make(guests)
   const recording = yield* Recording.make
   const run = yield* FiberSet.makeRuntime()
-  /** Where the clients of open sessions are. */
+  /** The client address of each open session. */
   const admitted = new Map<string, string>()
   const timers = sessionTimers()
   yield* MailMetrics.submitters.scoped([], () => admitted.size)
@@ -85,7 +86,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
   const expireAfter = (session: SMTPServerSession, millis: number) =>
     timers.set(session, millis, () => openConnection(session)?.close())
 
-  /** The envelope's sender is who is logged in; where bounces go is ours to say. */
+  /** Requires the envelope sender to be the logged-in Identity. The return path of bounces is set by the service. */
   const judgeSender = ({ address }: SMTPServerAddress, session: SMTPServerSession): Reply | null => {
     const account = accounts.of(session)
     if (account === undefined) return session.secure || settings.allowsPlain ? replies.logIn : replies.encrypt
@@ -106,15 +107,15 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
   const submit = Effect.fnUntraced(
     function* (session: SMTPServerSession, raw: Buffer) {
       const subject = accounts.of(session)
-      // Its credential fell while it was still talking.
+      // The credential was revoked during the session.
       if (subject === undefined || openConnection(session) === undefined) return yield* Effect.fail(replies.logIn)
       const recipients = session.envelope.rcptTo.map(({ address }) => address)
-      // A call like any other: what is refused costs as much as what is sent.
+      // Counts as a call like any other, whether the message is sent or refused.
       const { id, status } = yield* Effect.andThen(
         orgLimits.take(subject.orgId, "calls"),
         sending.submit({ subject, raw, recipients }),
       ).pipe(Effect.tapError((problem) => recording.refused(subject, session.remoteAddress, problem)))
-      yield* recording.taken(subject, session.remoteAddress, id)
+      yield* recording.accepted(subject, session.remoteAddress, id)
       return status === "awaiting_approval" ? `Waits for a person to approve it, as ${id}` : `Queued as ${id}`
     },
     Effect.mapError((error) => (isProblem(error) ? Refusals.of(error) : error)),
@@ -142,7 +143,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
         done(reply)
       }
       if (received === "bare_line_break") {
-        // What follows was perhaps never meant as commands; none of it is read.
+        // The bytes after a bare line break may be smuggled message content, so none of them are read as commands.
         const { responseCode, message } = receiving[received]
         openConnection(session)?.send(responseCode, message)
         close()
@@ -180,18 +181,18 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
     logger: false,
     onConnect: (session, done) => {
       expireAfter(session, Timing.submissionLoginMillis)
-      // Where no password is taken none is asked for; MAIL is refused by what it lacks.
+      // Without TLS, AUTH is not offered where passwords need it. The reply to MAIL then asks for STARTTLS.
       if (!session.secure && !settings.allowsPlain) session.disabledCommands = ["AUTH", "WIZ", "SHELL", "KILL"]
       done()
     },
     onSecure: (_socket, session, done) => {
       delete session.disabledCommands
-      accounts.leave(session)
+      accounts.logOut(session)
       done()
     },
     onClose: (session, done) => {
       timers.clear(session)
-      accounts.leave(session)
+      accounts.logOut(session)
       const address = admitted.get(session.id)
       admitted.delete(session.id)
       if (address !== undefined) guests.disconnect(address)
@@ -202,11 +203,11 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
     onData,
   }
 
-  const opened = Effect.fnUntraced(function* (port: number, tlsAtOnce: boolean) {
-    // The handshake is ours to begin, since a balancer's header comes before it.
-    const own = tlsAtOnce ? { ...options, secure: true, needsUpgrade: true } : options
+  const openPort = Effect.fnUntraced(function* (port: number, implicitTls: boolean) {
+    // The handshake is started here because a load balancer's header precedes it.
+    const own = implicitTls ? { ...options, secure: true, needsUpgrade: true } : options
     const server = new SubmissionServer(own, settings.proxies, { login, admit })
-    // A connection that breaks is the client's affair; without a listener it would end the process.
+    // Connection errors concern the client only. Without a listener they would end the process.
     server.on("error", () => {})
     yield* certificate.follow((renewed) => server.updateSecureContext({ ...renewed }))
     return yield* listening(
@@ -218,7 +219,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
     )
   })
 
-  return { port: yield* opened(settings.port, false), tlsPort: yield* opened(settings.tlsPort, true) }
+  return { port: yield* openPort(settings.port, false), tlsPort: yield* openPort(settings.tlsPort, true) }
 })
 
 export const layer = (settings: SubmissionSettings) =>

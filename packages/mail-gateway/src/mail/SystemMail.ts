@@ -1,4 +1,6 @@
-/** Mail for `postmaster@` and `abuse@`, which every domain must take: kept until the operator has it. */
+/**
+ * Stores mail for `postmaster@` and `abuse@`, which every domain must accept, until it is forwarded to the operator.
+ */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Writes } from "@svc/cluster/store/Database"
 import { putAside, sentAtMost } from "@svc/cluster/mail/MessageContent"
@@ -14,7 +16,10 @@ const lost = new Unavailable({ detail: "The message could not be stored.", retry
 const make = Effect.gen(function* () {
   const sql = yield* Writes
   return {
-    /** What repeats a transaction that was not answered with 250 is not stored again ({@link Transactions}). */
+    /**
+     * Stores a message. A retry of a transaction that was not answered with 250 is not stored again ({@link
+     * Transactions}).
+     */
     store: Effect.fn("SystemMail.store")(function* (mail: IncomingMail) {
       const id = yield* makeUuidV7
       const now = new Date(yield* Clock.currentTimeMillis)
@@ -41,10 +46,10 @@ const make = Effect.gen(function* () {
           ),
           gone as (delete from message_slice where message_id = ${id}::uuid and exists (select from kept))
           select coalesce(length(raw), 0) as bytes, exists (select from kept) as stored from whole`,
-        // Slices that the store has lost are brought again with their message.
+        // If stored slices were lost, the sender retries the message.
         ([row]) => (row?.bytes === raw.length ? Effect.succeed(row.stored) : Effect.fail(lost)),
       )
-      // Perhaps another process has answered the one before, and its mark is about to go.
+      // Another process may have answered the previous transaction and be about to delete its mark.
       if (!(yield* store)) yield* Effect.andThen(Effect.sleep(Timing.smtpRepeatPause), store)
     }),
   }

@@ -1,29 +1,30 @@
 /**
- * Telling a sender's repeat of a transaction from a second equal mail. Only a transaction that was not answered with 250
- * can be repeated. So what stores a message leaves a mark under the key of its transaction, in the same commit, and the
- * mark goes when the 250 has gone out; whoever finds a mark is a repeat.
+ * Distinguishes a sender's retry of a transaction from a second identical message. Only a transaction that was not
+ * answered with 250 can be retried. The statement that stores a message therefore also inserts a mark under the
+ * transaction's key, and the mark is deleted after the 250 was sent. A transaction that finds its mark is a retry.
  *
- * Where it can die, and what follows:
+ * Failures and their consequences:
  *
- * | the process dies, or the connection breaks      | stored | mark | the sender      | the same DATA again           |
- * |-------------------------------------------------|--------|------|-----------------|-------------------------------|
- * | before the commit                               | no     | no   | saw no 250      | is stored                     |
+ * | failure                                         | stored | mark | the sender      | the same DATA again             |
+ * |-------------------------------------------------|--------|------|-----------------|---------------------------------|
+ * | before the commit                               | no     | no   | saw no 250      | is stored                       |
  * | after the commit, before the 250                | yes    | yes  | saw no 250      | finds the mark: 250, not stored |
- * | 451, because another recipient was out of reach | yes    | yes  | saw 451         | finds the mark: 250, not stored |
- * | after the 250, before the mark has gone         | yes    | yes  | saw 250         | only a second equal mail comes; see below |
- * | the mark has gone                               | yes    | no   | saw 250         | is a second mail, and stored  |
- * | the 250 is lost on its way                      | yes    | no   | saw no 250      | is stored twice (RFC 1047)    |
+ * | 451, because another recipient was unavailable  | yes    | yes  | saw 451         | finds the mark: 250, not stored |
+ * | after the 250, before the mark is deleted       | yes    | yes  | saw 250         | is a second message, see below  |
+ * | after the mark is deleted                       | yes    | no   | saw 250         | is a second message, and stored |
+ * | the 250 is lost in transit                      | yes    | no   | saw no 250      | is stored twice (RFC 1047)      |
  *
- * In the fourth row a second equal mail must not pass for a repeat: within this process it waits until the mark has gone,
- * and one that finds a mark of another process looks again after a pause, in which that process removes it. What is left is
- * a process that is killed in the milliseconds between a 250 and the removal, and an equal mail after that.
+ * In the fourth row a second identical message must not be taken for a retry. Within this process it waits until the
+ * mark is deleted. A message that finds a mark of another process checks again after a pause, in which that process
+ * deletes it. The remaining gap: a process is killed in the milliseconds between a 250 and the deletion, and an
+ * identical message follows.
  */
 import { hash } from "node:crypto"
 import { Writes } from "@svc/cluster/store/Database"
 import { Context, Deferred, Effect, Exit, FiberSet, Layer, Schedule } from "effect"
 import { Timing } from "../Timing.ts"
 
-/** What a transaction and its repeat have in common, for one recipient of it. */
+/** Returns the key that a transaction and its retry share, for one recipient. */
 export const keyOf = (
   mail: { readonly sha256: Uint8Array; readonly envelopeFrom: string },
   recipient: { readonly mailbox: string; readonly tag: string | null },
@@ -36,11 +37,11 @@ export const keyOf = (
     ),
   )
 
-/** Of all the mail for the operator there is one key. */
+/** The recipient in the key of mail for the operator. */
 export const operator = { mailbox: "@", tag: null }
 
 export interface Transaction {
-  /** The reply has gone out, or can not any more: `answered` says whether it was 250. */
+  /** Called after the reply was sent, or can no longer be sent. `answered` is whether it was a 250. */
   readonly end: (answered: boolean) => void
 }
 
@@ -49,85 +50,88 @@ interface Answered {
   readonly release: () => void
 }
 
-const again = Schedule.spaced(Timing.smtpForgetRetry)
+const retrySchedule = Schedule.spaced(Timing.smtpForgetRetry)
 
-/** Transactions whose marks go in one statement. */
-const together = 500
+/** The maximum number of transactions whose marks are deleted in one statement. */
+const batchSize = 500
 
 const make = Effect.gen(function* () {
   const sql = yield* Writes
   const fork = yield* FiberSet.makeRuntime()
-  const underWay = new Map<string, Deferred.Deferred<void>>()
+  const inProgress = new Map<string, Deferred.Deferred<void>>()
 
-  /** Transactions that were answered, whose marks are to go, and those whose marks are going. */
-  const answered: Array<Answered> = []
-  let going: ReadonlyArray<Answered> = []
+  /** Answered transactions whose marks are still to be deleted, and those being deleted. */
+  const pending: Array<Answered> = []
+  let deleting: ReadonlyArray<Answered> = []
 
-  /** A mark that comes back after a power cut costs a look, so the disk is not waited for. */
-  const removed = (ended: ReadonlyArray<Answered>) => sql`
+  /** Does not wait for the disk. A mark that reappears after a power failure only costs a second check. */
+  const deleteMarks = (ended: ReadonlyArray<Answered>) => sql`
     with unhurried as materialized (select set_config('synchronous_commit', 'off', true)),
     gone as (delete from unanswered_mail using unhurried where key = any(${ended.flatMap((one) => one.keys)}::bytea[]))
     select 1`
 
-  /** One statement at a time for all of them. */
-  const forget = () => {
-    if (going.length > 0 || answered.length === 0) return
-    const ended = answered.splice(0, together)
-    going = ended
+  /** Deletes the marks of all answered transactions, one statement at a time. */
+  const deletePending = () => {
+    if (deleting.length > 0 || pending.length === 0) return
+    const ended = pending.splice(0, batchSize)
+    deleting = ended
     const release = Effect.sync(() => {
-      going = []
+      deleting = []
       for (const one of ended) one.release()
-      forget()
+      deletePending()
     })
-    fork(Effect.ensuring(Effect.retry(removed(ended), again), release))
+    fork(Effect.ensuring(Effect.retry(deleteMarks(ended), retrySchedule), release))
   }
 
-  // A process that is told to leave takes the last marks along.
+  // Deletes the remaining marks at shutdown.
   yield* Effect.addFinalizer(() => {
-    const left = [...going, ...answered.splice(0)]
-    return left.length === 0 ? Effect.void : Effect.ignore(Effect.timeout(removed(left), Timing.smtpForgetLast))
+    const left = [...deleting, ...pending.splice(0)]
+    return left.length === 0 ? Effect.void : Effect.ignore(Effect.timeout(deleteMarks(left), Timing.smtpForgetLast))
   })
 
-  /** Both ways to begin: at once where no equal one is under way, and when those that are have ended. */
+  /**
+   * Returns two ways to start: `immediately`, if no equal transaction is in progress, and `whenFree`, after the equal
+   * ones have ended.
+   */
   const begin = (keys: ReadonlyArray<Uint8Array>) => {
-    // In one order everywhere, so that no two transactions wait for one another.
+    // Sorted, so that two transactions never wait for each other.
     const names = [...new Set(keys.map((key) => Buffer.from(key).toString("hex")))].sort()
     const ended = Deferred.makeUnsafe<void>()
     const release = () => {
-      for (const name of names) if (underWay.get(name) === ended) underWay.delete(name)
+      for (const name of names) if (inProgress.get(name) === ended) inProgress.delete(name)
       Deferred.doneUnsafe(ended, Exit.void)
     }
     const transaction: Transaction = {
-      end: (wasAnswered) => {
-        if (!wasAnswered) return release()
-        answered.push({ keys, release })
-        // What the same turn of the event loop still ends goes along.
-        if (answered.length === 1) queueMicrotask(forget)
+      end: (answered) => {
+        if (!answered) return release()
+        pending.push({ keys, release })
+        // Transactions that end in the same turn of the event loop are batched.
+        if (pending.length === 1) queueMicrotask(deletePending)
       },
     }
-    const atOnce = (): Transaction | undefined => {
-      if (names.some((name) => underWay.has(name))) return undefined
-      for (const name of names) underWay.set(name, ended)
+    const immediately = (): Transaction | undefined => {
+      if (names.some((name) => inProgress.has(name))) return undefined
+      for (const name of names) inProgress.set(name, ended)
       return transaction
     }
-    const later = Effect.gen(function* () {
+    const whenFree = Effect.gen(function* () {
       for (const name of names) {
-        for (let other = underWay.get(name); other !== undefined; other = underWay.get(name))
+        for (let other = inProgress.get(name); other !== undefined; other = inProgress.get(name))
           yield* Deferred.await(other)
-        underWay.set(name, ended)
+        inProgress.set(name, ended)
       }
       return transaction
     }).pipe(Effect.onInterrupt(() => Effect.sync(release)))
-    return { atOnce, later }
+    return { immediately, whenFree }
   }
 
-  const waiting = <E>(later: Effect.Effect<Transaction>, busy: E) =>
-    Effect.timeoutOrElse(later, { duration: Timing.smtpEqual, orElse: () => Effect.fail(busy) })
+  const waitFor = <E>(whenFree: Effect.Effect<Transaction>, busy: E) =>
+    Effect.timeoutOrElse(whenFree, { duration: Timing.smtpEqual, orElse: () => Effect.fail(busy) })
 
   return {
     /**
-     * Begins when no equal transaction is under way here any more; one that fails was not answered. `busy` is what it fails
-     * with where that takes too long.
+     * Runs `work` when no equal transaction is in progress in this process. Failed work counts as not answered. Fails
+     * with `busy` if the wait takes too long.
      */
     within: <A, E, R>(
       keys: ReadonlyArray<Uint8Array>,
@@ -136,10 +140,10 @@ const make = Effect.gen(function* () {
     ): Effect.Effect<Transaction, E, R> =>
       Effect.uninterruptibleMask((restore) =>
         Effect.suspend(() => {
-          const { atOnce, later } = begin(keys)
-          const begun = atOnce()
+          const { immediately, whenFree } = begin(keys)
+          const started = immediately()
           return Effect.flatMap(
-            begun === undefined ? restore(waiting(later, busy)) : Effect.succeed(begun),
+            started === undefined ? restore(waitFor(whenFree, busy)) : Effect.succeed(started),
             (transaction) =>
               restore(work).pipe(
                 Effect.onExit((exit) => Effect.sync(() => Exit.isFailure(exit) && transaction.end(false))),

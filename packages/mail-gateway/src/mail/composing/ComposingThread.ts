@@ -1,6 +1,6 @@
 /**
- * A thread that does one task at a time, in the order in which they came. It is started at its first task and ended when
- * it has none for a while, or when a task takes too long, which is all that can be done about a loop.
+ * A worker thread that runs one task at a time, in order. It is started with the first task and ended when idle. A task
+ * that exceeds its time limit ends the thread, which is the only remedy for an endless loop.
  */
 import * as path from "node:path"
 import { Worker } from "node:worker_threads"
@@ -10,24 +10,24 @@ import { Timing } from "../../Timing.ts"
 import type { Picture } from "./DraftMessage.ts"
 import type { Done, Task } from "./Tasks.ts"
 
-/** Nothing was made: the task took too long, or was one too many (`busy`). */
+/** The task timed out, or the queue is full (`busy`). */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", {
   message: Schema.String,
   busy: Schema.Boolean,
 }) {}
 
-/** Tasks that wait; each may hold a message of the largest size. */
+/** The maximum length of the queue; each task may hold a message of maximum size. */
 const waitingAtMost = 32
 
 export interface ThreadSettings {
   /** The module that the thread runs. */
   readonly entry: URL
-  /** How long a task may take. */
+  /** The time limit of a task. */
   readonly taskMillis: number
 }
 
 const defaults: ThreadSettings = {
-  // Beside this module, or beside the bundle that this module is in.
+  // Next to this module, or to the bundle that contains it.
   entry: new URL(`./ComposingWorker${path.extname(import.meta.url)}`, import.meta.url),
   taskMillis: Timing.composingMillis,
 }
@@ -61,8 +61,8 @@ const make = Effect.fnUntraced(function* (options: Partial<ThreadSettings> = {})
     next()
   }
 
-  /** The thread is of no use any more, and what was in it is lost. */
-  const lose = (message: string) => {
+  /** Ends an unusable thread and fails its current task. */
+  const fail = (message: string) => {
     end()
     settle(Effect.fail(new TaskFailed({ message, busy: false })))
   }
@@ -71,8 +71,8 @@ const make = Effect.fnUntraced(function* (options: Partial<ThreadSettings> = {})
     const thread = new Worker(entry, { resourceLimits, name: "mail-composing" })
     thread.unref()
     thread.on("message", (done: Done) => settle(Effect.succeed(done)))
-    thread.on("error", (error) => lose(String(error)))
-    thread.on("exit", (code) => lose(`exit ${code}`))
+    thread.on("error", (error) => fail(String(error)))
+    thread.on("exit", (code) => fail(`exit ${code}`))
     return thread
   }
 
@@ -86,7 +86,7 @@ const make = Effect.fnUntraced(function* (options: Partial<ThreadSettings> = {})
     }
     clearTimeout(timer)
     worker ??= started()
-    timer = setTimeout(() => lose("not done in time"), taskMillis)
+    timer = setTimeout(() => fail("timed out"), taskMillis)
     worker.postMessage(current.task)
   }
 
@@ -100,7 +100,7 @@ const make = Effect.fnUntraced(function* (options: Partial<ThreadSettings> = {})
   const run = (task: Task) =>
     Effect.callback<Done, TaskFailed>((resume) => {
       if (waiting.length >= waitingAtMost) {
-        return resume(Effect.fail(new TaskFailed({ message: "too many messages are being written", busy: true })))
+        return resume(Effect.fail(new TaskFailed({ message: "the composing queue is full", busy: true })))
       }
       const one = { task, resume }
       waiting.push(one)
@@ -126,12 +126,12 @@ const make = Effect.fnUntraced(function* (options: Partial<ThreadSettings> = {})
       Effect.flatMap(run({ _tag: "Read", raw }), (done) =>
         done._tag === "Read" ? Effect.succeed(done.parsed) : threw(done),
       ),
-    /** A draft as mail programs see it. */
+    /** Renders a draft for mail programs. */
     picture: (picture: Picture) =>
       Effect.flatMap(run({ _tag: "Picture", picture }), (done) =>
         done._tag === "Pictured" ? Effect.succeed(Buffer.from(done.raw)) : threw(done),
       ),
-    /** A message as a draft of the API; undefined where it can be none. */
+    /** Parses a message as a draft of the API. Returns undefined if it cannot be represented. */
     draft: (raw: Uint8Array) =>
       Effect.flatMap(run({ _tag: "Draft", raw }), (done) =>
         done._tag === "Drafted" ? Effect.succeed(done.mail) : threw(done),

@@ -1,4 +1,4 @@
-/** The thread in which letters are written and read. */
+/** The entry point of the thread that composes and parses messages. */
 import { parentPort } from "node:worker_threads"
 import { parse } from "../ParsedMail.ts"
 import * as DraftMessage from "./DraftMessage.ts"

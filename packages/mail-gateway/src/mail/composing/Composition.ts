@@ -1,6 +1,6 @@
 /**
- * Letters as the rest of the service has them written, and messages of ours read: small ones at once, others in a thread
- * of their own, so that nothing a caller sends holds the process up. A task that takes the thread too long ends it.
+ * Composes messages and parses the service's own. Small ones are processed in the process, larger ones in a thread, so
+ * that no input can block the event loop. A task that exceeds its time limit ends the thread.
  */
 import { Composer, type Letter, type Manuscript } from "@svc/cluster/mail/sending/Composer"
 import { MessageInvalid, MessageTooLarge, Unavailable } from "@svc/domain/problems/Problem"
@@ -10,7 +10,7 @@ import { ComposingThread, type TaskFailed } from "./ComposingThread.ts"
 import { type Outcome, rewrite } from "./MessageRewriter.ts"
 import { type Fault, write, type Written } from "./MessageWriter.ts"
 
-/** Characters of a letter, or bytes of a message, that are worked on in process. */
+/** The maximum characters of a letter, or bytes of a message, processed without a thread. */
 const small = 8 * 1024
 
 const weightOf = ({ text, html, attachments, references, to, cc }: Letter) =>
@@ -21,15 +21,15 @@ const weightOf = ({ text, html, attachments, references, to, cc }: Letter) =>
 
 const unmade = ({ busy }: TaskFailed) =>
   busy
-    ? new Unavailable({ detail: "Too many messages are being written at once.", retry_after_seconds: 5 })
+    ? new Unavailable({ detail: "Too many messages are being composed. Try again later.", retry_after_seconds: 5 })
     : new MessageInvalid({
-        detail: "The message could not be written in time: it is too intricate.",
+        detail: "The message is too complex to be composed in time.",
         errors: [{ path: "/html", message: "Expected simpler markup" }],
       })
 
 const refused = (fault: Fault) =>
   fault._tag === "TooLarge"
-    ? new MessageTooLarge({ detail: `With everything encoded the message has ${fault.bytes} bytes.` })
+    ? new MessageTooLarge({ detail: `The encoded message has ${fault.bytes} bytes.` })
     : new MessageInvalid({
         detail: `${fault.message}.`,
         errors: [{ path: fault.path, message: fault.message }],
@@ -41,7 +41,7 @@ const composed = (written: Written) =>
 const rewritten = (outcome: Outcome) =>
   outcome._tag === "Rewritten" ? Effect.succeed(outcome.rewritten) : Effect.fail(refused(outcome))
 
-/** Over a thread that is given. */
+/** Uses the given thread. */
 export const layerWithout = Layer.effect(
   Composer,
   Effect.gen(function* () {
@@ -67,7 +67,7 @@ export const layerWithout = Layer.effect(
 
 export const layer = layerWithout.pipe(Layer.provide(ComposingThread.layer))
 
-/** A message of ours as a reader of it sees it. */
+/** Parses a message of the service as a recipient sees it. */
 export const reading = Effect.map(
   Effect.service(ComposingThread),
   (thread) => (raw: Buffer) =>

@@ -1,7 +1,8 @@
 /**
- * Drafts as messages, for mail programs: a draft of the API written as one, without what only goes out (the disclosure, an
- * id), and a message that a program filed as a draft read as what the API keeps. Not every message can be kept so: one with
- * signed or encrypted parts, with HTML that shows pictures it does not bring, or more than a draft holds.
+ * Converts drafts between the API and messages in mail programs. A draft is rendered without what is only added on
+ * sending (the disclosure, an id). A message that a program filed as a draft is parsed into what the API stores, unless
+ * that would lose something: signed or encrypted parts, HTML with missing images, or content beyond the limits of a
+ * draft.
  */
 import * as MessageIds from "@svc/domain/mail/MessageIdField"
 import { NewMail } from "@svc/domain/mail/Sending"
@@ -13,16 +14,16 @@ import { attachmentsOf, parse } from "../ParsedMail.ts"
 import { imageOf } from "./SanitizedHtml.ts"
 import { contentIdOf } from "./ExtractedContent.ts"
 
-/** Bytes of a message that is read as a draft, and characters of the draft: what a request may carry. */
-const largest = 7 * 1024 * 1024
+/** The maximum bytes of such a message, and characters of the draft: those of a request. */
+const maxBytes = 7 * 1024 * 1024
 
 const oneLine = (text: string) => text.replace(/[\r\n]+/g, " ")
 
-/** Images that the HTML shows by an id, each as often as it does; undefined for one that is not there. */
+/** Returns the ids of the images that the HTML shows, in order; undefined for a missing image. */
 const imagesOf = (html: string, known: ReadonlySet<string>): ReadonlyArray<string | undefined> =>
   Array.from(html.matchAll(/(?<=["'(=])cid:[^\s"'()<>]{1,250}/gi), ([source]) => imageOf(source, { known }))
 
-/** `from` is the Identity's address, `at` when it was written last. */
+/** `from` is the Identity's address, `at` the time of the last change. */
 export interface Picture {
   readonly mail: NewMail
   readonly from: string
@@ -61,7 +62,7 @@ export const write = ({ mail, from, at, messageId }: Picture): Promise<Buffer> =
     disableUrlAccess: true,
   })
   const message = composer.compile()
-  // Who works on a draft wants to see everybody it is for.
+  // The author of a draft sees its Bcc recipients.
   message.keepBcc = true
   return message.build()
 }
@@ -71,13 +72,18 @@ const isMail = Schema.decodeUnknownOption(NewMail)
 const has = (part: Part, wanted: (part: Part) => boolean): boolean =>
   wanted(part) || part.parts.some((child) => has(child, wanted))
 
-const beyond = new Set(["multipart/signed", "multipart/encrypted", "message/rfc822", "message/delivery-status"])
+const unsupportedTypes = new Set([
+  "multipart/signed",
+  "multipart/encrypted",
+  "message/rfc822",
+  "message/delivery-status",
+])
 
-/** What the API keeps of it; undefined where that would lose something. */
+/** Returns the draft, or undefined if something would be lost. */
 export const read = (raw: Buffer): NewMail | undefined => {
-  if (raw.length > largest) return undefined
+  if (raw.length > maxBytes) return undefined
   const root = index(raw)
-  if (has(root, ({ type }) => beyond.has(type))) return undefined
+  if (has(root, ({ type }) => unsupportedTypes.has(type))) return undefined
   const parsed = parse(raw, root)
   const enclosed = attachmentsOf(root).map((part) => ({ part, contentId: contentIdOf(raw, part) }))
   const known = new Set(enclosed.flatMap(({ contentId }) => contentId ?? []))
@@ -91,7 +97,7 @@ export const read = (raw: Buffer): NewMail | undefined => {
     filename: part.filename === null ? `attachment-${at + 1}` : Decode.clean(part.filename),
     content_type: part.type,
     content_base64: Decode.bytes(raw, part).toString("base64"),
-    // Each id once: of two that have the same the first is shown.
+    // Of two attachments with the same id the first is shown.
     ...(contentId !== undefined && shown.delete(contentId) ? { content_id: contentId } : {}),
   }))
   const references = ids(parsed.references)

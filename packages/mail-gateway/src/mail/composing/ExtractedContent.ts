@@ -1,15 +1,15 @@
 /**
- * What a person wrote, taken out of the MIME structure that a mail program put around it: a text, HTML, and files. Bodies
- * are found wherever they stand, at any depth, and follow one another in their order. Nothing of the structure itself goes
- * on: not its boundaries, its transfer encodings and character sets, nor a second Content-Type, which every reader may
- * understand in another way. What is read here is what is written, and so what is disclosed.
+ * Extracts what a person wrote from the MIME structure of a mail program: a text, HTML, and files. Bodies are found at
+ * any depth and concatenated in order. Nothing of the structure itself is kept (boundaries, encodings, character sets,
+ * a second Content-Type), since readers may interpret it differently. What is read here is what is sent, so it is what
+ * the disclosure covers.
  *
- * - Of alternatives the plain text and the best HTML are taken, which say the same; what else there is (a calendar's
- *   invitation) goes as a file.
- * - A body that is missing in one form is there in the other: of text HTML is made, and text of HTML.
- * - Images that the HTML shows stay where they are. A forwarded message goes as a file, since its own HTML is not judged.
- * - Signed and encrypted messages are refused: no disclosure can be in them that would leave the signature whole, and what
- *   cannot be read cannot be approved by a person either.
+ * - Of alternatives the plain text and the richest HTML are taken. Other alternatives, such as an invitation, become
+ * files.
+ * - A missing form is generated: HTML from text, and text from HTML.
+ * - Inline images stay in place. A forwarded message becomes a file, since its HTML is not sanitized.
+ * - Signed and encrypted messages are refused: adding the disclosure would break the signature, and a person cannot
+ * approve what they cannot read.
  */
 import { fromHtml } from "@svc/cluster/html/PlainText"
 import * as ContentId from "@svc/domain/mail/ContentId"
@@ -20,33 +20,33 @@ import { limits as structure, type Part } from "../mime/Part.ts"
 import * as WhitespaceLimit from "./WhitespaceLimit.ts"
 import { type Enclosure, type Fault, faulty, fragmentOfText, typeOf } from "./MessageWriter.ts"
 
-/** Characters of the text, and of the HTML; encoded bytes of one body; files. */
+/** The maximum characters of the text and of the HTML, encoded bytes of one body, and number of files. */
 export const limits = { characters: 1_000_000, bytes: 6 * 1024 * 1024, enclosures: 200 }
 
 export interface Manuscript {
   readonly _tag: "Manuscript"
-  /** Undefined where there is HTML alone, or nothing. */
+  /** Undefined if there is only HTML, or nothing. */
   readonly text: string | undefined
-  /** Undefined where nothing was written as HTML. */
+  /** Undefined if nothing was written as HTML. */
   readonly htmls: ReadonlyArray<string> | undefined
   readonly enclosures: ReadonlyArray<Enclosure>
 }
 
-/** A stretch of body: plain text, HTML, or the same in both. */
+/** A section of the body: plain text, HTML, or the same content in both. */
 interface Run {
   readonly text: string | undefined
   readonly html: string | undefined
 }
 
-const closed = (part: Part, isWhole: boolean): string | undefined => {
+const refusalOf = (part: Part, isWhole: boolean): string | undefined => {
   if (part.type === "multipart/encrypted") return "Encrypted mail cannot carry the AI disclosure: send it unencrypted"
   if (part.type === "multipart/signed") return "Signed mail cannot carry the AI disclosure: send it unsigned"
   return isWhole && /^application\/(?:x-)?pkcs7-mime$/.test(part.type)
-    ? "Signed or encrypted mail cannot carry the AI disclosure: send it as it is"
+    ? "Signed or encrypted mail cannot carry the AI disclosure: send it unsigned and unencrypted"
     : undefined
 }
 
-/** A parameter that may stand in a field as it is. */
+/** Returns a parameter for a header field, if its value needs no quoting. */
 const parameter = (part: Part, name: string, pattern: RegExp): string => {
   const value = part.parameters[name]
   return value !== undefined && pattern.test(value) ? `; ${name}=${value}` : ""
@@ -80,7 +80,7 @@ class Reader {
   readonly #root: Part
   readonly enclosed: Array<Part> = []
   fault: Fault | undefined
-  /** Characters that are left of each kind. */
+  /** The remaining characters of each kind. */
   #text = limits.characters
   #html = limits.characters
   #parts = 0
@@ -95,7 +95,7 @@ class Reader {
     return []
   }
 
-  /** Of a message that is one part, that part is the body, whatever name it has. */
+  /** The only part of a message is its body, whatever its file name. */
   #isBody(part: Part): boolean {
     const isText = part.type === "text/plain" || part.type === "text/html"
     return isText && part.disposition !== "attachment" && (part.filename === null || part === this.#root)
@@ -128,17 +128,17 @@ class Reader {
 
   read(part: Part): ReadonlyArray<Run> {
     if (this.fault !== undefined) return []
-    // Behind as many the structure is not read on; what stands there would be lost.
+    // The index stops at this number of parts, so further content would be lost.
     if (++this.#parts >= structure.parts) return this.#fail("/", `Expected fewer than ${structure.parts} parts`)
-    const refusal = closed(part, part === this.#root)
+    const refusal = refusalOf(part, part === this.#root)
     if (refusal !== undefined) return this.#fail("/", refusal)
     if (!part.type.startsWith("multipart/")) return this.#leaf(part)
-    if (part.parts.length === 0) return this.#fail("/", "The parts of the message cannot be told apart")
+    if (part.parts.length === 0) return this.#fail("/", "The parts of the message cannot be separated")
     const children = part.parts.map((child) => this.read(child)).filter((runs) => runs.length > 0)
     return part.type === "multipart/alternative" ? this.#best(children) : children.flat()
   }
 
-  /** Alternatives say the same: the plain one that says anything, and of the rich ones the last, which is the best. */
+  /** Combines alternatives: the first non-empty plain text and the last rich one, which is the richest. */
   #best(children: ReadonlyArray<ReadonlyArray<Run>>): ReadonlyArray<Run> {
     const isRich = (runs: ReadonlyArray<Run>) => runs.some(({ html }) => html !== undefined)
     const plain = children.find((runs) => !isRich(runs) && runs.some(({ text = "" }) => text.trim() !== ""))

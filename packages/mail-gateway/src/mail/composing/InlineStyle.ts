@@ -1,7 +1,7 @@
 /**
- * The declarations of a `style` attribute that say how an element itself looks. What could move it over something else, or
- * make it grow beyond what is written in it, is left out: position, transforms, negative or enormous lengths, heights,
- * shadows, outlines, images, and whatever is not a plain value.
+ * Filters the declarations of a `style` attribute to those that style the element itself. Anything that could move it
+ * over other content, or enlarge it beyond its own, is removed: positions, transforms, negative or huge lengths,
+ * heights, shadows, outlines, images, and every value that is not plain.
  */
 import * as Colors from "@svc/cluster/html/Colors"
 
@@ -15,10 +15,10 @@ const oneOf = (...words: ReadonlyArray<string>): Judge => {
   return (value) => known.has(value)
 }
 
-/** What a unit is in pixels, roughly. */
+/** The approximate size of each unit in pixels. */
 const pixels: Readonly<Record<string, number>> = { px: 1, pt: 4 / 3, em: 16, rem: 16, ex: 8, ch: 8 }
 
-/** A length of at most so many pixels, or so many percent. */
+/** Accepts lengths up to `most` pixels or `percent` percent. */
 const length =
   (most: number, percent: number): Judge =>
   (value) => {
@@ -94,20 +94,20 @@ const judges: ReadonlyMap<string, Judge> = new Map<string, Judge>([
   ["border-spacing", several(line, 2)],
 ])
 
-/** Characters of one attribute. */
+/** The maximum characters of an attribute. */
 const most = 4_000
 
 const spacing = /^(?:margin|padding)/
 
 export interface Filtered {
   readonly style: string
-  /** Whether it sets space around or within the element. */
+  /** Whether it sets margin or padding. */
   readonly spaced: boolean
 }
 
-/** `roomy`: whether space may be set. */
+/** Returns the allowed declarations. Margin and padding are only allowed if `roomy`. */
 export const filter = (text: string, roomy: boolean): Filtered => {
-  // An escape or a comment could spell anything.
+  // Escapes and comments could hide any declaration.
   if (text.length > most || /[\\<>{}@]|\/\*/.test(text)) return { style: "", spaced: false }
   let spaced = false
   const kept = text.split(";").flatMap((declaration) => {

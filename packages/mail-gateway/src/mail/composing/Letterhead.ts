@@ -1,6 +1,6 @@
 /**
- * The header of a message as a mail program wrote it: who it says wrote it, whom it shows, what it answers. Only what a
- * sender may say goes on; `Bcc`, traces of the program's network and whatever states how the message was made do not.
+ * Reads the header that a mail program wrote: author, recipients, thread and allowed fields. `Bcc`, traces of the
+ * program's network, and fields about how the message was made are dropped.
  */
 import type { Manuscript } from "@svc/cluster/mail/sending/Composer"
 import * as AddrSpec from "@svc/domain/mail/AddrSpec"
@@ -15,7 +15,7 @@ import * as RecipientAddress from "../RecipientAddress.ts"
 import * as WhitespaceLimit from "./WhitespaceLimit.ts"
 import { type Draft, type Fault, faulty } from "./MessageWriter.ts"
 
-/** Addresses that are shown, of each field; characters of a subject and of a field; fields that are the program's own. */
+/** The maximum addresses per field, characters of a subject and of a field, number of additional fields, and ids. */
 const limits = { shown: 200, subject: 900, value: 900, fields: 20, ids: 100 }
 
 export interface Letterhead extends Pick<
@@ -23,22 +23,22 @@ export interface Letterhead extends Pick<
   "from" | "to" | "cc" | "replyTo" | "subject" | "inReplyTo" | "references" | "headers" | "date"
 > {
   readonly _tag: "Letterhead"
-  /** Its own id, where it names one that can stand. */
+  /** The message's own id, if it is valid. */
   readonly messageId: string | undefined
 }
 
-/** As `Date` (RFC 5322 section 3.3) is written; others are replaced by the time of arrival. */
+/** Matches a valid `Date` (RFC 5322 section 3.3). Other dates are replaced by the time of arrival. */
 const dated =
   /^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), )?\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}(?::\d{2})? [+-]\d{4}(?= ?\(|$)/
-/** A message may have waited for its program to be online; it is not from the future. */
+/** The accepted age of a date: a message may wait for its program to be online, but cannot be from the future. */
 const waitedMillis = { before: 30 * 24 * 60 * 60_000, after: 24 * 60 * 60_000 }
 
-/** Fields that mail programs write and readers look at, besides those of {@link HeaderFields}. */
+/** Common fields of mail programs that are kept, in addition to those of {@link HeaderFields}. */
 const known = new Set(
   "user-agent importance priority sensitivity organization keywords thread-topic thread-index".split(" "),
 )
 
-/** Undefined for an address that is not this Identity's; its subaddress where that is allowed. */
+/** Returns the Identity's address, with its tag if `tagged`, or undefined for any other address. */
 const own = ({ author: { address, canonical, domain } }: Manuscript, given: string, tagged: boolean) => {
   const parts = RecipientAddress.split(given)
   const parsed = parts.domain === domain.toLowerCase() ? RecipientAddress.parse(parts.local) : undefined
@@ -76,7 +76,7 @@ export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Manuscri
   if (subject.length > limits.subject) fault ??= faulty("/subject", `Expected at most ${limits.subject} characters`)
   if (fault !== undefined) return fault
 
-  // What is answered may have an id without an @; without it the answer would stand in no thread.
+  // A parent's id may lack an @. Without it the reply would leave its thread.
   const answered = (name: string) => MessageIds.all(field(name) ?? "").filter(MessageIds.isSendable)
   const [inReplyTo = null] = answered("in-reply-to")
   const references = answered("references").slice(-limits.ids)
@@ -101,7 +101,7 @@ const dateOf = (written: string | undefined, now: Date): string | Date => {
   return date !== undefined && ago <= waitedMillis.before && ago >= -waitedMillis.after ? date : now
 }
 
-/** What else the program says, each field once; a list's fields only as they may be. */
+/** Returns the additional fields, each once, as far as they are valid. */
 const others = (raw: Buffer, rows: ReadonlyArray<Row>): Readonly<Record<string, string>> => {
   const found = new Map<string, readonly [name: string, value: string]>()
   for (const row of rows) {

@@ -1,7 +1,7 @@
 /**
- * A message of a mail program written anew. Not one byte of its structure goes on, so there is nothing in which the
- * disclosure could be hidden or left out, and nothing that two readers could read differently: {@link Manuscript} takes
- * out what was written, {@link Letterhead} what it says of itself, and both go the way of every letter ({@link put}).
+ * Rewrites a message of a mail program. No byte of its structure is kept, so nothing can hide or remove the disclosure,
+ * and no two readers can interpret it differently. {@link ExtractedContent} extracts the content, {@link Letterhead}
+ * the header, and both are composed like every message ({@link put}).
  */
 import { createHash } from "node:crypto"
 import type { Manuscript as Given, Rewritten } from "@svc/cluster/mail/sending/Composer"
@@ -12,7 +12,10 @@ import { type Fault, put } from "./MessageWriter.ts"
 
 export type Outcome = { readonly _tag: "Rewritten"; readonly rewritten: Rewritten } | Fault
 
-/** Of what is said, whatever wraps it: a program that sends it again may date and divide it otherwise. */
+/**
+ * Hashes the content independently of its encoding, since a program that retries may change the date and the
+ * boundaries.
+ */
 const fingerprintOf = (
   { messageId, subject, inReplyTo }: Letterhead.Letterhead,
   { text, htmls, enclosures }: ExtractedContent.Manuscript,

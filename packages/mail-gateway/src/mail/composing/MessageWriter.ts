@@ -1,45 +1,44 @@
 /**
- * Writes a message that goes out: its bodies with the AI disclosure in both, its attachments, its header fields. The
- * library makes the MIME; it reads no files and no addresses of its own. What the caller sends can neither leave the
- * disclosure out nor keep a reader from it:
+ * Composes outgoing messages: bodies, both with the AI disclosure, attachments, and header fields. The library builds
+ * the MIME structure and must not read files or URLs. A caller can neither omit nor hide the disclosure:
  *
- * - Text: it stands behind what was written, whose control characters and enormous white space are gone, and above the
- *   first line that begins a signature, which mail programs fold away.
- * - HTML: it is our document around a fragment of the caller's ({@link Fragment}), which is shown in a cell that clips it.
- *   The disclosure comes behind, with colours and a layer of its own.
- * - Whichever body is missing is made of the other, so no reader has one without.
- * - Header fields: `Auto-Submitted` (RFC 3834) and `AI-Disclosure` are ours alone.
+ * - Text: it follows the caller's text, which is stripped of control characters and excessive white space, and precedes
+ * a signature, which mail programs collapse.
+ * - HTML: the caller's HTML is sanitized ({@link SanitizedHtml}) and clipped in a table cell of the service's document.
+ * The disclosure follows with its own colours and layer.
+ * - A missing body is generated from the other, so every reader sees it.
+ * - Header fields: only the service sets `Auto-Submitted` (RFC 3834) and `AI-Disclosure`.
  *
- * Everything is 7 bit, so no server on the way has a reason to rewrite it, which would break its signature.
+ * Everything is encoded as 7 bit, so that no server has a reason to re-encode it, which would break the signature.
  */
 import { createHash } from "node:crypto"
 import type { Composed, Letter } from "@svc/cluster/mail/sending/Composer"
 import type { Address } from "@svc/domain/mail/Message"
 import type { OutgoingAttachment } from "@svc/domain/mail/Sending"
 import MailComposer from "nodemailer/lib/mail-composer"
-import { found, read } from "../ParsedMail.ts"
+import { read, searchTextOf } from "../ParsedMail.ts"
 import { fromHtml } from "@svc/cluster/html/PlainText"
 import * as WhitespaceLimit from "./WhitespaceLimit.ts"
 import { escaped, fragments } from "./SanitizedHtml.ts"
 import { render } from "./MimeRenderer.ts"
 
-/** What keeps a letter from being written; `path` is a JSON Pointer into the request. */
+/** Why a message cannot be composed; `path` is a JSON Pointer into the request. */
 export type Fault =
   | { readonly _tag: "Faulty"; readonly path: string; readonly message: string }
   | { readonly _tag: "TooLarge"; readonly bytes: number }
 
 export type Written = { readonly _tag: "Composed"; readonly composed: Composed } | Fault
 
-/** A file that goes with a message. */
+/** A file of a message. */
 export interface Enclosure {
   readonly filename: string | null
   readonly contentType: string
   readonly content: Buffer
-  /** What the HTML calls it by, of an image. */
+  /** The id by which the HTML references an image. */
   readonly contentId: string | undefined
 }
 
-/** All of a message but what is ours to say. Ids, dates and addresses are checked. */
+/** A message before the service's own additions. Ids, dates and addresses are validated. */
 export interface Draft {
   readonly messageId: string
   readonly date: Date | string
@@ -49,7 +48,7 @@ export interface Draft {
   readonly replyTo: ReadonlyArray<Address>
   readonly subject: string
   readonly text: string | undefined
-  /** Documents or pieces of HTML, to be shown one below the other. */
+  /** HTML documents or fragments, shown one below another. */
   readonly htmls: ReadonlyArray<string> | undefined
   readonly inReplyTo: string | null
   readonly references: ReadonlyArray<string>
@@ -59,12 +58,12 @@ export interface Draft {
   readonly language: string
 }
 
-/** Bytes of a whole message: what servers commonly take. */
-const largest = 25 * 1024 * 1024
+/** The maximum size of a message in bytes, which servers commonly accept. */
+const maxBytes = 25 * 1024 * 1024
 
 const lines = (text: string) => escaped(text).replaceAll(/\r?\n/g, "<br>\n")
 
-/** What a text looks like as HTML: its line breaks and its indentation. */
+/** Returns text as HTML that keeps line breaks and indentation. */
 export const fragmentOfText = (text: string) => `<div style="white-space:pre-wrap">${escaped(text)}</div>`
 
 const clipped =
@@ -85,10 +84,7 @@ ${inner}
 </html>
 `
 
-/**
- * Puts the disclosure behind what was written, but above a signature, which mail programs fold away. A line of its own keeps
- * the two apart.
- */
+/** Adds the disclosure after a separator line, above a signature. */
 const textOf = (written: string, disclosure: string) => {
   const own = WhitespaceLimit.ofText(disclosure)
   const at = written.search(/^-- $/m)
@@ -96,18 +92,18 @@ const textOf = (written: string, disclosure: string) => {
   return above === "" ? `${own}\n${signature}` : `${above}\n\n---\n${own}\n${signature}`
 }
 
-/** A media type that would be read as part of the message, or as another message, is just bytes. */
+/** Types that would be parsed as part of the message, or as another message, become plain bytes. */
 export const typeOf = (type: string) =>
   /^(?:multipart|message)\//i.test(type) ? "application/octet-stream" : type.toLowerCase()
 
 const decoded = (base64: string): Buffer | undefined => {
   const content = Buffer.from(base64, "base64")
-  // The decoder skips what it does not know; then less comes out than went in.
+  // The decoder skips invalid characters, so its output would be shorter than expected.
   const digits = base64.replace(/=+$/, "").length
   return content.length !== Math.floor((digits * 3) / 4) || digits % 4 === 1 ? undefined : content
 }
 
-/** What is enclosed, each image under an id of its own. */
+/** Decodes attachments and checks that image ids are unique. */
 const enclosed = (attachments: ReadonlyArray<OutgoingAttachment>): ReadonlyArray<Enclosure> | Fault => {
   const enclosures: Array<Enclosure> = []
   const ids = new Set<string>()
@@ -119,8 +115,8 @@ const enclosed = (attachments: ReadonlyArray<OutgoingAttachment>): ReadonlyArray
     const contentType = typeOf(content_type)
     if (contentId !== undefined) {
       const path = `/attachments/${index}/content_id`
-      if (!contentType.startsWith("image/")) return faulty(path, "Expected a content_id with an image alone")
-      if (ids.has(contentId)) return faulty(path, "Expected a content_id that no other attachment has")
+      if (!contentType.startsWith("image/")) return faulty(path, "Expected content_id only on images")
+      if (ids.has(contentId)) return faulty(path, "Expected a content_id that is unique among attachments")
       ids.add(contentId)
     }
     enclosures.push({ filename, content, contentType, contentId })
@@ -128,18 +124,18 @@ const enclosed = (attachments: ReadonlyArray<OutgoingAttachment>): ReadonlyArray
   return enclosures
 }
 
-/** Names that are not spelled with one capital a part. */
+/** Field names that are not capitalized by word. */
 const spellings: ReadonlyMap<string, string> = new Map(
   ["AI-Disclosure", "Message-ID", "MIME-Version", "Content-ID"].map((name) => [name.toLowerCase(), name]),
 )
-const spelled = (name: string) =>
+const capitalize = (name: string) =>
   spellings.get(name.toLowerCase()) ?? name.toLowerCase().replace(/(?:^|-)[a-z]/g, (first) => first.toUpperCase())
 
 export const faulty = (path: string, message: string): Fault => ({ _tag: "Faulty", path, message })
 
 const person = ({ address, name }: Address) => (name === null ? address : { address, name })
 
-/** An image is part of the HTML where that shows it; all else is a file. */
+/** Images that the HTML shows are inline; everything else is an attachment. */
 const attachmentOf = ({ filename, content, contentType, contentId }: Enclosure, shown: ReadonlySet<string>) => ({
   filename: filename === null ? (false as const) : filename.replace(/[\\/]/g, "_"),
   content,
@@ -149,13 +145,13 @@ const attachmentOf = ({ filename, content, contentType, contentId }: Enclosure, 
     : { contentDisposition: "attachment" as const }),
 })
 
-/** The message, with the disclosure in it. */
+/** Composes a message with the disclosure. */
 export const put = async (draft: Draft): Promise<Written> => {
   const written = draft.text === undefined ? undefined : WhitespaceLimit.ofText(draft.text)
   const shown = new Set<string>()
   const known = new Set(draft.enclosures.flatMap(({ contentId }) => (contentId === undefined ? [] : [contentId])))
   const inner = draft.htmls === undefined ? fragmentOfText(written ?? "") : fragments(draft.htmls, { known, shown })
-  if (inner === undefined) return faulty("/html", "Elements are nested too deep")
+  if (inner === undefined) return faulty("/html", "Elements are nested too deeply")
   const text = textOf(written ?? WhitespaceLimit.ofText(fromHtml(inner)), draft.disclosure)
   const composer = new MailComposer({
     from: person(draft.from),
@@ -177,21 +173,21 @@ export const put = async (draft: Draft): Promise<Written> => {
     textEncoding: "quoted-printable",
     attachments: draft.enclosures.map((one) => attachmentOf(one, shown)),
     newline: "windows",
-    normalizeHeaderKey: spelled,
+    normalizeHeaderKey: capitalize,
     disableFileAccess: true,
     disableUrlAccess: true,
   })
   const raw = render(composer.compile(), draft.references)
-  if (raw.length > largest) return { _tag: "TooLarge", bytes: raw.length }
-  const { shown: seen, spoken } = read(raw)
+  if (raw.length > maxBytes) return { _tag: "TooLarge", bytes: raw.length }
+  const { shown: seen, htmlTexts } = read(raw)
   const composed: Composed = {
     content: {
       raw: new Uint8Array(raw.buffer, raw.byteOffset, raw.byteLength),
       text: seen.text,
       html: seen.html,
       headers: seen.headers,
-      // HTML that was made of the text says nothing else: indexed once, the message costs half as much to store.
-      search_text: found(seen, draft.htmls === undefined ? [] : spoken()),
+      // HTML generated from the text adds nothing to search. Indexing it once halves the cost of storing the message.
+      search_text: searchTextOf(seen, draft.htmls === undefined ? [] : htmlTexts()),
     },
     sha256: new Uint8Array(createHash("sha256").update(raw).digest()),
     snippet: seen.snippet,
@@ -200,16 +196,16 @@ export const put = async (draft: Draft): Promise<Written> => {
   return { _tag: "Composed", composed }
 }
 
-const nameless = (address: string): Address => ({ address, name: null })
+const addressOnly = (address: string): Address => ({ address, name: null })
 
-/** A letter as the API takes one. */
+/** Composes a letter of the API. */
 export const write = async (letter: Letter): Promise<Written> => {
   const enclosures = enclosed(letter.attachments)
   if ("_tag" in enclosures) return enclosures
   return put({
     ...letter,
-    to: letter.to.map(nameless),
-    cc: letter.cc.map(nameless),
+    to: letter.to.map(addressOnly),
+    cc: letter.cc.map(addressOnly),
     replyTo: [],
     htmls: letter.html === undefined ? undefined : [letter.html],
     enclosures,

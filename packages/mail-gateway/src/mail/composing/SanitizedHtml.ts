@@ -1,12 +1,12 @@
 /**
- * A caller's HTML as a fragment that stays where it is put: every element closed, in an order that a browser does not
- * rearrange, of elements and attributes that show text, tables and images. Whatever could reach beyond it is left out:
- * style sheets, scripts, forms, frames, comments, classes and ids, and elements in places where a browser would close
- * others for them. The words of the caller stay, apart from what was never to be seen.
+ * Sanitizes a caller's HTML into a fragment that cannot affect anything around it. Every element is closed, in an order
+ * that browsers do not rearrange, and only elements and attributes for text, tables and images are kept. Style sheets,
+ * scripts, forms, frames, comments, classes, ids, and misplaced elements for which a browser would close others are
+ * removed, together with content that is never shown. Other text is kept.
  *
- * It stands in a cell of a table, and the disclosure behind that table. A browser forgets unclosed formatting at the end of
- * a cell, and no end tag in it closes anything outside it (WHATWG HTML, "has an element in table scope"), so even what is
- * overlooked here has no way to the disclosure.
+ * The fragment is placed in a table cell, and the disclosure after the table. Browsers reset unclosed formatting at the
+ * end of a cell, and end tags in it close nothing outside (WHATWG HTML, "has an element in table scope"), so even what
+ * this module misses cannot reach the disclosure.
  */
 import { Parser } from "htmlparser2"
 import { Blanks, ofMarkup } from "./WhitespaceLimit.ts"
@@ -14,38 +14,38 @@ import * as Colors from "@svc/cluster/html/Colors"
 import * as InlineStyle from "./InlineStyle.ts"
 import * as TextVisibility from "@svc/cluster/html/TextVisibility"
 
-const words = (text: string) => new Set(text.split(" "))
+const wordSet = (text: string) => new Set(text.split(" "))
 
-const allowed = words(
+const allowed = wordSet(
   "a abbr address article aside b bdi big blockquote br caption center cite code col colgroup dd del dfn div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main mark nav ol p pre q s samp section small span strike strong sub sup table tbody td tfoot th thead time tr tt u ul var wbr",
 )
-const empty = words("br col hr img wbr")
-/** Elements whose content is not for a reader. Their end is found as a browser finds it. */
-const withContent = words(
+const voidElements = wordSet("br col hr img wbr")
+/** Elements whose content is not shown. Their end is found as browsers find it. */
+const removedWithContent = wordSet(
   "script style title template textarea select iframe object embed svg math noframes noembed xmp plaintext audio video canvas applet frameset datalist",
 )
 
-/** Elements that may stand nowhere but in these. */
+/** Elements that are only allowed in these parents. */
 const parents: ReadonlyMap<string, ReadonlySet<string>> = new Map([
-  ["caption", words("table")],
-  ["colgroup", words("table")],
-  ["col", words("table colgroup")],
-  ["tbody", words("table")],
-  ["thead", words("table")],
-  ["tfoot", words("table")],
-  ["tr", words("table tbody thead tfoot")],
-  ["td", words("tr")],
-  ["th", words("tr")],
-  ["li", words("ul ol")],
-  ["dt", words("dl")],
-  ["dd", words("dl")],
+  ["caption", wordSet("table")],
+  ["colgroup", wordSet("table")],
+  ["col", wordSet("table colgroup")],
+  ["tbody", wordSet("table")],
+  ["thead", wordSet("table")],
+  ["tfoot", wordSet("table")],
+  ["tr", wordSet("table tbody thead tfoot")],
+  ["td", wordSet("tr")],
+  ["th", wordSet("tr")],
+  ["li", wordSet("ul ol")],
+  ["dt", wordSet("dl")],
+  ["dd", wordSet("dl")],
 ])
-/** Elements that nothing else may stand in. */
-const structural = words("table tbody thead tfoot tr colgroup")
-/** Elements that do not stand in one of their kind: a browser would end the outer one. */
-const notNested = words("a")
+/** Elements that only contain the elements above. */
+const structural = wordSet("table tbody thead tfoot tr colgroup")
+/** Elements that browsers do not nest: they would close the outer one. */
+const notNested = wordSet("a")
 
-/** Elements that are some lines high though nothing is written in them: a row has its cells' padding. */
+/** The height in lines of elements without text. A row has the padding of its cells. */
 const tall: ReadonlyMap<string, number> = new Map([
   ["br", 1],
   ["hr", 1],
@@ -54,9 +54,9 @@ const tall: ReadonlyMap<string, number> = new Map([
 ])
 
 const depthAtMost = 100
-const listed = (most: number) => new RegExp(`^\\d{1,${most}}$`)
+const digits = (most: number) => new RegExp(`^\\d{1,${most}}$`)
 const keyword = /^[a-z]{1,20}$/i
-/** As attributes write it: browsers make something of anything else. */
+/** As attributes write colours. Browsers turn any other value into some colour. */
 const isColor = (value: string) =>
   /^(?:#[0-9a-f]{3}|#[0-9a-f]{6}|[a-z]+)$/i.test(value) && Colors.parse(value.toLowerCase()) !== undefined
 
@@ -71,21 +71,21 @@ const attributes: Readonly<Record<string, (value: string, name: string) => boole
   color: isColor,
   face: (value) => /^[\w\s,'"-]{1,200}$/.test(value),
   size: (value, name) => name === "font" && /^[+-]?[1-7]$/.test(value),
-  border: (value) => listed(2).test(value) && Number(value) <= 20,
-  cellpadding: (value) => listed(2).test(value) && Number(value) <= 20,
-  cellspacing: (value) => listed(2).test(value) && Number(value) <= 20,
-  colspan: (value) => listed(2).test(value),
-  rowspan: (value) => listed(2).test(value),
+  border: (value) => digits(2).test(value) && Number(value) <= 20,
+  cellpadding: (value) => digits(2).test(value) && Number(value) <= 20,
+  cellspacing: (value) => digits(2).test(value) && Number(value) <= 20,
+  colspan: (value) => digits(2).test(value),
+  rowspan: (value) => digits(2).test(value),
   width: (value) => /^(?:\d{1,3}|1\d{3}|100%|\d{1,2}%)$/.test(value),
   height: (value, name) => name === "img" && /^(?:\d{1,3}|1[01]\d\d)$/.test(value),
-  start: (value) => listed(5).test(value),
+  start: (value) => digits(5).test(value),
   type: (value, name) =>
     ((name === "ol" || name === "ul") && keyword.test(value)) || (name === "blockquote" && value === "cite"),
   href: (value, name) => name === "a" && /^(?:https?:\/\/|mailto:|tel:)\S{1,2000}$/i.test(value),
   src: (value, name) => name === "img" && /^https?:\/\/\S{1,2000}$/i.test(value),
 }
 
-/** Height of an image of no stated height, and of a line, in pixels. */
+/** The height in pixels of an image without a stated height, and of a line. */
 const pixels = { image: 150, line: 20 }
 
 const linesOf = (name: string, given: Readonly<Record<string, string>>): number =>
@@ -96,13 +96,13 @@ const linesOf = (name: string, given: Readonly<Record<string, string>>): number 
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 const quoted = (text: string) => escaped(text).replaceAll('"', "&quot;")
 
-/** Images that come with the message, by the id that `cid:` names (RFC 2392), and those that were shown. */
+/** The images of a message by the id that `cid:` names (RFC 2392), and those that the HTML shows. */
 export interface Images {
   readonly known: ReadonlySet<string>
   readonly shown: Set<string>
 }
 
-/** The id that a source names; undefined where it is no image of the message. */
+/** Returns the id of a source, or undefined if it is not an image of the message. */
 export const imageOf = (source: string, { known }: Pick<Images, "known">): string | undefined => {
   const [, written] = /^cid:(\S{1,250})$/i.exec(source) ?? []
   if (written === undefined) return undefined
@@ -117,16 +117,16 @@ export const imageOf = (source: string, { known }: Pick<Images, "known">): strin
 
 class Writer {
   private readonly pieces: Array<string> = []
-  /** Elements that are open in what is written; undefined for one that was left out. */
+  /** Open elements of the input; undefined for those that are removed. */
   private readonly stack: Array<string | undefined> = []
   private readonly open: Array<string> = []
-  /** What is seen in each of the open ones. */
-  private readonly sights: Array<TextVisibility.TextVisibility> = []
+  /** The visibility of text in each open element. */
+  private readonly visibilities: Array<TextVisibility.TextVisibility> = []
   private readonly blanks: Blanks
   private readonly images: Images
-  /** The element whose content is left out, and how often it is open within itself. */
+  /** The nesting depth within an element whose content is removed. */
   private skipping = 0
-  /** Of the element that was written last. */
+  /** The filtered style of the last element. */
   private style = ""
 
   constructor(blanks: Blanks, images: Images) {
@@ -143,8 +143,8 @@ class Writer {
     return !(notNested.has(name) && this.open.includes(name))
   }
 
-  private sight(): TextVisibility.TextVisibility {
-    return this.sights.at(-1) ?? TextVisibility.open
+  private visibility(): TextVisibility.TextVisibility {
+    return this.visibilities.at(-1) ?? TextVisibility.open
   }
 
   private attributesOf(name: string, given: Readonly<Record<string, string>>): string {
@@ -169,7 +169,7 @@ class Writer {
   }
 
   opentag(name: string, given: Readonly<Record<string, string>>): void {
-    if (this.skipping > 0 || withContent.has(name)) {
+    if (this.skipping > 0 || removedWithContent.has(name)) {
       this.skipping++
       return
     }
@@ -178,12 +178,15 @@ class Writer {
       return
     }
     this.pieces.push(`<${name}${this.attributesOf(name, given)}>`)
-    if (empty.has(name)) this.stack.push(undefined)
+    if (voidElements.has(name)) this.stack.push(undefined)
     else {
       this.stack.push(name)
       this.open.push(name)
-      this.sights.push(
-        TextVisibility.within(this.sight(), name, this.style, { color: given["color"], bgcolor: given["bgcolor"] }),
+      this.visibilities.push(
+        TextVisibility.within(this.visibility(), name, this.style, {
+          color: given["color"],
+          bgcolor: given["bgcolor"],
+        }),
       )
     }
   }
@@ -196,13 +199,13 @@ class Writer {
     const name = this.stack.pop()
     if (name === undefined) return
     this.open.pop()
-    this.sights.pop()
+    this.visibilities.pop()
     this.pieces.push(`</${name}>`)
   }
 
   text(raw: string): void {
     if (this.skipping > 0) return
-    const text = this.blanks.text(ofMarkup(raw), TextVisibility.isSeen(this.sight()))
+    const text = this.blanks.text(ofMarkup(raw), TextVisibility.isSeen(this.visibility()))
     if (text !== "") this.pieces.push(escaped(text))
   }
 
@@ -211,12 +214,12 @@ class Writer {
   }
 }
 
-/** Elements within one another, beyond which a browser shows something else than what is written, and a parser crawls. */
+/** The maximum nesting: beyond it browsers show something else, and parsing becomes slow. */
 const nestedAtMost = 500
 
 const none: Images = { known: new Set(), shown: new Set() }
 
-/** The fragment; undefined where elements are nested beyond all measure. */
+/** Sanitizes HTML. Returns undefined if it is nested too deeply. */
 export const fragment = (html: string, images: Images = none, blanks = new Blanks()): string | undefined => {
   const out = new Writer(blanks, images)
   let text = ""
@@ -253,7 +256,7 @@ export const fragment = (html: string, images: Images = none, blanks = new Blank
   return out.finish()
 }
 
-/** Several, one below the other; what is blank is counted over all of them. */
+/** Sanitizes several fragments with a shared limit on white space. */
 export const fragments = (htmls: ReadonlyArray<string>, images: Images): string | undefined => {
   const blanks = new Blanks()
   const all: Array<string> = []

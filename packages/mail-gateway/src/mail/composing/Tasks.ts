@@ -1,4 +1,4 @@
-/** What the process and a composing thread say to each other: one task at a time, and its answer. */
+/** The messages between the process and a composing thread: one task at a time, and its result. */
 import type { Letter, Manuscript } from "@svc/cluster/mail/sending/Composer"
 import type { ParsedMail } from "@svc/domain/mail/Message"
 import type { Outcome } from "./MessageRewriter.ts"

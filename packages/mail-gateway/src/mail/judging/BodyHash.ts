@@ -1,29 +1,29 @@
 /**
- * The hash of a body that a signature is made of or compared with (RFC 6376 section 3.4): one pass over the bytes, whatever
- * the lines are like, in slices, so that whoever shares its thread with others can let them go first in between.
+ * Computes the body hash of DKIM signatures (RFC 6376 section 3.4) in one pass, in slices, so that callers can yield
+ * between slices whatever the lines look like.
  */
 import { createHash } from "node:crypto"
 
 const LF = 10
 const CR = 13
 
-/** Bytes that are taken, or made, at a time: well under a millisecond of work. */
+/** The bytes read or written per slice: well under a millisecond of work. */
 const sliceBytes = 64 * 1024
 
-/** Without the empty lines at its end; of what follows the hash adds one line break. */
+/** Removes empty lines at the end. The hash adds one line break after the rest. */
 const withoutLastBreaks = (body: Buffer): Buffer => {
   let end = body.length
   while (end >= 2 && body[end - 1] === LF && body[end - 2] === CR) end -= 2
   return body.subarray(0, end)
 }
 
-/** Section 3.4.4: white space folded, none at the end of a line, no empty lines at the end. */
+/** Section 3.4.4: collapses white space, removes it at line ends, and removes empty lines at the end. */
 function* relaxed(body: Buffer): Generator<Buffer> {
   const out = Buffer.allocUnsafeSlow(sliceBytes)
   let size = 0
   let breaks = 0
   let space = false
-  let some = false
+  let hasContent = false
   let next = sliceBytes
   for (let at = 0; at < body.length; at++) {
     const byte = body[at]!
@@ -44,30 +44,33 @@ function* relaxed(body: Buffer): Generator<Buffer> {
       if (space) out[size++] = 32
       space = false
       out[size++] = byte
-      some = true
+      hasContent = true
     }
-    // What is taken counts as what is made: white space makes nothing.
+    // Input counts as well as output, since white space produces no output.
     if (size + 4 > sliceBytes || at >= next) {
       yield out.subarray(0, size)
       size = 0
       next = at + sliceBytes
     }
   }
-  if (some) {
+  if (hasContent) {
     out[size++] = CR
     out[size++] = LF
   }
   yield out.subarray(0, size)
 }
 
-/** Section 3.4.3: as it is, but that it ends with exactly one line break. */
+/** Section 3.4.3: the body as it is, ending with exactly one line break. */
 function* simple(body: Buffer): Generator<Buffer> {
   const content = withoutLastBreaks(body)
   for (let at = 0; at < content.length; at += sliceBytes) yield content.subarray(at, at + sliceBytes)
   yield Buffer.from("\r\n")
 }
 
-/** Whether both forms are the same: no white space is folded or dropped, and something is said. Most of what we write is. */
+/**
+ * Returns whether both canonical forms are equal: there is no white space to collapse and the body is not empty. This
+ * holds for most bodies that the service writes.
+ */
 const isRelaxed = (body: Buffer): boolean => {
   const last = body.at(-1)
   return (
@@ -79,18 +82,18 @@ const isRelaxed = (body: Buffer): boolean => {
   )
 }
 
-/** The canonical form of a body. A slice is good until the next one is asked for. */
+/** Yields the canonical form of a body. A slice is only valid until the next one is requested. */
 const slices = (body: Buffer, canonicalization: string): Generator<Buffer> =>
   canonicalization === "relaxed" && !isRelaxed(body) ? relaxed(body) : simple(body)
 
 export interface Hashed {
-  /** Base64. */
+  /** In Base64. */
   readonly hash: string
-  /** Bytes of the canonical body. */
+  /** The length of the canonical body in bytes. */
   readonly length: number
 }
 
-/** Hashes a body a slice at a time; what it returns in the end is the hash. */
+/** Hashes a body a slice at a time, and returns the hash. */
 export function* hashing(
   body: Buffer,
   canonicalization: string,
@@ -106,7 +109,7 @@ export function* hashing(
   return { hash: hash.digest("base64"), length }
 }
 
-/** The hashes of one body, each made once for all signatures of a message. */
+/** Returns the hashes of one body, each computed once for all signatures of a message. */
 export const make = (body: Buffer) => {
   const hashes = new Map<string, Hashed>()
   return {

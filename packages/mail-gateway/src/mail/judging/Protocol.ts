@@ -1,13 +1,13 @@
-/** What the process and a judging thread say to each other. */
+/** The messages between the process and a verdict worker. */
 import type { Arrival } from "../Origin.ts"
 import type { Judgement } from "./Verdict.ts"
 
 export type ToThread =
   | { readonly _tag: "Judge"; readonly job: number; readonly raw: Uint8Array; readonly arrival: Arrival }
-  /** Of a look-up; `code` is node's where it failed. */
+  /** The reply to a look-up. `code` is Node's error code. */
   | { readonly _tag: "Answer"; readonly lookup: number; readonly records: Records }
   | { readonly _tag: "Failure"; readonly lookup: number; readonly code: string }
-  /** Answered as soon as the thread has a free moment, which a thread in a loop never has. */
+  /** Answered when the worker's event loop is free, so a worker stuck in a loop does not answer. */
   | { readonly _tag: "Ping" }
 
 export type FromThread =
@@ -20,7 +20,7 @@ export type FromThread =
       readonly type: string
     }
   | { readonly _tag: "Judged"; readonly job: number; readonly judgement: Judgement }
-  /** The judgement threw, which is ours to explain; the message goes the way of one that killed its thread. */
+  /** The judgement threw. The message is handled like one that killed its worker. */
   | { readonly _tag: "Threw"; readonly job: number; readonly message: string }
 
 export type Records = Array<string> | Array<Array<string>>

@@ -1,15 +1,15 @@
 /**
- * What SPF and DMARC said of a sender, kept for a moment: a burst of one sender's messages asks the same of the same answers
- * of DNS. Only what was said is shared, never the wait for it; that DNS did not answer is not kept.
+ * A short-lived cache of SPF and DMARC results, since a burst of messages from one sender repeats the same evaluation.
+ * Only finished results are shared, and temporary DNS errors are not cached.
  */
 import { Timing } from "../../Timing.ts"
 
-/** What is known of more than so many is forgotten at once. */
-const names = 1_000
+/** The cache is cleared when it reaches this size. */
+const capacity = 1_000
 
 export interface RecentVerdicts {
-  /** What `ask` said of this question lately, else what it says now. */
-  readonly said: <A extends { readonly result: string }>(
+  /** Returns the cached result of `question`, or evaluates it with `ask`. */
+  readonly evaluate: <A extends { readonly result: string }>(
     question: ReadonlyArray<unknown>,
     ask: () => Promise<A>,
   ) => Promise<A>
@@ -18,14 +18,17 @@ export interface RecentVerdicts {
 export const make = (now: () => number = () => performance.now()): RecentVerdicts => {
   const known = new Map<string, { readonly until: number; readonly answer: unknown }>()
   return {
-    said: async <A extends { readonly result: string }>(question: ReadonlyArray<unknown>, ask: () => Promise<A>) => {
+    evaluate: async <A extends { readonly result: string }>(
+      question: ReadonlyArray<unknown>,
+      ask: () => Promise<A>,
+    ) => {
       const key = JSON.stringify(question)
-      const before = known.get(key)
-      // The question begins with what is asked, so the answer is of its kind.
-      if (before !== undefined && before.until > now()) return before.answer as A
+      const cached = known.get(key)
+      // The question starts with its kind, so the cached result has the matching type.
+      if (cached !== undefined && cached.until > now()) return cached.answer as A
       const answer = await ask()
       if (answer.result !== "temperror") {
-        if (known.size >= names) known.clear()
+        if (known.size >= capacity) known.clear()
         known.set(key, { until: now() + Timing.judgingAnswersMillis, answer })
       }
       return answer

@@ -1,6 +1,6 @@
 /**
- * The field `Authentication-Results` (RFC 8601): ours is written here, and what others wrote in our name is found,
- * however it is spelled.
+ * The `Authentication-Results` field (RFC 8601): writes the service's own, and finds forged ones that claim its name,
+ * in any spelling.
  */
 import { domainToASCII } from "node:url"
 import libmime from "libmime"
@@ -8,11 +8,11 @@ import { type Row, valueOf } from "../mime/Header.ts"
 import { withoutComments } from "../mime/Parameters.ts"
 import * as EncodedWords from "../mime/EncodedWords.ts"
 
-/** Without its last line break. */
+/** Returns the field without its final line break. */
 export const field = (host: string, info: ReadonlyArray<string>): string =>
   `Authentication-Results: ${host};\r\n ${info.map((one) => libmime.foldLines(one, 160)).join(";\r\n ")}`
 
-/** After comments, which nest, and white space; undefined where a comment does not end. */
+/** Returns the offset after comments, which may nest, and white space, or undefined if a comment is unterminated. */
 const afterComments = (text: string, from: number): number | undefined => {
   let depth = 0
   for (let at = from; at < text.length; at++) {
@@ -25,7 +25,7 @@ const afterComments = (text: string, from: number): number | undefined => {
   return depth === 0 ? text.length : undefined
 }
 
-/** The authserv-id: a token, or a quoted string (section 2.2). Undefined where there is none to be read. */
+/** Returns the authserv-id: a token or a quoted string (section 2.2). Undefined if it cannot be parsed. */
 const serviceOf = (value: string): string | undefined => {
   const from = afterComments(value, 0)
   if (from === undefined) return undefined
@@ -45,21 +45,24 @@ const same = (name: string, host: string): boolean => {
   return plain === host || domainToASCII(plain) === host
 }
 
-/** What a careless reader makes of the name: comments, quotation marks, white space and the version left out. */
-const carelessly = (value: string): string =>
+/** Returns the name as a lenient parser reads it: without comments, quotation marks, white space and version. */
+const lenientName = (value: string): string =>
   withoutComments(value.split(";", 1)[0]!.slice(0, 1_000))
     .replace(/\s\d+\s*$/, "")
     .replace(/[\s"\\\p{C}]+/gu, "")
 
-/** Whether the field claims to be ours; one whose name cannot be read is, where ours stands in it. */
+/**
+ * Returns whether the field claims the service's name. A field whose name cannot be parsed does if it contains that
+ * name.
+ */
 const claims = (value: string, host: string): boolean => {
   const service = serviceOf(value)
   return service === undefined
     ? value.toLowerCase().includes(host)
-    : same(service, host) || same(carelessly(value), host)
+    : same(service, host) || same(lenientName(value), host)
 }
 
-/** The rows that only we may have written, and did not (section 5). */
+/** Returns the forged fields: those that claim the service's name on arrival (section 5). */
 export const forged = (raw: Buffer, rows: ReadonlyArray<Row>, host: string): ReadonlyArray<Row> => {
   const ours = host.toLowerCase()
   return rows.filter((row) => {

@@ -1,7 +1,7 @@
 /**
- * The DKIM signatures of a message, and which of them count: the library checks each (RFC 6376, exactly), over the rows
- * that are also what is shown. One that leaves out part of the body, or a field that decides what a reader sees, proves
- * nothing about what is seen. How many there are and how long they may be is bounded before the library sees them.
+ * Verifies the DKIM signatures of a message and decides which of them count. The library checks each signature (RFC
+ * 6376) over the same header rows that are shown. A signature that omits part of the body, or a field that affects what
+ * a reader sees, proves nothing. The number and the size of signatures are limited before the library sees them.
  */
 import { DkimVerifier, type DkimResult, type HeaderLine } from "mailauth/lib/dkim/dkim-verifier.js"
 import { arc } from "mailauth/lib/arc/index.js"
@@ -12,14 +12,17 @@ import * as BodyHash from "./BodyHash.ts"
 
 export type Lookup = (name: string, type: string) => Promise<Array<string> | Array<Array<string>>>
 
-/** Honest messages have one to three signatures of under 1 KB. */
+/** Legitimate messages have one to three signatures of less than 1 KB. */
 const limits = { signatures: 10, bytes: 8 * 1024, names: 200, domain: 255, arcFields: 30 }
-/** The library looks for the end of each run of white space from each of its characters. No fold is so long. */
+/**
+ * The library searches for the end of a run of white space from each of its characters, which is quadratic. No folding
+ * is this long.
+ */
 const gap = /\s{200}/
 
 /**
- * Fields a message has at most once (RFC 5322 section 3.6, RFC 2045). Of two, one reader shows the first and another
- * the last, and a signature covers but one.
+ * Fields that may occur once (RFC 5322 section 3.6, RFC 2045). Of two, some readers show the first and others the last,
+ * and a signature covers only one.
  */
 const singletons = new Set(
   "from sender reply-to to cc bcc subject date message-id in-reply-to references mime-version content-type content-transfer-encoding content-disposition content-id content-description".split(
@@ -38,18 +41,21 @@ export const repeats = (rows: ReadonlyArray<Row>): boolean => {
 }
 
 /**
- * Fields that say who speaks, of what, and how the body is to be read. Where one stands in a message, a signature that
- * does not cover it lets anybody write it. (`To` and `Cc` are not among them: they say nothing in the author's name, and
- * large senders leave them out.)
+ * Fields that name the author, the subject, or how the body is read. If such a field is present but not signed, anyone
+ * can change it. `To` and `Cc` are not included: they make no statement in the author's name, and large senders do not
+ * sign them.
  */
-const telling = ["from", "sender", "reply-to", "subject", "content-disposition"] as const
+const mustBeSigned = ["from", "sender", "reply-to", "subject", "content-disposition"] as const
 
 const identity = /^(?:7bit|8bit|binary)?$/i
 
-/** A type and its parameters as every reader reads them: no comments, nothing in pieces, nothing behind a quoted string. */
+/** A media type that every reader parses alike: no comments, no continuations, nothing after a quoted string. */
 const plainType = /^[\w.+-]+\/[\w.+-]+(?:\s*;\s*[\w-]+=(?:"[^"\\]*"|[^\s"();*]+))*\s*;?$/
 
-/** Whether the field is written so, and says nothing twice: of two, one reader takes the first and another the last. */
+/**
+ * Returns whether the field has such a type and no repeated parameter: of two, some readers take the first and others
+ * the last.
+ */
 const isPlainType = (value: string): boolean => {
   if (value.length > 1_000 || !plainType.test(value)) return false
   const names = Array.from(value.replace(/"[^"]*"/g, "").matchAll(/;\s*([\w-]+)=/g), ([, name]) => name!.toLowerCase())
@@ -57,11 +63,11 @@ const isPlainType = (value: string): boolean => {
 }
 
 /**
- * Whether the body can be read in one way only, though the fields that describe it are not signed: some of the largest
- * senders sign neither. It can where it is plain text of UTF-8, and where the boundary is the body's own first and last
- * line and the alternatives are those of one text.
+ * Returns whether the body can be read in only one way although its descriptive fields are unsigned, which some large
+ * senders do not sign. This is so for plain UTF-8 text, and for a multipart whose boundary is the first and the last
+ * line of the body, with alternatives of a single text.
  */
-const speaksForItself = (raw: Buffer, root: Part): boolean => {
+const isUnambiguous = (raw: Buffer, root: Part): boolean => {
   const field = (name: string) => header(raw, root.rows, name)
   if (!identity.test(field("content-transfer-encoding") ?? "") || !isPlainType(field("content-type") ?? "text/plain")) {
     return false
@@ -88,17 +94,17 @@ const speaksForItself = (raw: Buffer, root: Part): boolean => {
   )
 }
 
-/** Whether what a signature covers is what is seen. */
+/** Returns whether a signature covers everything that is shown. */
 const covers = (raw: Buffer, root: Part, signed: ReadonlySet<string>): boolean => {
   const present = (name: string) => root.rows.some(({ key }) => key === name)
-  // A subject that is not there was perhaps taken away, if nobody signed that there is none.
+  // A missing subject may have been removed, unless its absence is signed.
   if (!signed.has("subject")) return false
-  if (telling.some((name) => present(name) && !signed.has(name))) return false
+  if (mustBeSigned.some((name) => present(name) && !signed.has(name))) return false
   const open = ["content-type", "content-transfer-encoding"].some((name) => present(name) && !signed.has(name))
-  return !open || speaksForItself(raw, root)
+  return !open || isUnambiguous(raw, root)
 }
 
-/** The value of a tag, and nothing more: what is wrong with the list is the library's to say. */
+/** Returns the value of a tag. The library validates the list. */
 const tag = (value: string, name: string): string =>
   new RegExp(`(?:^|;)\\s*${name}\\s*=([^;]*)`, "i").exec(value)?.[1]?.trim() ?? ""
 
@@ -125,7 +131,7 @@ class Verifier extends DkimVerifier {
     const key = `${canonicalization} ${algorithm} ${limit}`
     if (this.bodyHashes.has(key)) return key
     const { hash, length } = this.body.of(canonicalization, algorithm === "sha1" ? "sha1" : "sha256")
-    // What covers a part of the body counts for nothing, so there is no need to hash that part.
+    // A signature of part of the body does not count, so that part is not hashed.
     const whole = limit === "" || limit >= length
     this.bodyHashes.set(key, {
       hash: whole ? hash : "",
@@ -142,16 +148,16 @@ class Verifier extends DkimVerifier {
 }
 
 export interface Signature {
-  /** The domain that signed; empty where it could not be read. */
+  /** The signing domain; empty if it could not be read. */
   readonly domain: string
   readonly result: string
-  /** Whether it covers what is seen, and is meant; one that does not counts for nothing. */
+  /** Whether the signature covers everything that is shown and is not a test. Other signatures do not count. */
   readonly coversAll: boolean
 }
 
 export interface Signatures {
   readonly signatures: ReadonlyArray<Signature>
-  /** For `Authentication-Results`: one for each signature; and one of the chain of ARC seals, where there is one. */
+  /** Rows for `Authentication-Results`: one per signature, and one for the ARC chain if there is one. */
   readonly info: ReadonlyArray<string>
   readonly chain: ReadonlyArray<string>
 }
@@ -166,14 +172,14 @@ const judged = (raw: Buffer, root: Part, result: DkimResult): Signature => {
   const isPartial =
     result.canonBodyLengthLimited === true && (result.canonBodyLengthTotal ?? 0) > (result.canonBodyLength ?? 0)
   const signed = new Set((result.signingHeaders?.keys ?? "").split(":").map((name) => name.trim().toLowerCase()))
-  const isTried = tag(result.rr ?? "", "t")
+  const isTest = tag(result.rr ?? "", "t")
     .split(":")
     .some((flag) => flag.trim().toLowerCase() === "y")
-  const coversAll = !isPartial && !isTried && covers(raw, root, signed)
-  if (isTried && status.result === "pass") {
-    // Such mail is to be treated as if nobody had signed it (RFC 6376 section 3.6.1).
+  const coversAll = !isPartial && !isTest && covers(raw, root, signed)
+  if (isTest && status.result === "pass") {
+    // A signature in test mode counts as none (RFC 6376 section 3.6.1).
     status.result = "policy"
-    status.comment = "its domain is only trying to sign"
+    status.comment = "the domain is testing DKIM"
   } else if (isPartial) {
     status.result = "policy"
     status.comment = "covers only part of the body"
@@ -188,21 +194,23 @@ const judged = (raw: Buffer, root: Part, result: DkimResult): Signature => {
   }
 }
 
-/** What is said of any message without signatures and seals. */
+/** The cached result for messages without signatures and seals. */
 let unsigned: Promise<Signatures> | undefined
 
 export const verify = (raw: Buffer, root: Part, lookup: Lookup): Promise<Signatures> => {
   const chosen = root.rows.filter(({ key }) => key === "dkim-signature").filter((row) => isReasonable(raw, row))
-  const links = root.rows.filter(({ key }) => key.startsWith("arc-"))
-  const isChain = links.length <= limits.arcFields && links.every((row) => isShort(raw, row))
-  const given = [...chosen.slice(0, limits.signatures), ...(isChain ? links : [])]
-  return given.length === 0 ? (unsigned ??= checked(raw, root, given, lookup)) : checked(raw, root, given, lookup)
+  const arcFields = root.rows.filter(({ key }) => key.startsWith("arc-"))
+  const isChain = arcFields.length <= limits.arcFields && arcFields.every((row) => isShort(raw, row))
+  const selected = [...chosen.slice(0, limits.signatures), ...(isChain ? arcFields : [])]
+  return selected.length === 0
+    ? (unsigned ??= checked(raw, root, selected, lookup))
+    : checked(raw, root, selected, lookup)
 }
 
-const checked = async (raw: Buffer, root: Part, given: ReadonlyArray<Row>, lookup: Lookup): Promise<Signatures> => {
+const checked = async (raw: Buffer, root: Part, selected: ReadonlyArray<Row>, lookup: Lookup): Promise<Signatures> => {
   const verifier = new Verifier(raw.subarray(root.bodyStart), lookup)
-  await verifier.messageHeaders({ parsed: given.map((row) => lineOf(raw, row)) })
-  // The fields that signatures cover are looked up in all of them.
+  await verifier.messageHeaders({ parsed: selected.map((row) => lineOf(raw, row)) })
+  // Signed fields are looked up in the whole header.
   verifier.headers = { parsed: root.rows.map((row) => lineOf(raw, row)) }
   await verifier.finalChunk()
   const signatures = verifier.results.map((result) => judged(raw, root, result))

@@ -1,6 +1,6 @@
 /**
- * All that is made of one message before it is stored: the verdict, what it says, and which of its bytes must not be
- * kept. No I/O but the look-ups it is given, so that it runs in a thread as well as in process.
+ * Everything that is computed from a message before it is stored: the verdict, the parsed content, and the bytes to
+ * remove. No I/O except the given look-ups, so that it runs in a worker as well as in the process.
  */
 import type { ParsedMail } from "@svc/domain/mail/Message"
 import { type Arrival, judge as judgeOrigin, unjudged, type Verdict } from "../Origin.ts"
@@ -14,13 +14,13 @@ import type { Lookup } from "./Signatures.ts"
 
 export interface Judgement extends Verdict {
   readonly parsed: ParsedMail
-  /** Offsets of what is taken out of the message, in order. */
+  /** The offsets of what is removed from the message, in order. */
   readonly cuts: ReadonlyArray<readonly [start: number, end: number]>
-  /** Of what came to a bounce address: whom our mail did not reach. */
+  /** For a message to a bounce address: the failed recipients that it reports. */
   readonly failures: ReadonlyArray<Failure>
 }
 
-/** Of what its owner brought in himself. */
+/** The verdict of a message that its owner imported. */
 const unverified: Verdict = {
   origin: { verdict: "unverified", spf: "none", dkim: "none", dmarc: "none", domain: null },
   header: null,
@@ -38,7 +38,7 @@ export const judge = async (
   if (arrival.isBounce === true) {
     return { ...unjudged, parsed, cuts: [], failures: readReport(raw, root, parsed.subject, parsed.text) }
   }
-  // A verdict that cannot be had is no reason to lose what was read.
+  // The parsed content is kept if the verdict fails.
   const verdict =
     arrival.isOnlyRead === true
       ? unverified
@@ -46,8 +46,8 @@ export const judge = async (
   return { ...verdict, parsed, cuts: cutsOf(forged), failures: [] }
 }
 
-/** What is kept of a message that a judge did not survive: little work, whatever the message is. */
-export const spared = (raw: Buffer, host: string): Judgement => {
+/** Returns the minimal result for a message that crashed a worker. This is little work for any message. */
+export const minimal = (raw: Buffer, host: string): Judgement => {
   const rows = read(raw, 0, raw.length).rows.filter(({ start, end }) => end - start <= 4_096)
   const forged = Results.forged(raw, rows, host)
   return { ...unjudged, parsed: headOnly(raw, rows), cuts: cutsOf(forged), failures: [] }

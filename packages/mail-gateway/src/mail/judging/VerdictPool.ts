@@ -1,10 +1,10 @@
 /**
- * Judges messages in threads, so that nothing a sender writes holds up anybody else: neither the process, nor, as far as
- * there are threads, another message. Small messages have a thread that no large one is given to. A message whose
- * thread had to be ended is accepted all the same, with the verdict `error`.
+ * A pool of worker threads that judge messages, so that no message can block the process or, as long as there are
+ * workers, other messages. Small messages have a worker of their own. A message whose worker had to be killed is
+ * accepted with the verdict `error`.
  *
- * Where several messages were in a thread that had to be ended, each of them is tried again in a thread of its own:
- * whichever ends that too was the cause. Where no thread can be had the work is done in process.
+ * If several messages were in a killed worker, each is retried alone in a separate worker to find the cause. If no
+ * worker can be started the work is done in the process.
  */
 import { availableParallelism } from "node:os"
 import * as path from "node:path"
@@ -16,41 +16,41 @@ import type { Arrival } from "../Origin.ts"
 import { Resolver } from "../Resolver.ts"
 import type { Judgement } from "./Verdict.ts"
 import type { Records } from "./Protocol.ts"
-import { type Job, type Owner, Thread } from "./VerdictWorker.ts"
+import { type Job, type Owner, VerdictWorker } from "./VerdictWorker.ts"
 
-/** More is waiting than will be worked off in time. Nothing is decided about the message. */
+/** The queue is too long to be processed in time. The message is not judged. */
 export class VerdictPoolOverloaded extends Schema.TaggedError<VerdictPoolOverloaded>()("JudgingOverloaded", {}) {}
 
 export interface JudgingSettings {
-  /** 0 judges in process. */
-  readonly threads: number
-  /** How long a thread may go without a word. */
+  /** 0 judges in the process. */
+  readonly workers: number
+  /** How long a worker may stay silent, in milliseconds. */
   readonly silenceMillis: number
-  /** The module that a thread runs. */
+  /** The module that a worker runs. */
   readonly entry: URL
 }
 
 export const defaults: JudgingSettings = {
-  threads: Math.min(4, Math.max(2, availableParallelism())),
+  workers: Math.min(4, Math.max(2, availableParallelism())),
   silenceMillis: Timing.judgingSilenceMillis,
-  // Beside this module, or beside the bundle that this module is in.
+  // Next to this module, or to the bundle that contains it.
   entry: new URL(`./Worker${path.extname(import.meta.url)}`, import.meta.url),
 }
 
 export const limits = {
-  /** Bytes above which a message is a large one. */
+  /** Larger messages, in bytes, are not given to the worker for small ones. */
   small: 128 * 1024,
-  /** Messages of a thread that are worked on at once, those that wait for DNS not counted; and with them. */
+  /** The maximum number of messages that a worker processes concurrently, without and with those that wait for DNS. */
   running: 4,
   inThread: 500,
-  /** What waits for a thread. */
+  /** The maximum size of the queue. */
   waiting: 1_000,
   waitingBytes: 256 * 1024 * 1024,
-  /** Look-ups of one message; SPF and DMARC need a few, each signature one. */
+  /** The maximum number of look-ups per message. SPF and DMARC need a few, each signature one. */
   lookups: 120,
 }
 
-/** The judge is loaded by its threads; here only where one of them gave up. */
+/** Loaded in the process only after a worker failed. */
 const judgement = () => import("./Verdict.ts")
 
 interface Pending {
@@ -71,19 +71,21 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
   const suspects: Array<Job> = []
   let waitingBytes = 0
   let jobs = 0
-  /** Until when no thread is tried. */
-  let inProcessUntil = settings.threads === 0 ? Infinity : 0
+  /** No worker is started before this time. */
+  let noWorkersBefore = settings.workers === 0 ? Infinity : 0
 
   const now = () => monotonicOf(clock)
 
   const withoutThreads = (reason: string) => {
-    inProcessUntil = now() + Timing.judgingRetryMillis
+    noWorkersBefore = now() + Timing.judgingRetryMillis
     runFork(Effect.logWarning("Mail is judged in process for now, since a thread could not be started", { reason }))
   }
 
-  /** A look-up for one message: it has so many, and all of them so long; what comes later is a DNS that did not answer. */
+  /**
+   * Looks up a name for a message. Beyond the message's limits on number and time the look-up fails like a DNS timeout.
+   */
   const lookup = (job: Job, name: string, type: string): Promise<Records> => {
-    // A message that waits for DNS leaves its place in the thread to the next.
+    // A message that waits for DNS frees its slot in the worker.
     dispatch()
     const left = job.since + Timing.verdictMillis - now()
     if (left <= 0 || job.asked > limits.lookups) return Promise.reject({ code: "ETIMEOUT" })
@@ -102,13 +104,13 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
     dispatch()
   }
 
-  const spare = (job: Job, reason: string) => {
+  const giveUp = (job: Job, reason: string) => {
     const from = showsAddresses ? job.arrival : {}
     runFork(Effect.logWarning("A message could not be judged", { reason, bytes: job.raw.length, ...from }))
-    void judgement().then(({ spared }) => finish(job, spared(job.raw, job.arrival.host)))
+    void judgement().then(({ minimal }) => finish(job, minimal(job.raw, job.arrival.host)))
   }
 
-  const here = (job: Job) => {
+  const judgeInProcess = (job: Job) => {
     job.since = now()
     judgement()
       .then(({ judge }) =>
@@ -119,40 +121,43 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
       )
       .then(
         (judged) => finish(job, judged),
-        (error: unknown) => spare(job, String(error)),
+        (error: unknown) => giveUp(job, String(error)),
       )
   }
 
   const owner: Owner = {
     lookup,
     judged: finish,
-    threw: spare,
-    died: (thread, lost, reason, fresh) => {
-      if (fresh && !reason.startsWith("silent")) {
-        // It never came to life: there are no threads to be had here.
+    threw: giveUp,
+    died: (thread, lost, reason, neverResponded) => {
+      if (neverResponded && !reason.startsWith("silent")) {
+        // The worker never started, so no workers are available.
         withoutThreads(reason)
-        for (const job of lost) if (pending.has(job.id)) here(job)
-      } else if (thread === alone || lost.length === 1) for (const job of lost) spare(job, reason)
+        for (const job of lost) if (pending.has(job.id)) judgeInProcess(job)
+      } else if (thread === alone || lost.length === 1) for (const job of lost) giveUp(job, reason)
       else suspects.push(...lost.filter(({ id }) => pending.has(id)))
       dispatch()
     },
   }
-  /** The first thread is for small messages alone, where there are others. */
-  const threads = Array.from({ length: settings.threads }, (_, at) => new Thread(owner, { entry, isPatient: at > 0 }))
-  /** Where suspects are tried, one at a time. */
-  const alone = new Thread(owner, { entry, isPatient: true })
-  const forLarge = threads.length > 1 ? threads.slice(1) : threads
+  /** The first worker is for small messages, if there are others. */
+  const workers = Array.from(
+    { length: settings.workers },
+    (_, at) => new VerdictWorker(owner, { entry, isPatient: at > 0 }),
+  )
+  /** The worker in which suspect messages are retried, one at a time. */
+  const alone = new VerdictWorker(owner, { entry, isPatient: true })
+  const forLarge = workers.length > 1 ? workers.slice(1) : workers
 
-  const isFree = (thread: Thread) => thread.running < limits.running && thread.jobs.size < limits.inThread
-  const hasLarge = (thread: Thread) => thread.jobs.values().some(({ raw }) => raw.length > limits.small)
+  const isFree = (thread: VerdictWorker) => thread.running < limits.running && thread.jobs.size < limits.inThread
+  const hasLarge = (thread: VerdictWorker) => thread.jobs.values().some(({ raw }) => raw.length > limits.small)
 
-  const give = (thread: Thread, job: Job) => {
+  const give = (thread: VerdictWorker, job: Job) => {
     try {
       thread.give(job, now())
     } catch (error) {
       thread.forget(job)
       withoutThreads(String(error))
-      here(job)
+      judgeInProcess(job)
     }
   }
 
@@ -164,9 +169,10 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
 
   /** Gives what waits to the threads that have room: small messages first where nothing large is at work. */
   const dispatch = () => {
-    if (now() < inProcessUntil) {
-      for (const queue of [small, large]) for (let job = take(queue); job !== undefined; job = take(queue)) here(job)
-      for (const job of suspects.splice(0)) spare(job, "ended with its thread")
+    if (now() < noWorkersBefore) {
+      for (const queue of [small, large])
+        for (let job = take(queue); job !== undefined; job = take(queue)) judgeInProcess(job)
+      for (const job of suspects.splice(0)) giveUp(job, "ended with its thread")
       return
     }
     const suspect = alone.jobs.size === 0 ? suspects.shift() : undefined
@@ -177,7 +183,7 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
       give(thread, take(large)!)
     }
     while (small.length > 0) {
-      const free = threads.filter(isFree)
+      const free = workers.filter(isFree)
       const quiet = free.filter((one) => !hasLarge(one))
       const open = quiet.length > 0 ? quiet : free
       const thread = open.find((one) => one.isBrisk(now())) ?? open.sort((a, b) => a.jobs.size - b.jobs.size)[0]
@@ -191,24 +197,24 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
   let idle = 0
   const watch = setInterval(() => {
     // Counted in our own intervals: where the whole process stood still, a thread was not silent.
-    for (const thread of [...threads, alone]) if (thread.isSilent(intervals)) thread.end("silent for too long")
+    for (const thread of [...workers, alone]) if (thread.isSilent(intervals)) thread.end("silent for too long")
     const overdue = now() - 2 * Timing.verdictMillis
-    for (const thread of [...threads, alone]) {
+    for (const thread of [...workers, alone]) {
       for (const job of thread.jobs.values()) {
         if (job.since > overdue) continue
         thread.forget(job)
-        spare(job, "not done in time")
+        giveUp(job, "not done in time")
       }
     }
     idle = pending.size === 0 ? idle + 1 : 0
-    if (idle * Timing.judgingPingMillis >= Timing.judgingIdleMillis) for (const one of [...threads, alone]) one.end()
+    if (idle * Timing.judgingPingMillis >= Timing.judgingIdleMillis) for (const one of [...workers, alone]) one.end()
   }, Timing.judgingPingMillis)
   watch.unref()
 
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       clearInterval(watch)
-      for (const thread of [...threads, alone]) thread.end()
+      for (const thread of [...workers, alone]) thread.end()
     }),
   )
 

@@ -1,6 +1,6 @@
 /**
- * One judging thread as the process sees it: started at its first message, and ended when it has not answered for too
- * long, which is all that can be done about a loop. Whoever had messages in it is told that it died.
+ * A verdict worker as seen from the process: started with its first message, and killed when it does not respond for
+ * too long, which is the only remedy for an endless loop. The owner of its messages is notified.
  */
 import { Worker } from "node:worker_threads"
 import { Timing } from "../../Timing.ts"
@@ -12,11 +12,11 @@ export interface Job {
   readonly id: number
   readonly raw: Buffer
   readonly arrival: Arrival
-  /** Look-ups that are under way; a job that waits for DNS takes no time of the thread. */
+  /** Look-ups in progress. A message that waits for DNS uses no time of the worker. */
   lookups: number
-  /** Look-ups in all. */
+  /** The number of look-ups so far. */
   asked: number
-  /** When it was given to a thread. */
+  /** When the message was given to a worker. */
   since: number
 }
 
@@ -24,20 +24,20 @@ export interface Owner {
   readonly lookup: (job: Job, name: string, type: string) => Promise<Records>
   readonly judged: (job: Job, judgement: Judgement) => void
   readonly threw: (job: Job, message: string) => void
-  /** The thread is gone, and with it what was in it. `fresh`: it never answered anything. */
-  readonly died: (thread: Thread, jobs: ReadonlyArray<Job>, reason: string, fresh: boolean) => void
+  /** The worker died with these messages. `fresh` means that it never responded. */
+  readonly died: (thread: VerdictWorker, jobs: ReadonlyArray<Job>, reason: string, fresh: boolean) => void
 }
 
-/** A thread needs little beside the message; one that takes more is treated as one that does not answer. */
+/** A worker needs little memory beside the message. One that needs more is treated as unresponsive. */
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 }
 
-/** So many messages are soon judged, unless the first of them has been there for so long. */
-const brisk = { jobs: 3, millis: Timing.judgingBriskMillis }
+/** A worker with fewer jobs than this, none of them older, is expected to be free soon. */
+const quickly = { jobs: 3, millis: Timing.judgingBriskMillis }
 
-/** Bytes that are copied at once. */
+/** The bytes copied per turn of the event loop. */
 const slice = 1024 * 1024
 
-export class Thread {
+export class VerdictWorker {
   readonly jobs = new Map<number, Job>()
   private worker: Worker | undefined
   private fresh = true
@@ -46,14 +46,14 @@ export class Thread {
   private readonly entry: URL
   private readonly isPatient: boolean
 
-  /** A patient thread leaves the processor to whoever else wants it. */
+  /** A patient worker runs at low priority. */
   constructor(owner: Owner, options: { readonly entry: URL; readonly isPatient: boolean }) {
     this.owner = owner
     this.entry = options.entry
     this.isPatient = options.isPatient
   }
 
-  /** Jobs that are not waiting for DNS. */
+  /** The number of messages that do not wait for DNS. */
   get running(): number {
     let count = 0
     for (const job of this.jobs.values()) if (job.lookups === 0) count++
@@ -61,59 +61,59 @@ export class Thread {
   }
 
   /**
-   * Whether what it works on is little and has just come, so that it will soon have done one more. That costs less than
-   * waking another thread, which each letter of a burst would.
+   * Returns whether the current work is small and recent, so that a further message is soon done. That is cheaper than
+   * waking another worker for each message of a burst.
    */
   isBrisk(now: number): boolean {
     let running = 0
     for (const { lookups, since } of this.jobs.values()) {
       if (lookups > 0) continue
-      if (now - since > brisk.millis) return false
+      if (now - since > quickly.millis) return false
       running++
     }
-    return running < brisk.jobs
+    return running < quickly.jobs
   }
 
   get isStarted(): boolean {
     return this.worker !== undefined
   }
 
-  /** Throws where no thread can be had. */
+  /** Throws if no worker can be started. */
   give(job: Job, now: number): void {
     const worker = this.worker ?? this.start()
     job.since = now
     job.lookups = 0
     this.jobs.set(job.id, job)
-    // A copy of its own is handed over; the message itself stays with us to be stored.
-    this.hand(worker, job, new Uint8Array(job.raw.length), 0)
+    // Transfers a copy; the original is kept to be stored.
+    this.transfer(worker, job, new Uint8Array(job.raw.length), 0)
   }
 
-  /** A slice in each turn of the event loop: to copy a large message takes longer than it may be held for. */
-  private hand(worker: Worker, job: Job, copy: Uint8Array<ArrayBuffer>, from: number): void {
+  /** Copies a slice per turn of the event loop, which a large copy would block for too long. */
+  private transfer(worker: Worker, job: Job, copy: Uint8Array<ArrayBuffer>, from: number): void {
     copy.set(job.raw.subarray(from, from + slice), from)
     const next = from + slice
     if (next < copy.length) {
       setImmediate(() => {
-        if (this.worker === worker && this.jobs.get(job.id) === job) this.hand(worker, job, copy, next)
+        if (this.worker === worker && this.jobs.get(job.id) === job) this.transfer(worker, job, copy, next)
       })
-    } else this.say(worker, { _tag: "Judge", job: job.id, raw: copy, arrival: job.arrival }, [copy.buffer])
+    } else this.send(worker, { _tag: "Judge", job: job.id, raw: copy, arrival: job.arrival }, [copy.buffer])
   }
 
   /**
-   * To be called at even intervals: whether the thread has work and has been silent over more than so many of them.
-   * One that is starting has longer.
+   * Called at regular intervals. Returns whether the worker is busy and has not responded for more than `intervals` of
+   * them. A starting worker has more time.
    */
   isSilent(intervals: number): boolean {
     if (this.worker === undefined || this.jobs.size === 0) {
       this.unanswered = 0
       return false
     }
-    this.say(this.worker, { _tag: "Ping" })
+    this.send(this.worker, { _tag: "Ping" })
     this.unanswered++
     return this.unanswered > intervals * (this.fresh ? 6 : 1)
   }
 
-  /** Takes back a job whose answer nobody waits for any more. */
+  /** Removes a job whose result is no longer needed. */
   forget(job: Job): void {
     this.jobs.delete(job.id)
   }
@@ -140,18 +140,18 @@ export class Thread {
       workerData: this.isPatient ? "patient" : null,
     })
     worker.unref()
-    worker.on("message", (message: FromThread) => this.hear(worker, message))
+    worker.on("message", (message: FromThread) => this.onMessage(worker, message))
     worker.on("error", (error) => this.end(error instanceof Error ? error.message : String(error)))
     worker.on("exit", (code) => this.end(`exit ${code}`))
     this.worker = worker
     return worker
   }
 
-  private say(worker: Worker, message: ToThread, transfer: Array<ArrayBuffer> = []): void {
+  private send(worker: Worker, message: ToThread, transfer: Array<ArrayBuffer> = []): void {
     worker.postMessage(message, transfer)
   }
 
-  private hear(worker: Worker, message: FromThread): void {
+  private onMessage(worker: Worker, message: FromThread): void {
     this.fresh = false
     this.unanswered = 0
     switch (message._tag) {
@@ -174,7 +174,7 @@ export class Thread {
         job.asked++
         const answer = (reply: ToThread) => {
           job.lookups--
-          if (this.worker === worker) this.say(worker, reply)
+          if (this.worker === worker) this.send(worker, reply)
         }
         this.owner.lookup(job, message.name, message.type).then(
           (records) => answer({ _tag: "Answer", lookup, records }),

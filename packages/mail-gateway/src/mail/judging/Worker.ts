@@ -1,4 +1,4 @@
-/** The thread in which messages are judged. It knows no network: look-ups are answered by the process. */
+/** The entry point of a verdict worker thread. It has no network access; look-ups are done by the process. */
 import { readlinkSync } from "node:fs"
 import { setPriority } from "node:os"
 import { parentPort, workerData } from "node:worker_threads"
@@ -12,15 +12,15 @@ if (port === null) throw new Error("This module is the entry of a thread")
 
 const settings: unknown = workerData
 if (settings === "patient") {
-  // What is large can wait for what is small, and for the process. Only Linux gives a thread a priority of its own.
+  // Large messages yield to small ones and to the process. Only Linux has priorities per thread.
   try {
     setPriority(Number(readlinkSync("/proc/thread-self").split("/").at(-1)), 10)
   } catch {
-    // Then it has the process's.
+    // The thread keeps the priority of the process.
   }
 }
 
-const say = (message: FromThread) => port.postMessage(message)
+const send = (message: FromThread) => port.postMessage(message)
 
 interface Waiting {
   readonly resolve: (records: Records) => void
@@ -30,51 +30,51 @@ const waiting = new Map<number, Waiting>()
 let lookups = 0
 
 const answered = (lookup: number): Waiting | undefined => {
-  const one = waiting.get(lookup)
+  const waiter = waiting.get(lookup)
   waiting.delete(lookup)
-  return one
+  return waiter
 }
 
 /**
- * Answers that were just given are not asked for again: a burst of one sender's messages asks the same. So briefly that
- * the process's own cache, which is everybody's, still decides what is known. Only answers are shared, never the wait
- * for one: the process must know who waits.
+ * Caches recent DNS answers, since a burst of messages from one sender repeats the same queries. The lifetime is short,
+ * so that the process's shared cache decides. Only answers are shared, not pending queries: the process must know which
+ * message waits.
  */
 const recent = new Map<string, { readonly until: number; readonly records: Promise<Records> }>()
-const recently = { millis: Timing.judgingAnswersMillis, names: 1_000 }
+const cacheLimits = { millis: Timing.judgingAnswersMillis, names: 1_000 }
 
 const isAnswer = (error: { readonly code?: string }) => error.code === "ENOTFOUND" || error.code === "ENODATA"
 
-const asked = (key: string, ask: () => Promise<Records>): Promise<Records> => {
+const cached = (key: string, ask: () => Promise<Records>): Promise<Records> => {
   const known = recent.get(key)
   if (known !== undefined && known.until > performance.now()) return known.records
   const records = ask()
   const keep = () => {
-    if (recent.size >= recently.names) recent.clear()
-    recent.set(key, { until: performance.now() + recently.millis, records })
+    if (recent.size >= cacheLimits.names) recent.clear()
+    recent.set(key, { until: performance.now() + cacheLimits.millis, records })
   }
-  // That a name does not exist is an answer; that DNS did not answer is not.
+  // A missing name is an answer; a failed query is not.
   records.then(keep, (error: { readonly code?: string }) => (isAnswer(error) ? keep() : undefined))
   return records
 }
 
-const senders = RecentVerdicts.make()
+const recentVerdicts = RecentVerdicts.make()
 
 const begin = (job: number, bytes: Uint8Array, arrival: Parameters<typeof judge>[1]) => {
   const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const lookup = (name: string, type: string) =>
-    asked(
+    cached(
       `${type} ${name}`,
       () =>
         new Promise<Records>((resolve, reject) => {
           lookups++
           waiting.set(lookups, { resolve, reject })
-          say({ _tag: "Lookup", job, lookup: lookups, name, type })
+          send({ _tag: "Lookup", job, lookup: lookups, name, type })
         }),
     )
-  judge(raw, arrival, lookup, senders).then(
-    (judgement) => say({ _tag: "Judged", job, judgement }),
-    (error: unknown) => say({ _tag: "Threw", job, message: error instanceof Error ? error.message : String(error) }),
+  judge(raw, arrival, lookup, recentVerdicts).then(
+    (judgement) => send({ _tag: "Judged", job, judgement }),
+    (error: unknown) => send({ _tag: "Threw", job, message: error instanceof Error ? error.message : String(error) }),
   )
 }
 
@@ -85,12 +85,12 @@ port.on("message", (message: ToThread) => {
     case "Answer":
       return answered(message.lookup)?.resolve(message.records)
     case "Failure":
-      // The library reads node's error codes.
+      // The library reads Node's error codes.
       return answered(message.lookup)?.reject(Object.assign(new Error(message.code), { code: message.code }))
     case "Ping":
-      return say({ _tag: "Pong" })
+      return send({ _tag: "Pong" })
   }
 })
 
-// The first sign of life: what ends the thread from here on is a message's doing.
-say({ _tag: "Pong" })
+// Reports that the worker has started. From here on a death is caused by a message.
+send({ _tag: "Pong" })

@@ -1,24 +1,24 @@
 /**
- * Address fields, read by the library. A message's are read several times, by those who show them, judge them and answer IMAP
- * of them, and one sender's are the same in message after message; so what was read of short ones lately is kept.
+ * Parses address fields with the library, and caches recent short ones: a message's fields are parsed several times
+ * (display, verdict, IMAP), and those of a sender repeat from message to message.
  */
 import addressparser from "nodemailer/lib/addressparser"
 
 type Parsed = ReturnType<typeof addressparser>
-/** An address, or a group of them. */
+/** An address, or a group of addresses. */
 export type Entry = Parsed[number]
 
-/** Characters of a field that is kept; and fields, beyond which all are forgotten. */
-const kept = { characters: 256, fields: 500 }
+/** The maximum characters of a cached field, and the number of fields at which the cache is cleared. */
+const cacheLimits = { characters: 256, fields: 500 }
 
 const reader = (parse: (value: string) => ReadonlyArray<Entry>) => {
   const known = new Map<string, ReadonlyArray<Entry>>()
   return (value: string): ReadonlyArray<Entry> => {
-    if (value.length > kept.characters) return parse(value)
-    const before = known.get(value)
-    if (before !== undefined) return before
+    if (value.length > cacheLimits.characters) return parse(value)
+    const cached = known.get(value)
+    if (cached !== undefined) return cached
     const entries = parse(value)
-    if (known.size >= kept.fields) known.clear()
+    if (known.size >= cacheLimits.fields) known.clear()
     known.set(value, entries)
     return entries
   }
@@ -26,5 +26,5 @@ const reader = (parse: (value: string) => ReadonlyArray<Entry>) => {
 
 export const grouped = reader((value) => addressparser(value))
 
-/** Groups as the addresses in them. */
+/** Returns groups as their member addresses. */
 export const flat = reader((value) => addressparser(value, { flatten: true }))

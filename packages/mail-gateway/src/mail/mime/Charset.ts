@@ -1,10 +1,10 @@
-/** Text of bytes in a named character set. Never fails: what no decoder knows is read as UTF-8, and else byte for byte. */
+/** Decodes text in a named character set. Never fails: an unknown set is read as UTF-8, and otherwise byte by byte. */
 import iconv from "iconv-lite"
 import * as Iso2022 from "./Iso2022.ts"
 
 /**
- * Names that senders use and no decoder lists, and sets whose platform decoder lacks characters that others send: of Korean
- * the syllables that Windows added, of Big5 those of ETEN and of Hong Kong.
+ * Common names that no decoder lists, and sets of which the platform's decoder lacks characters in use: the Korean
+ * syllables that Windows added, and the Big5 extensions of ETEN and Hong Kong.
  */
 const aliases: Readonly<Record<string, string>> = {
   "": "utf-8",
@@ -35,18 +35,18 @@ const aliases: Readonly<Record<string, string>> = {
   "x-mac-thai": "macthai",
 }
 
-/** By the name that the platform has for the set. */
+/** Better decoders of the library, by the platform's name of the set. */
 const better: Readonly<Record<string, string>> = { "euc-kr": "cp949", big5: "big5hkscs" }
 
-/** What the library calls encodings too, which are none of text. */
-const noText = new Set(["hex", "base64", "binary"])
+/** Encodings of the library that are not character sets. */
+const notCharsets = new Set(["hex", "base64", "binary"])
 
-const switched = {
+const escapeBased = {
   hz: /^(?:hz|hz-gb-2312)$/,
   iso2022: /^(?:iso-2022-(?:kr|cn|cn-ext|jp-.+)|csiso2022(?:kr|jp2)|cp5022[012]|x-windows-5022[012])$/,
 }
 
-/** Decoders whose work is not in proportion to the bytes get no more than this. */
+/** Decoders of more than linear cost get at most this many bytes. */
 const costly = { pattern: /^utf-?7/, bytes: 64 * 1024 }
 
 /** The platform's decoders are native and linear; the library knows more sets. */
@@ -64,24 +64,24 @@ export const charset = (bytes: Buffer, name: string): string => {
     ? aliases[trimmed]!
     : trimmed.replace(/^(?:win|cp)-?(125\d)$/, "windows-$1")
   if (label === "utf-8") return unlabelled(bytes)
-  if (switched.iso2022.test(label)) return Iso2022.iso2022(bytes)
-  if (switched.hz.test(label)) return Iso2022.hz(bytes)
-  // Which way round it is, a mark at its beginning says, which the library reads.
+  if (escapeBased.iso2022.test(label)) return Iso2022.iso2022(bytes)
+  if (escapeBased.hz.test(label)) return Iso2022.hz(bytes)
+  // UTF-16 without a byte order in its name is decided by the byte order mark, which the library reads.
   const decoder = label === "utf-16" ? undefined : platform(label)
   const other = decoder === undefined ? label : better[decoder.encoding]
   if (other === undefined) return decoder!.decode(bytes)
-  if (noText.has(other.replace(/[^a-z0-9]/g, "")) || !iconv.encodingExists(other)) return unlabelled(bytes)
+  if (notCharsets.has(other.replace(/[^a-z0-9]/g, "")) || !iconv.encodingExists(other)) return unlabelled(bytes)
   return iconv.decode(costly.pattern.test(other) ? bytes.subarray(0, costly.bytes) : bytes, other)
 }
 
-/** UTF-8, or windows-1252 where hardly anything of it is: those senders name no set, or the wrong one. */
+/** Decodes UTF-8, or windows-1252 if almost nothing is valid UTF-8, since such senders name no set or a wrong one. */
 const unlabelled = (bytes: Buffer): string => {
   const text = bytes.toString("utf8")
   if (text.includes("\ufffd") && !hasUtf8(bytes)) return platform("windows-1252")?.decode(bytes) ?? text
   return text.startsWith("\ufeff") ? text.slice(1) : text
 }
 
-/** Whether the bytes hold a character of several bytes; a body cut off in one still does. */
+/** Returns whether the bytes contain a multi-byte character. A body truncated within a character still does. */
 const hasUtf8 = (bytes: Buffer): boolean => {
   for (let at = 0; at < bytes.length - 1; at++) {
     const byte = bytes[at]!

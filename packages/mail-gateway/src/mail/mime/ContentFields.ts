@@ -1,19 +1,18 @@
 /**
- * `Content-Type` and `Content-Disposition` of the parts of one message, and the names of its files, decoded. What a part
- * may say is little; a thousand parts may say it, so what is read and what is decoded of all of them is bounded as well:
- * whoever takes one attachment out of a message reads the fields of every part.
+ * Parses `Content-Type` and `Content-Disposition` of the parts of a message, and decodes file names. Extracting an
+ * attachment reads the fields of every part, so the total that is read and decoded is limited as well as each field.
  */
 import libmime from "libmime"
 import { withoutRemarks } from "./Parameters.ts"
 import * as EncodedWords from "./EncodedWords.ts"
 
 /**
- * Characters that are read of one field; of all fields of a message, and of each where that is used up; and that are
- * decoded of all, each value counting for `least` at least, since to find its character set costs as much.
+ * The maximum characters read of one field, of all fields of a message, of each field after that, and decoded in total.
+ * Each decoded value counts for at least `least`, since finding its character set costs as much.
  */
 export const limits = { field: 2_048, all: 128 * 1024, beyond: 120, decoded: 64 * 1024, least: 64 }
 
-/** The library, that leaves encoded values as they stand once the message has had its share. */
+/** The library's parser, which leaves encoded values undecoded once the message's limit is used up. */
 class Bounded extends libmime.Libmime {
   #left = limits.decoded
 
@@ -23,8 +22,8 @@ class Bounded extends libmime.Libmime {
   }
 
   /**
-   * An extended parameter, whose percent signs the library made to equals signs, by the sets that the rest of a message is
-   * read by. One that encodes nothing stands for itself.
+   * Decodes an extended parameter, whose percent signs the library has replaced by equals signs, with the same
+   * character sets as the rest of a message. An equals sign that encodes nothing is literal.
    */
   override decodeWord(charset: string, encoding: string, text: string): string {
     return this.isWithin(text) ? EncodedWords.word(charset, encoding, text.replace(/=(?![\da-f]{2})/gi, "=25")) : text
@@ -35,15 +34,20 @@ class Bounded extends libmime.Libmime {
   }
 }
 
-/** A value in pieces, the first of which is encoded; and those that are not, whose names end with a number. */
+/**
+ * Continuations of a value whose first piece is encoded, and those that are not encoded, whose names end in a number.
+ */
 const pieces = { encoded: /\*0\*\s*=/, plain: /\*\d+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^";]*)/g }
 
-/** A value with a parameter right behind it, or a comma between: some programs leave out the semicolon. */
-const undivided = /^(\s*[\w.+/-]+)(?:\s*,\s*|\s+)(?=[\w*-]+\s*=)/
+/** A value followed by a parameter without a semicolon, or with a comma, as some programs write it. */
+const missingSemicolon = /^(\s*[\w.+/-]+)(?:\s*,\s*|\s+)(?=[\w*-]+\s*=)/
 
-/** The library decodes every piece of such a value; in a plain one a percent sign is one (RFC 2231 section 4.1). */
-const asMeant = (field: string): string => {
-  const tidy = (/[("]/.test(field) ? withoutRemarks(field) : field).replace(undivided, "$1; ")
+/**
+ * Escapes percent signs in unencoded pieces, in which they are literal (RFC 2231 section 4.1), since the library
+ * decodes all pieces.
+ */
+const normalized = (field: string): string => {
+  const tidy = (/[("]/.test(field) ? withoutRemarks(field) : field).replace(missingSemicolon, "$1; ")
   return pieces.encoded.test(tidy) ? tidy.replace(pieces.plain, (piece) => piece.replaceAll("%", "%25")) : tidy
 }
 
@@ -52,24 +56,24 @@ export interface Structured {
   readonly params: Readonly<Record<string, string>>
 }
 
-const nothing: Structured = { value: "", params: {} }
+const noField: Structured = { value: "", params: {} }
 
-/** For one message. */
+/** Creates the parser of one message. */
 export const make = () => {
   const bounded = new Bounded()
   let left = limits.all
   return {
     structured: (value: string | undefined): Structured => {
-      if (value === undefined) return nothing
+      if (value === undefined) return noField
       const read = value.slice(0, left > 0 ? limits.field : limits.beyond)
       left -= read.length
       try {
-        return bounded.parseHeaderValue(asMeant(read))
+        return bounded.parseHeaderValue(normalized(read))
       } catch {
-        return nothing
+        return noField
       }
     },
-    /** Some programs write encoded words into a parameter, where they have no place. */
+    /** Some programs write encoded words in parameters, where they are not allowed. */
     filename: (name: string): string =>
       name.includes("=?") && bounded.isWithin(name) ? EncodedWords.decode(name) : name,
   }

@@ -1,4 +1,4 @@
-/** A part's content: transfer encoding and character set undone. Anything undecodable is given as it stands. */
+/** Decodes the transfer encoding and the character set of a part. What cannot be decoded is returned as it is. */
 import { charset } from "./Charset.ts"
 import { footerAt } from "./Footer.ts"
 import type { Part } from "./Part.ts"
@@ -12,27 +12,29 @@ const decoders: Readonly<Record<string, (body: Uint8Array, into?: Uint8Array, be
 
 const decoderOf = (part: Part) => (Object.hasOwn(decoders, part.encoding) ? decoders[part.encoding] : undefined)
 
-/** The bytes of a leaf part, at most `limit` of them. */
+/** Returns the decoded bytes of a leaf part, at most `limit`. */
 export const bytes = (raw: Buffer, part: Part, limit = Infinity): Buffer => {
   const body = raw.subarray(part.bodyStart, part.end)
   const decoder = decoderOf(part)
   if (decoder === undefined) return body.subarray(0, limit)
-  // Neither encoding makes more bytes than it takes.
+  // Decoding never lengthens the content.
   const into = Buffer.allocUnsafeSlow(Math.min(limit, body.length))
   return into.subarray(0, decoder(body, into))
 }
 
-/** Bytes of a body that are decoded at once: less than a millisecond, and a few where the decoder is not compiled yet. */
+/** The bytes decoded per piece: less than a millisecond of work, or a few before the decoder is compiled. */
 const pieceBytes = 64 * 1024
 
-/** Where a piece that begins at `from` may end: behind a line break, since quoted-printable is told line by line. */
+/**
+ * Returns the end of the piece that starts at `from`: after a line break, since quoted-printable is decoded by line.
+ */
 const pieceEnd = (raw: Buffer, from: number, end: number): number => {
   if (end - from <= pieceBytes) return end
   const lineBreak = raw.lastIndexOf(10, from + pieceBytes)
   return lineBreak > from ? lineBreak + 1 : from + pieceBytes
 }
 
-/** What {@link bytes} gives, in pieces, each made when it is asked for. */
+/** Yields the content of {@link bytes} in pieces, lazily. */
 export const pieces = function* (raw: Buffer, part: Part): Generator<Uint8Array> {
   const decoder = decoderOf(part)
   const held: Transfer.Held = { bits: 0, held: 0 }
@@ -48,35 +50,35 @@ export const pieces = function* (raw: Buffer, part: Part): Generator<Uint8Array>
   }
 }
 
-/** How many bytes {@link bytes} would give, without making them. */
+/** Returns the length of {@link bytes} without decoding into memory. */
 export const size = (raw: Buffer, part: Part): number => {
   const body = raw.subarray(part.bodyStart, part.end)
   return decoderOf(part)?.(body) ?? body.length
 }
 
-/** Neither NUL nor half a surrogate pair, which no store takes. */
+/** Removes NUL and lone surrogates, which PostgreSQL cannot store. */
 export const clean = (text: string): string => text.replaceAll("\0", "").toWellFormed()
 
 /**
- * {@link clean}, in one line: an encoded word may hold anything, also a line break and what moves the cursor of a terminal,
- * which would be taken for more than a subject or a name.
+ * Returns {@link clean} text in one line. An encoded word may contain line breaks and control characters, which would
+ * be mistaken for more than a subject or a name.
  */
-// oxlint-disable-next-line no-control-regex -- they are what is replaced
+// oxlint-disable-next-line no-control-regex -- control characters are replaced
 export const line = (text: string): string => clean(text).replace(/[\u0001-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
 
-/** RFC 2047 encoded words, then {@link line}. */
+/** Decodes RFC 2047 encoded words into a {@link line}. */
 export const words = (value: string): string => line(EncodedWords.decode(value)).trim()
 
-/** What a text has no use for: it moves the cursor of a terminal that shows it, and each is six characters of JSON. */
-// oxlint-disable-next-line no-control-regex -- these are what goes; tabs, line breaks and form feeds stay
+/** Control characters have no use in text, affect terminals, and take six characters each in JSON. */
+// oxlint-disable-next-line no-control-regex -- control characters are removed
 const controls = /[\x01-\x08\x0b\x0e-\x1f\x7f]+/g
 
-/** Bytes at the beginning of an HTML document in which its own charset must stand (WHATWG HTML section 4.2.5.4). */
+/** The first bytes of an HTML document, in which its charset must be declared (WHATWG HTML section 4.2.5.4). */
 const sniffed = 1024
 
 /**
- * Returns the charset that an HTML document names in a `meta` element, or an empty string. A document that can be read so
- * far is not in UTF-16.
+ * Returns the charset that a `meta` element of an HTML document declares, or an empty string. A document that is
+ * readable up to there is not UTF-16.
  */
 const metaCharset = (content: Buffer): string => {
   for (const [element] of content.toString("latin1", 0, sniffed).matchAll(/<meta[\s/][^>]*/gi)) {
@@ -86,7 +88,7 @@ const metaCharset = (content: Buffer): string => {
   return ""
 }
 
-/** What stands in the part: of base64 in two pieces where plain lines are behind it. */
+/** Returns the text of a part. Plain lines after Base64 content are appended. */
 const written = (raw: Buffer, part: Part, limit: number): string => {
   const named = part.parameters["charset"]?.trim() ?? ""
   const decoded = (content: Buffer) =>
@@ -98,7 +100,7 @@ const written = (raw: Buffer, part: Part, limit: number): string => {
   return `${text.replace(/\r?\n$/, "")}\n${charset(raw.subarray(footer, part.end), "")}`
 }
 
-/** The text of a leaf part, of at most `limit` bytes of it, without control characters. */
+/** Returns the text of a leaf part without control characters, decoding at most `limit` bytes. */
 export const text = (raw: Buffer, part: Part, limit: number): string =>
   clean(written(raw, part, limit))
     .replace(controls, "")

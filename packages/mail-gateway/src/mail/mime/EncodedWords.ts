@@ -1,29 +1,29 @@
 /**
- * Encoded words of header fields (RFC 2047): neighbours of one character set are joined before they are decoded, since
- * senders cut characters in half, and raw 8-bit characters inside a word are read as they were meant. Linear.
+ * Decodes encoded words in header fields (RFC 2047). Adjacent words of the same character set are joined before
+ * decoding, since senders split characters, and raw 8-bit characters within a word are decoded too. Linear time.
  */
 import { charset } from "./Charset.ts"
 import * as Transfer from "./Transfer.ts"
 
 const encoded = /=\?([^?*\s]{1,40})(?:\*[^?\s]{0,40})?\?([bq])\?([^?]*)\?=/gi
 
-/** The bytes that the characters stand for: a header that is not UTF-8 was read byte for byte. */
+/** Returns the original bytes of the characters: a header that is not UTF-8 was read byte by byte. */
 const raw = (text: string): Buffer => Buffer.from(text, /[^\p{ASCII}\u0080-\u00ff]/u.test(text) ? "utf8" : "latin1")
 
 const bytesOf = (encoding: string, charsetName: string, text: string): Buffer => {
   const source = /^utf-?8$/i.test(charsetName) ? Buffer.from(text, "utf8") : raw(text)
   const into = Buffer.alloc(source.length)
   if (encoding === "b" || encoding === "B") return into.subarray(0, Transfer.base64(source, into))
-  // In a word `_` is a space, and nothing is at the end of a line (section 4.2).
+  // In encoded words `_` is a space, and trailing white space is significant (section 4.2).
   for (let at = 0; at < source.length; at++) if (source[at] === 95) source[at] = 32
-  const held = Buffer.concat([source, Buffer.from(".")])
-  const target = Buffer.alloc(held.length)
-  return target.subarray(0, Transfer.quotedPrintable(held, target) - 1)
+  const withEnd = Buffer.concat([source, Buffer.from(".")])
+  const target = Buffer.alloc(withEnd.length)
+  return target.subarray(0, Transfer.quotedPrintable(withEnd, target) - 1)
 }
 
 /**
- * Words of a set that is switched by escape sequences begin and end in ASCII; joined, the way back stands right before the
- * next switch, which decoders take for an attempt to hide something.
+ * Joins words of an ISO-2022 set. Each word starts and ends in ASCII; the redundant switch back before the next word is
+ * removed, since decoders reject it as an attempt to hide text.
  */
 const joined = (pieces: ReadonlyArray<Buffer>): Buffer => {
   const returns = (piece: Buffer) => piece.length >= 3 && piece.toString("latin1", piece.length - 3) === "\x1b(B"
@@ -32,7 +32,7 @@ const joined = (pieces: ReadonlyArray<Buffer>): Buffer => {
   )
 }
 
-/** One word on its own. */
+/** Decodes a single word. */
 export const word = (charsetName: string, encoding: string, text: string): string =>
   charset(bytesOf(encoding, charsetName, text), charsetName)
 
@@ -51,7 +51,7 @@ export const decode = (value: string): string => {
     const bytes = bytesOf(encoding!, name!, text!)
     const key = name!.toLowerCase()
     if (pending !== undefined && between.trim() === "") {
-      // White space between two words is not shown.
+      // White space between encoded words is not shown.
       if (pending.charset === key) pending.pieces.push(bytes)
       else {
         flush()

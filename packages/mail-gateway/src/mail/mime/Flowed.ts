@@ -1,4 +1,7 @@
-/** Text of `format=flowed` (RFC 3676): lines that a space ends are joined with the next of the same quote depth. */
+/**
+ * Unwraps `format=flowed` text (RFC 3676): a line that ends in a space is joined with the next one of the same quote
+ * depth.
+ */
 
 const depthOf = (line: string): number => {
   let depth = 0
@@ -6,7 +9,7 @@ const depthOf = (line: string): number => {
   return depth
 }
 
-/** Lines end with LF. With `delSp` the space at which a line was broken is no part of the text. */
+/** Lines end in LF. With `delSp` the space at a line break is removed. */
 export const unwrap = (text: string, delSp: boolean): string => {
   const out: Array<string> = []
   let flowing: { depth: number; pieces: Array<string> } | undefined
@@ -18,7 +21,7 @@ export const unwrap = (text: string, delSp: boolean): string => {
     const depth = depthOf(line)
     const stuffed = line.charCodeAt(depth) === 32
     const content = line.slice(stuffed ? depth + 1 : depth)
-    // A signature separator is a line of its own, never flowed (section 4.3).
+    // A signature separator is never flowed (section 4.3).
     const flows = content.endsWith(" ") && content !== "-- "
     if (flowing !== undefined && (flowing.depth !== depth || content === "-- ")) flush()
     const piece = flows && delSp ? content.slice(0, -1) : content

@@ -1,24 +1,24 @@
 /**
- * Plain lines behind a text in base64: what some list programs put below every message, whatever its encoding. A decoder
- * would make letters of them that nobody wrote. Found in the end of a body alone, and only behind whole groups of base64;
- * anything else that is no base64 is skipped, as RFC 2045 section 6.8 has it.
+ * Finds plain lines after Base64 content, which some mailing lists append to every message whatever its encoding. A
+ * decoder would turn them into garbage. Only the end of a body is inspected, and only after complete Base64 groups;
+ * other invalid characters are skipped, as RFC 2045 section 6.8 requires.
  */
 
-/** Bytes at the end of a body that are looked at. */
+/** The bytes inspected at the end of a body. */
 const tailBytes = 8 * 1024
 
 const isEncoded = (line: string) => line.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(line)
 
-/** No line of base64: white space within, a character that it does not have, or a rule. */
+/** Returns whether a line cannot be Base64: it has inner white space, an invalid character, or is a rule. */
 const isPlain = (line: string) => /[^A-Za-z0-9+/=_-]/.test(line) || /^[_=-]+$/.test(line)
 
-/** Lines of base64 are long; below that a word may look like one. */
+/** Base64 lines are long; a shorter line may be an ordinary word. */
 const isSurelyEncoded = (line: string) => line.length >= 40 && isEncoded(line)
 
-/** The offset at which the plain lines of a base64 body begin; its length where it has none. */
+/** Returns the offset at which the plain lines of a Base64 body start, or its length if there are none. */
 export const footerAt = (body: Buffer): number => {
   const from = Math.max(0, body.length - tailBytes)
-  // What a tail begins with may be half a line.
+  // The first line of the tail may be incomplete.
   const start = from === 0 ? 0 : body.indexOf(10, from) + 1
   if (start === 0 && from > 0) return body.length
   let at = start

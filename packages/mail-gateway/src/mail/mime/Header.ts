@@ -1,27 +1,27 @@
 /**
- * The one reader of header fields: what is authenticated and what is shown come from the same rows, so that no spelling
- * of a field is read in two ways. A line opens a field only where it looks like one (RFC 5322 section 3.6.8); whatever
- * else stands there belongs to the field above it. Offsets only, no copies, linear.
+ * The only parser of header fields. Authentication and display use the same rows, so no spelling of a field is
+ * interpreted in two ways. A line starts a field only if it looks like one (RFC 5322 section 3.6.8); any other line
+ * belongs to the field above it. Works on offsets without copies, in linear time.
  */
 
-/** A message with more than this is refused, since no sender needs it and every reader pays for it. */
+/** Larger headers are refused, since no sender needs them and every reader pays for them. */
 export const limits = { bytes: 256 * 1024, lines: 2_000 }
 
 export interface Row {
-  /** Lower case, empty where the row has no name. */
+  /** The name in lower case; empty if the row has none. */
   readonly key: string
-  /** Offsets of the field with its line break. */
+  /** The offsets of the field, including its line break. */
   readonly start: number
   readonly end: number
-  /** Where the value begins. */
+  /** The offset of the value. */
   readonly value: number
 }
 
 export interface Block {
   readonly rows: ReadonlyArray<Row>
-  /** Where the body begins: after the blank line. */
+  /** The offset of the body, after the blank line. */
   readonly bodyStart: number
-  /** Physical lines that were read. */
+  /** The number of physical lines read. */
   readonly lines: number
 }
 
@@ -31,7 +31,7 @@ const SPACE = 32
 const TAB = 9
 const COLON = 58
 
-/** The offset after the line feed of the line that starts at `from`. */
+/** Returns the offset after the line feed of the line that starts at `from`. */
 export const lineEnd = (raw: Buffer, from: number, end: number): number => {
   const at = raw.indexOf(LF, from)
   return at < 0 || at >= end ? end : at + 1
@@ -46,7 +46,9 @@ const afterSpace = (raw: Buffer, from: number, to: number): number => {
   return at
 }
 
-/** The offset of the colon of the field that opens at `from`, or -1. The colon may stand on the line after the name. */
+/**
+ * Returns the offset of the colon of the field that starts at `from`, or -1. The colon may be on the following line.
+ */
 const colonOf = (raw: Buffer, from: number, to: number, end: number): number => {
   let at = from
   while (at < to && raw[at]! > SPACE && raw[at]! < 127 && raw[at] !== COLON) at++
@@ -60,7 +62,7 @@ const colonOf = (raw: Buffer, from: number, to: number, end: number): number => 
 
 const SEMICOLON = 59
 
-/** Whether the line from `at` is a parameter that somebody did not fold: behind a semicolon, and named. */
+/** Returns whether the line at `at` is an unfolded parameter: it follows a semicolon and has a name. */
 const isParameter = (raw: Buffer, at: number, next: number): boolean => {
   let before = at - 1
   while (before > 0 && raw[before]! <= SPACE) before--
@@ -68,8 +70,8 @@ const isParameter = (raw: Buffer, at: number, next: number): boolean => {
 }
 
 /**
- * Whether the line from `at` can stand in a header: it opens a field, goes on with one, folded or not, or is what mbox puts
- * above them.
+ * Returns whether the line at `at` can be part of a header: it starts a field, continues one, folded or not, or is the
+ * `From` line of mbox.
  */
 export const belongs = (raw: Buffer, at: number, next: number): boolean =>
   raw[at] === SPACE ||
@@ -78,7 +80,7 @@ export const belongs = (raw: Buffer, at: number, next: number): boolean =>
   isParameter(raw, at, next) ||
   /^>?From /.test(raw.toString("latin1", at, Math.min(next, at + 6)))
 
-/** Reads rows up to the blank line; past the limits rows are left out, and the blank line is still found. */
+/** Reads the rows up to the blank line. Rows beyond the limits are omitted, but the blank line is still found. */
 export const read = (
   raw: Buffer,
   start: number,
@@ -118,13 +120,13 @@ export const read = (
   return { rows, bodyStart: at, lines }
 }
 
-/** After the first blank line at or after `from`, which is the start of a line. */
+/** Returns the offset after the first blank line from `from`, which is the start of a line. */
 const blankLine = (raw: Buffer, from: number, end: number): number => {
   const crlf = raw.indexOf("\r\n\r\n", from)
   return crlf < 0 || crlf >= end ? end : crlf + 4
 }
 
-/** Whether the header of a whole message keeps to the limits; judged before anything reads it. */
+/** Returns whether a message's header is within the limits. Checked before any other parsing. */
 export const isModest = (raw: Buffer): boolean => {
   let at = 0
   for (let lines = 0; lines <= limits.lines; lines++) {
@@ -137,17 +139,17 @@ export const isModest = (raw: Buffer): boolean => {
   return false
 }
 
-/** UTF-8 where it is (RFC 6532), else byte for byte. */
+/** Decodes UTF-8 (RFC 6532) if valid, otherwise byte by byte. */
 const text = (bytes: Buffer): string => {
   const decoded = bytes.toString("utf8")
   return decoded.includes("\ufffd") ? bytes.toString("latin1") : decoded
 }
 
-/** A row's value, unfolded. */
+/** Returns a row's unfolded value. */
 export const valueOf = (raw: Buffer, row: Row): string =>
   text(raw.subarray(row.value, row.end)).replace(/\r?\n/g, "").trim()
 
-/** A row's name as it is spelled. */
+/** Returns a row's name as written. */
 export const nameOf = (raw: Buffer, row: Row): string =>
   row.key === ""
     ? ""
@@ -157,8 +159,8 @@ export const nameOf = (raw: Buffer, row: Row): string =>
         .trim()
 
 /**
- * The value of a field that a message has once; of several the last, which is the one that signatures cover
- * (RFC 6376 section 5.4.2).
+ * Returns the value of a field. Of repeated fields it is the last, which is the one that signatures cover (RFC 6376
+ * section 5.4.2).
  */
 export const header = (raw: Buffer, rows: ReadonlyArray<Row>, name: string): string | undefined => {
   const row = rows.findLast(({ key }) => key === name)

@@ -1,12 +1,11 @@
 /**
- * Text whose bytes stand for other characters after each escape sequence: ISO-2022 of Japan, Korea and China (RFC 1468,
- * RFC 1554, RFC 1557, RFC 1922) and HZ (RFC 1843). Every set in them is two bytes of seven bits a character and is known to
- * some decoder with the high bits set. Its characters are read out of that once, so that text costs the same however often
- * it switches.
+ * Decodes text that switches character sets by escape sequences: ISO-2022 of Japan, Korea and China (RFC 1468, RFC
+ * 1554, RFC 1557, RFC 1922), and HZ (RFC 1843). Each set has two 7-bit bytes per character and is known to some decoder
+ * with the high bits set. Its characters are tabulated once, so the cost does not depend on the number of switches.
  */
 import iconv from "iconv-lite"
 
-/** Bytes of a set begin at `!`; there are 94 of them in a row, and 94 rows. */
+/** The 94 byte values of a set start at `!`; a set has 94 rows of 94 characters. */
 const first = 0x21
 const last = 0x7e
 const rowLength = last - first + 1
@@ -15,7 +14,7 @@ const unknown = 0xfffd
 type TwoBytes = "jisx0208" | "jisx0212" | "gb2312" | "ksx1001"
 type Set = "ascii" | "roman" | "kana" | TwoBytes
 
-/** The decoder that knows a set, and what stands before each of its characters there. */
+/** The decoder of each set, and the byte that it expects before each character. */
 const decoders: Readonly<Record<TwoBytes, { decode: (bytes: Buffer) => string; shift?: number }>> = {
   jisx0208: { decode: (bytes) => new TextDecoder("euc-jp").decode(bytes) },
   jisx0212: { decode: (bytes) => new TextDecoder("euc-jp").decode(bytes), shift: 0x8f },
@@ -25,7 +24,7 @@ const decoders: Readonly<Record<TwoBytes, { decode: (bytes: Buffer) => string; s
 
 const tables = new Map<TwoBytes, Uint16Array>()
 
-/** The characters of a set, row by row. */
+/** Returns the characters of a set, row by row. */
 const tableOf = (name: TwoBytes): Uint16Array => {
   const known = tables.get(name)
   if (known !== undefined) return known
@@ -43,7 +42,7 @@ const tableOf = (name: TwoBytes): Uint16Array => {
   return table
 }
 
-/** What follows ESC, and the set it switches to. JIS X 0213 begins with the characters of JIS X 0208. */
+/** The set selected by each sequence after ESC. JIS X 0213 starts with the characters of JIS X 0208. */
 const switches: Readonly<Record<string, Set>> = {
   "(B": "ascii",
   "(J": "roman",
@@ -60,7 +59,7 @@ const switches: Readonly<Record<string, Set>> = {
   "$(C": "ksx1001",
 }
 
-/** Sets that are not switched to at once, but by the byte SO after it. */
+/** Sets that a sequence designates and a following SO selects. */
 const shifted: Readonly<Record<string, Set>> = { "$)C": "ksx1001", "$)A": "gb2312" }
 
 const LF = 0x0a
@@ -73,25 +72,25 @@ const opening = 0x28
 const tilde = 0x7e
 
 interface Sequence {
-  /** Of bytes, ESC with them. */
+  /** The length in bytes, including ESC. */
   readonly length: number
   readonly to?: Set
-  readonly aside?: Set
+  readonly designated?: Set
 }
 const none: Sequence = { length: 1 }
 
-/** What ESC at `at` begins, where it is one of those that are known. */
+/** Returns the known sequence that starts at `at`, or {@link none}. */
 const sequence = (bytes: Buffer, at: number): Sequence => {
   if (bytes[at + 1] !== dollar && bytes[at + 1] !== opening) return none
   for (const length of [2, 3]) {
     const key = bytes.toString("latin1", at + 1, at + 1 + length)
     if (Object.hasOwn(switches, key)) return { length: length + 1, to: switches[key]! }
-    if (Object.hasOwn(shifted, key)) return { length: length + 1, aside: shifted[key]! }
+    if (Object.hasOwn(shifted, key)) return { length: length + 1, designated: shifted[key]! }
   }
   return none
 }
 
-/** Characters as they are found: never more than there are bytes. */
+/** The decoded characters, at most one per byte. */
 class Written {
   readonly #units: Uint16Array
   #size = 0
@@ -115,7 +114,7 @@ class Written {
     this.#units[this.#size++] = unit
   }
 
-  /** The character at `at`; how many bytes it has. */
+  /** Appends the character at `at` and returns its length in bytes. */
   character(bytes: Buffer, at: number): number {
     const code = bytes[at]!
     if (this.#set === "ascii" || code < first || code > last) {
@@ -141,22 +140,22 @@ class Written {
 }
 
 const kanaOf = (code: number) => (code < 0x60 ? 0xff40 + code : unknown)
-/** It has the yen where ASCII has the backslash, and an overline for the tilde. */
+/** JIS X 0201 has the yen sign instead of the backslash, and an overline instead of the tilde. */
 const romanOf = (code: number) => (code === 0x5c ? 0xa5 : code === tilde ? 0x203e : code)
 
-/** A line begins in ASCII, whatever the one before ended in. */
+/** Decodes ISO-2022. Every line starts in ASCII. */
 export const iso2022 = (bytes: Buffer): string => {
   const written = new Written(bytes.length)
-  let aside: Set = "ksx1001"
+  let designated: Set = "ksx1001"
   for (let at = 0; at < bytes.length;) {
     const code = bytes[at]!
     if (code === ESC) {
       const found = sequence(bytes, at)
       if (found.to !== undefined) written.switch(found.to)
-      aside = found.aside ?? aside
+      designated = found.designated ?? designated
       at += found.length
     } else if (code === SO || code === SI) {
-      written.switch(code === SO ? aside : "ascii")
+      written.switch(code === SO ? designated : "ascii")
       at++
     } else {
       if (code === LF) written.switch("ascii")
@@ -168,7 +167,7 @@ export const iso2022 = (bytes: Buffer): string => {
 
 const isBreak = (bytes: Buffer, at: number) => bytes[at] === LF || (bytes[at] === CR && bytes[at + 1] === LF)
 
-/** `~{` and `~}` switch, `~~` is a tilde, and one before a line break joins the lines. */
+/** Decodes HZ: `~{` and `~}` switch, `~~` is a tilde, and `~` before a line break joins the lines. */
 export const hz = (bytes: Buffer): string => {
   const written = new Written(bytes.length)
   for (let at = 0; at < bytes.length;) {

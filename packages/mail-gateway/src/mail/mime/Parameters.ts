@@ -1,18 +1,18 @@
 /**
- * A structured header field as it is written (RFC 2045 section 5.1): its value and its parameters, not decoded, in their
- * order. For readers that decode themselves, as mail programs do.
+ * Parses a structured header field (RFC 2045 section 5.1) into its value and its parameters, in order and undecoded,
+ * for mail programs that decode them.
  */
 
 export interface Structured {
-  /** Lower case. */
+  /** In lower case. */
   readonly value: string
   readonly parameters: ReadonlyArray<readonly [name: string, value: string]>
 }
 
-/** Characters of a field, and parameters, that are read. */
+/** The maximum characters and parameters read. */
 export const limits = { characters: 2_048, parameters: 50 }
 
-/** Without comments; what stands in quotation marks stays. Linear. */
+/** Removes comments outside quoted strings. Linear time. */
 export const withoutComments = (value: string): string => {
   let out = ""
   let depth = 0
@@ -33,23 +33,26 @@ export const withoutComments = (value: string): string => {
 }
 
 /**
- * Without comments, but for parentheses that are meant to be read: within a file name that somebody wrote without quotation
- * marks, right behind another character of a parameter, and where one of them has no end. And without what stands behind a
- * parameter in quotation marks, where a semicolon or the end should; of a file name it may be the rest. Linear.
+ * Removes comments, except parentheses that are part of a value: in an unquoted file name, directly after another
+ * character of a parameter, or unterminated. Also removes text between a quoted parameter and the next semicolon,
+ * except in a file name, which it may continue. Linear time.
  */
 export const withoutRemarks = (field: string): string => {
   let out = ""
   let depth = 0
   let quoted = false
-  /** The name of the parameter whose value is read: undefined for the first value, which is of none. */
+  /** The name of the current parameter. Undefined in the field's first value, which has no name. */
   let name: string | undefined
-  /** Of a parameter: where its name begins in `out`, whether its value has, and whether it goes on to here. */
+  /**
+   * For the current parameter: the offset of its name in `out`, whether its value has started, and whether the last
+   * character belongs to it.
+   */
   let begin = 0
-  let begun = false
+  let hasStarted = false
   let adjoins = false
   let ended = false
   const isOfFile = () => /^(?:file)?name\b/.test(name ?? "")
-  const isMeant = () => begun && (adjoins || isOfFile())
+  const isMeant = () => hasStarted && (adjoins || isOfFile())
   for (let at = 0; at < field.length; at++) {
     const char = field[at]!
     if (char === "\\" && (quoted || depth > 0)) {
@@ -66,19 +69,19 @@ export const withoutRemarks = (field: string): string => {
       if (!quoted && char === ";") {
         name = ""
         begin = out.length
-        begun = false
+        hasStarted = false
       } else if (!quoted && char === "=" && name === "") {
         name = out.slice(begin, -1).trim().toLowerCase()
-        begun = false
-      } else if (name !== undefined && name !== "" && !/\s/.test(char)) begun = true
+        hasStarted = false
+      } else if (name !== undefined && name !== "" && !/\s/.test(char)) hasStarted = true
       adjoins = !/\s/.test(char)
     }
   }
   return depth > 0 ? field : out
 }
 
-/** At semicolons that stand outside quotation marks. */
-const divided = (value: string): ReadonlyArray<string> => {
+/** Splits at semicolons outside quoted strings. */
+const split = (value: string): ReadonlyArray<string> => {
   const pieces: Array<string> = []
   let from = 0
   let quoted = false
@@ -105,7 +108,7 @@ const unquoted = (text: string): string => {
 }
 
 export const read = (field: string): Structured => {
-  const [first = "", ...rest] = divided(withoutComments(field.slice(0, limits.characters)))
+  const [first = "", ...rest] = split(withoutComments(field.slice(0, limits.characters)))
   const parameters: Array<readonly [string, string]> = []
   for (const piece of rest.slice(0, limits.parameters)) {
     const equals = piece.indexOf("=")

@@ -1,34 +1,34 @@
 /**
- * The structure of a message as a tree of parts with byte offsets into the raw message (RFC 2045, RFC 2046). It holds
- * for any bytes: what cannot be split further, or would pass a limit, is one opaque part. No I/O, no exceptions. One
- * pass over the lines with a stack of open boundaries: nesting costs nothing, and a budget bounds what lines can cost.
+ * The structure of a message as a tree of parts with byte offsets into the raw message (RFC 2045, RFC 2046). Accepts
+ * any bytes: whatever cannot be split, or exceeds a limit, is a single opaque part. No I/O, no exceptions. One pass
+ * over the lines with a stack of open boundaries, so nesting adds no cost, and a limit on lines bounds the rest.
  */
 import * as ContentFields from "./ContentFields.ts"
 import * as Header from "./Header.ts"
 import { withoutComments } from "./Parameters.ts"
 
 /**
- * Limits for hostile messages. The tree is at most `depth` levels deep: the parts of a multipart below that stand beside it
- * in its place, so that no text is lost. Past the other limits a part is left whole. `lines` are those looked at one by
- * one: of the headers of parts, and in bodies those that begin with `--`.
+ * Limits against hostile messages. The tree has at most `depth` levels; parts of deeper multiparts are attached to the
+ * last level, so that no text is lost. Beyond the other limits a part is not split. `lines` counts those inspected
+ * individually: lines of headers, and body lines that start with `--`.
  */
 export const limits = { depth: 20, parts: 1_000, lines: 100_000, boundary: 200 }
 
 export interface Part {
-  /** Offsets: the header from `start`, the body from `bodyStart` to before `end`. */
+  /** Offsets: the header starts at `start`; the body is from `bodyStart` to `end`, exclusive. */
   readonly start: number
   readonly bodyStart: number
   readonly end: number
   readonly rows: ReadonlyArray<Header.Row>
-  /** Lower case, `text/plain` where absent or unreadable. */
+  /** In lower case; `text/plain` if missing or invalid. */
   readonly type: string
   readonly parameters: Readonly<Record<string, string>>
-  /** Lower case transfer encoding; `7bit` where absent. */
+  /** The transfer encoding in lower case; `7bit` if missing. */
   readonly encoding: string
-  /** Lower case `attachment`, `inline` or empty. */
+  /** `attachment`, `inline` or empty, in lower case. */
   readonly disposition: string
   readonly filename: string | null
-  /** Of a multipart its parts, of a message/rfc822 the message, else empty. */
+  /** The parts of a multipart, the message of a message/rfc822, otherwise empty. */
   readonly parts: ReadonlyArray<Part>
 }
 
@@ -46,11 +46,11 @@ interface Open {
   disposition: string
   filename: string | null
   readonly parts: Array<Open>
-  /** The delimiter's text after `--`, of a multipart that is still open. */
+  /** The delimiter after `--`, while the multipart is open. */
   boundary?: string
 }
 
-/** Some senders write a comment beside it, or put it in quotation marks. */
+/** Some senders add a comment or quotation marks. */
 const encodingOf = (value: string): string => {
   const text = withoutComments(value.slice(0, 400)).slice(0, 40).trim().toLowerCase()
   return /^"?([\w-]+)"?(?:\s*[;(].*)?$/.exec(text)?.[1] ?? text
@@ -66,7 +66,7 @@ const described = (
   const find = (name: string) => Header.header(raw, block.rows, name)
   const content = fields.structured(find("content-type"))
   const disposition = fields.structured(find("content-disposition"))
-  // An empty name is none: what has no other is no file for it.
+  // An empty file name counts as none.
   const filename = disposition.params["filename"] || content.params["name"] || undefined
   return {
     start,
@@ -82,7 +82,7 @@ const described = (
   }
 }
 
-/** A boundary as its lines are compared, byte for byte: one beyond ASCII was read as UTF-8 where the field is that. */
+/** Returns the boundary as it occurs in the body. A non-ASCII boundary was decoded as UTF-8 if the field is UTF-8. */
 const asWritten = (raw: Buffer, block: Header.Block, boundary: string): string => {
   // oxlint-disable-next-line no-control-regex -- ASCII
   if (/^[\x00-\x7f]*$/.test(boundary)) return boundary
@@ -94,20 +94,26 @@ const asWritten = (raw: Buffer, block: Header.Block, boundary: string): string =
 
 const isIdentity = (encoding: string) => encoding === "7bit" || encoding === "8bit" || encoding === "binary"
 
-/** Of one step of {@link indexing}, a few milliseconds: bytes searched; lines looked at, and how many of those a part costs. */
+/**
+ * The work of one step of {@link indexing}, a few milliseconds: bytes searched, lines inspected, and the cost of a part
+ * in lines.
+ */
 const step = { bytes: 1024 * 1024, lines: 2_000, part: 100 }
 
-/** The tree of a whole message, in steps: whoever shares its thread with others can let them go first in between. */
+/** Indexes a message in steps, so that callers can yield between them. */
 export function* indexing(raw: Buffer): Generator<void, Part, void> {
   let partsLeft = limits.parts
   let linesLeft = limits.lines
   const fields = ContentFields.make()
-  /** From the message down to the part that the lines belong to now. */
+  /** The open parts from the message down to the current one. */
   const stack: Array<Open> = []
-  /** The places in the stack of the open multiparts of each boundary, innermost last: a line costs the same at any depth. */
+  /**
+   * The stack positions of the open multiparts with each boundary, innermost last, so that a line costs the same at any
+   * depth.
+   */
   const boundaries = new Map<string, Array<number>>()
   const placeOf = (boundary: string) => boundaries.get(boundary)?.at(-1)
-  /** Lines are no more parts of the multipart at this place, which is the innermost of its boundary. */
+  /** Closes the multipart at this position, the innermost with its boundary. */
   const shut = (place: number) => {
     const { boundary } = stack[place]!
     if (boundary === undefined) return
@@ -117,7 +123,7 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
     if (places.length === 0) boundaries.delete(boundary)
   }
 
-  /** Which open multipart the line from `at` delimits, from the inside out, and whether it ends it. */
+  /** Returns the innermost open multipart that the line at `at` delimits, and whether it closes it. */
   const delimiter = (at: number, next: number): { depth: number; closes: boolean } | undefined => {
     if (raw[at] !== 45 || raw[at + 1] !== 45 || next - at > limits.boundary + 100) return undefined
     const line = raw.toString("latin1", at + 2, next).trimEnd()
@@ -127,7 +133,7 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
     return (begins ?? -1) > (ends ?? -1) ? { depth: begins!, closes: false } : { depth: ends!, closes: true }
   }
 
-  /** Ends everything above `depth` in the stack where the delimiter at `at` begins. */
+  /** Ends every part above `depth` before the delimiter at `at`. */
   const cut = (depth: number, at: number) => {
     // The line break before a delimiter belongs to the delimiter.
     const end = raw[at - 1] !== LF ? at : raw[at - 2] === CR ? at - 2 : at - 1
@@ -138,14 +144,14 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
     }
   }
 
-  /** Reads the header at `start` and opens the part; the offset of what is to be read next. */
+  /** Reads the header at `start`, opens the part, and returns the offset to continue at. */
   const open = (start: number, defaultType: string): number => {
     const inside = stack.length > 0
     const block = Header.read(
       raw,
       start,
       raw.length,
-      // What is no field in a part's header is the beginning of its body, with no blank line before it.
+      // A line that is not a field starts the body, even without a blank line.
       inside
         ? (at, next) => linesLeft-- <= 0 || delimiter(at, next) !== undefined || !Header.belongs(raw, at, next)
         : undefined,
@@ -153,11 +159,11 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
     const part = described(raw, block, start, defaultType, fields)
     const isTooDeep = stack.length > limits.depth
     const siblings = stack[Math.min(stack.length, limits.depth) - 1]?.parts
-    // Too deep for the tree, the part takes the place of the multipart that it is the first of.
+    // Beyond the maximum depth the part replaces the multipart of which it is the first part.
     if (isTooDeep && siblings?.at(-1) === stack.at(-1)) siblings?.pop()
     siblings?.push(part)
     stack.push(part)
-    // A message within a message has one part, which no other can stand beside.
+    // An embedded message has a single part, so no sibling can be added.
     const isSplit = stack.length <= limits.depth || stack[limits.depth - 1]!.type.startsWith("multipart/")
     if (partsLeft <= 0 || !isSplit) return block.bodyStart
     const boundary = part.parameters["boundary"]
@@ -177,10 +183,10 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
 
   let at = open(0, "text/plain")
   const root = stack[0]!
-  /** What was left when this step began, and the parts it has opened. */
+  /** The remaining lines at the start of this step, and the parts opened in it. */
   let turnAt = linesLeft
   let parts = 0
-  /** As far as is searched at once. */
+  /** The range that is searched in this step. */
   let reach = raw.subarray(0, Math.min(raw.length, at + step.bytes))
   while (linesLeft-- > 0 && at < raw.length && boundaries.size > 0) {
     if (turnAt - linesLeft + step.part * parts > step.lines) {
@@ -202,12 +208,12 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
         continue
       } else break
     }
-    // Only a line that begins with `--` can be a delimiter.
+    // Only lines that start with `--` can be delimiters.
     let from = Math.max(next - 1, 0)
     let dashes = raw[next] === 45 && raw[next + 1] === 45 ? next : reach.indexOf("\n--", from) + 1
     while (dashes <= 0 && reach.length < raw.length) {
       yield
-      // Of what is searched for, two bytes may stand before the end.
+      // Two bytes of the pattern may precede the end.
       from = Math.max(from, reach.length - 2)
       reach = raw.subarray(0, Math.min(raw.length, from + step.bytes))
       dashes = reach.indexOf("\n--", from) + 1
@@ -218,7 +224,7 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
   return root
 }
 
-/** The tree of a whole message. */
+/** Indexes a whole message. */
 export const index = (raw: Buffer): Part => {
   const work = indexing(raw)
   let next = work.next()

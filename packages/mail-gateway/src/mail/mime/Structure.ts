@@ -1,7 +1,7 @@
 /**
- * What IMAP answers of a message without reading it again: its ENVELOPE as text, and its parts with what BODYSTRUCTURE
- * says of them and where their bytes are (RFC 9051 section 7.5.2). Made of the one MIME index, and kept beside the message.
- * Offsets count from where the message's body begins, so that trace fields that are put on top change nothing.
+ * The data that IMAP returns without parsing the message again: its ENVELOPE as text, and its parts with their
+ * BODYSTRUCTURE data and byte offsets (RFC 9051 section 7.5.2). Computed from the MIME index and stored with the
+ * message. Offsets are relative to the start of the body, so that added trace fields do not change them.
  */
 import * as AddressList from "./AddressList.ts"
 import * as Header from "./Header.ts"
@@ -10,38 +10,38 @@ import { index, type Part } from "./Part.ts"
 import { nstring, string } from "../imap/protocol/Writing.ts"
 
 /**
- * Characters that are kept of one field, of one with addresses, of the envelopes of messages within the message together,
- * and of the fields of all parts together: what goes past it is left out.
+ * The maximum characters of one field, of one address field, of the envelopes of embedded messages together, and of the
+ * fields of all parts together. Anything beyond is omitted.
  */
 export const limits = { field: 4_096, addresses: 16 * 1024, nested: 64 * 1024, parts: 128 * 1024, addressCount: 500 }
 
 export interface Node {
-  /** Offsets: the part's header, its body, its end. Of the message itself the header has none. */
+  /** The offsets of the part's header, body and end. The message itself has no header offset. */
   readonly h: number
   readonly b: number
   readonly e: number
-  /** Type and subtype, as written but lower case. */
+  /** Type and subtype in lower case. */
   readonly t: string
   readonly s: string
   readonly p?: ReadonlyArray<readonly [string, string]>
   readonly id?: string
   readonly d?: string
-  /** Transfer encoding. */
+  /** The transfer encoding. */
   readonly c: string
-  /** Lines, of text and of messages. */
+  /** The number of lines of a text or message part. */
   readonly l?: number
   readonly md5?: string
   readonly disposition?: Parameters.Structured
   readonly lang?: ReadonlyArray<string>
   readonly loc?: string
-  /** Of a message within the message. */
+  /** The envelope of an embedded message. */
   readonly env?: string
   readonly parts?: ReadonlyArray<Node>
 }
 
 export interface Structure {
   readonly envelope: string
-  /** Bytes of the body: the header is what comes before. */
+  /** The size of the body in bytes; the header precedes it. */
   readonly body: number
   readonly root: Node
 }
@@ -66,7 +66,7 @@ const fieldOf = (
   return value.replaceAll("\0", "").toWellFormed()
 }
 
-/** Of addresses with a source route, which nobody goes by anymore (RFC 5322 section 4.4): `<@route:user@domain>`. */
+/** Returns the source routes of addresses such as `<@route:user@domain>`, which are obsolete (RFC 5322 section 4.4). */
 const routesOf = (value: string): ReadonlyMap<string, string> => {
   const routes = new Map<string, string>()
   for (let at = value.indexOf("<@"); at >= 0;) {
@@ -85,7 +85,7 @@ const address = (name: string | undefined, route: string | undefined, spec: stri
   return `(${nstring(name === "" ? undefined : name)} ${nstring(route)} ${string(local)} ${string(host)})`
 }
 
-/** A group is what stands between an address without a host and one without anything (section 7.5.2). */
+/** A group is written between an address without a host and an empty address (section 7.5.2). */
 const listed = (entry: AddressList.Entry, routes: ReadonlyMap<string, string>): ReadonlyArray<string> => {
   if (entry.group !== undefined) {
     const members = entry.group.flatMap((one) => listed(one, routes))
@@ -117,7 +117,7 @@ const isMultipart = (part: Part) => part.type.startsWith("multipart/")
 
 const token = /^[\w!#$&^.+-]+$/
 
-/** `root` where the message was indexed already. */
+/** Computes the structure of a message. `root` is its index, if already available. */
 export const make = (raw: Buffer, root: Part = index(raw)): Structure => {
   const base = root.bodyStart
   let nested = limits.nested
@@ -135,7 +135,7 @@ export const make = (raw: Buffer, root: Part = index(raw)): Structure => {
     )
     const disposition = find("content-disposition")
     const [type = "text", subtype = "plain"] = part.type.split("/")
-    // What the index took for its type, if the field could not be read, has no parameters.
+    // If the field was invalid, the index assumed a type, which has no parameters.
     const parameters = content.value === part.type ? content.parameters : []
     const [id, description, md5, language, location] = [
       find("content-id"),
@@ -180,10 +180,10 @@ const parametersOf = (parameters: Node["p"]): string =>
 
 const isSplit = (node: Node) => node.t === "multipart"
 
-/** What stands in place of the parts of a multipart that has none. */
-const nothing = `("text" "plain" NIL NIL NIL "7bit" 0 0)`
+/** The placeholder for the parts of an empty multipart. */
+const noParts = `("text" "plain" NIL NIL NIL "7bit" 0 0)`
 
-/** BODYSTRUCTURE; BODY where it is not `extended`. */
+/** Writes BODYSTRUCTURE, or BODY if not `extended`. */
 export const write = (node: Node, extended: boolean): string => {
   const end = extended
     ? ` ${node.disposition === undefined ? "NIL" : `(${string(node.disposition.value)} ${parametersOf(node.disposition.parameters)})`} ${
@@ -197,12 +197,12 @@ export const write = (node: Node, extended: boolean): string => {
   if (isSplit(node)) {
     const parts =
       node.parts === undefined || node.parts.length === 0
-        ? nothing
+        ? noParts
         : node.parts.map((one) => write(one, extended)).join("")
     return `(${parts} ${string(node.s)}${extended ? ` ${parametersOf(node.p)}${end}` : ""})`
   }
   const message = node.env === undefined ? undefined : node.parts?.[0]
-  // A message that was not looked into is not said to be one: readers expect its envelope.
+  // A message that was not indexed is written as binary data, because readers would expect its envelope.
   const [type, subtype] =
     node.t === "message" && node.s === "rfc822" && message === undefined
       ? ["application", "octet-stream"]

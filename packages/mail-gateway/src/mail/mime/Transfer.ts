@@ -1,25 +1,27 @@
 /**
- * Transfer encodings undone (RFC 2045 section 6), each by one pass over the bytes: with a target it decodes until the
- * target is full, without one it only counts, so that a size costs no memory and always agrees with the content.
+ * Decodes transfer encodings (RFC 2045 section 6) in one pass. With a target the decoder stops when it is full; without
+ * one it only counts, so sizes cost no memory and always match the content.
  */
 
-/** Value of each base64 character, -1 for what is skipped, -2 for padding. */
+/** The value of each Base64 character; -1 is skipped, -2 is padding. */
 const sextets = new Int8Array(256).fill(-1)
 for (const [at, char] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].entries()) {
   sextets[char.charCodeAt(0)] = at
 }
-// The alphabet of URLs, which some senders take.
+// The URL-safe alphabet, which some senders use.
 sextets[45] = 62
 sextets[95] = 63
 sextets[61] = -2
 
-/** What a decoder of base64 has read of a character group, where the next piece of the body goes on. */
+/** The state of the Base64 decoder between two pieces of a body. */
 export interface Held {
   bits: number
   held: number
 }
 
-/** What is not of the alphabet is skipped; padding ends a run and the next begins, as where encoded pieces are joined. */
+/**
+ * Skips invalid characters. Padding ends a run, after which another one may follow, as in concatenated encoded pieces.
+ */
 export const base64 = (body: Uint8Array, into?: Uint8Array, before: Held = { bits: 0, held: 0 }): number => {
   const room = into?.length ?? Infinity
   let { bits, held } = before
@@ -47,7 +49,7 @@ for (const [at, char] of [..."abcdef"].entries()) hex[char.charCodeAt(0)] = at +
 
 const isSpace = (byte: number | undefined) => byte === 32 || byte === 9
 
-/** White space before a line break is transport's (rule 3); a `=` that encodes nothing stands for itself. */
+/** White space before a line break is added in transport (rule 3). A `=` that encodes nothing is literal. */
 export const quotedPrintable = (body: Uint8Array, into?: Uint8Array): number => {
   const room = into?.length ?? Infinity
   const end = body.length

@@ -1,7 +1,7 @@
 /**
- * Where bounces of what we send come back to: `bounce+<token>@<mail domain>` (variable envelope return path). The token is
- * the row of the outbox, which names the message, the Identity and the recipients, under a stamp that only we can make. It
- * is 45 characters of lower case, as some servers write local parts.
+ * Bounce addresses: `bounce+<token>@<mail domain>` (variable envelope return path). The token contains the id of the
+ * outbox row, which identifies the message, the Identity and the recipients, and a MAC, so that addresses cannot be
+ * forged. It has 45 lower-case characters, since some servers change the case of local parts.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { EnvelopeSender } from "@svc/cluster/mail/sending/EnvelopeSender"
@@ -15,7 +15,7 @@ const stampBytes = 12
 
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
-/** RFC 4648 section 6, in lower case and without padding. */
+/** Encodes base32 (RFC 4648 section 6) in lower case and without padding. */
 const base32 = (bytes: Uint8Array): string => {
   let held = 0
   let bits = 0
@@ -50,20 +50,23 @@ const uuidOf = (bytes: Buffer): string =>
 
 const keyOf = (sealing: Sealing["Service"]) => sealing.derived(purpose).get(sealing.masterKeyIds[0]!)!
 
-/** The local part for a row of the outbox. */
-export const localPart = (sealing: Sealing["Service"], outboxId: string): string => written(keyOf(sealing), outboxId)
+/** Returns the local part for an outbox row. */
+export const localPart = (sealing: Sealing["Service"], outboxId: string): string =>
+  localPartOf(keyOf(sealing), outboxId)
 
-const written = (key: Uint8Array, outboxId: string): string => {
+const localPartOf = (key: Uint8Array, outboxId: string): string => {
   const id = Buffer.from(outboxId.replaceAll("-", ""), "hex")
   return `${prefix}${base32(Buffer.concat([id, stamp(key, id)]))}`
 }
 
-/** Whether a local part is written as one of ours; only those that {@link read} finds to be are ever accepted. */
-export const isWritten = (local: string): boolean => /^bounce\+[a-z2-7]{45}$/i.test(local)
+/**
+ * Returns whether a local part has the format of a bounce address. Only those that {@link read} verifies are accepted.
+ */
+export const hasFormat = (local: string): boolean => /^bounce\+[a-z2-7]{45}$/i.test(local)
 
-/** The row that a local part stands for; undefined for any that we did not make. */
+/** Returns the outbox row of a local part, or undefined if it is not authentic. */
 export const read = (sealing: Sealing["Service"], local: string): string | undefined => {
-  if (!isWritten(local)) return undefined
+  if (!hasFormat(local)) return undefined
   const token = local.slice(prefix.length).toLowerCase()
   const bytes = unbase32(token)
   const id = bytes.subarray(0, idBytes)
@@ -79,6 +82,6 @@ export const layer = (settings: { readonly mailDomain: string }) =>
     EnvelopeSender,
     Effect.map(Sealing, (sealing) => {
       const key = keyOf(sealing)
-      return { of: ({ outboxId }) => `${written(key, outboxId)}@${settings.mailDomain}` }
+      return { of: ({ outboxId }) => `${localPartOf(key, outboxId)}@${settings.mailDomain}` }
     }),
   )

@@ -1,7 +1,7 @@
 /**
- * What a bounce says: delivery reports as they should be (RFC 3464 in RFC 6522), and the texts of servers that write none
- * (qmail, Exim, Exchange and their like). Only what says that mail did not arrive is one: delays, receipts and answers of
- * people's own programs are not. Everything is bounded before it is read. No I/O.
+ * Parses bounces: delivery reports (RFC 3464 in RFC 6522), and the texts of servers that send none (qmail, Exim,
+ * Exchange and others). Only reports of failed delivery count, not delays, receipts or automatic replies. All input is
+ * limited in size before it is parsed. No I/O.
  */
 import * as Decode from "../mime/Decode.ts"
 import * as Header from "../mime/Header.ts"
@@ -9,28 +9,31 @@ import type { Part } from "../mime/Part.ts"
 import { isAddressRejected, statusIn } from "@svc/cluster/mail/sending/AddressRejection"
 import { plain } from "./smtp/Reply.ts"
 
-/** One recipient that mail did not reach. */
+/** A recipient that a message did not reach. */
 export interface Failure {
   /**
-   * Every address that the report names for the recipient, lower case, whom it was for before whom it was passed on to;
-   * empty where it names none.
+   * The addresses that the report names for the recipient, in lower case, the original recipient before the final one.
+   * Empty if it names none.
    */
   readonly addresses: ReadonlyArray<string>
   /** The enhanced status code. */
   readonly status: string | null
-  /** What the server said, one line of at most 500 characters. */
+  /** The server's reply, in one line of at most 500 characters. */
   readonly diagnostic: string | null
-  /** The report says that the address is bad, so nothing will ever arrive there. */
+  /** Whether the address is permanently invalid. */
   readonly hard: boolean
 }
 
-/** Bytes of a report and of a text that are read, recipients of one, addresses in a text, parts that are looked at. */
+/** The maximum bytes of a report and of a text, recipients of a report, addresses in a text, and parts inspected. */
 const limits = { report: 64 * 1024, text: 32 * 1024, recipients: 100, addresses: 200, parts: 100 }
 
-/** What a report tells of the command that was rejected, as Postfix and Exim word it. */
+/** The rejected command, as Postfix and Exim word it. */
 const notRcpt = /\b(?:in reply to|after)\s+(?:end of |sending )?(MAIL|DATA|message|content)\b/i
 
-/** Judges a report like the reply that it quotes. A report that does not tell the command is about RCPT. */
+/**
+ * Classifies a failure like the SMTP reply that it quotes. Without a command the rejected command is assumed to be
+ * RCPT.
+ */
 const isHard = (status: string | null, diagnostic: string | null, context: string): boolean => {
   const text = diagnostic ?? ""
   const code = /(?:^|\D)([45]\d\d)[ -]/.exec(text)?.[1]
@@ -48,7 +51,7 @@ const short = (text: string | undefined): string | null => {
   return line === "" ? null : line.slice(0, 500)
 }
 
-/** `rfc822; ada@example.org`, with what RFC 3461 wrote by its number. */
+/** Parses `rfc822; ada@example.org`, with the xtext encoding of RFC 3461 decoded. */
 const addressIn = (value: string | undefined): ReadonlyArray<string> => {
   const text = (value ?? "").slice(0, 1_000)
   const [, type, rest] = /^\s*([\w-]+)\s*;\s*(.*)$/s.exec(text) ?? []
@@ -60,13 +63,13 @@ const addressIn = (value: string | undefined): ReadonlyArray<string> => {
   return [...new Set([written, unfolded])].filter((one) => one.includes("@")).map((one) => one.toLowerCase())
 }
 
-/** The first part of that type, within the multipart of the message itself. */
+/** Returns the first part of one of these types within the multipart of the message itself. */
 const partOf = (root: Part, types: ReadonlySet<string>): Part | undefined => {
   let left = limits.parts
   const find = (part: Part): Part | undefined => {
     if (left-- <= 0) return undefined
     if (types.has(part.type)) return part
-    // What stands in the message that came back is not said by who sends it back.
+    // Parts of the returned message are not written by the reporting server.
     if (!part.type.startsWith("multipart/")) return undefined
     for (const child of part.parts) {
       const found = find(child)
@@ -82,8 +85,8 @@ const reportTypes = new Set(["message/delivery-status", "message/global-delivery
 const otherTypes = new Set(["message/disposition-notification", "message/feedback-report"])
 
 /**
- * RFC 3464 section 2.3: a block of fields for each recipient, behind one for the message. Undefined where there is none for
- * any recipient.
+ * Parses the blocks of fields (RFC 3464 section 2.3): one for the message, then one per recipient. Returns undefined if
+ * no block names a recipient.
  */
 const fromReport = (raw: Buffer, part: Part): ReadonlyArray<Failure> | undefined => {
   const bytes = Buffer.from(Decode.bytes(raw, part, limits.report))
@@ -92,14 +95,14 @@ const fromReport = (raw: Buffer, part: Part): ReadonlyArray<Failure> | undefined
   let at = 0
   while (at < bytes.length && found.length < limits.recipients) {
     const block = Header.read(bytes, at, bytes.length)
-    // Servers write more than one empty line between blocks.
+    // Some servers write more than one empty line between blocks.
     at = Math.max(block.bodyStart, at + 1)
     const field = (name: string) => Header.header(bytes, block.rows, name)
     const final = field("final-recipient")
     const original = field("original-recipient")
     if (final === undefined && original === undefined) continue
     isNamed = true
-    // Some servers say more than the word.
+    // Some servers add text after the keyword.
     const action = /^\s*([\w-]{1,40})/.exec(field("action") ?? "")?.[1]?.toLowerCase() ?? ""
     const status = statusIn(field("status") ?? "")
     if (action === "delayed" || action === "delivered" || action === "relayed" || action === "expanded") continue
@@ -115,12 +118,12 @@ const fromReport = (raw: Buffer, part: Part): ReadonlyArray<Failure> | undefined
   return isNamed ? found : undefined
 }
 
-/** Words of servers that give up, and of those that only tell of a delay. */
-const gaveUp =
+/** Phrases of permanent failures, of delays, and of invalid recipients. */
+const permanentFailure =
   /undeliver|could not be delivered|couldn't be delivered|was not delivered|wasn't delivered|delivery (?:has )?failed|delivery failure|delivery status notification \(failure\)|failure notice|returned mail|mail delivery failed|permanent (?:fatal )?error|did not reach|unable to deliver|rejected your message|unzustellbar/i
-const goesOn =
+const delayed =
   /will (?:keep trying|be retried|continue to)|delivery status notification \(delay\)|still being tried|not yet been delivered|warning: could not send|message delayed|delayed mail/i
-const forGood =
+const invalidRecipient =
   /permanent|does not exist|unknown (?:user|address|recipient)|user unknown|no such|invalid recipient|mailbox unavailable|disabled|not found|nicht gefunden/i
 
 const address = /[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9.-]{1,253}/g
@@ -136,7 +139,7 @@ const addressesIn = (text: string): ReadonlyArray<string> => {
 
 const quoting = /original message|copy of the message|returned message|below this line/i
 
-/** The lines of a text up to where the returned message begins, without what they quote. */
+/** Returns the lines of a text before the returned message, without quoted lines. */
 const ownWords = (text: string): ReadonlyArray<string> => {
   const lines = text.slice(0, limits.text).split("\n")
   const end = lines.findIndex(
@@ -145,10 +148,10 @@ const ownWords = (text: string): ReadonlyArray<string> => {
   return (end < 0 ? lines : lines.slice(0, end)).filter((line) => !line.startsWith(">"))
 }
 
-/** A line that an address begins, by itself or before what is said of it: `<ada@example.org>:`. */
+/** A line that starts with an address, alone or followed by a colon: `<ada@example.org>:`. */
 const heading = /^\s{0,8}<?[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9.-]{1,253}>?\s{0,8}(?::|$)/
 
-/** The lines under each such line, itself among them. */
+/** Returns the sections of a text, each starting with such a line. */
 const sectionsOf = (lines: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> => {
   const sections: Array<Array<string>> = []
   for (const line of lines) {
@@ -158,18 +161,19 @@ const sectionsOf = (lines: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<s
   return sections
 }
 
-interface Said {
+interface Diagnosis {
   readonly status: string | null
   readonly diagnostic: string | null
-  /** Whether a code tells what happened. */
+  /** Whether the diagnostic has an SMTP code. */
   readonly hasCode: boolean
   readonly hard: boolean
 }
 
-const saidIn = (lines: ReadonlyArray<string>): Said => {
+const diagnose = (lines: ReadonlyArray<string>): Diagnosis => {
   const status = statusIn(lines.join("\n"))
   const line =
-    lines.find((one) => /\b[45]\d\d[ -]|\b[45]\.\d{1,3}\.\d{1,3}\b/.test(one)) ?? lines.find((one) => forGood.test(one))
+    lines.find((one) => /\b[45]\d\d[ -]|\b[45]\.\d{1,3}\.\d{1,3}\b/.test(one)) ??
+    lines.find((one) => invalidRecipient.test(one))
   const diagnostic = short(line)
   return {
     status,
@@ -183,29 +187,32 @@ const fromText = (subject: string, text: string, failed: string | undefined): Re
   const own = ownWords(text)
   const words = own.join("\n")
   const whole = `${subject}\n${words}`
-  if (goesOn.test(whole) || !(gaveUp.test(whole) || failed !== undefined)) return []
-  const all = saidIn(own)
-  const sections = sectionsOf(own).map((lines) => ({ addresses: addressesIn(lines.join("\n")), said: saidIn(lines) }))
-  const failure = (addresses: ReadonlyArray<string>, said: Said): Failure => {
-    const { status, diagnostic, hard } = said.hasCode ? said : all
-    return { addresses, status, diagnostic: said.diagnostic ?? diagnostic, hard }
+  if (delayed.test(whole) || !(permanentFailure.test(whole) || failed !== undefined)) return []
+  const all = diagnose(own)
+  const sections = sectionsOf(own).map((lines) => ({
+    addresses: addressesIn(lines.join("\n")),
+    diagnosis: diagnose(lines),
+  }))
+  const failure = (addresses: ReadonlyArray<string>, diagnosis: Diagnosis): Failure => {
+    const { status, diagnostic, hard } = diagnosis.hasCode ? diagnosis : all
+    return { addresses, status, diagnostic: diagnosis.diagnostic ?? diagnostic, hard }
   }
   const named = addressesIn(failed ?? "")
   if (named.length > 0) {
     return named.map((one) => {
       const section = sections.find(({ addresses }) => addresses[0] === one)
-      return failure(section?.addresses ?? [one], section?.said ?? all)
+      return failure(section?.addresses ?? [one], section?.diagnosis ?? all)
     })
   }
   return sections.length > 0
-    ? sections.map(({ addresses, said }) => failure(addresses, said))
+    ? sections.map(({ addresses, diagnosis }) => failure(addresses, diagnosis))
     : [failure(addressesIn(words), all)]
 }
 
-/** The authors of bounces that are no delivery reports. Vacation programs and people write in their own names. */
+/** Authors of bounces that are not delivery reports. Automatic replies have other authors. */
 const daemon = /\bmailer-?daemon\b|\bpostmaster@|mail delivery (?:sub)?system/i
 
-/** Nothing where the message is no bounce. `text` is the body in words. */
+/** Returns the failures that a message reports, empty if it is not a bounce. `text` is the body as plain text. */
 export const read = (raw: Buffer, root: Part, subject: string, text: string | null): ReadonlyArray<Failure> => {
   const report = partOf(root, reportTypes)
   const found = report === undefined ? undefined : fromReport(raw, report)
@@ -216,7 +223,7 @@ export const read = (raw: Buffer, root: Part, subject: string, text: string | nu
     if (kind !== "delivery-status" || partOf(root, otherTypes) !== undefined) return []
   }
   const failed = field("x-failed-recipients")
-  // A vacation reply may quote words of a bounce, so words count only if a mail server wrote them.
+  // An automatic reply may quote a bounce, so phrases only count if a mail server wrote them.
   const isAnswer = /auto-replied/i.test(field("auto-submitted") ?? "")
   const isReport = root.type === "multipart/report" && !isAnswer
   if (!isReport && failed === undefined && !daemon.test(field("from") ?? "")) return []

@@ -1,7 +1,7 @@
 /**
- * Mail to our bounce addresses: taken for those that we made, from servers only, and so many for each. What it says of a
- * recipient of that very message goes to the actor of the Identity that sent it; nothing of it is stored, answered or
- * believed beyond that.
+ * Accepts mail to bounce addresses: only authentic addresses, only from mail servers, and limited in number. The
+ * failures that it reports for recipients of that message are passed to the Identity's actor. Nothing else is stored,
+ * answered or trusted.
  */
 import { ask } from "@svc/cluster/actor/Ask"
 import { customerOf } from "@svc/cluster/net/ClientNetwork"
@@ -15,17 +15,16 @@ import * as RecipientAddress from "../RecipientAddress.ts"
 import { read } from "./BounceAddress.ts"
 import type { Failure } from "./BounceReport.ts"
 
-/** Nothing is decided; the sender tries again later. */
+/** The report is undecided; the sender retries later. */
 export class BouncesUnavailable extends Schema.TaggedError<BouncesUnavailable>()("BouncesUnavailable", {}) {}
 
 /**
- * Bounces of one message to one domain that a client hands in within the window; more say nothing new. Each client has its
- * own, since every recipient sees the address: nobody can use up what a server beside him has to say. And how many are
- * counted.
+ * The bounces accepted per message, domain and client within the window, and the number of counters kept. Each client
+ * has a counter of its own because every recipient sees the address, and none may use up the limit of another server.
  */
 const limits = { each: 20, counted: 50_000 }
 
-/** RFC 5321 section 4.5.5: reports have no sender. Some servers sign theirs. */
+/** Reports have a null sender (RFC 5321 section 4.5.5). Some servers use their own address. */
 const isServer = (sender: string) => sender === "" || /^mailer-daemon(?:@|$)/i.test(sender)
 
 interface Row {
@@ -34,13 +33,13 @@ interface Row {
   readonly addresses: ReadonlyArray<string>
 }
 
-/** The recipient of ours that a failure is about: null for all of them, undefined for none. */
+/** Returns which of the message's recipients a failure concerns: null for all of them, undefined for none. */
 export const recipientOf = (failure: Failure, ours: ReadonlyArray<string>): string | null | undefined => {
   for (const address of failure.addresses) {
     const named = ours.find((one) => one.toLowerCase() === address)
     if (named !== undefined) return named
   }
-  // A server beyond it forwarded the mail and names an address that we do not know; where there is but one it is that.
+  // A single recipient may have been forwarded to an unknown address.
   if (ours.length === 1) return ours[0]
   return failure.addresses.length === 0 ? null : undefined
 }
@@ -70,7 +69,7 @@ const make = Effect.gen(function* () {
   const idOf = (address: string) => read(sealing, RecipientAddress.split(address).local)
 
   return {
-    /** Whether the address is a bounce address that we made, and whether this sender may use it from there. */
+    /** Returns whether the address is an authentic bounce address and this client may use it. */
     judge: (
       address: string,
       sender: string,
@@ -83,14 +82,14 @@ const make = Effect.gen(function* () {
         return isTooMany(id, client, now) ? "too_many" : "take"
       }),
 
-    /** Counts a message that was taken: one to each address, however often it was named. */
-    taken: (addresses: ReadonlyArray<string>, client: string): Effect.Effect<void> =>
+    /** Counts an accepted message once for each bounce address. */
+    accepted: (addresses: ReadonlyArray<string>, client: string): Effect.Effect<void> =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const ids = new Set(addresses.map(idOf).filter((id) => id !== undefined))
         for (const id of ids) count(id, client, now)
       }),
 
-    /** Tells the Identity what did not arrive. Telling it again changes nothing. */
+    /** Records the failures with the Identity. Repeating this changes nothing. */
     record: Effect.fn("Bounces.record")(
       function* (address: string, failures: ReadonlyArray<Failure>) {
         const outbox_id = idOf(address)
@@ -100,13 +99,13 @@ const make = Effect.gen(function* () {
           from outbox o join identity i on i.id = o.identity_id
           join outgoing_recipient r on r.message_id = o.message_id and r.outbox_id = o.id
           where o.id = ${outbox_id} group by o.message_id, i.canonical`
-        // The message, or who sent it, has gone meanwhile.
+        // The message or its Identity has been deleted.
         if (row === undefined) return
-        const told = new Set<string | null>()
+        const recorded = new Set<string | null>()
         for (const failure of failures) {
           const recipient = recipientOf(failure, row.addresses)
-          if (recipient === undefined || told.has(recipient)) continue
-          told.add(recipient)
+          if (recipient === undefined || recorded.has(recipient)) continue
+          recorded.add(recipient)
           const { status, diagnostic, hard } = failure
           yield* ask(
             actors.of(row.canonical).RecordBounce({

@@ -1,34 +1,34 @@
 /**
- * What is remembered of the domains that mail goes to directly: how many letters are on their way to one at a time, the
- * connections that are kept to its servers for a moment, and how long it is left alone after none of them could be reached.
+ * The state of domains that receive mail directly: concurrency limits, pools of idle connections to their servers, and
+ * back-off after none of them could be reached.
  */
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect, Semaphore } from "effect"
 import { Timing } from "../../Timing.ts"
 import * as Pool from "./smtp/Pool.ts"
 
-/** Letters to one domain at once, and to all. */
+/** The maximum number of concurrent messages to one domain, and to all, and of domains kept in memory. */
 const limits = { each: 5, all: 50, kept: 10_000 }
 
 interface Destination {
-  readonly places: Semaphore.Semaphore
-  /** By server, address and terms. */
+  readonly slots: Semaphore.Semaphore
+  /** Keyed by server, address and TLS terms. */
   readonly pools: Map<string, Pool.Pool>
-  under: number
+  inFlight: number
   failures: number
-  /** Left alone until then. */
-  until: number
+  /** The end of the back-off. */
+  backOffUntil: number
 }
 
 export const make = () => {
   const domains = new Map<string, Destination>()
-  const places = Semaphore.makeUnsafe(limits.all)
+  const slots = Semaphore.makeUnsafe(limits.all)
 
-  /** Forgets domains to which nothing is under way, when there are many. */
+  /** Removes domains without deliveries in progress when there are too many. */
   const prune = (now: number) => {
     if (domains.size < limits.kept) return
     for (const [domain, one] of domains) {
-      if (one.under > 0 || one.until > now) continue
+      if (one.inFlight > 0 || one.backOffUntil > now) continue
       for (const pool of one.pools.values()) pool.close()
       domains.delete(domain)
     }
@@ -39,43 +39,43 @@ export const make = () => {
     if (known !== undefined) return known
     prune(now)
     const fresh: Destination = {
-      places: Semaphore.makeUnsafe(limits.each),
+      slots: Semaphore.makeUnsafe(limits.each),
       pools: new Map(),
-      under: 0,
+      inFlight: 0,
       failures: 0,
-      until: 0,
+      backOffUntil: 0,
     }
     domains.set(domain, fresh)
     return fresh
   }
 
   return {
-    /** Runs when it is the letter's turn. `tooMany` where its turn does not come soon. */
-    inTurn: <A, E, R>(
+    /** Runs `work` when a slot is free, or `tooMany` if none becomes free in time. */
+    withSlot: <A, E, R>(
       domain: string,
       work: (destination: Destination) => Effect.Effect<A, E, R>,
       tooMany: Effect.Effect<A>,
     ): Effect.Effect<A, E, R> =>
       Effect.flatMap(monotonicMillis, (now) => {
         const destination = of(domain, now)
-        const turn = Effect.andThen(
-          destination.places.take(1),
-          places.take(1).pipe(Effect.onInterrupt(() => destination.places.release(1))),
+        const slot = Effect.andThen(
+          destination.slots.take(1),
+          slots.take(1).pipe(Effect.onInterrupt(() => destination.slots.release(1))),
         )
         return Effect.uninterruptibleMask((restore) => {
-          destination.under++
-          const left = Effect.sync(() => void destination.under--)
+          destination.inFlight++
+          const left = Effect.sync(() => void destination.inFlight--)
           return restore(
-            Effect.timeoutOrElse(Effect.as(turn, true), {
+            Effect.timeoutOrElse(Effect.as(slot, true), {
               duration: Timing.sendTurnMillis,
               orElse: () => Effect.succeed(false),
             }),
           ).pipe(
-            Effect.flatMap((hasTurn) =>
-              hasTurn
+            Effect.flatMap((hasSlot) =>
+              hasSlot
                 ? Effect.ensuring(
                     restore(work(destination)),
-                    Effect.andThen(places.release(1), destination.places.release(1)),
+                    Effect.andThen(slots.release(1), destination.slots.release(1)),
                   )
                 : tooMany,
             ),
@@ -84,29 +84,34 @@ export const make = () => {
         })
       }),
 
-    /** The pool of a server of the domain, made where there is none. */
+    /** Returns the pool of a server, creating it if needed. */
     pool: (destination: Destination, key: string, begin: Pool.PoolSettings["begin"]): Pool.Pool => {
       const known = destination.pools.get(key)
       if (known !== undefined) return known
-      // Servers come and go; what is idle is closed soon by itself.
+      // Servers change, so unused pools are dropped. Their idle connections close on their own.
       if (destination.pools.size > 20) {
         for (const [name, pool] of destination.pools) if (pool.isIdle()) destination.pools.delete(name)
       }
-      const pool = Pool.make({ begin, most: limits.each, idleMillis: Timing.directIdleMillis, letters: 50 })
+      const pool = Pool.make({
+        begin,
+        maxConnections: limits.each,
+        idleMillis: Timing.directIdleMillis,
+        maxLetters: 50,
+      })
       destination.pools.set(key, pool)
       return pool
     },
 
     reached: (destination: Destination): void => {
       destination.failures = 0
-      destination.until = 0
+      destination.backOffUntil = 0
     },
 
-    /** None of its servers could be reached: each time it is left alone for twice as long. */
-    missed: (destination: Destination, now: number): void => {
+    /** Doubles the back-off after none of the domain's servers could be reached. */
+    unreachable: (destination: Destination, now: number): void => {
       destination.failures++
       const millis = Timing.backOffMillis * 2 ** Math.min(destination.failures - 1, 10)
-      destination.until = now + Math.min(millis, Timing.backOffMostMillis)
+      destination.backOffUntil = now + Math.min(millis, Timing.backOffMostMillis)
     },
 
     close: (): void => {

@@ -1,8 +1,8 @@
 /**
- * Mail straight to the servers of its domain (`SVC_MAIL_DIRECT`): one server after the other until one answers, each over
- * TLS where it offers it, and over checked TLS only where the domain's MTA-STS policy or the server's TLSA records want that
- * (DANE, where a validating resolver is set). Only public addresses are connected to, outside Development, and none of our
- * own. Once a server may have the content no other one gets it.
+ * Delivers mail directly to the servers of its domain (`SVC_MAIL_DIRECT`), one after another until one responds. TLS is
+ * used where it is offered, and required with a valid certificate where the domain's MTA-STS policy or the server's
+ * TLSA records (DANE, if a validating resolver is configured) demand it. Outside Development only public addresses are
+ * connected to, and never the service's own. Once a server may have the content, no other server is tried.
  */
 import { networkInterfaces } from "node:os"
 import { isPublic } from "@svc/cluster/net/AddressGuard"
@@ -13,7 +13,7 @@ import { Effect, Layer, Option } from "effect"
 import type { MTASTSPolicy } from "mailauth"
 import { Timing } from "../../Timing.ts"
 import { Resolver } from "../Resolver.ts"
-import { Dane, type Owed } from "./dane/Dane.ts"
+import { Dane, type TlsRequirement } from "./dane/Dane.ts"
 import * as Tlsa from "./dane/Tlsa.ts"
 import * as Destinations from "./Destinations.ts"
 import * as Exchangers from "./Exchangers.ts"
@@ -24,39 +24,39 @@ import { begin, replyOf, type Terms } from "./smtp/Conversation.ts"
 import type { Letter } from "./smtp/Letter.ts"
 
 export interface DirectSettings {
-  /** Our own name, for EHLO; it must lead back to us. */
+  /** The service's host name for EHLO. It must resolve back to the service. */
   readonly helo: string
-  /** Names of servers that are ourselves. */
+  /** Names of servers that are this service itself. */
   readonly ours: ReadonlyArray<string>
-  /** 25, but in tests. */
+  /** 25, except in tests. */
   readonly port: number
-  /** Development: addresses that are not public are connected to. */
+  /** Development: allows connections to private addresses. */
   readonly allowPrivate: boolean
-  /** Certificates trusted besides those of the system. */
+  /** Certificate authorities trusted in addition to the system's. */
   readonly ca?: string | undefined
 }
 
-type Destination = Parameters<Parameters<ReturnType<typeof Destinations.make>["inTurn"]>[1]>[0]
+type Destination = Parameters<Parameters<ReturnType<typeof Destinations.make>["withSlot"]>[1]>[0]
 
-/** Servers' addresses that one attempt goes through. */
-const tries = 8
+/** The maximum number of server addresses tried per attempt. */
+const maxAddresses = 8
 
-/** What one server made of it; `next` is the reply with which another one is tried. */
-type Tried =
+/** The result of one server; `Next` has the reply because of which another one is tried. */
+type ServerResult =
   | { readonly _tag: "Done"; readonly outcomes: ReadonlyArray<Outcome> }
   | { readonly _tag: "Next"; readonly reply: SmtpReply }
 
 const ownAddresses = () =>
   new Set(Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)))
 
-/** Where no record can be used TLS is all that is owed (RFC 7672 section 2.2). */
-const isOwed =
-  ({ name, records }: Owed, domain: string): NonNullable<Terms["isIts"]> =>
+/** If no TLSA record is usable, any certificate is accepted (RFC 7672 section 2.2). */
+const matchesRecords =
+  ({ name, records }: TlsRequirement, domain: string): NonNullable<Terms["isIts"]> =>
   (socket) =>
     records.length === 0 || Tlsa.holds(socket, records, [name, domain], Date.now())
 
-/** So that a connection made under other records is not taken for one under these. */
-const keyOf = ({ name, records }: Owed) =>
+/** Keeps connections made under different TLSA records apart. */
+const keyOf = ({ name, records }: TlsRequirement) =>
   [
     name,
     ...records.map(({ usage, selector, matching, data }) => `${usage}${selector}${matching}${data.toString("hex")}`),
@@ -72,7 +72,7 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
 
   const mayConnect = (address: string) => settings.allowPrivate || (isPublic(address) && !ownAddresses().has(address))
 
-  /** Tries one address of a server with these terms. */
+  /** Tries one address of a server with the given TLS terms. */
   const tryWith = (
     transmission: Transmission,
     letter: Letter,
@@ -80,29 +80,34 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
     server: string,
     address: string,
     tls: Terms["tls"],
-    owed?: Owed,
-  ): Effect.Effect<Tried> => {
+    required?: TlsRequirement,
+  ): Effect.Effect<ServerResult> => {
     const terms: Terms =
-      owed === undefined
+      required === undefined
         ? { name: server, helo: settings.helo, tls, ca: settings.ca }
-        : { name: owed.name, helo: settings.helo, tls: "judged", isIts: isOwed(owed, transmission.domain) }
+        : {
+            name: required.name,
+            helo: settings.helo,
+            tls: "judged",
+            isIts: matchesRecords(required, transmission.domain),
+          }
     const pool = destinations.pool(
       destination,
-      `${server} ${address} ${owed === undefined ? tls : keyOf(owed)}`,
+      `${server} ${address} ${required === undefined ? tls : keyOf(required)}`,
       begin({ host: address, port: settings.port }, terms),
     )
     return pool.transact(letter).pipe(
-      Effect.map((outcome): Tried => {
+      Effect.map((outcome): ServerResult => {
         const outcomes = Outcomes.ofTransaction(transmission, outcome, server)
-        // Nobody has it yet, and another server may be better.
-        if (outcome._tag === "Broken") return { _tag: "Next", reply: Outcomes.unheard(outcome.message, server) }
+        // No server has the message yet, and another one may accept it.
+        if (outcome._tag === "Broken") return { _tag: "Next", reply: Outcomes.withoutReply(outcome.message, server) }
         const replies = outcome._tag === "Answered" ? outcome.replies : []
         const busy = replies.find(({ code }) => code === 421)
         return busy === undefined ? { _tag: "Done", outcomes } : { _tag: "Next", reply: busy }
       }),
       Effect.catchTags({
-        Broken: (error) => Effect.succeed<Tried>({ _tag: "Next", reply: replyOf(error, server) }),
-        Unwelcome: (error) => Effect.succeed<Tried>({ _tag: "Next", reply: replyOf(error, server) }),
+        Broken: (error) => Effect.succeed<ServerResult>({ _tag: "Next", reply: replyOf(error, server) }),
+        Unwelcome: (error) => Effect.succeed<ServerResult>({ _tag: "Next", reply: replyOf(error, server) }),
       }),
     )
   }
@@ -117,11 +122,14 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
     const servers = yield* Exchangers.find(dns, transmission.domain, ours)
     const isSecure = dane !== undefined && (yield* dane.isSecure(transmission.domain))
     let last: SmtpReply | undefined
-    let left = tries
+    let left = maxAddresses
     let isPrivate = false
     for (const server of servers) {
       if (policy !== undefined && !MtaSts.names(policy, server)) {
-        last ??= { ...Outcomes.unheard(`The domain's MTA-STS policy does not name ${server}`, server), status: "4.7.1" }
+        last ??= {
+          ...Outcomes.withoutReply(`The domain's MTA-STS policy does not name ${server}`, server),
+          status: "4.7.1",
+        }
         continue
       }
       const found = yield* Effect.result(Exchangers.addressesOf(dns, server))
@@ -129,11 +137,11 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
         last = found.failure.reply
         continue
       }
-      const owed = isSecure ? yield* Effect.result(dane.owed(server)) : undefined
-      if (owed?._tag === "Failure") {
-        // Whoever can keep the records from us could be the one that waits for the mail (RFC 7672 section 2.1.1).
+      const required = isSecure ? yield* Effect.result(dane.requirementOf(server)) : undefined
+      if (required?._tag === "Failure") {
+        // An attacker who withholds the TLSA records could be intercepting the mail (RFC 7672 section 2.1.1).
         last = {
-          ...Outcomes.unheard(`DNS does not say which certificate ${server} has (DANE)`, server),
+          ...Outcomes.withoutReply(`DNS does not say which certificate ${server} has (DANE)`, server),
           status: "4.7.5",
         }
         continue
@@ -144,40 +152,40 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
           continue
         }
         if (left-- <= 0) break
-        const tried = yield* tryWith(
+        const result = yield* tryWith(
           transmission,
           letter,
           destination,
           server,
           address,
           policy === undefined ? "optional" : "required",
-          owed?.success,
+          required?.success,
         )
-        if (tried._tag === "Done") {
+        if (result._tag === "Done") {
           destinations.reached(destination)
-          return tried.outcomes
+          return result.outcomes
         }
-        last = tried.reply
+        last = result.reply
       }
     }
     if (last === undefined) {
       const why = isPrivate ? "no mail server with a public address" : "no mail server with an address"
       return Outcomes.refused(transmission, {
-        ...Outcomes.unheard(`The domain ${transmission.domain} has ${why}`, null),
+        ...Outcomes.withoutReply(`The domain ${transmission.domain} has ${why}`, null),
         status: "5.4.4",
       })
     }
-    destinations.missed(destination, yield* monotonicMillis)
+    destinations.unreachable(destination, yield* monotonicMillis)
     return Outcomes.deferred(transmission, last)
   })
 
   const attempt = Effect.fnUntraced(
     function* (transmission: Transmission, destination: Destination) {
       const now = yield* monotonicMillis
-      if (destination.until > now) {
+      if (destination.backOffUntil > now) {
         return Outcomes.deferred(
           transmission,
-          Outcomes.unheard("None of the domain's servers could be reached a moment ago", null),
+          Outcomes.withoutReply("None of the domain's servers could be reached a moment ago", null),
         )
       }
       const letter = yield* letters.of(transmission)
@@ -203,14 +211,16 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
     carries: { by: "direct" } as const,
     send: Effect.fn("DirectTransport.send")((transmission: Transmission) =>
       within(
-        destinations.inTurn(
+        destinations.withSlot(
           transmission.domain,
           (destination) => attempt(transmission, destination),
           Effect.succeed(Outcomes.held(transmission)),
         ),
         Timing.sendMillis,
         () =>
-          Effect.succeed(Outcomes.deferred(transmission, Outcomes.unheard("The servers did not end in time", null))),
+          Effect.succeed(
+            Outcomes.deferred(transmission, Outcomes.withoutReply("The delivery attempt timed out", null)),
+          ),
       ),
     ),
   }

@@ -1,16 +1,16 @@
 /**
- * DKIM keys and DNS: makes the first keys where there are none, and lets a new generation sign as soon as its records are
- * seen. What is published is compared with what should be by `svc doctor` too.
+ * Creates the first DKIM keys of a domain, and activates a new generation once its records are published in DNS. `svc
+ * doctor` compares published and expected records with {@link isPublished}.
  */
 import { DkimKeys, type ListedKey } from "@svc/cluster/mail/dkim/DkimKeys"
 import { Effect, Layer, Schedule } from "effect"
 import { Resolver } from "../Resolver.ts"
 import { Timing } from "../../Timing.ts"
 
-/** The tag `p` of a record (RFC 6376 section 3.6.1). */
+/** Returns the tag `p` of a record (RFC 6376 section 3.6.1). */
 const keyIn = (record: string): string | undefined => /(?:^|;)\s*p\s*=([^;]*)/.exec(record)?.[1]?.replace(/\s/g, "")
 
-/** Whether DNS has the key's record. What DNS does not answer is not published. */
+/** Returns whether DNS has the key's record. A failed query counts as not published. */
 export const isPublished = (resolver: Resolver["Service"], { name, record }: ListedKey): Effect.Effect<boolean> =>
   resolver.lookup(name, "TXT").pipe(
     Effect.map((found) =>
@@ -19,7 +19,7 @@ export const isPublished = (resolver: Resolver["Service"], { name, record }: Lis
     Effect.orElseSucceed(() => false),
   )
 
-/** Looks once. */
+/** Checks once. */
 export const look = Effect.fnUntraced(function* (domain: string) {
   const keys = yield* DkimKeys
   const resolver = yield* Resolver
@@ -30,16 +30,16 @@ export const look = Effect.fnUntraced(function* (domain: string) {
   const seen = yield* Effect.forEach(waiting, (key) => isPublished(resolver, key))
   if (!seen.every((one) => one)) return
   yield* keys.begin(domain, first.generation)
-  yield* Effect.logInfo("New DKIM keys are published, and sign from now on", {
+  yield* Effect.logInfo("New DKIM keys are published and active", {
     selectors: waiting.map(({ selector }) => selector),
   })
 })
 
-/** Looks at the start, and again and again. */
+/** Checks at startup and then periodically. */
 export const layer = (settings: { readonly mailDomain: string }) =>
   Layer.effectDiscard(
     look(settings.mailDomain).pipe(
-      Effect.catchCause((cause) => Effect.logWarning("DKIM keys were not looked at", cause)),
+      Effect.catchCause((cause) => Effect.logWarning("The publication of DKIM keys could not be checked", cause)),
       Effect.repeat(Schedule.spaced(Timing.dkimLook)),
       Effect.forkScoped,
     ),

@@ -1,7 +1,7 @@
 /**
- * Mail from one Identity to another of the same deployment: taken in as what comes by SMTP is, with the same refusals, and
- * without a judgement of where it is from, since we wrote it. Its bytes and its envelope leave the mark of a transaction,
- * so that a hand-over which was not recorded, and is made again, stores nothing twice.
+ * Delivers mail between Identities of the same deployment. It is accepted under the same rules as mail by SMTP, but its
+ * origin is not judged because the service wrote it. Its bytes and envelope leave the mark of a transaction, so that a
+ * delivery that is repeated because it was not recorded stores nothing twice.
  */
 import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
 import type { Outcome, SmtpReply, Transmission } from "@svc/cluster/mail/sending/MailTransport"
@@ -19,7 +19,7 @@ type Permission = Pick<Transmission, "mayLeave" | "isPermitted">
 
 const encoder = new TextEncoder()
 
-/** RFC 5321 section 4.4, and who says where it is from (RFC 8601): nobody had to be asked. */
+/** Returns the trace fields (RFC 5321 section 4.4) with the result of the origin (RFC 8601). */
 const traceOf = (domain: string, id: string, at: Date) => [
   { name: "Authentication-Results", value: `${domain}; auth=pass (sent by an Identity of this service)` },
   { name: "Received", value: `by ${domain} (inside) id ${id}; ${at.toUTCString().replace("GMT", "+0000")}` },
@@ -50,7 +50,7 @@ export const layer = (options: { readonly mailDomain: string }) =>
       const unknown = refused("No such Mailbox")
       const full = later("4.2.2", "The Mailbox is full")
       const notYet = later("4.2.1", "The Mailbox is not ready yet")
-      const unreachable = later("4.3.0", "The Mailbox is out of reach")
+      const unreachable = later("4.3.0", "The Mailbox is temporarily unavailable")
 
       const held: Omit<Outcome, "recipient"> = { state: "held", reply: null }
 
@@ -71,16 +71,14 @@ export const layer = (options: { readonly mailDomain: string }) =>
         return stored ? sent : held
       })
 
-      const handed = (mail: IncomingMail, address: string, permission: Permission) =>
+      const attempt = (mail: IncomingMail, address: string, permission: Permission) =>
         Effect.flatMap(permission.mayLeave, (may) =>
           may ? handOver(mail, address, permission) : Effect.succeed(held),
         ).pipe(
           Effect.catchTag("MailboxRefused", ({ reason }) =>
             Effect.succeed(reason === "full" ? full : reason === "gone" ? unknown : notYet),
           ),
-          Effect.catchCause((cause) =>
-            Effect.as(Effect.logDebug("Mail was not handed over inside", cause), unreachable),
-          ),
+          Effect.catchCause((cause) => Effect.as(Effect.logDebug("Internal delivery failed", cause), unreachable)),
         )
 
       return {
@@ -109,7 +107,7 @@ export const layer = (options: { readonly mailDomain: string }) =>
             sha256: yield* sha256(content),
           }
           return yield* Effect.forEach(recipients, (recipient) =>
-            Effect.map(handed(mail, recipient, permission), (outcome): Outcome => ({ recipient, ...outcome })),
+            Effect.map(attempt(mail, recipient, permission), (outcome): Outcome => ({ recipient, ...outcome })),
           )
         }),
       }

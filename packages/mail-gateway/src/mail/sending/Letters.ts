@@ -1,6 +1,7 @@
 /**
- * A message as it goes to a mail server: signed by the keys that sign now. What no server may get (bare line breaks, NUL)
- * is found here, whoever wrote it: a signature over it would not hold, and a server could read two messages out of it.
+ * Prepares a message for a mail server: validates it and signs it with the active keys. Bare line breaks and NUL are
+ * refused for every author, since a signature over them would break, and a server could read a second message out of
+ * them.
  */
 import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
 import type { Transmission } from "@svc/cluster/mail/sending/MailTransport"
@@ -10,7 +11,7 @@ import * as Data from "../smtp/Data.ts"
 import type { Letter } from "./smtp/Letter.ts"
 import { inTurns } from "./SlicedLoop.ts"
 
-/** No server may get it. */
+/** The message must not be sent to any server. */
 export class Unfit extends Schema.TaggedError<Unfit>()("Unfit", { message: Schema.String }) {}
 
 const piece = 64 * 1024
@@ -24,14 +25,14 @@ function* inspected(content: Uint8Array): Generator<void, Data.Flaw | undefined>
   return data.flaw() ?? (content.at(-1) === 13 ? "bare_line_break" : undefined)
 }
 
-/** The domain of the one author. */
+/** Returns the domain of the author. */
 const authorDomain = (content: Uint8Array): string | undefined => {
   const raw = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
   const { rows } = Header.read(raw, 0, raw.length)
   return /@([a-z0-9.-]+)>?$/i.exec(Header.header(raw, rows, "from") ?? "")?.[1]?.toLowerCase()
 }
 
-/** Loaded with the first message that is signed: what it stands on takes long to load. */
+/** Loaded with the first message to sign, since its dependencies take long to load. */
 const signer = Effect.promise(() => import("./Signing.ts"))
 
 const make = (settings: { readonly mailDomain: string }) =>
@@ -39,7 +40,7 @@ const make = (settings: { readonly mailDomain: string }) =>
     const keys = yield* DkimKeys
     const domain = settings.mailDomain
 
-    /** The fields that go on top. What another domain's author wrote (mail that is handed on) is not ours to sign. */
+    /** Returns the signature fields. Mail of other domains (forwarded mail) is not signed. */
     const signatures = Effect.fnUntraced(function* (content: Uint8Array) {
       if (authorDomain(content) !== domain.toLowerCase()) return new Uint8Array()
       const found = yield* keys.signing(domain)
@@ -50,11 +51,12 @@ const make = (settings: { readonly mailDomain: string }) =>
     })
 
     return {
-      /** Fails with `unavailable` where the keys cannot be read. */
+      /** Fails with `unavailable` if the keys cannot be read. */
       of: Effect.fn("Letters.of")(function* (transmission: Transmission) {
         const { content, envelopeFrom, recipients, id, mayLeave, isPermitted } = transmission
         const flaw = yield* inTurns(() => inspected(content))
-        if (flaw !== undefined) return yield* new Unfit({ message: `The message is not fit to be sent: ${flaw}` })
+        if (flaw !== undefined)
+          return yield* new Unfit({ message: `The message is malformed and cannot be sent: ${flaw}` })
         const letter: Letter = {
           from: envelopeFrom,
           recipients,

@@ -1,4 +1,4 @@
-/** The service's own mail to people. It leaves as all mail does: over the same connections, signed by the same keys. */
+/** Sends the service's own mail to people, over the same transport and with the same signatures as all other mail. */
 import { hash } from "node:crypto"
 import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
 import { type Letter, SystemMailer, RelayUnavailable } from "@svc/cluster/mail/SystemMailer"
@@ -13,11 +13,14 @@ import { type ArcSettings, seal } from "../ArcSeal.ts"
 
 export interface MailerSettings {
   readonly from: string
-  /** Seals what is handed on. */
+  /** Seals forwarded mail. */
   readonly arc?: ArcSettings | undefined
 }
 
-/** Exactly one addr-spec: the library would read a list, a group, a name or a source route out of anything looser. */
+/**
+ * Requires exactly one addr-spec. From anything looser the library could parse a list, a group, a name or a source
+ * route.
+ */
 const isOneAddress = Schema.is(EmailAddress)
 
 const unavailable = (message: string) => new RelayUnavailable({ message })
@@ -42,7 +45,7 @@ const composed = (from: string, letter: Letter) =>
     catch: (error) => unavailable(String(error)),
   })
 
-/** Stores a letter beside the mail that arrives for `postmaster@` (`SystemMail`), from where it is forwarded as that is. */
+/** Stores a letter with the mail for `postmaster@` (`SystemMail`), to be forwarded with it. */
 const keeping = (from: string) =>
   Effect.map(Writes, (sql) =>
     Effect.fnUntraced(function* (letter: Letter) {
@@ -56,7 +59,7 @@ const keeping = (from: string) =>
     }),
   )
 
-/** Development without a way out: the response carries the sign-in link, so nothing needs to be mailed. */
+/** Development without a transport: the API response carries the sign-in link, so no mail is needed. */
 export const withoutRelay = ({ from }: Pick<MailerSettings, "from">) =>
   Layer.effect(
     SystemMailer,
@@ -87,9 +90,9 @@ export const layer = (settings: MailerSettings) =>
           }
         },
         (effect) =>
-          // A person waits for it.
-          within(effect, Timing.letterMillis, () => Effect.fail(unavailable("no answer in time"))).pipe(
-            Effect.tapError((error) => Effect.logWarning("A letter was not taken", error.message)),
+          // Limited in time because a person is waiting for the letter.
+          within(effect, Timing.letterMillis, () => Effect.fail(unavailable("timed out"))).pipe(
+            Effect.tapError((error) => Effect.logWarning("A letter could not be sent", error.message)),
           ),
       )
 

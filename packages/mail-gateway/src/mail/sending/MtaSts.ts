@@ -1,7 +1,6 @@
 /**
- * What a domain says about TLS on the way to it (MTA-STS, RFC 8461): its policy is fetched over HTTPS through the guarded
- * client and kept in memory under its id for its `max_age`, so that whoever suppresses the record later gains nothing. A
- * process that starts anew asks anew.
+ * Fetches MTA-STS policies (RFC 8461) over HTTPS through the guarded client, and caches them in memory by id for their
+ * `max_age`, so that suppressing the DNS record later has no effect. The cache is lost at restart.
  */
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { freely } from "@svc/cluster/net/Leaving"
@@ -11,25 +10,25 @@ import { parsePolicy, resolvePolicy, validateMx } from "mailauth/lib/mta-sts.js"
 import { Resolver } from "../Resolver.ts"
 import { Timing } from "../../Timing.ts"
 
-/** RFC 8461 section 3.3: more than this is no policy. */
+/** The maximum size of a policy (RFC 8461 section 3.3). */
 const policyBytes = 64 * 1024
-/** Domains whose policies are kept. */
+/** The maximum number of cached policies. */
 const capacity = 10_000
 
-interface Kept {
+interface CachedPolicy {
   readonly id: string
   readonly policy: MTASTSPolicy | undefined
   readonly until: number
-  /** No new one is asked for before. */
-  readonly next: number
+  /** The earliest time of the next fetch. */
+  readonly retryAfter: number
 }
 
 const make = Effect.gen(function* () {
   const client = yield* GuardedClient
   const resolver = yield* Resolver
-  const kept = new Map<string, Kept>()
+  const kept = new Map<string, CachedPolicy>()
 
-  /** The id that DNS has; undefined where there is none, or none could be had. */
+  /** Returns the policy id in DNS, or undefined if there is none or DNS failed. */
   const idOf = (domain: string) =>
     Effect.gen(function* () {
       const run = yield* Effect.context<never>()
@@ -40,7 +39,7 @@ const make = Effect.gen(function* () {
             Effect.runPromiseWith(run)(
               resolver.lookup(name, type).pipe(
                 Effect.map((found) => found.map((row) => (typeof row === "string" ? [row] : [...row]))),
-                // The library reads node's error codes.
+                // The library expects Node's error codes.
                 Effect.mapError(({ code }) => Object.assign(new Error(code), { code })),
               ),
             ),
@@ -66,7 +65,7 @@ const make = Effect.gen(function* () {
         ),
         Effect.timeoutOrElse({ duration: Timing.policyMillis, orElse: () => Effect.fail("late") }),
         Effect.tapError((error) =>
-          Effect.logDebug("An MTA-STS policy could not be had", { domain, error: String(error) }),
+          Effect.logDebug("An MTA-STS policy could not be fetched", { domain, error: String(error) }),
         ),
         Effect.orElseSucceed(() => undefined),
       )
@@ -77,22 +76,22 @@ const make = Effect.gen(function* () {
     const valid = known !== undefined && known.until > now ? known.policy : undefined
     const id = yield* idOf(domain)
     if (id === undefined || (known?.id === id && valid !== undefined)) return valid
-    // Where it was asked for just now, and could not be had.
-    if (known !== undefined && known.next > now) return valid
+    // A recent attempt failed.
+    if (known !== undefined && known.retryAfter > now) return valid
     const policy = yield* fetched(domain)
     if (kept.size >= capacity) kept.delete(kept.keys().next().value!)
     kept.set(domain, {
       id: policy === undefined ? (known?.id ?? "") : id,
-      // The former one holds until its time is over.
+      // The previous policy applies until it expires.
       policy: policy ?? valid,
       until: policy === undefined ? (known?.until ?? 0) : now + (policy.maxAge ?? 0) * 1_000,
-      next: now + Timing.policyRetryMillis,
+      retryAfter: now + Timing.policyRetryMillis,
     })
     return policy ?? valid
   })
 
   return {
-    /** The policy that is to be enforced; undefined where there is none. */
+    /** Returns the policy to enforce, or undefined if there is none. */
     enforced: Effect.fnUntraced(function* (domain: string) {
       const policy = yield* policyOf(domain)
       return policy?.mode === "enforce" ? policy : undefined
@@ -100,7 +99,7 @@ const make = Effect.gen(function* () {
   }
 })
 
-/** Whether the policy names the server (section 4.1). */
+/** Returns whether the policy lists the server (section 4.1). */
 export const names = (policy: MTASTSPolicy, server: string): boolean => validateMx(server, policy).valid
 
 export class MtaSts extends Context.Service<MtaSts, Effect.Success<typeof make>>()(

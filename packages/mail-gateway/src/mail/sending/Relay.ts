@@ -1,4 +1,6 @@
-/** The operator's relay (`SVC_SMTP_RELAY_URL`): one pool of connections for what Identities send and for our own letters. */
+/**
+ * The operator's relay (`SVC_SMTP_RELAY_URL`): one pool of connections for mail of Identities and for system letters.
+ */
 import { Context, Effect, Layer } from "effect"
 import { Timing } from "../../Timing.ts"
 import type { RelayServer } from "./RelayUrl.ts"
@@ -7,15 +9,15 @@ import * as Pool from "./smtp/Pool.ts"
 
 export interface RelaySettings {
   readonly server: RelayServer
-  /** Our own name, for EHLO. */
+  /** The service's host name for EHLO. */
   readonly helo: string
-  /** Certificates trusted besides those of the system. */
+  /** Certificate authorities trusted in addition to the system's. */
   readonly ca?: string
   readonly deadlines?: Deadlines
 }
 
-/** Letters under way at once, and how many a connection carries before it is another's turn. */
-const limits = { connections: 10, letters: 100 }
+/** The maximum number of concurrent connections, and of messages per connection. */
+const limits = { connections: 10, maxLetters: 100 }
 
 const make = Effect.fnUntraced(function* (settings: RelaySettings) {
   const { server } = settings
@@ -33,9 +35,9 @@ const make = Effect.fnUntraced(function* (settings: RelaySettings) {
             deadlines: settings.deadlines,
           },
         ),
-        most: limits.connections,
+        maxConnections: limits.connections,
         idleMillis: Timing.relayIdleMillis,
-        letters: limits.letters,
+        maxLetters: limits.maxLetters,
       }),
     ),
     (pool) => Effect.sync(() => pool.close()),

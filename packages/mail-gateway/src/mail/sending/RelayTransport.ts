@@ -1,4 +1,4 @@
-/** Mail to other domains through the operator's relay. */
+/** Sends mail to other domains through the operator's relay. */
 import { MailTransport, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { within } from "@svc/cluster/store/Deadline"
 import { Effect, Layer } from "effect"
@@ -20,10 +20,10 @@ const make = Effect.gen(function* () {
     (effect, transmission) =>
       effect.pipe(
         Effect.catchTags({
-          // That the relay does not know us is for the operator to mend; the mail waits.
+          // The operator must fix a refused login; the mail stays queued.
           Unwelcome: (error) =>
             Effect.as(
-              Effect.logWarning("The relay does not take our mail", {
+              Effect.logWarning("The relay refused the session", {
                 stage: error.stage,
                 code: error.code,
                 text: error.text,
@@ -42,7 +42,7 @@ const make = Effect.gen(function* () {
     carries: { by: "relay" } as const,
     send: Effect.fn("RelayTransport.send")((transmission: Transmission) =>
       within(attempt(transmission), Timing.sendMillis, () =>
-        Effect.succeed(Outcomes.deferred(transmission, Outcomes.unheard("The relay did not end in time", relay.host))),
+        Effect.succeed(Outcomes.deferred(transmission, Outcomes.withoutReply("The relay timed out", relay.host))),
       ),
     ),
   }

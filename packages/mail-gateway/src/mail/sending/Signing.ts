@@ -1,7 +1,7 @@
 /**
- * DKIM signatures of what we send (RFC 6376, RFC 8463), one for each key that signs. The fields that say who speaks, to
- * whom, of what, and that a machine wrote it, are signed once more often than they are there, so that none can be added,
- * and none that is missing can be made up. Header and body are hashed in slices, and keys sign outside the loop.
+ * Creates DKIM signatures of outgoing mail (RFC 6376, RFC 8463), one per active key. Fields that affect what a reader
+ * sees are signed once more than they occur, so that none can be added later. Header and body are hashed in slices, and
+ * signing runs outside the event loop.
  */
 import { createHash, type KeyObject, sign as signBytes } from "node:crypto"
 import { generateCanonicalizedHeader } from "mailauth/lib/dkim/header/index.js"
@@ -12,14 +12,14 @@ import * as Header from "../mime/Header.ts"
 import { inTurns } from "./SlicedLoop.ts"
 
 export interface SigningKey {
-  /** The signing domain; `<selector>._domainkey.<domain>` has the public half. */
+  /** The signing domain. `<selector>._domainkey.<domain>` has the public key. */
   readonly domain: string
   readonly selector: string
   readonly algorithm: "rsa-sha256" | "ed25519-sha256"
   readonly key: KeyObject
 }
 
-/** RFC 6376 section 5.4.1, RFC 8058 section 4 for the `List-` fields, and what we disclose. */
+/** The fields of RFC 6376 section 5.4.1, the `List-` fields of RFC 8058 section 4, and the AI disclosure. */
 const signed = [
   "From",
   "Sender",
@@ -42,12 +42,12 @@ const signed = [
 
 const canonicalization = "relaxed/relaxed"
 
-/** The rows that are covered, and the names of all that is: each name once for every row of it, and once more for none. */
+/** Returns the covered rows, and the `h` tag: each name once per row, and once more to prevent additions. */
 const coverOf = (raw: Buffer, rows: ReadonlyArray<Header.Row>) => {
   const headers = signed.flatMap((name) =>
     rows
       .filter(({ key }) => key === name.toLowerCase())
-      // Of several the last is covered first (section 5.4.2).
+      // Of repeated fields the last one is signed first (section 5.4.2).
       .toReversed()
       .map((row) => ({
         key: row.key,
@@ -60,7 +60,7 @@ const coverOf = (raw: Buffer, rows: ReadonlyArray<Header.Row>) => {
 
 const signatureOf = (key: SigningKey, bytes: Buffer): Effect.Effect<string> =>
   Effect.callback((resume) => {
-    // RFC 8463 section 3: what Ed25519 signs is the hash.
+    // Ed25519 signs the hash (RFC 8463 section 3).
     const [algorithm, data] =
       key.algorithm === "rsa-sha256" ? ["sha256", bytes] : [null, createHash("sha256").update(bytes).digest()]
     signBytes(algorithm, data, key.key, (error, signature) =>
@@ -68,7 +68,7 @@ const signatureOf = (key: SigningKey, bytes: Buffer): Effect.Effect<string> =>
     )
   })
 
-/** The fields to put on top of the message; its lines end with CR LF. */
+/** Returns the fields to put on top of the message, with lines that end in CR LF. */
 export const sign = Effect.fn("Signing.sign")(function* (
   message: Uint8Array,
   keys: ReadonlyArray<SigningKey>,
@@ -78,7 +78,7 @@ export const sign = Effect.fn("Signing.sign")(function* (
   const { rows, bodyStart } = Header.read(raw, 0, raw.length)
   const { hash } = yield* inTurns(() => hashing(raw.subarray(bodyStart), "relaxed", "sha256"))
   const { headers, keys: covered } = coverOf(raw, rows)
-  // The same for every key; its own field comes behind.
+  // Shared by all keys. Each key's own field follows.
   const canonical = Buffer.concat(headers.map(({ line }) => formatRelaxedLine(line, "\r\n")))
   const own = { headers: [], keys: covered }
   const fields = yield* Effect.forEach(keys, (key) =>

@@ -1,10 +1,10 @@
-/** Long work on the process's own thread, cut into slices, so that nothing else waits longer than for one of them. */
+/** Runs long work on the main thread in slices, so that nothing else waits for longer than a slice. */
 import { Effect } from "effect"
 
-/** How long slices may follow one another before everybody else has a turn. */
+/** How long slices may run before the event loop continues. */
 const turnMillis = 5
 
-/** Runs a generator to its end; between its yields others get their turn. */
+/** Runs a generator to its end. The event loop continues between its yields. */
 export const inTurns = <A>(make: () => Generator<void, A, void>): Effect.Effect<A> =>
   Effect.callback((resume) => {
     const work = make()

@@ -1,21 +1,21 @@
 /**
- * The library's parser of what a client says, which can also be told to take so many bytes as they are (RFC 3030 section 2):
- * where they end is counted, so nothing in them is ever read as a command, and no command as part of them.
+ * The library's command parser, extended to pass on a given number of raw bytes (RFC 3030 section 2). Because bytes are
+ * counted, no content is ever parsed as a command and no command as content.
  */
 import { SMTPStream } from "smtp-server/lib/smtp-stream.js"
 
 type Done = Parameters<SMTPStream["_write"]>[2]
 
 interface Chunk {
-  /** Bytes that are still to come. */
+  /** The bytes still to come. */
   left: number
-  /** Takes the next of them; `next` when it wants more. */
+  /** Receives the next bytes and calls `next` for more. */
   readonly take: (bytes: Buffer, next: () => void) => void
-  /** They are in; `next` goes on with the commands behind them. */
+  /** Called after the last byte; `next` continues with the commands. */
   readonly end: (next: () => void) => void
 }
 
-/** `BDAT size [LAST]`; undefined for what is none, so that nobody knows where its bytes end. */
+/** Parses `BDAT size [LAST]`. Returns undefined if invalid, in which case the end of the chunk is unknown. */
 export const read = (command: string): { readonly size: number; readonly isLast: boolean } | undefined => {
   const [, size, last] = /^BDAT +(\d{1,15})( +LAST)? *$/i.exec(command) ?? []
   return size === undefined ? undefined : { size: Number(size), isLast: last !== undefined }
@@ -24,10 +24,10 @@ export const read = (command: string): { readonly size: number; readonly isLast:
 export class ChunkStream extends SMTPStream {
   #chunk: Chunk | undefined
 
-  /** The next bytes are a chunk; commands are read again behind it. */
+  /** Passes the next bytes to `chunk`, then parses commands again. */
   chunk(chunk: Chunk): void {
     this.#chunk = chunk
-    // What the library asks before it looks for a command in what came.
+    // Stops the library from searching for commands.
     this._dataMode = true
   }
 
@@ -41,7 +41,7 @@ export class ChunkStream extends SMTPStream {
       this.#chunk = undefined
       this._dataMode = false
       const rest = bytes.subarray(own.length)
-      // Not within this call, or chunks of a byte would pile up on the stack and keep others waiting.
+      // Deferred, so that a series of one-byte chunks neither grows the stack nor blocks other connections.
       chunk.end(() => setImmediate(() => this._write(rest, "buffer", done)))
     })
   }

@@ -1,17 +1,17 @@
 /**
- * The library's connection, which also takes a message in chunks (`BDAT`, RFC 3030) and hands it to `onData` like one that
- * came by DATA: the same limits while it comes in, the same reply when it is stored or refused. What it adds is told by the
- * fields here; the library knows a transaction in chunks as one that has not come to its DATA.
+ * The library's connection extended by BDAT (RFC 3030). A message in chunks is passed to `onData` like one sent by
+ * DATA, with the same limits and the same replies. To the library such a transaction has not reached DATA; the fields
+ * of this class hold its state.
  *
- * | comes                                    | is answered                                                       |
- * |------------------------------------------|-------------------------------------------------------------------|
- * | a chunk                                  | 250, kept in memory; nothing is promised yet                      |
- * | the last chunk                           | as DATA is                                                        |
- * | one by which the message is too large    | 552, and the transaction is over                                  |
- * | one without recipients, or after its end | 503, when its bytes have been passed over                         |
- * | DATA, MAIL or RCPT between chunks        | 503                                                               |
- * | RSET, HELO, EHLO between chunks          | 250, and what came is forgotten                                   |
- * | one whose size cannot be read            | 501, and the connection is closed: where commands go on is unknown |
+ * | event                                       | response                                              |
+ * |---------------------------------------------|-------------------------------------------------------|
+ * | a chunk                                     | 250; held in memory, without any promise              |
+ * | the last chunk                              | as after DATA                                         |
+ * | a chunk that exceeds the size limit         | 552; the transaction is over                          |
+ * | a chunk without recipients or after the end | 503, after its bytes were skipped                     |
+ * | DATA, MAIL or RCPT between chunks           | 503                                                   |
+ * | RSET, HELO, EHLO between chunks             | 250; the chunks are discarded                         |
+ * | a chunk of unreadable size                  | 501, and the connection is closed: the next command cannot be found |
  */
 import { PassThrough } from "node:stream"
 import type { SMTPServerDataStream } from "smtp-server"
@@ -21,15 +21,15 @@ import * as TurnBudget from "@svc/cluster/net/TurnBudget"
 import * as ChunkStream from "./ChunkStream.ts"
 import { Reply, replies } from "./Replies.ts"
 
-/** Chunks above which they must have so many bytes on average: each costs a reply. */
+/** Beyond this number chunks must have this average size, since each costs a reply. */
 const flood = { fromChunks: 1_000, bytesPerChunk: 512 }
 
-/** A message of which chunks have come. */
+/** A message whose chunks are arriving. */
 interface Message {
   readonly stream: SMTPServerDataStream
   bytes: number
   chunks: number
-  /** Goes on with the client's commands; there is one once all of the message is in. */
+  /** Continues with the client's commands. Set when the message is complete. */
   next?: () => void
 }
 
@@ -38,10 +38,10 @@ type Handler = SMTPConnection["handler_DATA"]
 export class ChunkingConnection extends SMTPConnection {
   #message: Message | undefined
 
-  // As the library's, but for its class.
+  // As in the library, with a different class.
   override _createParser(): SMTPStream {
     const parser = new ChunkStream.ChunkStream({ maxCommandLength: this._server.options.maxCommandLength })
-    // The library yields after 100 pipelined commands of one connection; a hundred connections add up.
+    // The library yields after 100 pipelined commands of a connection, which adds up over a hundred connections.
     parser.oncommand = (command, callback) =>
       this._onCommand(command, () => {
         if (TurnBudget.isSpent()) setImmediate(() => callback?.())
@@ -52,17 +52,17 @@ export class ChunkingConnection extends SMTPConnection {
   }
 
   override send(code: number, data?: string | Array<string> | null, context?: string | false): void {
-    // The one reply of several lines is that to EHLO.
+    // The only multi-line 250 is the reply to EHLO.
     super.send(code, Array.isArray(data) && code === 250 ? [...data, "CHUNKING"] : data, context)
   }
 
   override _resetSession(): void {
-    this.#forget()
+    this.#discard()
     super._resetSession()
   }
 
   override _onClose(): void {
-    this.#forget()
+    this.#discard()
     super._onClose()
   }
 
@@ -80,12 +80,12 @@ export class ChunkingConnection extends SMTPConnection {
     const parser = this._parser
     if (!(parser instanceof ChunkStream.ChunkStream)) return callback()
     const chunk = ChunkStream.read(command.toString("latin1"))
-    if (chunk === undefined) return this.#leave(501, "5.5.4 Expected BDAT size [LAST]", callback)
+    if (chunk === undefined) return this.#disconnect(501, "5.5.4 Expected BDAT size [LAST]", callback)
     const { size, isLast } = chunk
     const message = this.session.envelope.rcptTo.length === 0 ? undefined : (this.#message ??= this.#begin())
-    // Nobody is read out who says beforehand that it is too much by far.
+    // Refuses a message that is announced as far too large, without reading it.
     if ((message?.bytes ?? 0) + size > 2 * Number(this._server.options.size)) {
-      return this.#leave(replies.tooLarge.responseCode, replies.tooLarge.message, callback)
+      return this.#disconnect(replies.tooLarge.responseCode, replies.tooLarge.message, callback)
     }
     const end = (next: () => void) => {
       if (message !== undefined) return this.#received(message, size, isLast, next)
@@ -119,14 +119,14 @@ export class ChunkingConnection extends SMTPConnection {
     return message
   }
 
-  /** All bytes of a chunk are in. */
+  /** Handles the end of a chunk. */
   #received(message: Message, size: number, isLast: boolean, next: () => void): void {
     message.chunks++
     if (message.chunks > flood.fromChunks && message.bytes < message.chunks * flood.bytesPerChunk) {
-      this.#leave(554, "5.6.0 The chunks are too small", next)
+      this.#disconnect(554, "5.6.0 The chunks are too small", next)
     } else if (isLast || this._isOversized(message.bytes)) {
       message.next = next
-      // What the library knows a message by that is being decided on: until then the client may wait.
+      // Tells the library that a message is being processed, so that the client does not time out.
       this._dataStream = message.stream
       message.stream.end()
     } else {
@@ -140,16 +140,16 @@ export class ChunkingConnection extends SMTPConnection {
     callback()
   }
 
-  #leave(code: number, text: string, callback: () => void): void {
+  #disconnect(code: number, text: string, callback: () => void): void {
     this.send(code, text)
     this.close()
     callback()
   }
 
-  /** Nothing of it was stored, and nothing will be. */
-  #forget(): void {
+  /** Discards a message that was not completed. */
+  #discard(): void {
     const message = this.#message
-    // One that is all there is decided on by whoever has it, with or without the client.
+    // A complete message is processed even if the client disconnects.
     if (message === undefined || message.next !== undefined) return
     this.#message = undefined
     message.stream.destroy()
@@ -161,9 +161,9 @@ const write = (message: Message, bytes: Buffer, next: () => void) => {
   message.bytes += bytes.length
   stream.byteLength = message.bytes
   if (stream.destroyed || stream.write(bytes)) return next()
-  const goOn = () => {
-    stream.off("drain", goOn).off("close", goOn)
+  const resume = () => {
+    stream.off("drain", resume).off("close", resume)
     next()
   }
-  stream.on("drain", goOn).on("close", goOn)
+  stream.on("drain", resume).on("close", resume)
 }

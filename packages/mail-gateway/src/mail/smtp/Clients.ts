@@ -1,6 +1,6 @@
 /**
- * How much a client may do, so that one sender leaves room for others: connections at once and by the minute, and
- * recipients that do not exist. A client is an IPv4 address or an IPv6 /64.
+ * Limits for each client, so that no sender uses up the capacity: concurrent connections, connections per minute, and
+ * unknown recipients. A client is an IPv4 address or an IPv6 /64.
  */
 import { customerOf } from "@svc/cluster/net/ClientNetwork"
 import { Timing } from "../../Timing.ts"
@@ -9,9 +9,9 @@ export const limits = {
   atOnce: 100,
   perMinute: 1_200,
   inAll: 2_000,
-  /** Unknown recipients that are answered at once. */
+  /** Unknown recipients that are answered without delay. */
   unknownAtOnce: 3,
-  /** Unknown recipients of a session, and of a client, before it is sent away. */
+  /** Unknown recipients of a session, and of a client, after which the client is disconnected. */
   unknownInSession: 20,
   unknownByClient: 100,
 }
@@ -32,7 +32,7 @@ export const make = () => {
     now - client.since <= Timing.smtpClientWindowMillis ||
     (client.unknown > 0 && now - client.unknownSince <= Timing.smtpUnknownWindowMillis)
 
-  /** Forgets clients that are neither connected nor recent. */
+  /** Removes clients that are neither connected nor recent. */
   const prune = (now: number) => {
     for (const [name, client] of clients) if (client.open === 0 && !isRecent(client, now)) clients.delete(name)
   }
@@ -48,7 +48,7 @@ export const make = () => {
   }
 
   return {
-    /** Whether the client may connect; if so it counts until {@link leave}. */
+    /** Returns whether the client may connect. An admitted client counts until {@link leave}. */
     enter: (address: string, now: number): boolean => {
       const client = clientOf(address, now)
       if (now - client.since > Timing.smtpClientWindowMillis) {
@@ -66,7 +66,7 @@ export const make = () => {
       if (client !== undefined) client.open--
       total--
     },
-    /** Counts a recipient that does not exist; answers how many the client named of late. */
+    /** Counts an unknown recipient, and returns how many the client named within the window. */
     unknown: (address: string, now: number): number => {
       const client = clientOf(address, now)
       if (now - client.unknownSince > Timing.smtpUnknownWindowMillis) {

@@ -1,7 +1,7 @@
 /**
- * The bytes of one DATA as they arrive: kept up to the size limit, hashed, and watched for what no honest sender
- * sends: bare CR or LF, by which servers are made to disagree on where a message ends (RFC 5321 section 2.3.8), NUL,
- * and floods of tiny lines. No I/O.
+ * Collects the bytes of one DATA up to the size limit, hashes them, and detects what no legitimate sender sends: bare
+ * CR or LF, by which servers can be made to disagree on where a message ends (RFC 5321 section 2.3.8), NUL, and floods
+ * of tiny lines. No I/O.
  */
 import { createHash, type Hash, hash } from "node:crypto"
 
@@ -10,16 +10,16 @@ export type Flaw = "bare_line_break" | "nul" | "short_lines" | "too_large" | "lo
 const LF = 10
 const CR = 13
 
-/** Lines per byte above which a large message is one of dots or nothing, which costs far more than its size. */
+/** A message with more lines than this and fewer bytes per line costs far more than its size. */
 const flood = { fromLines: 200_000, bytesPerLine: 4 }
 
-/** RFC 5321 section 6.3: a message with more Received fields goes in circles. */
+/** RFC 5321 section 6.3: more Received fields than this indicate a loop. */
 const maxReceived = 100
 
-/** Bytes above which a message is put together as it comes: to do it at the end would take too long at once. */
+/** Larger messages are assembled while they arrive, because doing so at the end would block the event loop. */
 const large = 1024 * 1024
 
-/** Bytes of a line from which on its end is faster looked for than waited for. */
+/** From this average line length searching for line breaks is faster than checking each byte. */
 const longLine = 40
 
 export interface Received {
@@ -28,12 +28,12 @@ export interface Received {
 }
 
 export const make = (maxBytes: number) => {
-  /** Of the chunks so far, from the second one on: most messages are one, which is hashed at once for a fraction. */
+  /** Created with the second chunk. Most messages are a single chunk, which is hashed faster in one step. */
   let hashing: Hash | undefined
   let chunks: Array<Buffer> = []
-  /** A large message as far as it came; it has room for more. */
-  let whole: Buffer | undefined
-  let held = 0
+  /** The part of a large message received so far, with spare capacity. */
+  let buffer: Buffer | undefined
+  let length = 0
   let size = 0
   let lines = 0
   let afterCr = false
@@ -49,7 +49,7 @@ export const make = (maxBytes: number) => {
   }
 
   const byBreaks = (chunk: Buffer) => {
-    // A CR at the end of the chunk before this one must be followed by our first byte.
+    // A CR at the end of the previous chunk must be followed by LF.
     if (afterCr && chunk[0] !== LF) flaw = "bare_line_break"
     for (let at = chunk.indexOf(CR); at >= 0 && at < chunk.length - 1; at = chunk.indexOf(CR, at + 1)) {
       if (chunk[at + 1] !== LF) flaw = "bare_line_break"
@@ -63,27 +63,27 @@ export const make = (maxBytes: number) => {
 
   const inspect = (chunk: Buffer) => {
     if (chunk.includes(0)) flaw = "nul"
-    // To have each line break looked for costs less where lines are long, and many times more where they are short.
+    // Searching for each line break is faster for long lines, and many times slower for short ones.
     if (size < lines * longLine) byBytes(chunk)
     else byBreaks(chunk)
     if (lines > flood.fromLines && size < lines * flood.bytesPerLine) flaw = "short_lines"
   }
 
-  const gather = (chunk: Buffer) => {
-    if (whole === undefined && size <= large) return void chunks.push(chunk)
-    if (whole === undefined || whole.length < size) {
-      const before = whole === undefined ? chunks : [whole.subarray(0, held)]
-      // Room that is not used is not taken from the system.
-      whole = Buffer.allocUnsafeSlow(Math.max(size, Math.min(2 * size, maxBytes)))
-      held = 0
-      for (const piece of before) held += piece.copy(whole, held)
+  const append = (chunk: Buffer) => {
+    if (buffer === undefined && size <= large) return void chunks.push(chunk)
+    if (buffer === undefined || buffer.length < size) {
+      const before = buffer === undefined ? chunks : [buffer.subarray(0, length)]
+      // Unused capacity is not allocated by the system.
+      buffer = Buffer.allocUnsafeSlow(Math.max(size, Math.min(2 * size, maxBytes)))
+      length = 0
+      for (const piece of before) length += piece.copy(buffer, length)
       chunks = []
     }
-    held += chunk.copy(whole, held)
+    length += chunk.copy(buffer, length)
   }
 
   return {
-    /** Takes the next bytes. After a flaw they are only counted. */
+    /** Adds a chunk. After a flaw, bytes are only counted. */
     push: (chunk: Buffer): void => {
       if (chunk.length === 0) return
       size += chunk.length
@@ -91,22 +91,22 @@ export const make = (maxBytes: number) => {
       if (flaw === undefined) inspect(chunk)
       if (flaw !== undefined) {
         chunks = []
-        whole = undefined
+        buffer = undefined
         return
       }
       if (size > chunk.length) {
-        hashing ??= createHash("sha256").update(chunks[0] ?? whole!.subarray(0, held))
+        hashing ??= createHash("sha256").update(chunks[0] ?? buffer!.subarray(0, length))
         hashing.update(chunk)
       }
-      gather(chunk)
+      append(chunk)
     },
     size: () => size,
     flaw: () => flaw,
-    /** The message, or what is wrong with it. */
+    /** Returns the message, or its flaw. */
     finish: (): Received | Flaw => {
       if (flaw !== undefined) return flaw
       if (afterCr) return "bare_line_break"
-      const raw = whole?.subarray(0, held) ?? (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+      const raw = buffer?.subarray(0, length) ?? (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
       if (receivedFields(raw) > maxReceived) return "loop"
       return { raw, sha256: new Uint8Array(hashing === undefined ? hash("sha256", raw, "buffer") : hashing.digest()) }
     },

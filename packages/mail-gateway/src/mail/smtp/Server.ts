@@ -1,7 +1,7 @@
 /**
- * The library's SMTP server with what we want otherwise: clients behind a balancer are taken by their own address, a reply
- * that names its enhanced code has only that one, parameters nobody asked for are refused, quoted local parts are read. A
- * message may come in chunks ({@link ChunkingConnection}).
+ * The library's SMTP server with the service's own behaviour: the client address behind a load balancer is taken from
+ * the PROXY header, a reply keeps the enhanced code that it names, unknown parameters are refused, and quoted local
+ * parts are parsed. Messages may arrive in chunks ({@link ChunkingConnection}).
  */
 import type { Socket } from "node:net"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
@@ -13,23 +13,23 @@ import { Timing } from "../../Timing.ts"
 import { ChunkingConnection } from "./Chunking.ts"
 import { type Reply, replies } from "./Replies.ts"
 
-/** RFC 2034: what a reply says more exactly than its code. */
+/** An enhanced status code at the start of a reply (RFC 2034). */
 const enhancedCode = /^[245]\.\d{1,3}\.\d{1,3} /
 
-/** Parameters of MAIL that the extensions we offer define. */
+/** The parameters of MAIL that the offered extensions define. */
 const mailParameters = new Set(["SIZE", "BODY", "SMTPUTF8"])
 
-/** A mailbox whose local part is quoted (RFC 5321 section 4.1.2), within its command. */
+/** A mailbox with a quoted local part within its command (RFC 5321 section 4.1.2). */
 const quotedMailbox = /^([^<]*<)"((?:[^"\\]|\\.){0,128})"(@[^<>\s]+>.*)$/s
 const atoms = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
-/** What stands for a quoted local part while the library reads the rest of the command. */
-const stand = "quoted"
+/** The placeholder for a quoted local part while the library parses the rest of the command. */
+const placeholder = "quoted"
 
 type Command = ReturnType<SMTPConnection["_parseAddressCommand"]>
 
 const connections = new WeakMap<SMTPServerSession, Connection>()
 
-/** The connection of a session, while it is open. */
+/** Returns the connection of a session, or undefined after it was closed. */
 export const openConnection = (session: SMTPServerSession): Connection | undefined => {
   const connection = connections.get(session)
   return connection !== undefined && connection._server.connections.has(connection) ? connection : undefined
@@ -45,7 +45,8 @@ export class Connection extends ChunkingConnection {
     super.send(code, data, typeof data === "string" && enhancedCode.test(data) ? false : context)
   }
 
-  // RFC 6531 section 3.1: letters beyond ASCII come to who announces them, or an answer would go nobody knows where.
+  // RFC 6531 section 3.1: a non-ASCII sender must announce SMTPUTF8, since a reply to it could not be delivered
+  // otherwise.
   override handler_MAIL(command: Buffer, callback: () => void): void {
     const text = command.toString("latin1")
     if (!/[\x80-\xff]/.test(text) || /\sSMTPUTF8(?:\s|$)/i.test(text)) return super.handler_MAIL(command, callback)
@@ -71,14 +72,14 @@ export class Connection extends ChunkingConnection {
     const [, before, quoted, after] = quotedMailbox.exec(text) ?? []
     if (before === undefined || quoted === undefined || after === undefined) {
       const parsed = super._parseAddressCommand(name, command)
-      // The library lets a lone quotation mark pass.
+      // The library accepts a lone quotation mark.
       return parsed !== false && parsed.address.includes('"') ? false : parsed
     }
     const content = quoted.replace(/\\(.)/gs, "$1")
     if (!/^[\x20-\x7e\u00a0-\uffff]{1,64}$/.test(content)) return false
-    const parsed = super._parseAddressCommand(name, `${before}${stand}${after}`)
+    const parsed = super._parseAddressCommand(name, `${before}${placeholder}${after}`)
     if (parsed === false) return false
-    const domain = parsed.address.slice(stand.length)
+    const domain = parsed.address.slice(placeholder.length)
     const local = atoms.test(content) ? content : `"${content.replace(/["\\]/g, "\\$&")}"`
     return { ...parsed, address: `${local}${domain}` }
   }
@@ -102,13 +103,13 @@ export class Server extends SMTPServer {
     )
   }
 
-  /** The conversation with a client. */
-  protected conversation(socket: Socket, options?: SMTPConnectionOptions | null): Connection {
+  /** Creates the connection of a client. */
+  protected createConnection(socket: Socket, options?: SMTPConnectionOptions | null): Connection {
     return new Connection(this, socket, options)
   }
 
   #admit(socket: Socket, options?: SMTPConnectionOptions | null) {
-    const connection = this.conversation(socket, options)
+    const connection = this.createConnection(socket, options)
     this.connections.add(connection)
     connection.on("error", (error: Error) => this.emit("error", error))
     connection.init()

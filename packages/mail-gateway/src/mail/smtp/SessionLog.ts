@@ -1,69 +1,69 @@
-/** What each SMTP session did, for its line in the log. */
+/** Collects what each SMTP session did, for one log entry at its end. */
 import { sessionEnded } from "@svc/cluster/observe/SessionLog"
 import type { Effect } from "effect"
 import type { SMTPServerSession } from "smtp-server"
 import { Timing } from "../../Timing.ts"
 import type { Reply } from "./Replies.ts"
 
-/** Why we ended a session; `left` where the other side did. */
+/** Why the server ended a session; `left` if the client did. */
 export type Ending = "left" | "idle" | "too_long" | "data_too_slow" | "too_large" | "bare_line_break" | "shutdown"
 
-type Answers = Record<"accepted" | "deferred" | "refused", number>
+type ReplyCounts = Record<"accepted" | "deferred" | "refused", number>
 
-interface Told {
+interface SessionEntry {
   readonly since: number
-  heardAt: number
+  lastReplyAt: number
   ended: Ending
-  readonly recipients: Answers
-  readonly messages: Answers
+  readonly recipients: ReplyCounts
+  readonly messages: ReplyCounts
 }
 
-const none = (): Answers => ({ accepted: 0, deferred: 0, refused: 0 })
+const noReplies = (): ReplyCounts => ({ accepted: 0, deferred: 0, refused: 0 })
 
-const count = (answers: Answers, reply: Reply | null): void => {
-  answers[reply === null ? "accepted" : reply.responseCode < 500 ? "deferred" : "refused"]++
+const count = (counts: ReplyCounts, reply: Reply | null): void => {
+  counts[reply === null ? "accepted" : reply.responseCode < 500 ? "deferred" : "refused"]++
 }
 
 export const make = (write: (line: Effect.Effect<void>) => void) => {
-  const open = new Map<string, Told>()
-  const heard = (session: SMTPServerSession): Told | undefined => {
-    const told = open.get(session.id)
-    if (told !== undefined) told.heardAt = Date.now()
-    return told
+  const open = new Map<string, SessionEntry>()
+  const touch = (session: SMTPServerSession): SessionEntry | undefined => {
+    const entry = open.get(session.id)
+    if (entry !== undefined) entry.lastReplyAt = Date.now()
+    return entry
   }
   return {
     begin: (session: SMTPServerSession): void => {
       const since = Date.now()
-      open.set(session.id, { since, heardAt: since, ended: "left", recipients: none(), messages: none() })
+      open.set(session.id, { since, lastReplyAt: since, ended: "left", recipients: noReplies(), messages: noReplies() })
     },
     recipient: (session: SMTPServerSession, reply: Reply | null): void => {
-      const told = heard(session)
-      if (told !== undefined) count(told.recipients, reply)
+      const entry = touch(session)
+      if (entry !== undefined) count(entry.recipients, reply)
     },
     message: (session: SMTPServerSession, reply: Reply | null): void => {
-      const told = heard(session)
-      if (told !== undefined) count(told.messages, reply)
+      const entry = touch(session)
+      if (entry !== undefined) count(entry.messages, reply)
     },
-    /** We are about to end it. */
+    /** Notes why the server is about to end the session. */
     ending: (session: SMTPServerSession, why: Ending): void => {
-      const told = open.get(session.id)
-      if (told !== undefined) told.ended = why
+      const entry = open.get(session.id)
+      if (entry !== undefined) entry.ended = why
     },
-    /** We are about to end all of them. */
+    /** Notes that all sessions end with the shutdown. */
     leaving: (): void => {
-      for (const told of open.values()) told.ended = "shutdown"
+      for (const entry of open.values()) entry.ended = "shutdown"
     },
     end: (session: SMTPServerSession): void => {
-      const told = open.get(session.id)
-      if (told === undefined) return
+      const entry = open.get(session.id)
+      if (entry === undefined) return
       open.delete(session.id)
-      const { since, heardAt, recipients, messages } = told
-      // The library ends who says nothing.
-      const isIdle = told.ended === "left" && Date.now() - heardAt >= Timing.smtpIdleMillis
+      const { since, lastReplyAt, recipients, messages } = entry
+      // The library ends idle sessions itself.
+      const isIdle = entry.ended === "left" && Date.now() - lastReplyAt >= Timing.smtpIdleMillis
       write(
         sessionEnded({
           kind: "smtp session",
-          ended: isIdle ? "idle" : told.ended,
+          ended: isIdle ? "idle" : entry.ended,
           since,
           client: session.remoteAddress,
           told: { session: session.id, tls: session.secure, recipients, messages },

@@ -1,13 +1,15 @@
-/** The trace fields we put on top of a message (RFC 5321 section 4.4, RFC 8601). */
+/** Trace fields that the service adds to a message (RFC 5321 section 4.4, RFC 8601). */
 import type { Header } from "@svc/domain/mail/Message"
 
-/** Nothing a client says may break out of the line it is quoted in. */
+/** Removes characters with which a client could break out of its quoted line. */
 const quoted = (text: string) => text.replace(/[^\x21-\x7e]/g, "").slice(0, 255)
 
-/** What a client may call itself: a domain, or an address in brackets. Nothing in it may look like what we add. */
+/**
+ * Returns the client's name: a domain or an address literal, without characters that could imitate the text around it.
+ */
 const named = (helo: string) => quoted(helo).replace(/[^\w.:[\]-]/g, "") || "unknown"
 
-/** RFC 3848, RFC 6531 section 4.3. */
+/** Returns the protocol name of RFC 3848 and RFC 6531 section 4.3. */
 const protocolOf = (session: { readonly isExtended: boolean; readonly isUtf8: boolean; readonly secure: boolean }) =>
   `${session.isUtf8 ? "UTF8" : session.isExtended ? "E" : ""}SMTP${session.secure ? "S" : ""}`
 
@@ -16,7 +18,7 @@ export const received = (options: {
   readonly ip: string
   readonly host: string
   readonly secure: boolean
-  /** It began with EHLO; and the message was announced as one with addresses beyond ASCII. */
+  /** Whether the session started with EHLO, and whether the message was announced with SMTPUTF8. */
   readonly isExtended: boolean
   readonly isUtf8: boolean
   readonly id: string
@@ -26,17 +28,17 @@ export const received = (options: {
   `\tby ${options.host} with ${protocolOf(options)} id ${quoted(options.id)};\r\n` +
   `\t${date(options.at)}`
 
-/** The date that was written last: letters of one second have the same, and the platform takes long to write one. */
+/** Caches the last formatted date, because formatting is slow and most messages share a second. */
 let last = { second: Number.NaN, date: "" }
 
-/** RFC 5322 section 3.3. */
+/** Formats a date by RFC 5322 section 3.3. */
 export const date = (at: Date): string => {
   const second = Math.floor(at.getTime() / 1000)
   if (second !== last.second) last = { second, date: at.toUTCString().replace("GMT", "+0000") }
   return last.date
 }
 
-/** Our fields on top of a message, and out of it what only we may write (RFC 8601 section 5): the pieces of what is left. */
+/** Adds the service's fields and removes forged ones (RFC 8601 section 5). Returns the pieces of the result. */
 export const stamp = (
   ours: ReadonlyArray<string>,
   raw: Buffer,
@@ -51,7 +53,7 @@ export const stamp = (
   return [...pieces, raw.subarray(at)]
 }
 
-/** Our fields as the message's headers list them. */
+/** Returns the service's fields as parsed headers. */
 export const headers = (ours: ReadonlyArray<string>): ReadonlyArray<Header> =>
   ours.map((field) => {
     const colon = field.indexOf(":")

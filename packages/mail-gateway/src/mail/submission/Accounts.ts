@@ -1,6 +1,6 @@
 /**
- * Whose each session is: logged in by the same credentials as IMAP, with the same slow-down, and only for as long as the
- * credential stands.
+ * The logged-in account of each session. Logins take the same credentials as IMAP, are throttled together with it, and
+ * end when the credential is revoked.
  */
 import type { SubjectInfo } from "@svc/domain/account/Authorization"
 import { Effect, Exit, FiberSet, type Redacted, Scope } from "effect"
@@ -11,7 +11,7 @@ import type { Reply } from "../smtp/Replies.ts"
 import { openConnection } from "../smtp/Server.ts"
 import { replies } from "./Refusals.ts"
 
-/** Failed logins of one session. */
+/** The failed logins after which a session is closed. */
 const triesInSession = 5
 
 interface Account {
@@ -25,13 +25,13 @@ export const make = Effect.fnUntraced(function* (guests: SessionLimits) {
   const accounts = new WeakMap<SMTPServerSession, Account>()
   const tries = new WeakMap<SMTPServerSession, number>()
 
-  const end = (session: SMTPServerSession) => {
+  const closeSession = (session: SMTPServerSession) => {
     const connection = openConnection(session)
     connection?.send(replies.ended.responseCode, replies.ended.message)
     connection?.close()
   }
 
-  const leave = (session: SMTPServerSession) => {
+  const logOut = (session: SMTPServerSession) => {
     const account = accounts.get(session)
     accounts.delete(session)
     if (account !== undefined) run(Scope.close(account.scope, Exit.void))
@@ -43,8 +43,8 @@ export const make = Effect.fnUntraced(function* (guests: SessionLimits) {
     return count >= triesInSession ? replies.tooManyTries : replies.credentials
   }
 
-  /** Everything that the session holds while it is logged in is the scope's. */
-  const entered = Effect.fnUntraced(function* (
+  /** Authenticates a session. Whatever the session holds while logged in is released with the scope. */
+  const authenticate = Effect.fnUntraced(function* (
     session: SMTPServerSession,
     user: string | undefined,
     password: Redacted.Redacted<string>,
@@ -55,7 +55,7 @@ export const make = Effect.fnUntraced(function* (guests: SessionLimits) {
       (isOpen) => Effect.sync(() => isOpen && guests.close(login.identityId)),
     )
     if (!opened) return yield* Effect.fail(replies.tooManySessions)
-    yield* login.whenGone(() => end(session))
+    yield* login.whenGone(() => closeSession(session))
     const subject: SubjectInfo = {
       id: login.identityId,
       handle: login.handle,
@@ -68,21 +68,21 @@ export const make = Effect.fnUntraced(function* (guests: SessionLimits) {
   })
 
   return {
-    /** Fails with what the client is told. */
+    /** Fails with the reply for the client. */
     login: (
       session: SMTPServerSession,
       user: string | undefined,
       password: Redacted.Redacted<string>,
     ): Effect.Effect<void, Reply> =>
       Effect.gen(function* () {
-        // Of a session that went on by STARTTLS nothing is left (RFC 3207 section 4.2).
-        leave(session)
+        // Discards the state from before STARTTLS (RFC 3207 section 4.2).
+        logOut(session)
         const scope = yield* Scope.make()
-        const subject = yield* entered(session, user, password).pipe(
+        const subject = yield* authenticate(session, user, password).pipe(
           Scope.provide(scope),
           Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, exit))),
         )
-        // It may have gone while its credential was looked at.
+        // The client may have disconnected during authentication.
         if (openConnection(session) === undefined) return yield* Scope.close(scope, Exit.void)
         accounts.set(session, { subject, scope })
         session.user = subject.handle
@@ -92,8 +92,8 @@ export const make = Effect.fnUntraced(function* (guests: SessionLimits) {
           unavailable: () => Effect.fail(replies.unavailable),
         }),
       ),
-    leave,
-    /** Whose it is; undefined before it is logged in. */
+    logOut,
+    /** Returns the Identity of a session, or undefined before login. */
     of: (session: SMTPServerSession): SubjectInfo | undefined =>
       session.user ? accounts.get(session)?.subject : undefined,
   }

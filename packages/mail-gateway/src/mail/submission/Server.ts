@@ -1,6 +1,6 @@
 /**
- * The SMTP server as mail programs meet it (RFC 6409): the one that takes mail, and logging in as IMAP has it, by the same
- * exchanges ({@link module:imap/session/Authenticating}).
+ * The SMTP server for mail programs (RFC 6409): {@link Server} with login, by the same SASL exchanges as IMAP ({@link
+ * module:imap/session/Authenticating}).
  */
 import type { Socket } from "node:net"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
@@ -13,7 +13,7 @@ import { Connection, Server } from "../smtp/Server.ts"
 import { Timing } from "../../Timing.ts"
 import { replies } from "./Refusals.ts"
 
-/** Answers null where user and password belong together, and the session is the user's from then on. */
+/** Authenticates a session and calls `done` with null, or with the refusal. */
 export type Login = (
   session: SMTPServerSession,
   user: string | undefined,
@@ -21,10 +21,10 @@ export type Login = (
   done: (refusal: Reply | null) => void,
 ) => void
 
-/** Whether a client may connect; if so it counts until the session is closed. */
+/** Returns whether a client may connect. An admitted client counts until its session is closed. */
 export type Admit = (session: SMTPServerSession, address: string) => boolean
 
-/** How the exchange itself is refused (RFC 4954 section 4). */
+/** Replies to a failed SASL exchange (RFC 4954 section 4). */
 const refusals: Readonly<Record<string, readonly [number, string]>> = {
   CANNOT: [504, "5.5.4"],
   AUTHORIZATIONFAILED: [535, "5.7.8"],
@@ -40,7 +40,7 @@ class SubmissionConnection extends Connection {
     this.#isAdmitted = server.admit(this.session, this.remoteAddress)
   }
 
-  /** Whoever has too many is turned away before a handshake is made for it. */
+  /** Refuses a client with too many connections before the TLS handshake. */
   override init(): void {
     if (this.#isAdmitted) return super.init()
     const socket = this._socket
@@ -53,7 +53,7 @@ class SubmissionConnection extends Connection {
     }
   }
 
-  /** Patience with who is logged in; the handshake and the login have to be quick. */
+  /** Logged-in clients have longer timeouts. The handshake and the login must be quick. */
   override _armTimeout(socket: Socket = this._socket): void {
     const millis = this.session.user ? Timing.submissionIdleMillis : Timing.submissionLoginMillis
     socket.setTimeout(millis, () => this._onTimeout())
@@ -62,14 +62,14 @@ class SubmissionConnection extends Connection {
   override handler_AUTH(command: Buffer, callback: () => void): void {
     const [, mechanism = "", initial, ...rest] = command.toString().trim().split(/\s+/)
     if (this.session.user) {
-      this.send(503, "5.5.1 You are logged in")
+      this.send(503, "5.5.1 Already logged in")
       callback()
     } else if (rest.length > 0) {
-      this.send(501, "5.5.4 Expected a mechanism and its first answer")
+      this.send(501, "5.5.4 Expected a mechanism and an optional initial response")
       callback()
     } else {
-      const begun = Authenticating.begin({ name: "AUTHENTICATE", mechanism: mechanism.toUpperCase(), initial })
-      this.#follow(begun, callback)
+      const firstStep = Authenticating.begin({ name: "AUTHENTICATE", mechanism: mechanism.toUpperCase(), initial })
+      this.#follow(firstStep, callback)
     }
   }
 
@@ -90,7 +90,7 @@ class SubmissionConnection extends Connection {
       case "Said":
         return this.#login(this.session, step.user, step.password, (refusal) => {
           if (refusal === null) {
-            // Without another listener beside the one there is.
+            // Changes the timeout without adding a second listener.
             this._socket.setTimeout(Timing.submissionIdleMillis)
             this.send(235, "2.7.0 Logged in")
           } else this.send(refusal.responseCode, refusal.message)
@@ -100,7 +100,7 @@ class SubmissionConnection extends Connection {
   }
 
   override _validateMailParams(parsed: Parameters<Connection["_validateMailParams"]>[0]) {
-    // Who first submitted it (RFC 4954 section 5); nobody hands in for another here.
+    // AUTH names the original submitter (RFC 4954 section 5) and is ignored: nobody submits for another Identity here.
     const { AUTH: _, ...args } = parsed.args || {}
     return super._validateMailParams({ ...parsed, args })
   }
@@ -120,7 +120,7 @@ export class SubmissionServer extends Server {
     this.admit = callbacks.admit
   }
 
-  protected override conversation(socket: Socket, options?: SMTPConnectionOptions | null): Connection {
+  protected override createConnection(socket: Socket, options?: SMTPConnectionOptions | null): Connection {
     return new SubmissionConnection(this, socket, options)
   }
 }

@@ -1,4 +1,6 @@
-/** What mail programs hand in is on record as what is sent by a call: who, from where, as which message, what came of it. */
+/**
+ * Audits submitted mail like a send request: who submitted it, from which address, as which message, and the outcome.
+ */
 import type { SubjectInfo } from "@svc/domain/account/Authorization"
 import type { Problem } from "@svc/domain/problems/Problem"
 import { Audit } from "@svc/cluster/audit/Audit"
@@ -27,7 +29,8 @@ export const make = Effect.map(Effect.service(Audit), (audit) => {
   })
 
   return {
-    taken: (subject: SubjectInfo, address: string, message: string) => audit.record(actOf(subject, address, message)),
+    accepted: (subject: SubjectInfo, address: string, message: string) =>
+      audit.record(actOf(subject, address, message)),
     refused: (subject: SubjectInfo, address: string, { code, status }: Problem) =>
       audit.record({ ...actOf(subject, address, null), outcome: status >= 500 ? "failed" : "refused", code }),
   }

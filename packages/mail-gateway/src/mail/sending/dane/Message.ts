@@ -1,12 +1,12 @@
 /**
- * DNS messages (RFC 1035 section 4) as far as DANE needs them: one question out, its answer in, with what the server says
- * about the answer's authenticity. No I/O; holds for any bytes.
+ * Encodes DNS queries and parses answers (RFC 1035 section 4) as far as DANE needs them, including the AD flag. No I/O;
+ * accepts any bytes.
  */
 
 const types = { A: 1, MX: 15, AAAA: 28, TLSA: 52 } as const
 export type Type = keyof typeof types
 
-/** RFC 6698 section 2.1. */
+/** A TLSA record (RFC 6698 section 2.1). */
 export interface Tlsa {
   readonly usage: number
   readonly selector: number
@@ -19,26 +19,26 @@ export interface MxRecord {
   readonly exchange: string
 }
 
-/** Addresses as text. */
+/** Addresses are in text form. */
 export type Value = string | MxRecord | Tlsa
 
 export interface Answer {
   readonly id: number
   readonly isTruncated: boolean
-  /** The server has validated all of it by DNSSEC (RFC 6840 section 5.8). */
+  /** The server validated the whole answer by DNSSEC (RFC 6840 section 5.8). */
   readonly isSecure: boolean
-  /** 0 no error, 3 no such name. */
+  /** 0 is no error, 3 is no such name. */
   readonly code: number
-  /** The name behind aliases that has the records; undefined where there are none. */
+  /** The name that owns the records, after following aliases. Undefined if there are none. */
   readonly owner: string | undefined
   readonly values: ReadonlyArray<Value>
 }
 
 const flags = { response: 0x8000, truncated: 0x0200, recursion: 0x0100, authentic: 0x0020 }
-/** Bytes of an answer over UDP that arrive everywhere in one piece. */
+/** An answer over UDP of this size is not fragmented on common networks. */
 const udpBytes = 1_232
 
-/** The question; undefined for what is no name in DNS. It asks to be told whether the answer is authentic. */
+/** Encodes a query that requests the AD flag. Returns undefined if `name` is not a valid DNS name. */
 export const question = (id: number, name: string, type: Type): Buffer | undefined => {
   const labels = name.replace(/\.$/, "").split(".")
   const isName = labels.every((label) => /^[\x21-\x7e]{1,63}$/.test(label)) && name.length <= 253
@@ -48,14 +48,14 @@ export const question = (id: number, name: string, type: Type): Buffer | undefin
   head.writeUInt16BE(flags.recursion | flags.authentic, 2)
   head.writeUInt16BE(1, 4)
   head.writeUInt16BE(1, 10)
-  const asked = labels.map((label) => Buffer.from(`${String.fromCharCode(label.length)}${label}`, "latin1"))
+  const encodedName = labels.map((label) => Buffer.from(`${String.fromCharCode(label.length)}${label}`, "latin1"))
   const kind = Buffer.from([0, 0, types[type], 0, 1])
   // EDNS (RFC 6891 section 6.1.2): the root, type 41, the size, no flags, no options.
   const edns = Buffer.from([0, 0, 41, udpBytes >> 8, udpBytes & 0xff, 0, 0, 0, 0, 0, 0])
-  return Buffer.concat([head, ...asked, kind, edns])
+  return Buffer.concat([head, ...encodedName, kind, edns])
 }
 
-/** A name, which may point to where its end was written before (section 4.1.4), and where it ends. */
+/** Parses a name, which may contain compression pointers (section 4.1.4). Returns it with the offset of its end. */
 const nameAt = (message: Buffer, start: number): { readonly name: string; readonly next: number } => {
   const labels: Array<string> = []
   let at = start
@@ -94,11 +94,11 @@ const valueAt = (message: Buffer, type: Type, start: number, end: number): Value
   }
 }
 
-/** The answer to a question of this type; undefined for what is none. */
+/** Parses the answer to a query of this type. Returns undefined if it is malformed. */
 export const answer = (message: Buffer, type: Type): Answer | undefined => {
   try {
-    const said = message.readUInt16BE(2)
-    if ((said & flags.response) === 0) return undefined
+    const flagBits = message.readUInt16BE(2)
+    if ((flagBits & flags.response) === 0) return undefined
     let at = 12
     for (let left = message.readUInt16BE(4); left > 0; left--) at = nameAt(message, at).next + 4
     const values: Array<Value> = []
@@ -116,14 +116,14 @@ export const answer = (message: Buffer, type: Type): Answer | undefined => {
     }
     return {
       id: message.readUInt16BE(0),
-      isTruncated: (said & flags.truncated) !== 0,
-      isSecure: (said & flags.authentic) !== 0,
-      code: said & 0xf,
+      isTruncated: (flagBits & flags.truncated) !== 0,
+      isSecure: (flagBits & flags.authentic) !== 0,
+      code: flagBits & 0xf,
       owner,
       values,
     }
   } catch (error) {
-    // Cut off, or made by somebody who wishes us ill.
+    // The message is truncated or malicious.
     if (error instanceof RangeError) return undefined
     throw error
   }

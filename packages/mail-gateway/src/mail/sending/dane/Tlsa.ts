@@ -1,6 +1,6 @@
 /**
- * Whether a server's certificate is one that its TLSA records name (RFC 6698, for SMTP RFC 7672 section 3.1): the
- * certificate itself (DANE-EE), or an authority in the chain that it shows (DANE-TA).
+ * Matches a server's certificate against its TLSA records (RFC 6698, for SMTP RFC 7672 section 3.1): the certificate
+ * itself (DANE-EE), or an authority in the presented chain (DANE-TA).
  */
 import { createHash, X509Certificate } from "node:crypto"
 import type { TLSSocket } from "node:tls"
@@ -10,7 +10,7 @@ const endEntity = 3
 const trustAnchor = 2
 const lengths: Readonly<Record<number, number>> = { 1: 32, 2: 64 }
 
-/** RFC 7672 section 3.1.3: the usages that stand on public authorities mean nothing here. */
+/** RFC 7672 section 3.1.3: the usages that rely on public authorities are not usable for SMTP. */
 export const isUsable = ({ usage, selector, matching, data }: Tlsa): boolean =>
   (usage === endEntity || usage === trustAnchor) &&
   (selector === 0 || selector === 1) &&
@@ -18,22 +18,22 @@ export const isUsable = ({ usage, selector, matching, data }: Tlsa): boolean =>
 
 const matches = (certificate: X509Certificate, { selector, matching, data }: Tlsa): boolean => {
   const chosen = selector === 0 ? certificate.raw : certificate.publicKey.export({ type: "spki", format: "der" })
-  const held =
+  const selected =
     matching === 0
       ? chosen
       : createHash(matching === 1 ? "sha256" : "sha512")
           .update(chosen)
           .digest()
-  return held.equals(data)
+  return selected.equals(data)
 }
 
 const isCurrent = ({ validFromDate, validToDate }: X509Certificate, now: number) =>
   validFromDate.getTime() <= now && now <= validToDate.getTime()
 
-/** Certificates of a chain that are looked at. */
+/** The maximum chain length. */
 const longest = 10
 
-/** What the server shows, its own certificate first. */
+/** Returns the presented chain, the server's own certificate first. */
 const chainOf = (socket: TLSSocket): ReadonlyArray<X509Certificate> => {
   const chain: Array<X509Certificate> = []
   let one = socket.getPeerCertificate(true)
@@ -46,7 +46,7 @@ const chainOf = (socket: TLSSocket): ReadonlyArray<X509Certificate> => {
   return chain
 }
 
-/** Each signed by the next up to the authority, which the record names. */
+/** Returns whether each certificate is signed by the next, up to the authority at `anchor`. */
 const leadsTo = (chain: ReadonlyArray<X509Certificate>, anchor: number, now: number) =>
   chain.slice(0, anchor).every((certificate, at) => {
     const issuer = chain[at + 1]!
@@ -58,7 +58,10 @@ const leadsTo = (chain: ReadonlyArray<X509Certificate>, anchor: number, now: num
     )
   })
 
-/** `names` are those that a certificate below an authority may be for; one that is named itself may be for any. */
+/**
+ * Returns whether the presented chain matches a record. `names` are the allowed names of a certificate below a DANE-TA
+ * authority; a DANE-EE certificate may have any name.
+ */
 export const holds = (
   socket: TLSSocket,
   records: ReadonlyArray<Tlsa>,
@@ -69,9 +72,9 @@ export const holds = (
   const [own] = chain
   if (own === undefined) return false
   if (records.some((record) => record.usage === endEntity && matches(own, record))) return true
-  const isForIt = names.some((name) => own.checkHost(name, { partialWildcards: false }) !== undefined)
+  const hasName = names.some((name) => own.checkHost(name, { partialWildcards: false }) !== undefined)
   return (
-    isForIt &&
+    hasName &&
     chain.some(
       (authority, at) =>
         at > 0 &&

@@ -1,6 +1,6 @@
 /**
- * Asks a DNS server that validates by DNSSEC, and believes what it says of its answers: the way to it must be safe, as to one
- * on this machine. Over UDP, and over TCP what does not fit.
+ * Queries a DNS server that validates by DNSSEC, and trusts the AD flag of its answers, so the path to the server must
+ * be trusted, for example loopback. Uses UDP, and TCP for truncated answers.
  */
 import { createSocket } from "node:dgram"
 import { randomInt } from "node:crypto"
@@ -15,7 +15,7 @@ export interface ServerAddress {
   readonly port: number
 }
 
-/** What DNS has under a name. Absence is an answer too, and can be secure as well. */
+/** The records of a name. Absence is an answer too, and can also be secure. */
 export interface Found {
   readonly values: ReadonlyArray<Message.Value>
   readonly owner: string | undefined
@@ -23,7 +23,7 @@ export interface Found {
   readonly exists: boolean
 }
 
-const late = new LookupFailed({ code: "ETIMEOUT" })
+const timedOut = new LookupFailed({ code: "ETIMEOUT" })
 const failed = (error: Error) => new LookupFailed({ code: "code" in error ? String(error.code) : "EUNKNOWN" })
 
 const byUdp = ({ host, port }: ServerAddress, id: number, question: Buffer, type: Message.Type) =>
@@ -34,7 +34,7 @@ const byUdp = ({ host, port }: ServerAddress, id: number, question: Buffer, type
       const answer = Message.answer(message, type)
       if (answer?.id === id) resume(Effect.succeed(answer))
     })
-    // Connected, so that nobody else's answers are heard, and a refusal is.
+    // A connected socket only receives datagrams from this server, and reports ICMP errors.
     socket.connect(port, host, () => socket.send(question))
     return Effect.sync(() => socket.close())
   })
@@ -42,13 +42,13 @@ const byUdp = ({ host, port }: ServerAddress, id: number, question: Buffer, type
 const byTcp = ({ host, port }: ServerAddress, id: number, question: Buffer, type: Message.Type) =>
   Effect.callback<Message.Answer, LookupFailed>((resume) => {
     const socket = connect({ host, port })
-    let heard = Buffer.alloc(0)
+    let received = Buffer.alloc(0)
     socket.on("error", (error) => resume(Effect.fail(failed(error))))
     socket.on("close", () => resume(Effect.fail(new LookupFailed({ code: "ECONNRESET" }))))
     socket.on("data", (chunk: Buffer) => {
-      heard = Buffer.concat([heard, chunk])
-      if (heard.length < 2 || heard.length < 2 + heard.readUInt16BE(0)) return
-      const answer = Message.answer(heard.subarray(2, 2 + heard.readUInt16BE(0)), type)
+      received = Buffer.concat([received, chunk])
+      if (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) return
+      const answer = Message.answer(received.subarray(2, 2 + received.readUInt16BE(0)), type)
       resume(answer?.id === id ? Effect.succeed(answer) : Effect.fail(new LookupFailed({ code: "EBADRESP" })))
     })
     const length = Buffer.from([question.length >> 8, question.length & 0xff])
@@ -57,14 +57,14 @@ const byTcp = ({ host, port }: ServerAddress, id: number, question: Buffer, type
   })
 
 export const make = Effect.fnUntraced(function* (server: ServerAddress) {
-  const asked = Effect.fnUntraced(function* (name: string, type: Message.Type) {
+  const query = Effect.fnUntraced(function* (name: string, type: Message.Type) {
     const id = randomInt(0x10000)
     const question = Message.question(id, name, type)
     if (question === undefined) return yield* new LookupFailed({ code: "EBADNAME" })
-    const inTime = Effect.timeoutOrElse({ duration: Timing.dnsMillis, orElse: () => Effect.fail(late) })
-    const short = yield* byUdp(server, id, question, type).pipe(inTime, Effect.retry({ times: 1 }))
-    const answer = short.isTruncated ? yield* byTcp(server, id, question, type).pipe(inTime) : short
-    // Also what does not stand up to validation is a failure of the server.
+    const inTime = Effect.timeoutOrElse({ duration: Timing.dnsMillis, orElse: () => Effect.fail(timedOut) })
+    const udpAnswer = yield* byUdp(server, id, question, type).pipe(inTime, Effect.retry({ times: 1 }))
+    const answer = udpAnswer.isTruncated ? yield* byTcp(server, id, question, type).pipe(inTime) : udpAnswer
+    // Failed validation is also reported as a server failure.
     if (answer.code !== 0 && answer.code !== 3) return yield* new LookupFailed({ code: "ESERVFAIL" })
     const { values, owner, isSecure } = answer
     return { values, owner, isSecure, exists: answer.code === 0 } satisfies Found
@@ -72,11 +72,11 @@ export const make = Effect.fnUntraced(function* (server: ServerAddress) {
   const cache = yield* Cache.makeWith(
     (key: string) => {
       const [type, name] = key.split(" ", 2) as [Message.Type, string]
-      return asked(name, type)
+      return query(name, type)
     },
     {
       capacity: 10_000,
-      // The server remembers as long as it may; this spares the questions of one attempt.
+      // The server caches as well; this cache saves repeated queries of one attempt.
       timeToLive: (exit) => (Exit.isSuccess(exit) ? Duration.minutes(1) : Duration.zero),
     },
   )

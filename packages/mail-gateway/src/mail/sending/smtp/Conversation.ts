@@ -1,8 +1,7 @@
 /**
- * The client's side of SMTP (RFC 5321): greeting, EHLO, STARTTLS (RFC 3207), AUTH (RFC 4954), and one transaction after the
- * other. What a server says decides; what it does not say in time ends the connection. DATA and content are written only
- * while the permission to leave holds: it is asked for when the server has agreed to every recipient, and looked at in the
- * turn of the event loop in which something is written.
+ * An SMTP client session (RFC 5321): greeting, EHLO, STARTTLS (RFC 3207), AUTH (RFC 4954), and one transaction after
+ * another. A missing reply ends the connection. DATA and content are only written under a send permit: it is requested
+ * after the server has accepted every recipient, and checked in the turn of the event loop in which bytes are written.
  */
 import type { ConnectionOptions, TLSSocket } from "node:tls"
 import { Effect, Redacted, Schema } from "effect"
@@ -13,7 +12,7 @@ import { begun, continued, type Letter } from "./Letter.ts"
 import { type Reply, textOf } from "./Reply.ts"
 import { type Address, Broken, Wire } from "./Wire.ts"
 
-/** The server said no before there was a transaction: to us, not to a recipient. */
+/** The server refused the session before any transaction, so the refusal does not concern a recipient. */
 export class Unwelcome extends Schema.TaggedError<Unwelcome>()("Unwelcome", {
   stage: Schema.Literals(["greeting", "hello", "tls", "login"]),
   code: Schema.NullOr(Schema.Int),
@@ -21,7 +20,10 @@ export class Unwelcome extends Schema.TaggedError<Unwelcome>()("Unwelcome", {
   text: Schema.String,
 }) {}
 
-/** How long a server may take, in milliseconds: to be connected, to greet, to answer, to take a piece, to answer it all. */
+/**
+ * Timeouts in milliseconds: to connect, to greet, to reply to a command, to accept a block, and to reply to the
+ * message.
+ */
 export interface Deadlines {
   readonly connect: number
   readonly greeting: number
@@ -40,32 +42,32 @@ const deadlines: Deadlines = {
 
 export interface Terms {
   readonly deadlines?: Deadlines | undefined
-  /** What it is called in replies and by TLS. */
+  /** The server's name in replies and for TLS. */
   readonly name: string
-  /** Our own name, for EHLO. */
+  /** The service's host name for EHLO. */
   readonly helo: string
   /**
-   * `required` also checks the certificate; `judged` leaves that to `isIts`; `optional` takes what is offered, and clear
-   * text where that fails; `immediate` begins with TLS (RFC 8314).
+   * `required` also verifies the certificate; `judged` leaves that to `isIts`; `optional` uses TLS if it is offered and
+   * works; `immediate` uses implicit TLS (RFC 8314).
    */
   readonly tls: "immediate" | "required" | "judged" | "optional" | "none"
-  /** Whether the certificate that is shown is the server's. */
+  /** Returns whether the presented certificate is the server's. */
   readonly isIts?: ((socket: TLSSocket) => boolean) | undefined
-  /** Certificates trusted besides those of the system. */
+  /** Certificate authorities trusted in addition to the system's. */
   readonly ca?: string | undefined
   readonly login?:
     | {
         readonly user: string
         readonly password: Redacted.Redacted<string>
-        /** Whether it may be said without TLS. */
+        /** Whether the password may be sent without TLS. */
         readonly inTheClear: boolean
       }
     | undefined
 }
 
 /**
- * What came of a transaction. `unknown`: the content is gone and no reply came, or the connection broke in the middle of
- * it; a server may have it. `broken`: it broke before, so nobody can have it.
+ * The outcome of a transaction. `Unknown`: no reply came after the content or parts of it were sent, so the server may
+ * have the message. `Broken`: the connection failed before, so no server has it.
  */
 export type Outcome =
   | { readonly _tag: "Answered"; readonly replies: ReadonlyArray<SmtpReply> }
@@ -81,11 +83,11 @@ export interface Conversation {
   readonly quit: () => void
 }
 
-/** RFC 3461 section 4: `+`, `=` and what is not printable are written by their numbers. */
+/** Encodes xtext (RFC 3461 section 4). */
 const xtext = (text: string): string =>
   text.replace(/[^!-*,-<>-~]/g, (char) => `+${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`)
 
-/** The keywords that the server offers, upper case, with their parameters. */
+/** Parses the extensions that the server offers: upper-case keywords with their parameters. */
 const offers = (reply: Reply): ReadonlyMap<string, string> =>
   new Map(
     reply.lines.slice(1).map((line) => {
@@ -97,20 +99,20 @@ const offers = (reply: Reply): ReadonlyMap<string, string> =>
 export const isPositive = (reply: { readonly code: number | null }) =>
   reply.code !== null && reply.code >= 200 && reply.code < 300
 
-const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms, patience: Deadlines) {
+const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms, timeouts: Deadlines) {
   const unwelcome = (stage: Unwelcome["stage"], reply: Reply) =>
     new Unwelcome({ stage, code: reply.code, status: reply.status, text: textOf(reply) })
   const tls: ConnectionOptions = tlsOptions(terms)
 
   const ask = (text: string) => {
-    wire.say(`${text}\r\n`)
-    return wire.reply(patience.command)
+    wire.send(`${text}\r\n`)
+    return wire.reply(timeouts.command)
   }
 
   const hello = Effect.gen(function* () {
     const reply = yield* ask(`EHLO ${terms.helo}`)
     if (isPositive(reply)) return offers(reply)
-    // A server of old, which knows no extensions.
+    // Some old servers only support HELO.
     const old = reply.code >= 500 ? yield* ask(`HELO ${terms.helo}`) : reply
     if (!isPositive(old)) return yield* Effect.fail(unwelcome("hello", old))
     return new Map<string, string>()
@@ -119,19 +121,19 @@ const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms, patience: De
   const login = Effect.fnUntraced(function* (offered: ReadonlyMap<string, string>, as: NonNullable<Terms["login"]>) {
     const base64 = (text: string) => Buffer.from(text).toString("base64")
     const password = Redacted.value(as.password)
-    const ways = (offered.get("AUTH") ?? "").split(" ")
-    const reply = ways.includes("PLAIN")
+    const mechanisms = (offered.get("AUTH") ?? "").split(" ")
+    const reply = mechanisms.includes("PLAIN")
       ? yield* ask(`AUTH PLAIN ${base64(`\0${as.user}\0${password}`)}`)
       : yield* Effect.gen(function* () {
-          const asked = yield* ask("AUTH LOGIN")
-          if (asked.code !== 334) return asked
+          const sendCommands = yield* ask("AUTH LOGIN")
+          if (sendCommands.code !== 334) return sendCommands
           const named = yield* ask(base64(as.user))
           return named.code === 334 ? yield* ask(base64(password)) : named
         })
     if (!isPositive(reply)) return yield* Effect.fail(unwelcome("login", reply))
   })
 
-  const greeting = yield* wire.reply(patience.greeting)
+  const greeting = yield* wire.reply(timeouts.greeting)
   if (!isPositive(greeting)) return yield* Effect.fail(unwelcome("greeting", greeting))
   const mustBeSecure = terms.tls === "required" || terms.tls === "judged"
   let offered = yield* hello
@@ -140,7 +142,7 @@ const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms, patience: De
       const reply = yield* ask("STARTTLS")
       if (isPositive(reply)) {
         yield* Effect.mapError(
-          wire.secure(tls, patience.command),
+          wire.secure(tls, timeouts.command),
           ({ message }) => new Unwelcome({ stage: "tls", code: null, status: null, text: message }),
         )
         if (terms.tls === "judged" && (wire.tls === undefined || terms.isIts?.(wire.tls) !== true)) {
@@ -155,14 +157,14 @@ const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms, patience: De
           stage: "tls",
           code: null,
           status: null,
-          text: "The server offers no STARTTLS, which is required",
+          text: "The server does not offer STARTTLS, which is required",
         }),
       )
     }
   }
   if (terms.login !== undefined) {
     if (!wire.isSecure && !terms.login.inTheClear) {
-      const text = "The server offers no STARTTLS, and the password is not said in the clear"
+      const text = "The server does not offer STARTTLS, and the password is only sent over TLS"
       return yield* Effect.fail(new Unwelcome({ stage: "tls", code: null, status: null, text }))
     }
     yield* login(offered, terms.login)
@@ -171,26 +173,26 @@ const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms, patience: De
 })
 
 const tlsOptions = (terms: Terms): ConnectionOptions => ({
-  // A name for TLS is never an address (RFC 6066 section 3).
+  // The TLS server name must not be an address (RFC 6066 section 3).
   ...(/^[\d.]+$|:/.test(terms.name) ? {} : { servername: terms.name }),
-  // Where anybody's certificate is better than none it is not looked at, and where we judge it ourselves not by TLS.
+  // The certificate is not verified if TLS is optional, and verified by `isIts` if it is `judged`.
   rejectUnauthorized: terms.tls !== "optional" && terms.tls !== "judged",
   ...(terms.ca === undefined ? {} : { ca: [terms.ca] }),
   minVersion: "TLSv1.2",
 })
 
 const connect = Effect.fnUntraced(function* (address: Address, terms: Terms) {
-  const patience = terms.deadlines ?? deadlines
-  const wire = yield* Wire.open(address, patience.connect, terms.tls === "immediate" ? tlsOptions(terms) : undefined)
-  const offered = yield* open(wire, terms, patience).pipe(
+  const timeouts = terms.deadlines ?? deadlines
+  const wire = yield* Wire.open(address, timeouts.connect, terms.tls === "immediate" ? tlsOptions(terms) : undefined)
+  const offered = yield* open(wire, terms, timeouts).pipe(
     Effect.onExit((exit) => Effect.sync(() => exit._tag === "Failure" && wire.close())),
   )
-  return conversation(wire, offered, terms.name, patience)
+  return conversation(wire, offered, terms.name, timeouts)
 })
 
 /**
- * Connects and gets as far as the first transaction. Where TLS is optional and its handshake fails, it connects once more
- * and stays in clear text, like any server that offers no STARTTLS (RFC 7435). A password that needs TLS is never sent so.
+ * Connects and logs in. If TLS is optional and the handshake fails, connects again without TLS (opportunistic security,
+ * RFC 7435), but never sends a password that requires TLS.
  */
 export const begin = (address: Address, terms: Terms) =>
   connect(address, terms).pipe(
@@ -206,14 +208,14 @@ const conversation = (
   wire: Wire,
   offered: ReadonlyMap<string, string>,
   host: string,
-  patience: Deadlines,
+  timeouts: Deadlines,
 ): Conversation => {
   const isPipelining = offered.has("PIPELINING")
   const hasDsn = offered.has("DSN")
-  const most = Number(offered.get("SIZE") ?? 0)
+  const maxSize = Number(offered.get("SIZE") ?? 0)
 
-  /** The reply to a command that was for this many recipients. */
-  const said = (reply: Reply, command: NonNullable<SmtpReply["command"]>, recipients = 1): SmtpReply => ({
+  /** Converts the reply to a command that concerned this many recipients. */
+  const toSmtpReply = (reply: Reply, command: NonNullable<SmtpReply["command"]>, recipients = 1): SmtpReply => ({
     code: reply.code,
     status: reply.status,
     text: textOf(reply),
@@ -222,35 +224,35 @@ const conversation = (
     ...(recipients > 1 ? { shared: true } : {}),
   })
 
-  const asked = Effect.fnUntraced(function* (commands: ReadonlyArray<string>) {
+  const sendCommands = Effect.fnUntraced(function* (commands: ReadonlyArray<string>) {
     const replies: Array<Reply> = []
     if (isPipelining) {
-      wire.say(commands.map((command) => `${command}\r\n`).join(""))
-      for (const _ of commands) replies.push(yield* wire.reply(patience.command))
+      wire.send(commands.map((command) => `${command}\r\n`).join(""))
+      for (const _ of commands) replies.push(yield* wire.reply(timeouts.command))
       return replies
     }
     for (const command of commands) {
-      wire.say(`${command}\r\n`)
-      const reply = yield* wire.reply(patience.command)
+      wire.send(`${command}\r\n`)
+      const reply = yield* wire.reply(timeouts.command)
       replies.push(reply)
-      // Without a sender there is no use in recipients.
+      // Recipients are pointless if the sender was refused.
       if (replies.length === 1 && !isPositive(reply)) return replies
     }
     return replies
   })
 
-  const reset = Effect.flatMap(asked(["RSET"]), ([reply]) => {
+  const reset = Effect.flatMap(sendCommands(["RSET"]), ([reply]) => {
     if (!isPositive(reply!)) wire.close()
     return Effect.void
   })
 
   const transact = Effect.fnUntraced(function* (letter: Letter) {
     const size = letter.content.reduce((sum, { length }) => sum + length, 0)
-    if (most > 0 && size > most) {
+    if (maxSize > 0 && size > maxSize) {
       const reply = {
         code: 552,
         status: "5.3.4",
-        text: `The server takes ${most} bytes at most, and the message has ${size}`,
+        text: `The server accepts at most ${maxSize} bytes, and the message has ${size}`,
         host,
       }
       return { _tag: "Answered", replies: letter.recipients.map(() => reply) } satisfies Outcome
@@ -263,49 +265,55 @@ const conversation = (
     const rcpt = letter.recipients.map(
       (recipient) => `RCPT TO:<${recipient}>${hasDsn ? ` NOTIFY=FAILURE,DELAY ORCPT=rfc822;${xtext(recipient)}` : ""}`,
     )
-    const [sender, ...each] = yield* asked([mail, ...rcpt])
+    const [sender, ...recipientReplies] = yield* sendCommands([mail, ...rcpt])
     if (!isPositive(sender!)) {
       yield* Effect.ignore(reset)
-      return { _tag: "Answered", replies: letter.recipients.map(() => said(sender!, "MAIL")) } satisfies Outcome
+      return { _tag: "Answered", replies: letter.recipients.map(() => toSmtpReply(sender!, "MAIL")) } satisfies Outcome
     }
-    if (!each.some(isPositive)) {
+    if (!recipientReplies.some(isPositive)) {
       yield* Effect.ignore(reset)
-      return { _tag: "Answered", replies: each.map((reply) => said(reply, "RCPT")) } satisfies Outcome
+      return {
+        _tag: "Answered",
+        replies: recipientReplies.map((reply) => toSmtpReply(reply, "RCPT")),
+      } satisfies Outcome
     }
-    const accepted = each.filter(isPositive).length
-    /** What became of each recipient once the server replied to DATA or to the content. */
+    const accepted = recipientReplies.filter(isPositive).length
+    /** Returns the outcome for each recipient after the reply to DATA or to the content. */
     const answered = (final: Reply): Outcome => ({
       _tag: "Answered",
-      replies: each.map((reply) => (isPositive(reply) ? said(final, "DATA", accepted) : said(reply, "RCPT"))),
+      replies: recipientReplies.map((reply) =>
+        isPositive(reply) ? toSmtpReply(final, "DATA", accepted) : toSmtpReply(reply, "RCPT"),
+      ),
     })
-    const go = yield* begun(letter, () => {
-      wire.say("DATA\r\n")
-      return wire.reply(patience.command)
+    const dataReply = yield* begun(letter, () => {
+      wire.send("DATA\r\n")
+      return wire.reply(timeouts.command)
     })
-    if (go === undefined) {
+    if (dataReply === undefined) {
       yield* Effect.ignore(reset)
       return { _tag: "Held" } satisfies Outcome
     }
-    if (go.code !== 354) {
+    if (dataReply.code !== 354) {
       yield* Effect.ignore(reset)
-      return answered(go)
+      return answered(dataReply)
     }
     return yield* Effect.gen(function* () {
       for (const piece of stuffed(letter.content)) {
-        // Who answers before the end has not heard it out.
-        if (wire.isOpen && !wire.isQuiet) return yield* new Broken({ message: "The server spoke before the end" })
-        const written = yield* continued(letter, () => Effect.as(wire.write(piece, patience.block), true))
+        // A server that replies early has not received the whole message.
+        if (wire.isOpen && !wire.isQuiet)
+          return yield* new Broken({ message: "The server replied before the end of the message" })
+        const written = yield* continued(letter, () => Effect.as(wire.write(piece, timeouts.block), true))
         if (written !== true) {
-          // A server keeps nothing of a message whose end it has not seen.
+          // A server discards a message whose end it has not received.
           wire.close()
           return { _tag: "Held" } satisfies Outcome
         }
       }
-      return answered(yield* wire.reply(patience.final))
+      return answered(yield* wire.reply(timeouts.final))
     }).pipe(
       Effect.catchTag("Broken", ({ message }) => {
-        // Some say no in the middle of it and leave.
-        const last = wire.heard()
+        // Some servers refuse the message while receiving it and disconnect.
+        const last = wire.unsolicited()
         const isRefusal = last !== undefined && last.code >= 400
         wire.close()
         return Effect.succeed<Outcome>(isRefusal ? answered(last) : { _tag: "Unknown", message })
@@ -321,7 +329,7 @@ const conversation = (
     transact: (letter) =>
       transact(letter).pipe(
         Effect.catchTag("Broken", ({ message }) => Effect.succeed<Outcome>({ _tag: "Broken", message })),
-        // Who was cut off in the middle has left the server in a state that nobody knows.
+        // The server's state is unknown after an interruption.
         Effect.onInterrupt(() => Effect.sync(() => wire.close())),
       ),
     quit: () => {
@@ -330,7 +338,7 @@ const conversation = (
   }
 }
 
-/** What a failure to begin says of each recipient. */
+/** Returns the reply for every recipient when a session could not be started. */
 export const replyOf = (error: Broken | Unwelcome, host: string | null): SmtpReply =>
   error._tag === "Broken"
     ? { code: null, status: null, text: error.message.slice(0, 500), host }

@@ -1,12 +1,12 @@
 /**
- * The content of DATA as it goes over the wire (RFC 5321 section 4.5.2), in pieces: a dot more where a line begins with
- * one, and the line with a dot that ends it all.
+ * Encodes the content of DATA (RFC 5321 section 4.5.2): doubles a dot at the start of a line, and ends with the line of
+ * a single dot.
  */
 const LF = 10
 const DOT = 46
 const piece = 64 * 1024
 
-/** Pieces of about this many bytes; what is smaller is one, since each is a call of the system. */
+/** Yields pieces of about this size. Smaller ones are merged, since each piece is a system call. */
 export function* stuffed(parts: ReadonlyArray<Uint8Array>): Generator<Buffer> {
   let pieces: Array<Buffer> = []
   let size = 0
@@ -22,7 +22,7 @@ export function* stuffed(parts: ReadonlyArray<Uint8Array>): Generator<Buffer> {
       let start = 0
       for (let at = bytes.indexOf(DOT); at >= 0; at = bytes.indexOf(DOT, at + 1)) {
         if (at === 0 ? !atStart : bytes[at - 1] !== LF) continue
-        // Up to the dot and with it; the next piece begins with it once more.
+        // Includes the dot; the next piece starts with the same dot, which doubles it.
         put(bytes.subarray(start, at + 1))
         start = at
       }

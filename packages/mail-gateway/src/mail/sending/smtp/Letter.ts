@@ -1,4 +1,4 @@
-/** A message as a conversation carries it, and the permission under which DATA and content are written. */
+/** A message to transmit, with the permit under which DATA and content are written. */
 import { Effect } from "effect"
 
 export interface Letter {
@@ -12,13 +12,15 @@ export interface Letter {
   readonly isPermitted: () => boolean
 }
 
-/** Asks for permission, and writes in the turn in which it was seen to hold; undefined where it is denied or has expired. */
+/**
+ * Requests a permit, and writes in the turn in which it was checked. Returns undefined if it was denied or has expired.
+ */
 export const begun = <A, E>(
   { isPermitted, mayLeave }: Letter,
   write: () => Effect.Effect<A, E>,
 ): Effect.Effect<A | undefined, E> =>
   Effect.flatMap(mayLeave, (may) => (may && isPermitted() ? write() : Effect.succeed(undefined)))
 
-/** Writes while the permission holds, and asks for another one once it has expired. */
+/** Writes while the permit is valid, and requests a new one after it has expired. */
 export const continued = <A, E>(letter: Letter, write: () => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> =>
   Effect.suspend(() => (letter.isPermitted() ? write() : begun(letter, write)))

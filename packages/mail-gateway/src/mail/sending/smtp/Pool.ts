@@ -1,6 +1,6 @@
 /**
- * Connections to one server, kept for the next letter: so many at most, each for so many letters and while it is not idle
- * for long. A kept connection may have gone meanwhile; what it did not take is given to a new one, since nobody has it.
+ * A pool of connections to one server, limited in number, in messages per connection and in idle time. An idle
+ * connection may have been closed by the server; a message that it did not accept is sent over a new one.
  */
 import { Effect, Semaphore } from "effect"
 import type { Conversation, Outcome, Unwelcome } from "./Conversation.ts"
@@ -9,31 +9,31 @@ import type { Broken } from "./Wire.ts"
 
 export interface PoolSettings {
   readonly begin: Effect.Effect<Conversation, Broken | Unwelcome>
-  readonly most: number
+  readonly maxConnections: number
   readonly idleMillis: number
-  /** Servers end connections that have carried many. */
-  readonly letters: number
+  /** The maximum number of messages per connection, because servers close connections that have carried many. */
+  readonly maxLetters: number
 }
 
-interface Kept {
+interface PooledConnection {
   readonly conversation: Conversation
   letters: number
   timer: NodeJS.Timeout | undefined
 }
 
-export const make = ({ begin, most, idleMillis, letters }: PoolSettings) => {
-  const idle: Array<Kept> = []
-  const places = Semaphore.makeUnsafe(most)
+export const make = ({ begin, maxConnections, idleMillis, maxLetters }: PoolSettings) => {
+  const idle: Array<PooledConnection> = []
+  const slots = Semaphore.makeUnsafe(maxConnections)
   let closed = false
 
-  const leave = (one: Kept) => {
+  const leave = (one: PooledConnection) => {
     clearTimeout(one.timer)
     const at = idle.indexOf(one)
     if (at >= 0) idle.splice(at, 1)
     one.conversation.quit()
   }
 
-  const take = (): Kept | undefined => {
+  const take = (): PooledConnection | undefined => {
     for (let one = idle.pop(); one !== undefined; one = idle.pop()) {
       clearTimeout(one.timer)
       if (!one.conversation.isOpen()) continue
@@ -43,30 +43,30 @@ export const make = ({ begin, most, idleMillis, letters }: PoolSettings) => {
     return undefined
   }
 
-  const keep = (one: Kept) => {
+  const keep = (one: PooledConnection) => {
     one.letters++
-    if (closed || one.letters >= letters || !one.conversation.isOpen()) return one.conversation.quit()
+    if (closed || one.letters >= maxLetters || !one.conversation.isOpen()) return one.conversation.quit()
     one.conversation.rest()
     one.timer = setTimeout(() => leave(one), idleMillis).unref()
     idle.push(one)
   }
 
-  const fresh = Effect.map(begin, (conversation): Kept => ({ conversation, letters: 0, timer: undefined }))
+  const opened = Effect.map(begin, (conversation): PooledConnection => ({ conversation, letters: 0, timer: undefined }))
 
-  const carry = (one: Kept, letter: Letter): Effect.Effect<Outcome> =>
+  const carry = (one: PooledConnection, letter: Letter): Effect.Effect<Outcome> =>
     one.conversation.transact(letter).pipe(Effect.onExit(() => Effect.sync(() => keep(one))))
 
   return {
     isIdle: (): boolean => idle.length === 0,
     transact: (letter: Letter): Effect.Effect<Outcome, Broken | Unwelcome> =>
-      places.withPermit(
+      slots.withPermit(
         Effect.gen(function* () {
-          const kept = take()
-          if (kept !== undefined) {
-            const outcome = yield* carry(kept, letter)
+          const idleConnection = take()
+          if (idleConnection !== undefined) {
+            const outcome = yield* carry(idleConnection, letter)
             if (outcome._tag !== "Broken") return outcome
           }
-          return yield* carry(yield* fresh, letter)
+          return yield* carry(yield* opened, letter)
         }),
       ),
     close: (): void => {

@@ -1,51 +1,52 @@
-/** What a mail server answers (RFC 5321 section 4.2), read from the bytes as they come. No I/O. */
+/** Parses replies of a mail server (RFC 5321 section 4.2) incrementally. No I/O. */
 
 export interface Reply {
   readonly code: number
-  /** The enhanced status code (RFC 2034) of its first line; null where there is none. */
+  /** The enhanced status code (RFC 2034) of the first line, or null if it has none. */
   readonly status: string | null
   /** The text of each line, without codes. */
   readonly lines: ReadonlyArray<string>
 }
 
-/** Servers keep to 512 bytes a line (section 4.5.3.1.5); one that goes on beyond these is left. */
+/** Lines have at most 512 bytes (section 4.5.3.1.5). Replies beyond these limits are invalid. */
 const limits = { line: 4_096, lines: 200 }
 
 export class NotSmtp extends Error {}
 
 const enhanced = /^([245]\.\d{1,3}\.\d{1,3})(?: |$)/
 
-/** Control characters are nobody's to read, and lines are one. */
+/** Replaces control characters and line breaks by spaces. */
 export const plain = (text: string): string => text.replace(/[\p{Cc}\s]+/gu, " ").trim()
 
-/** The whole text, in one line, without the enhanced code; at most 500 characters. */
+/** Returns the text in one line of at most 500 characters, without the enhanced code. */
 export const textOf = ({ lines }: Reply): string =>
   plain(lines.map((line) => line.replace(enhanced, "")).join(" ")).slice(0, 500)
 
-/** Reads replies; throws {@link NotSmtp} for what is none. */
+/** Returns a parser. `push` throws {@link NotSmtp} on invalid input. */
 export const reader = () => {
-  let rest = ""
+  let buffered = ""
   let lines: Array<string> = []
   return {
-    /** Whether something stands there that is no whole reply yet. */
-    isWithin: () => rest !== "" || lines.length > 0,
+    /** Returns whether an incomplete reply is buffered. */
+    isIncomplete: () => buffered !== "" || lines.length > 0,
     push: (chunk: Buffer): ReadonlyArray<Reply> => {
       const replies: Array<Reply> = []
-      rest += chunk.toString("latin1")
+      buffered += chunk.toString("latin1")
       let at = 0
-      for (let end = rest.indexOf("\n", at); end >= 0; end = rest.indexOf("\n", at)) {
-        const line = rest.slice(at, end).replace(/\r$/, "")
+      for (let end = buffered.indexOf("\n", at); end >= 0; end = buffered.indexOf("\n", at)) {
+        const line = buffered.slice(at, end).replace(/\r$/, "")
         at = end + 1
         const [, code, more, text] = /^([2-5]\d\d)([- ]?)(.*)$/.exec(line) ?? []
-        if (code === undefined || text === undefined || line.length > limits.line) throw new NotSmtp("no reply of SMTP")
+        if (code === undefined || text === undefined || line.length > limits.line)
+          throw new NotSmtp("not an SMTP reply")
         lines.push(text)
-        if (lines.length > limits.lines) throw new NotSmtp("a reply without an end")
+        if (lines.length > limits.lines) throw new NotSmtp("the reply is too long")
         if (more === "-") continue
         replies.push({ code: Number(code), status: enhanced.exec(lines[0]!)?.[1] ?? null, lines })
         lines = []
       }
-      rest = rest.slice(at)
-      if (rest.length > limits.line) throw new NotSmtp("a line without an end")
+      buffered = buffered.slice(at)
+      if (buffered.length > limits.line) throw new NotSmtp("a line is too long")
       return replies
     },
   }

@@ -1,22 +1,22 @@
 /**
- * A connection to a mail server: commands go out, replies come in, each with a deadline by the machine's clock. A server
- * that neither answers nor closes is dropped; after that, and after any failure, the connection is good for nothing.
+ * A connection to a mail server that sends commands and receives replies, each with a timeout. A server that neither
+ * replies nor closes is disconnected. After any failure the connection is unusable.
  */
 import { connect as connectPlain, type Socket } from "node:net"
 import { connect as connectTls, type ConnectionOptions, TLSSocket } from "node:tls"
 import { Effect, Schema } from "effect"
 import { NotSmtp, type Reply, reader } from "./Reply.ts"
 
-/** The connection is over. `message` says in plain words how it ended. */
+/** The connection has ended; `message` says how. */
 export class Broken extends Schema.TaggedError<Broken>()("Broken", { message: Schema.String }) {}
 
 export interface Address {
-  /** An address or, for a host the operator named, its name. */
+  /** An IP address, or the host name that the operator configured. */
   readonly host: string
   readonly port: number
 }
 
-const wordsOf = (error: Error): string => {
+const describe = (error: Error): string => {
   const code = "code" in error ? String(error.code) : ""
   const known: Readonly<Record<string, string>> = {
     ECONNREFUSED: "The server refuses connections",
@@ -24,13 +24,13 @@ const wordsOf = (error: Error): string => {
     EPIPE: "The server closed the connection",
     EHOSTUNREACH: "The server cannot be reached",
     ENETUNREACH: "The server cannot be reached",
-    ETIMEDOUT: "The server did not answer in time",
+    ETIMEDOUT: "The connection timed out",
     ENOTFOUND: "The server's name does not resolve",
   }
   return known[code] ?? (error.message || code || "The connection broke")
 }
 
-const silent = (millis: number) => new Broken({ message: `The server said nothing for ${millis / 1_000} s` })
+const timedOut = (millis: number) => new Broken({ message: `The server did not respond for ${millis / 1_000} s` })
 
 export class Wire {
   #socket: Socket
@@ -44,7 +44,7 @@ export class Wire {
     this.#listen(socket)
   }
 
-  /** Connects; with `tls` from the first byte on. */
+  /** Connects, with implicit TLS if `tls` is given. */
   static readonly open = (address: Address, millis: number, tls?: ConnectionOptions): Effect.Effect<Wire, Broken> =>
     Effect.callback((resume) => {
       const socket =
@@ -56,8 +56,8 @@ export class Wire {
         socket.destroy()
         resume(Effect.fail(error))
       }
-      const late = setTimeout(() => fail(silent(millis)), millis)
-      const failed = (error: Error) => fail(new Broken({ message: wordsOf(error) }))
+      const late = setTimeout(() => fail(timedOut(millis)), millis)
+      const failed = (error: Error) => fail(new Broken({ message: describe(error) }))
       socket.once("error", failed)
       socket.once(tls === undefined ? "connect" : "secureConnect", () => {
         clearTimeout(late)
@@ -79,17 +79,17 @@ export class Wire {
     return this.#socket instanceof TLSSocket
   }
 
-  /** The connection under TLS, once there is one. */
+  /** The TLS socket, if TLS is active. */
   get tls(): TLSSocket | undefined {
     return this.#socket instanceof TLSSocket ? this.#socket : undefined
   }
 
-  /** Nothing is under way, and nothing was said that nobody asked for. */
+  /** Whether the connection is open without unread or partial replies. */
   get isQuiet(): boolean {
-    return this.isOpen && this.#replies.length === 0 && !this.#reader.isWithin()
+    return this.isOpen && this.#replies.length === 0 && !this.#reader.isIncomplete()
   }
 
-  /** An idle connection keeps no process running. */
+  /** Lets the process exit while the connection is idle. */
   rest(): void {
     this.#socket.unref()
   }
@@ -101,7 +101,7 @@ export class Wire {
     this.#break(new Broken({ message }))
   }
 
-  /** Says a last word and leaves. */
+  /** Sends a final command and closes. */
   end(text: string): void {
     if (!this.isOpen) return
     this.#broken = new Broken({ message: "The connection was closed" })
@@ -110,8 +110,8 @@ export class Wire {
     setTimeout(() => socket.destroy(), 1_000).unref()
   }
 
-  /** A reply that came without having been waited for. */
-  heard(): Reply | undefined {
+  /** Returns an unsolicited reply, if any. */
+  unsolicited(): Reply | undefined {
     return this.#replies.shift()
   }
 
@@ -120,7 +120,7 @@ export class Wire {
       const ready = this.#replies.shift()
       if (ready !== undefined) return resume(Effect.succeed(ready))
       if (this.#broken !== undefined) return resume(Effect.fail(this.#broken))
-      const late = setTimeout(() => this.#break(silent(millis)), millis)
+      const late = setTimeout(() => this.#break(timedOut(millis)), millis)
       this.#waiting = (effect) => {
         clearTimeout(late)
         this.#waiting = undefined
@@ -133,11 +133,11 @@ export class Wire {
       })
     })
 
-  say(text: string): void {
+  send(text: string): void {
     if (this.isOpen) this.#socket.write(text, "latin1")
   }
 
-  /** Writes a piece; answers when there is room for more. */
+  /** Writes a block, and completes when the socket accepts more. */
   readonly write = (bytes: Uint8Array, millis: number): Effect.Effect<void, Broken> =>
     Effect.callback((resume) => {
       if (this.#broken !== undefined) return resume(Effect.fail(this.#broken))
@@ -145,7 +145,7 @@ export class Wire {
       const socket = this.#socket
       const late = setTimeout(() => {
         end()
-        const error = new Broken({ message: `The server took nothing for ${millis / 1_000} s` })
+        const error = new Broken({ message: `The server accepted no data for ${millis / 1_000} s` })
         this.#break(error)
         resume(Effect.fail(error))
       }, millis)
@@ -168,11 +168,11 @@ export class Wire {
       })
     })
 
-  /** STARTTLS was agreed on: from here on the connection is TLS. */
+  /** Starts TLS after STARTTLS was accepted. */
   readonly secure = (options: ConnectionOptions, millis: number): Effect.Effect<void, Broken> =>
     Effect.callback((resume) => {
-      // What came in the clear behind the reply is not to be taken for what comes under TLS.
-      if (!this.isQuiet) this.close("The server said more than it was asked before TLS")
+      // Replies received in clear text must not be taken for replies under TLS.
+      if (!this.isQuiet) this.close("The server sent data before TLS")
       if (this.#broken !== undefined) return resume(Effect.fail(this.#broken))
       const plain = this.#socket
       plain.removeAllListeners("data").removeAllListeners("close").removeAllListeners("error").removeAllListeners("end")
@@ -183,9 +183,9 @@ export class Wire {
         this.#break(error)
         resume(Effect.fail(error))
       }
-      const late = setTimeout(() => fail(silent(millis)), millis)
+      const late = setTimeout(() => fail(timedOut(millis)), millis)
       plain.on("error", () => {})
-      const failed = (error: Error) => fail(new Broken({ message: `TLS failed: ${wordsOf(error)}` }))
+      const failed = (error: Error) => fail(new Broken({ message: `TLS failed: ${describe(error)}` }))
       const closed = () => fail(new Broken({ message: "TLS failed: the server closed the connection" }))
       socket.once("error", failed).once("close", closed)
       socket.once("secureConnect", () => {
@@ -204,20 +204,20 @@ export class Wire {
     this.#reader = reader()
     socket.on("data", (chunk: Buffer) => {
       try {
-        // All of them first: whoever is woken by one must see what came behind it.
+        // Queues all replies first, so that whoever is resumed also sees the following ones.
         this.#replies.push(...this.#reader.push(chunk))
         if (this.#waiting !== undefined) {
           const reply = this.#replies.shift()
           if (reply !== undefined) this.#waiting(Effect.succeed(reply))
         }
-        // A server that talks on is not listening.
-        if (this.#replies.length > 1_000) this.close("The server said more than it was asked")
+        // Disconnects a server that sends replies without end.
+        if (this.#replies.length > 1_000) this.close("The server sent too many replies")
       } catch (error) {
         if (!(error instanceof NotSmtp)) throw error
         this.close(`The server does not speak SMTP: ${error.message}`)
       }
     })
-    socket.on("error", (error) => this.#break(new Broken({ message: wordsOf(error) })))
+    socket.on("error", (error) => this.#break(new Broken({ message: describe(error) })))
     socket.on("end", () => this.#break(new Broken({ message: "The server closed the connection" })))
     socket.on("close", () => this.#break(new Broken({ message: "The server closed the connection" })))
   }
