@@ -158,7 +158,7 @@ export const mailGatewaySending: Mutants = {
   },
   "direct-no-rest": {
     file: "mail-gateway/src/mail/sending/DirectTransport.ts",
-    from: "if (destination.until > now) {",
+    from: "if (destination.backOffUntil > now) {",
     to: "if (false) {",
     bug: "a domain whose servers are away is tried without a rest",
     tests: ["mail/sending/direct"],
