@@ -102,7 +102,10 @@ layer(shared, { timeout: 60_000 })("two processes that both believe they own a C
       }
       const overtaken = yield* Effect.forkChild(Effect.exit(read(first)))
       yield* passing(
-        Effect.sync(() => spent),
+        Effect.map(
+          rows((sql) => sql`select 1`),
+          () => spent,
+        ),
         (count) => count > 0,
         "20 millis",
       )
@@ -158,14 +161,14 @@ layer(shared, { timeout: 60_000 })("two processes that both believe they own a C
       yield* publishing({ text: "one" }).pipe(
         Effect.flatMap((wanted) => meanwhile(through(actorOf(first).Publish({ org_id, ...wanted })))),
       )
-      const calls: Array<string> = []
-      server.settings.before = async (path) => void calls.push(path)
       const permits = rows((sql) => sql`select from actor_permit where id = 'eve/mastodon' and until > now()`)
       expect(yield* permits).toHaveLength(1)
       yield* yield* ending(
         yield* Effect.forkChild(ask(actorOf(second).Pause({ org_id, paused: true, everyone: false }))),
         "1 millis",
       )
+      const calls: Array<string> = []
+      server.settings.before = async (path) => void calls.push(path)
       // The pause has waited for the permit of the first one, which still believes that it is the owner and not paused.
       expect(yield* permits).toEqual([])
       const read = through(actorOf(first).ReadPosts({ org_id, of: "posts", limit: 50, cursor: null }))

@@ -5,8 +5,14 @@ import { Clock, Effect } from "effect"
 
 export const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
-/** Stores an accepted message: one outbox row per domain. */
-export const accepted = Effect.fnUntraced(function* (
+/**
+ * A message that was accepted and committed, as the actor's statement leaves it: a row of the outbox for each domain. In one
+ * transaction, since a process that runs leases a row as soon as it sees it.
+ */
+export const accepted = (identityId: string, domains?: readonly [string, ...Array<string>]) =>
+  Effect.flatMap(Writes, (sql) => sql.withTransaction(inserted(identityId, domains)))
+
+const inserted = Effect.fnUntraced(function* (
   identityId: string,
   domains: readonly [string, ...Array<string>] = ["x.example"],
 ) {

@@ -17,7 +17,8 @@ const runtime = ManagedRuntime.make(
     Layer.provide([
       stub(Reception, {
         status: () => Effect.suspend(() => now.status),
-        deliver: () => Effect.suspend(() => now.deliver),
+        deliver: (_mail: unknown, _recipient: unknown, isPermitted: () => boolean) =>
+          Effect.suspend(() => (isPermitted() ? Effect.as(now.deliver, true) : Effect.succeed(false))),
       }),
       stub(SystemMail, { store: () => Effect.suspend(() => now.deliver) }),
     ]),
@@ -25,7 +26,7 @@ const runtime = ManagedRuntime.make(
 )
 afterAll(() => runtime.dispose())
 
-const outcome = async (set: Partial<typeof now>, recipient = "grace@mail.localhost", may = true) => {
+const outcome = async (set: Partial<typeof now>, recipient = "grace@mail.localhost", may = true, isPermitted = may) => {
   Object.assign(now, { status: Effect.succeed("accept"), deliver: Effect.void }, set)
   const [found] = await runtime.runPromise(
     Effect.flatMap(InsideDelivery, ({ deliver }) =>
@@ -36,6 +37,7 @@ const outcome = async (set: Partial<typeof now>, recipient = "grace@mail.localho
         domain: "mail.localhost",
         content: Buffer.from("Subject: x\r\n\r\nx\r\n"),
         mayLeave: Effect.succeed(may),
+        isPermitted: () => isPermitted,
       } as never),
     ),
   )
@@ -63,5 +65,8 @@ it(
     expect(await outcome({}, "postmaster@mail.localhost")).toBe("sent 250 2.6.0")
     expect(await outcome({}, '"not a mailbox"@mail.localhost')).toBe("refused 550 5.1.1")
     expect(await outcome({}, "grace@mail.localhost", false)).toBe("held - -")
+    // The permission expired before the message was handed over.
+    expect(await outcome({}, "grace@mail.localhost", true, false)).toBe("held - -")
+    expect(await outcome({}, "postmaster@mail.localhost", true, false)).toBe("held - -")
   },
 )

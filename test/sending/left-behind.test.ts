@@ -10,7 +10,7 @@ import { Reads, Writes } from "@svc/cluster/store/Database"
 import { pause } from "@svc/cluster/store/Deadline"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
-import { makeOrg, passing } from "../harness/Actors.ts"
+import { ending, makeOrg, passing } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 import { recording, taken } from "../harness/Transport.ts"
 import { accepted, now } from "./Accepted.ts"
@@ -23,11 +23,12 @@ const look = (message: string) =>
       ([row]) => row,
     ),
   )
-/** The leasing statement while a lock blocks it. */
-const leaseWaits = Effect.flatMap(
+/** Statements about the outbox that are under way. */
+const underWay = Effect.flatMap(
   Reads,
-  (sql) =>
-    sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%outbox o%' and datname = current_database()`,
+  (sql) => sql<{ waits: boolean }>`
+    select wait_event_type is not distinct from 'Lock' as waits from pg_stat_activity
+    where state = 'active' and query like '%outbox o%' and datname = current_database() and pid <> pg_backend_pid()`,
 )
 const isSent = (row: { readonly status: string } | undefined) => row?.status === "sent"
 
@@ -130,20 +131,22 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail of a crashed process", (
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(process(undefined, recording()), scope)
       const { outbox } = yield* accepted(owner!.id)
-      yield* sql.withTransaction(
+      const left = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`lock table mailbox in access exclusive mode`
           yield* ask(Context.get(context, Identities).of("ada").Work(undefined, { discard: true }))
-          yield* passing(leaseWaits, (rows) => rows.length > 0, 0)
-          yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
-          // All interruptions are done; the statement is still running.
+          yield* passing(underWay, (statements) => statements.some(({ waits }) => waits), 0)
+          const leaving = yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
+          // Whatever is interrupted by that has been; the statement goes on.
           yield* pause(300)
+          return leaving
         }),
       )
-      const row = sql<{ next: Date | null; leased: boolean }>`
-        select next_attempt_at as next, attempt_started_at is not null as leased from outbox where id = ${outbox}`
-      const { value } = yield* passing(row, ([found]) => found?.leased === false, "1 millis")
-      expect(value).toEqual([{ next: null, leased: false }])
+      yield* ending(left, "1 millis")
+      yield* passing(underWay, (statements) => statements.length === 0, 0)
+      const row = yield* sql<{ leased: boolean }>`
+        select attempt_started_at is not null as leased from outbox where id = ${outbox}`
+      expect(row).toEqual([{ leased: false }])
     }).pipe(Effect.scoped),
   )
 })

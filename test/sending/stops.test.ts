@@ -35,6 +35,11 @@ const frozenAttempt = Effect.fnUntraced(function* (handle: string, place: "befor
   yield* passing(identityOf(handle), (row) => row?.status === "ready")
   const { outbox } = yield* accepted(id)
   yield* ask(Context.get(first, Identities).of(handle).Work(undefined, { discard: true }))
+  const isFrozen = Effect.andThen(
+    Effect.flatMap(Reads, (sql) => sql`select 1`),
+    Deferred.isDone(frozen),
+  )
+  yield* passing(isFrozen, (done) => done, "10 millis")
   const isPermitted = yield* Deferred.await(frozen)
   const second = yield* Layer.build(process())
   // A failing test must still end.

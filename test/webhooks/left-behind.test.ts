@@ -200,17 +200,20 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       yield* sql`update delivery set status = 'queued', attempts = '[]', next_attempt_at = ${at} where id = ${delivery_id}`
       const reads = yield* Reads
       const leaseWaits = reads`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%busy as (%' and datname = current_database()`
-      yield* sql.withTransaction(
+      const left = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`lock table signing_secret in access exclusive mode`
           yield* ask(Context.get(context, Identities).of("linus").Work(undefined, { discard: true }))
           yield* passing(leaseWaits, (rows) => rows.length > 0, 0)
-          yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
+          const leaving = yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
           // Whatever is interrupted by that has been; the statement goes on.
           yield* pause(300)
+          return leaving
         }),
       )
-      yield* passing(look(delivery_id), delivered, "1 millis")
+      yield* ending(left, "1 millis")
+      const [row] = yield* sql`select status, attempt_started_at as leased from delivery where id = ${delivery_id}`
+      expect(row).toEqual({ status: "delivered", leased: null })
     }).pipe(Effect.scoped),
   )
 })

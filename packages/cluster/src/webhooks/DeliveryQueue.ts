@@ -184,7 +184,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       dispatch: (identity, all, changed) => leasing.step(dispatch(identity, all, changed)),
       nextDue: () => Effect.sync(() => next),
       isBusy: () => underWay > 0,
-      settle: Effect.asVoid(leasing.settled(attempts)),
+      settle: leasing.settled(attempts),
     }
   }),
 }

@@ -3,7 +3,7 @@
  * from everybody until their lease ends: so the step is not interrupted, and an actor that leaves waits for it before it
  * waits for the attempts.
  */
-import { Effect, FiberSet, Option, Semaphore } from "effect"
+import { Effect, FiberSet, Semaphore } from "effect"
 import { Timing } from "../Timing.ts"
 
 export const make = Effect.map(Semaphore.make(1), (turn) => ({
@@ -11,13 +11,12 @@ export const make = Effect.map(Semaphore.make(1), (turn) => ({
   step: <A, E, R>(step: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.uninterruptible(turn.withPermits(1)(step)),
 
-  /** Waits a moment for what is under way, and answers whether all of it has ended. */
-  settled: <A, E>(attempts: FiberSet.FiberSet<A, E>): Effect.Effect<boolean> =>
-    Effect.map(
+  /** Waits a moment for what is under way. */
+  settled: <A, E>(attempts: FiberSet.FiberSet<A, E>): Effect.Effect<void> =>
+    Effect.asVoid(
       Effect.timeoutOption(
         Effect.andThen(turn.withPermits(1)(Effect.void), FiberSet.awaitEmpty(attempts)),
         Timing.settle,
       ),
-      Option.isSome,
     ),
 }))

@@ -128,6 +128,12 @@ export const source: Source<OwnIdentity, Needs> = {
         Effect.onInterrupt(() => Effect.ignore(Effect.flatMap(now, (at) => outbox.giveBack(leased, at, null)))),
       )
 
+    /** The permit is handed back when the actor leaves, unless an attempt has not ended: that one may still renew it. */
+    const opened = (identityId: string) =>
+      Effect.tap(gates.of(identityId), ({ handBack }) =>
+        Effect.addFinalizer(() => Effect.suspend(() => (underWay.size === 0 ? handBack : Effect.void))),
+      )
+
     /** Leases rows; the same statement renews a permit that is about to expire. */
     const lease = (identity: OwnIdentity, { permit }: Gate, atMost: number) =>
       Effect.flatMap(now, (at): Effect.Effect<Lease, Moved | Unavailable | SqlError.SqlError> => {
@@ -145,7 +151,7 @@ export const source: Source<OwnIdentity, Needs> = {
         isMore = true
         return false
       }
-      gate ??= yield* Scope.provide(gates.of(identity.id), scope)
+      gate ??= yield* Scope.provide(opened(identity.id), scope)
       const { leased, due: next } = yield* lease(identity, gate, free)
       due = next
       isMore = leased.length === free
@@ -178,9 +184,7 @@ export const source: Source<OwnIdentity, Needs> = {
       dispatch: (identity, raised, ended) => leasing.step(dispatch(identity, raised, ended)),
       nextDue: () => Effect.sync(() => due),
       isBusy: () => underWay.size > 0,
-      settle: Effect.flatMap(leasing.settled(attempts), (hasEnded) =>
-        hasEnded && gate !== undefined ? gate.handBack : Effect.void,
-      ),
+      settle: leasing.settled(attempts),
     }
   }),
 }
