@@ -1,18 +1,18 @@
 /**
- * What a tool's result leaves out where the REST answer could fill a model's context: of a message, or of a conversation,
- * at most 16 KiB of content. `truncated` tells whether something is missing, `left_out` what it is and how to read on.
+ * Bounds tool results that could fill a model's context: a message or a conversation returns at most 16 KiB of content.
+ * `truncated` says whether something is missing, `left_out` what is missing and how to read it.
  */
 import { encode, slice } from "../mail/TextSlice.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON
 type Json = Record<string, any>
 
-/** Bytes of content in one result. */
+/** The maximum content of one result in bytes. */
 export const contentBytes = 16 * 1024
-/** Of HTML, links and headers, unless they are asked for by `part`: beside the text they seldom say more. */
+/** The limit for HTML, links and headers unless `part` selects them: next to the text they rarely add anything. */
 const htmlBytes = 4 * 1024
 const entriesBytes = 2 * 1024
-/** Addresses, references or attachments that a result lists of each kind. */
+/** The maximum of addresses, references or attachments per list. */
 const listedAtMost = 25
 
 const parts = ["text", "html", "links", "headers"] as const
@@ -22,22 +22,22 @@ const ofMessage: Json = {
   part: {
     type: "string",
     enum: parts,
-    description: "Give only this part of the content, from `text_offset` on.",
+    description: "Returns only this part of the content, from `text_offset` on.",
   },
   text_offset: {
     type: "integer",
     minimum: 0,
     default: 0,
-    description: "The byte of the part to begin at (of the text, without `part`), as `left_out` says it.",
+    description: "The byte offset in the part (or in the text, without `part`), as `left_out` gives it.",
   },
   text_limit: {
     type: "integer",
     minimum: 1,
     default: contentBytes,
-    description: `How many bytes of content at most; never more than ${contentBytes}.`,
+    description: `The maximum content in bytes, at most ${contentBytes}.`,
   },
-  html: { type: "boolean", default: true, description: "False leaves out the HTML." },
-  headers: { type: "boolean", default: true, description: "False leaves out the header fields." },
+  html: { type: "boolean", default: true, description: "False omits the HTML." },
+  headers: { type: "boolean", default: true, description: "False omits the header fields." },
 }
 
 const truncation: Json = {
@@ -54,7 +54,7 @@ const truncation: Json = {
 
 interface LeftOut {
   readonly member: string
-  /** How much is missing. */
+  /** The size of the missing part. */
   readonly bytes: number
   readonly how: string
 }
@@ -65,7 +65,7 @@ const close = (given: Json, left: ReadonlyArray<LeftOut>): Json => ({
   ...(left.length === 0 ? {} : { left_out: left }),
 })
 
-/** Returns the members with long lists cut to {@link listedAtMost} entries, and adds what was cut to `left`. */
+/** Cuts long lists to {@link listedAtMost} entries, and adds the omissions to `left`. */
 const withShortLists = (members: Json, left: Array<LeftOut>): Json =>
   Object.fromEntries(
     Object.entries(members).map(([member, value]) => {
@@ -80,8 +80,8 @@ const withShortLists = (members: Json, left: Array<LeftOut>): Json =>
 const longMember = { links: "url", headers: "value" } as const
 
 /**
- * Returns links or header fields from a byte of their JSON on, and where the next one begins. Only whole ones; when they are
- * read on, one that is longer than the limit is cut, or reading would never get past it.
+ * Returns whole links or header fields from a byte offset of their JSON, and the next offset. An entry longer than the
+ * limit is cut if reading continues at it; otherwise reading would never get past it.
  */
 const entriesFrom = (entries: ReadonlyArray<Json>, long: string, from: number, limit: number, readsOn: boolean) => {
   const shown: Array<Json> = []
@@ -101,7 +101,7 @@ const entriesFrom = (entries: ReadonlyArray<Json>, long: string, from: number, l
   return { shown, end, total: at }
 }
 
-/** Returns a message as `svc_email_get` gives it. */
+/** Returns a message as `svc_email_get` shows it. */
 const message = (input: Json, body: Json): Json => {
   const left: Array<LeftOut> = []
   const from: number = input["text_offset"] ?? 0
@@ -111,7 +111,7 @@ const message = (input: Json, body: Json): Json => {
   const given: Json = withShortLists(rest, left)
   const readOn = (member: Part, at: number) => `Call again with part "${member}" and text_offset ${at}.`
 
-  /** Puts as much of a body as there is room for into the result; `end` is where to read on. */
+  /** Adds as much of a body as fits; `end` is the offset at which to continue. */
   const put = (member: "text" | "html", most: number) => {
     if (typeof body[member] !== "string") return void (given[member] = null)
     const bytes = encode(body[member])
@@ -121,7 +121,7 @@ const message = (input: Json, body: Json): Json => {
     if (cut.end < bytes.length) left.push({ member, bytes: bytes.length - cut.end, how: readOn(member, cut.end) })
   }
 
-  /** Puts the entries that there is room for into the result. */
+  /** Adds the entries that fit. */
   const putEntries = (member: "links" | "headers") => {
     if (!Array.isArray(body[member])) return
     const readsOn = only === member
@@ -140,7 +140,7 @@ const message = (input: Json, body: Json): Json => {
     const whole = typeof text === "string" ? encode(text) : new Uint8Array()
     const begins = typeof text === "string" && shown !== undefined && shown.size > 0 && text.startsWith(shown.text)
     if (reply !== undefined && shown !== undefined && shown.end < reply.length) {
-      // The rest of it is in the text: behind what is shown, or somewhere.
+      // The rest is in the text, behind the returned part or elsewhere.
       left.push({
         member: "text_reply",
         bytes: reply.length - shown.end,
@@ -148,7 +148,7 @@ const message = (input: Json, body: Json): Json => {
       })
     }
     if (begins && whole.length > room) {
-      // The text would repeat what `text_reply` shows, so there is none of it.
+      // The text would repeat `text_reply`, so it is omitted.
       given["text"] = ""
       if (whole.length > shown.end)
         left.push({ member: "text", bytes: whole.length - shown.end, how: readOn("text", shown.end) })
@@ -162,12 +162,12 @@ const message = (input: Json, body: Json): Json => {
   return close(given, left)
 }
 
-/** Returns a conversation as `svc_thread_get` gives it: what its messages say shares the room, long ones are cut. */
+/** Returns a conversation as `svc_thread_get` shows it: its messages share the limit, and long ones are cut. */
 const thread = (_: Json, body: Json): Json => {
   const left: Array<LeftOut> = []
   const messages: ReadonlyArray<Json> = body["messages"]
   const sizes = messages.map(({ text_reply }) => (typeof text_reply === "string" ? encode(text_reply).length : 0))
-  // Short ones leave room to long ones: the share is what the ones above it get each.
+  // Short messages leave room to long ones: the share is the largest that fits.
   let [room, share] = [contentBytes, contentBytes]
   for (const [at, size] of sizes.toSorted((one, other) => one - other).entries()) {
     share = Math.floor(room / (sizes.length - at))
@@ -194,7 +194,7 @@ const thread = (_: Json, body: Json): Json => {
 }
 
 interface Bound {
-  /** Arguments of the tool that its endpoint does not have, as JSON Schema. */
+  /** Additional arguments of the tool, as JSON Schema. */
   readonly arguments: Json
   readonly shape: (input: Json, body: Json) => Json
 }
@@ -204,15 +204,15 @@ const bounds: Readonly<Record<string, Bound>> = {
   svc_thread_get: { arguments: {}, shape: thread },
 }
 
-/** Whether anything may be left out of this tool's results. */
+/** Returns whether results of this tool may be cut. */
 export const isBounded = (tool: string): boolean => Object.hasOwn(bounds, tool)
 
 export const boundArguments = (tool: string): Json => bounds[tool]?.arguments ?? {}
-/** Members of a result that tell what is missing, as JSON Schema. */
+/** Result members that describe what is missing, as JSON Schema. */
 export const boundMembers = (tool: string): Json => (isBounded(tool) ? truncation : {})
-/** Members of the endpoint's answer that a result may lack. */
+/** Members of the endpoint's response that a result may omit. */
 export const mayLack = (tool: string): ReadonlyArray<string> =>
   tool === "svc_email_get" ? ["text", "text_reply", "html", "links", "headers"] : []
 
-/** Returns the result of a tool, bounded if the tool is. */
+/** Returns the result of a tool, cut if the tool is bounded. */
 export const bounded = (tool: string, input: Json, body: Json): Json => bounds[tool]?.shape(input, body) ?? body

@@ -1,4 +1,4 @@
-/** Schemas of the OpenAPI document that stand by themselves: clients of the tools get no components to look references up in. */
+/** Inlines references of the OpenAPI document, because MCP clients receive schemas without its components. */
 import { document } from "../openapi/Document.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema

@@ -1,7 +1,7 @@
 /**
- * `POST /api/mcp`: a tool call is the REST call it names, sent through the same router with the caller's credential, so
- * refusals are the same because they are the same. What is no tool's call (an opening, a list) is judged here, and counts
- * as a call too.
+ * `POST /api/mcp`: a tool call becomes the REST request that it names, sent through the same router with the caller's
+ * credential, so authorization and errors are identical. Other messages (initialization, lists) are authorized here and
+ * count as calls.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { limitOf } from "@svc/domain/problems/Limit"
@@ -60,7 +60,7 @@ const clientRequest = (origin: string, { method, target, headers, body }: ToolRe
 const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
   body._tag === "Uint8Array" ? (body.text ?? new TextDecoder().decode(body.body)) : "{}"
 
-/** What is no call of a tool's endpoint: an opening, a list, a tool that cannot be called so. */
+/** The audit entry of messages that reach no endpoint: initialization, lists, invalid tool calls. */
 const exchanged = { class: "auth", action: "mcp.exchange", type: "mcp" } as const
 
 const cameIn = ({ source, requestId }: RequestContextState) => ({
@@ -72,7 +72,7 @@ type ToolCall = Served & { readonly _tag: "Call" }
 
 const calls = Metrics.counter("svc_mcp_calls_total", "Calls of tools over MCP", ["tool", "outcome"])
 
-/** Returns the text of a tool's result: that of REST, bounded where the tool is, with its marks in front. */
+/** Returns the text of a tool's result: the REST response, cut if the tool is bounded, with its marks first. */
 const resultOf = (
   tool: BoundTool,
   input: Json,
@@ -90,8 +90,8 @@ const resultOf = (
 }
 
 /**
- * Returns the reply with the text of a result, which becomes the structured content as it is. The result is the last member
- * of the reply, so what closes both is its end.
+ * Returns the reply with the text of a result, which is also the structured content. The result is the last member of the
+ * reply, so the text can be inserted before the closing braces.
  */
 const replyOf = (served: ToolCall, text: string, isError: boolean): HttpServerResponse.HttpServerResponse => {
   const { status, body } = served.answer({ content: [{ type: "text", text }], ...(isError ? { isError } : {}) })
@@ -119,7 +119,7 @@ export const layer = HttpRouter.use((router) =>
 
     const problem = (one: Problem) => Effect.map(RequestId, (id) => render(book, id, one))
 
-    /** Says where a client gets in that has no credential, or one that is no good any more. */
+    /** Tells a client without a valid credential where to authorize. */
     const challenged = (response: HttpServerResponse.HttpServerResponse) =>
       response.status === 401
         ? Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) =>
@@ -152,14 +152,14 @@ export const layer = HttpRouter.use((router) =>
 
     const callTool = Effect.fnUntraced(function* (served: ToolCall, tool: BoundTool, request: ToolRequest) {
       const outer = yield* RequestContext
-      // What it opens is closed with the caller's own request, whose scope it runs in.
+      // The inner request runs in the scope of the caller's request, which closes its resources.
       const response = yield* Effect.updateContext(rest, (context: Context.Context<Scope.Scope>) =>
         context.pipe(
           Context.add(
             HttpServerRequest.HttpServerRequest,
             HttpServerRequest.fromClientRequest(clientRequest(origin, request)),
           ),
-          // What is known of the caller's own request goes along here, where no header can say it.
+          // Passes on the state of the outer request that no header can carry.
           Context.add(HandedOn, {
             requestId: outer.requestId,
             headers: outer.headers,
@@ -168,14 +168,13 @@ export const layer = HttpRouter.use((router) =>
           }),
         ),
       )
-      // The credential is no good: that is the answer of the whole exchange, as for any other path.
+      // The credential is invalid, which is the response of the whole exchange, as on any other path.
       if (response.status === 401) return response
       return answered(served, tool, response, outer.headers["idempotent-replayed"] !== undefined)
     })
 
     /**
-     * Returns the request that a call of a tool makes, or what is wrong with its arguments. A credential of one Identity need
-     * not name it.
+     * Returns the request of a tool call, or the error in its arguments. A credential of one Identity may omit the handle.
      */
     const requested = <E, R>(
       tool: BoundTool,
@@ -192,14 +191,14 @@ export const layer = HttpRouter.use((router) =>
       )
     }
 
-    /** The list says nothing that is secret, so it may be compressed. */
+    /** The list contains no secrets, so it may be compressed. */
     const listed = (asked: Served & { readonly _tag: "List" }, caller: CallerInfo) =>
       Effect.map(RequestContext, (state) => {
         mayCompress(state)
         return asked.answer(listFor(caller))
       })
 
-    /** Whose credential was refused that names no tool yet. */
+    /** Audits the refusal of a credential on a message that names no tool. */
     const turnedAway = (token: string, code: string) =>
       code === "unavailable"
         ? Effect.void
@@ -212,7 +211,7 @@ export const layer = HttpRouter.use((router) =>
             }),
           )
 
-    /** What no endpoint judges is judged here: where the credential is used from, and the Org's calls of the minute. */
+    /** Authorizes messages that reach no endpoint: the network of the credential, and the Org's call limit. */
     const admitted = Effect.fnUntraced(function* (caller: CallerInfo, { source, headers }: RequestContextState) {
       const elsewhere = judgeNetwork(caller, source)
       if (elsewhere !== undefined) return yield* elsewhere
@@ -220,7 +219,7 @@ export const layer = HttpRouter.use((router) =>
       note({ headers }, { name: "calls", quota, windowSeconds: 60, remaining, resetSeconds })
     })
 
-    /** It is on record, like the refusal of any call. */
+    /** Records the refusal like that of any call. */
     const refused = Effect.fnUntraced(function* (caller: CallerInfo, state: RequestContextState, why: Problem) {
       yield* audit.record({ ...pageOperation(caller, cameIn(state), exchanged), outcome: "refused", code: why.code })
       const limit = limitOf(why)
@@ -246,13 +245,13 @@ export const layer = HttpRouter.use((router) =>
         credentials.resolve(Redacted.make(token), { address: state.source.address, via: "mcp" }),
         ({ code }) => turnedAway(token, code),
       )
-      // Of a stranger nothing large is read, who is told that it is a stranger.
+      // Large bodies of anonymous callers are not read; the response is 401.
       if (isLarge(request)) yield* callerOf
       const asked = interpret(yield* request.text, headers)
       const tool = asked._tag === "Call" ? byName.get(asked.name) : undefined
       const made =
         asked._tag === "Call" && tool !== undefined ? yield* requested(tool, asked, token, callerOf) : undefined
-      // A call is judged by the endpoint that it names; one that comes to no request is judged here.
+      // A tool call is authorized by its endpoint; a message that makes no request is authorized here.
       if (asked._tag === "Call" && tool !== undefined && made !== undefined && !(made instanceof InvalidRequest)) {
         return yield* callTool(asked, tool, made)
       }

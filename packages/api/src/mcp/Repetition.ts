@@ -1,7 +1,7 @@
 /**
- * Repeated tool calls. Clients retry calls without telling the model, so what a model asked for once must not happen twice:
- * every tool that writes takes an `idempotency_key`, and a call without one repeats an equal call of the last minute.
- * Writes that are idempotent by nature always run: `a`, `b`, `a` within a minute must end as `a`.
+ * Repeated tool calls. Clients retry calls without telling the model, so every tool that writes takes an `idempotency_key`,
+ * and a call without one repeats an equal call of the last minute. Idempotent writes always run: `a`, `b`, `a` within a
+ * minute must end as `a`.
  */
 import { createHash } from "node:crypto"
 import type { ToolEffect } from "@svc/domain/mcp/Tool"
@@ -14,7 +14,7 @@ const key: Json = {
   minLength: 1,
   maxLength: 255,
   pattern: "^[!#-~][ !#-~]*$",
-  description: "Names this act: a call that is repeated with the same key within a day returns the first result.",
+  description: "Identifies the action: a repeat with the same key within a day returns the first result.",
 }
 const duplicate: Json = {
   type: "boolean",
@@ -23,7 +23,7 @@ const duplicate: Json = {
     "True makes an equal call of the last 60 seconds a second time. Otherwise its first result is returned, with `repeated` true.",
 }
 
-/** Arguments about repetition that a tool takes, as JSON Schema. */
+/** The arguments that control repetition, as JSON Schema. */
 export const repetitionArguments = (effect: ToolEffect): Json =>
   effect === "read"
     ? {}
@@ -31,7 +31,7 @@ export const repetitionArguments = (effect: ToolEffect): Json =>
       ? { idempotency_key: key, allow_duplicate: duplicate }
       : { idempotency_key: key }
 
-/** A value with the members of its objects in one order, so that equal arguments are equal texts. */
+/** Sorts the members of objects, so that equal arguments have equal texts. */
 export const ordered = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(ordered)
   if (typeof value !== "object" || value === null) return value
@@ -42,7 +42,7 @@ export const ordered = (value: unknown): unknown => {
   )
 }
 
-/** Returns what equal calls of a tool have in common, or undefined if the call is to be made in any case. */
+/** Returns the key that equal calls of a tool share, or undefined if the call must always run. */
 export const equalTo = (effect: ToolEffect, input: Json, body: string | undefined): string | undefined =>
   effect !== "write" || input["idempotency_key"] !== undefined || input["allow_duplicate"] === true
     ? undefined

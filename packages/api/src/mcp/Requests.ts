@@ -1,4 +1,4 @@
-/** The REST request that a tool call is. */
+/** Builds the REST request of a tool call. */
 import { InvalidRequest } from "@svc/domain/problems/Problem"
 import { defaultLimit } from "@svc/domain/Paging"
 import { equalTo, ordered } from "./Repetition.ts"
@@ -9,18 +9,18 @@ type Json = Record<string, any>
 
 export interface ToolRequest {
   readonly method: BoundTool["method"]
-  /** Path and query. */
+  /** The path with its query. */
   readonly target: string
   readonly headers: Readonly<Record<string, string>>
-  /** JSON text. */
+  /** The JSON text of the body. */
   readonly body: string | undefined
-  /** What equal calls have in common, where this one is not to be made twice. */
+  /** The key of equal calls, if an equal call must not run twice. */
   readonly equalTo: string | undefined
 }
 
-/** Characters of what goes into an address: over HTTP one has no room for more. */
+/** The maximum length of values in the URL; HTTP has no room for more. */
 const longestInAddress = 8192
-/** Characters of a stranger's text that are told back. */
+/** The maximum of client text that is echoed in an error. */
 const toldAtMost = 100
 
 const tooLong = (name: string) =>
@@ -35,7 +35,7 @@ const wrong = (name: string, message: string) =>
     errors: [{ path: `/${name}`, message }],
   })
 
-/** Judges the arguments that the endpoint does not have; returns the first refusal. */
+/** Validates the arguments that the endpoint does not have; returns the first error. */
 const judgeExtra = (extra: Json, input: Json): InvalidRequest | undefined => {
   for (const [name, schema] of Object.entries<Json>(extra)) {
     const value = input[name]
@@ -54,10 +54,10 @@ const judgeExtra = (extra: Json, input: Json): InvalidRequest | undefined => {
   return undefined
 }
 
-/** Path arguments are text that names something; an index may be a number, which models write for it. */
+/** Path arguments are strings; models also write numbers for an index. */
 const named = (value: unknown): unknown => (Number.isSafeInteger(value) ? String(value) : value)
 
-/** The REST request of a tool call; a path argument that is no text cannot make one. */
+/** Builds the REST request of a tool call; fails if a path argument is not text. */
 export const requestOf = (tool: BoundTool, given: Json, authorization: string): ToolRequest | InvalidRequest => {
   const input = { ...given }
   for (const name of tool.inPath) if (name !== "handle" && name !== "name") input[name] = named(input[name])
@@ -70,7 +70,7 @@ export const requestOf = (tool: BoundTool, given: Json, authorization: string): 
     })
   }
   const errors = tool.inPath
-    // A segment of dots would be another path, and half a surrogate pair is in none.
+    // A dot segment would change the path, and a lone surrogate cannot be encoded.
     .filter((name) => typeof input[name] !== "string" || /^\.{0,2}$/.test(input[name]) || !input[name].isWellFormed())
     .map((name) => ({ path: `/${name}`, message: "expected text that is a name" }))
   if (errors.length > 0) {
@@ -96,7 +96,7 @@ export const requestOf = (tool: BoundTool, given: Json, authorization: string): 
       : tool.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(input[name]))
   let query: URLSearchParams | undefined
   const body: Json = {}
-  // Some lists answer far more entries over REST than a model has room for.
+  // Some lists return more entries over REST than a model has room for.
   if (tool.inQuery.has("cursor") && tool.inQuery.has("limit") && input["limit"] === undefined)
     input["limit"] = defaultLimit
   for (const [name, value] of Object.entries(input)) {

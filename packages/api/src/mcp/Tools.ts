@@ -1,6 +1,6 @@
 /**
- * The tools of the MCP server, made from the endpoints that carry a `Tool` annotation: a tool's arguments are the path,
- * query and body members of its endpoint in one object, as the OpenAPI document has them.
+ * The MCP tools, derived from the endpoints with a `Tool` annotation. The arguments of a tool are the path, query and body
+ * members of its endpoint in one object, with the schemas of the OpenAPI document.
  */
 import { Api } from "@svc/domain/Api"
 import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
@@ -21,7 +21,7 @@ import { repetitionArguments } from "./Repetition.ts"
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = Record<string, any>
 
-/** As `tools/list` shows it. */
+/** A tool as `tools/list` returns it. */
 export interface ListedTool {
   readonly name: string
   readonly title: string
@@ -36,22 +36,22 @@ export interface ListedTool {
 export interface BoundTool {
   readonly listed: ListedTool
   readonly method: HttpMethod.HttpMethod
-  /** `/api/identities/:handle`. */
+  /** For example `/api/identities/:handle`. */
   readonly path: string
   readonly inPath: ReadonlyArray<string>
   readonly inQuery: ReadonlySet<string>
   readonly hasBody: boolean
   readonly effect: ToolEffect
-  /** Arguments that the endpoint does not have, with their JSON Schema. */
+  /** Additional arguments with their JSON Schema. */
   readonly extra: Json
-  /** Members of a result that people outside wrote. */
+  /** Result members with content written by outsiders. */
   readonly untrusted: ReadonlyArray<string>
-  /** Members of each entry that a terminal shows as columns. */
+  /** Members of each entry that the CLI shows as columns. */
   readonly columns: ReadonlyArray<string> | undefined
-  /** Arguments that are never to stand on a command line. */
+  /** Arguments that must not appear on a command line. */
   readonly secret: ReadonlySet<string>
   readonly policy: EndpointPolicy
-  /** The scope it needs; null where it needs none. */
+  /** The required scope; null if none is required. */
   readonly scope: ScopeName | null
 }
 
@@ -64,7 +64,7 @@ const hints: {
   destructive: { read: false, destructive: true, idempotent: true },
 }
 
-/** Arguments of a tool that its endpoint does not have. */
+/** Returns the arguments of a tool that its endpoint does not have. */
 const extraArguments = ({ name, effect }: ToolInfo): Json => ({
   ...boundArguments(name),
   ...repetitionArguments(effect),
@@ -93,10 +93,12 @@ const argumentsOf = (operation: Json, tool: ToolInfo): Json => {
   }
 }
 
-/** The operation's description without what holds for all tools of the list, which the server's instructions say. */
+/**
+ * Returns the operation's description without the sentences about who may call, which the server's instructions state once.
+ */
 const descriptionOf = (endpoint: HttpApiEndpoint.Top, operation: Json, { advice }: ToolInfo): string => {
   const text: string = operation["description"]
-  const own = text.replace(` ${who[policyOf(endpoint).scope]}`, "").replace(/ It needs the scope `[^`]+`\./, "")
+  const own = text.replace(` ${who[policyOf(endpoint).scope]}`, "").replace(/ Requires the scope `[^`]+`\./, "")
   return advice === undefined ? own : `${own} ${advice}`
 }
 
@@ -143,17 +145,17 @@ export const tools: ReadonlyArray<BoundTool> = Object.values(Api.groups).flatMap
 
 export const byName: ReadonlyMap<string, BoundTool> = new Map(tools.map((tool) => [tool.listed.name, tool]))
 
-/** Lists as they were made; credentials of a kind with the same scopes see the same. */
+/** Cache of lists; credentials of the same kind with the same scopes have the same list. */
 const lists = new Map<string, ReadonlyArray<ListedTool>>()
 const listsAtMost = 1000
 
-/** The tool as a credential of one Identity sees it: `handle` can be left out. */
+/** The tools for a credential of one Identity, which may omit `handle`. */
 const ofOne = new Map(
   tools.flatMap(({ inPath, listed }) => {
     const { properties, required = [], ...rest } = listed.inputSchema
     if (!inPath.includes("handle")) return []
     const others = required.filter((name: string) => name !== "handle")
-    const handle = { ...properties["handle"], description: "Your own Handle, which is the default." }
+    const handle = { ...properties["handle"], description: "The Handle to act as. Defaults to your own." }
     const inputSchema = {
       ...rest,
       properties: { ...properties, handle },
@@ -163,7 +165,7 @@ const ofOne = new Map(
   }),
 )
 
-/** What a credential sees: the tools that it may call, as far as who calls and its scopes say. */
+/** Returns the tools that a credential may call, by its kind and its scopes. */
 export const listFor = (caller: CallerInfo): ReadonlyArray<ListedTool> => {
   const isOfOne = soleOf(caller) !== null
   const some = caller.identities === null ? "" : isOfOne ? " of one" : " of some"

@@ -1,7 +1,7 @@
 /**
- * What a client asks for by its link to the authorization endpoint (RFC 6749 section 4.1.1, RFC 7636, RFC 8707, RFC 9207),
- * judged against what is known of the client. Pure. Who cannot be answered (an unknown redirect) is told nothing: the
- * person in front of the page is.
+ * Validates the authorization request of a client (RFC 6749 section 4.1.1, RFC 7636, RFC 8707, RFC 9207) against its
+ * registration, without I/O. If the redirect address is unknown, the error is shown to the user and never sent to the
+ * client.
  */
 import type { AddressBook } from "@svc/domain/Addresses"
 import { answering, isAcceptable, matches } from "@svc/domain/oauth/Redirect"
@@ -11,17 +11,17 @@ import type { AskedGrant } from "@svc/cluster/oauth/Grants"
 import type { OAuthClient } from "@svc/cluster/oauth/OAuthClients"
 import { baseline, grantable } from "./OfferedScopes.ts"
 
-/** Characters of a query at most; the longest seen in the wild has a tenth of it. */
+/** The maximum length of a query, ten times the longest seen in practice. */
 export const longestQuery = 8192
 
 export interface Wanted extends AskedGrant {
-  /** Those of the client's scopes that there are. */
+  /** The requested scopes that exist. */
   readonly scopes: ReadonlyArray<string>
-  /** The client's address with an answer's parameters, `state` and `iss` among them. */
+  /** Builds the redirect address of a response, including `state` and `iss`. */
   readonly back: (answer: Readonly<Record<string, string>>) => string
 }
 
-/** The client hears it at this address, which is its redirect with the answer. */
+/** The error is sent to this address, which is the redirect address with its parameters. */
 export interface Refused {
   readonly _tag: "Refused"
   readonly to: string
@@ -31,10 +31,10 @@ export interface Refused {
 export type Judged =
   | { readonly _tag: "Wanted"; readonly wanted: Wanted }
   | Refused
-  /** Nobody hears it but the person. */
+  /** The error is only shown to the user. */
   | { readonly _tag: "Unusable" }
 
-/** The client's id, if the query names one. */
+/** Returns the client's id if the query names one. */
 export const clientIdOf = (query: URLSearchParams): string | undefined => {
   const named = query.getAll("client_id")
   const [id] = named

@@ -1,7 +1,7 @@
 /**
- * `/auth/authorize`: a browser brings what an app asks for, its person signs in and decides. Every request is shown, also
- * one that was allowed before, since an app that keeps no secret proves nothing (RFC 8252 section 8.6). The answer goes
- * back by a page that leads on and has a link: where a form may send to us alone, a browser follows no redirect elsewhere.
+ * `/auth/authorize`: an app's authorization request, for which the user signs in and decides. Every request is shown, even
+ * if the app was allowed before, because a public client proves nothing (RFC 8252 section 8.6). The response is a page that
+ * forwards to the app, because `form-action 'self'` forbids a redirect to another site.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
@@ -30,7 +30,7 @@ import * as Recording from "./OAuthAudit.ts"
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Nobody shares a window with the page. */
+/** Isolates the page from windows of other origins. */
 const alone = HttpServerResponse.setHeader("cross-origin-opener-policy", "same-origin")
 
 const told = (say: ConsentTexts, title: string, text: string, status: number) =>
@@ -38,8 +38,8 @@ const told = (say: ConsentTexts, title: string, text: string, status: number) =>
 const langOf = (say: ConsentTexts) => (say === words.de ? "de" : say === words.fr ? "fr" : "en")
 
 /**
- * Tells an app what is wrong with its request. Nobody has decided anything yet, and anybody can register a site: what would
- * lead there by itself would be an open redirect under our name (RFC 9700 section 4.11.2).
+ * Shows an error that the app can be told, with a link back. There is no automatic redirect: anybody can register a client,
+ * so it would be an open redirect (RFC 9700 section 4.11.2).
  */
 const tell = (say: ConsentTexts, { to, redirect }: Refused) =>
   receiverOf(redirect)._tag === "Site"
@@ -53,7 +53,7 @@ const tell = (say: ConsentTexts, { to, redirect }: Refused) =>
       )
     : leave(say, to)
 
-/** Goes back to the app, by itself or by a click. */
+/** Returns to the app, automatically or by a click. */
 const leave = (say: ConsentTexts, to: string) =>
   alone(
     page({
@@ -120,7 +120,7 @@ export const layer = HttpRouter.use((router) =>
       )
     })
 
-    /** What somebody who is signed in sees of a request. */
+    /** Shows the request to a signed-in user. */
     const decide = Effect.fnUntraced(function* (caller: CallerInfo, request: OAuthRequest) {
       const say = words[caller.org.language]
       const query = new URLSearchParams(request.query)
@@ -132,7 +132,10 @@ export const layer = HttpRouter.use((router) =>
       return judged._tag === "Refused" ? tell(say, judged) : yield* consentPage(caller, request, judged.wanted)
     })
 
-    /** Keeps the request in the store and its name in the browser, and asks who it is. Nothing is fetched for strangers. */
+    /**
+     * Stores the request, puts its id into a cookie, and asks the user to sign in. No client document is fetched for
+     * anonymous users.
+     */
     const signInFirst = Effect.fnUntraced(function* (say: ConsentTexts, text: string) {
       const query = new URLSearchParams(text)
       const clientId = clientIdOf(query)
@@ -171,7 +174,7 @@ export const layer = HttpRouter.use((router) =>
       const request = yield* requests.claim(resumed, caller.credentialId, secret)
       if (request === undefined) return gone(say)
       if (query.get("as") === "other") {
-        // Somebody else signs in: the request is the browser's again, and waits.
+        // Another user signs in: the request returns to the browser and waits.
         return yield* signInFirst(say, request.query)
       }
       return yield* decide(caller, request)

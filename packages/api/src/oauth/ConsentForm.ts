@@ -1,6 +1,6 @@
 /**
- * The page on which an account holder decides about an app, and what its form says. Large is what is proved: where the
- * access goes. Nothing is chosen beforehand beyond reading as one Identity; what is dangerous is never chosen beforehand.
+ * The form on which an account holder decides about an app. The verified recipient of the access is shown largest. The
+ * default is reading as one Identity; more is never preselected.
  */
 import type { Org } from "@svc/domain/account/Account"
 import { hostOf, receiverOf } from "@svc/domain/oauth/Redirect"
@@ -24,11 +24,11 @@ export interface Shown {
   readonly request: string
   /** Binds the form to the session and the request. */
   readonly seal: string
-  /** What was wrong with the choice. */
+  /** The error of the previous submission. */
   readonly told?: string
 }
 
-/** What the form says: checkboxes may come once, several times, or not at all. */
+/** The submitted form; checkboxes may occur once, repeatedly or not at all. */
 const Several = Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
 export const Decision = Schema.Struct({
   request: Schema.String.check(Schema.isUUID()),
@@ -47,7 +47,7 @@ export type Decision = typeof Decision.Type
 const several = (value: string | ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
   value === undefined ? [] : typeof value === "string" ? [value] : value
 
-/** The scopes of each preset. A preset grants nothing that the app did not ask for. */
+/** Returns the scopes of each preset, limited to those that the app requested. */
 const presetsOf = ({ scopes }: Wanted) => {
   const asked = (names: ReadonlyArray<string>) => names.filter((name) => scopes.includes(name))
   return { read: asked(readOnly), act: asked(readAndAct) }
@@ -138,7 +138,7 @@ const rightChoice = (say: ConsentTexts, { present, wanted }: Shown): string => {
 <label>${input("checkbox", "vault", "yes", false)} ${escape(say.vault)}</label></fieldset>`
 }
 
-/** What the account allowed before, in words: a repeat shows it, and widens nothing by itself. */
+/** Returns a line with the current access of the app. A repeated authorization shows it and does not extend it. */
 const presentLine = (say: ConsentTexts, { present, identities }: Shown): string => {
   if (present === undefined) return ""
   const who =

@@ -1,7 +1,6 @@
 /**
- * Where MCP clients find out how to get in: what the resource is (RFC 9728), who authorizes for it (RFC 8414), and the
- * challenge of a 401 that points there. Both lists of scopes are the least that is of use, since clients ask for all that
- * they are shown.
+ * OAuth discovery for MCP clients: protected resource metadata (RFC 9728), authorization server metadata (RFC 8414), and
+ * the challenge of a 401. Both list only the minimum of useful scopes, because clients request every scope that is listed.
  */
 import { Addresses, type AddressBook } from "@svc/domain/Addresses"
 import { metadataOf, resourceOf } from "@svc/domain/oauth/Resource"
@@ -38,7 +37,7 @@ const ofServer = ({ baseUrl }: AddressBook) => ({
   service_documentation: `${baseUrl}/api/docs`,
 })
 
-/** `WWW-Authenticate` of a 401 at the resource (RFC 9728 section 5.1); an error is told only of a token that was sent. */
+/** Builds `WWW-Authenticate` of a 401 (RFC 9728 section 5.1); `error` is only set if a token was sent. */
 export const challenge = (book: AddressBook, sent: boolean): string =>
   `Bearer ${sent ? 'error="invalid_token", ' : ""}resource_metadata="${metadataOf(book)}", scope="${baseline.join(" ")}"`
 

@@ -1,4 +1,4 @@
-/** What apps did to get in is on record before its answer goes out: who let them in, who came, and what looked like theft. */
+/** Audits the authorization of apps before the response is sent: consent, token use, and suspected token theft. */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { AuditActor, AuditOutcome } from "@svc/domain/audit/AuditRecord"
 import { Audit } from "@svc/cluster/audit/Audit"
@@ -8,7 +8,7 @@ import { RequestContext } from "../RequestContext.ts"
 
 interface Came {
   readonly org: string
-  /** `oauth.consent`, `oauth.token`, `oauth.refresh`, `oauth.revoke`. */
+  /** `oauth.consent`, `oauth.token`, `oauth.refresh` or `oauth.revoke`. */
   readonly action: string
   readonly grant: { readonly id: string | null; readonly client: string | null }
   readonly outcome?: AuditOutcome
@@ -34,10 +34,10 @@ export const make = Effect.map(Effect.service(Audit), (audit) => {
     )
 
   return {
-    /** By the account holder, on the consent page. */
+    /** Records an action of the account holder on the consent page. */
     byHolder: (caller: CallerInfo, came: Omit<Came, "org">) =>
       record({ ...came, org: caller.org.id }, { kind: caller.kind, id: caller.credentialId, name: null, client: null }),
-    /** By the app, with a code or a token of its Grant. */
+    /** Records an action of the app, with a code or a token of its Grant. */
     byApp: (came: Came) => record(came, { kind: "grant", id: came.grant.id, name: null, client: came.grant.client }),
   }
 })

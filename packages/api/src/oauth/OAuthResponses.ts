@@ -1,4 +1,4 @@
-/** Forms and answers of the endpoints that OAuth clients call, which are those of the standard and no problems of ours. */
+/** Parsing and responses of the OAuth endpoints, in the format of the standard instead of problems. */
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { isStorable } from "@svc/domain/Text"
 import { Effect, Result } from "effect"
@@ -20,7 +20,7 @@ const later = (seconds: number | undefined, status: 429 | 503) =>
     String(seconds ?? 1),
   )
 
-/** A limit, and a store that does not answer. */
+/** Rate limits and an unavailable store. */
 export const patience = {
   rate_limited: ({ retry_after_seconds }: { readonly retry_after_seconds?: number }) =>
     Effect.succeed(later(retry_after_seconds, 429)),
@@ -29,7 +29,7 @@ export const patience = {
 
 export type Form = ReadonlyMap<string, string>
 
-/** The members of a form, none of them twice (RFC 6749 section 3.2). */
+/** Parses a form, whose members must not repeat (RFC 6749 section 3.2). */
 export const form: Effect.Effect<
   Result.Result<Form, HttpServerResponse.HttpServerResponse>,
   never,

@@ -1,14 +1,14 @@
-/** The scopes that an app may be granted: those that the endpoints need, but for what would hand out other credentials. */
+/** The scopes that an app may be granted: those of the endpoints, except scopes that could create other credentials. */
 import { capabilities, type Capability, type Action, actions } from "@svc/domain/account/Scope"
 import { isScope } from "@svc/domain/ScopeTable"
 
-/** Values of the Vault: the one secret that an app can be given. */
+/** Vault values, the only secrets that an app can be granted. */
 export const vaultValues = "vault:secret"
 
 const isOffered = (capability: Capability, action: Action) =>
   isScope(`${capability}:${action}`) && (action !== "secret" || `${capability}:${action}` === vaultValues)
 
-/** By capability, in their order. */
+/** Grouped by capability. */
 export const offered: ReadonlyArray<{ readonly capability: Capability; readonly actions: ReadonlyArray<Action> }> =
   capabilities.map((capability) => ({ capability, actions: actions.filter((action) => isOffered(capability, action)) }))
 
@@ -19,15 +19,15 @@ const names = (wanted: ReadonlySet<Action>) =>
       actions.filter((action) => wanted.has(action)).map((action) => `${capability}:${action}`),
     )
 
-/** To look at everything of an Identity, and change nothing. */
+/** Reads everything of an Identity and changes nothing. */
 export const readOnly: ReadonlyArray<string> = names(new Set(["read"]))
-/** To act as an Identity; nothing that is the account's to decide. */
+/** Acts as an Identity, without decisions about the account. */
 export const readAndAct: ReadonlyArray<string> = names(new Set(["read", "write", "send"]))
 
-/** All that an app can be given. */
+/** Every scope that an app can be granted. */
 export const grantable: ReadonlySet<string> = new Set(
   offered.flatMap(({ capability, actions }) => actions.map((action) => `${capability}:${action}`)),
 )
 
-/** What is asked for where a client says nothing: the least that is of use. */
+/** The default scope of a request without scopes: the minimum that is useful. */
 export const baseline: ReadonlyArray<string> = ["identity:read", "mail:read", "card:read"]

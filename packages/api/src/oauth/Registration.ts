@@ -1,4 +1,7 @@
-/** `POST /api/oauth/register`: clients that have no document of their own (RFC 7591). All of them are public. */
+/**
+ * `POST /api/oauth/register`: dynamic registration of clients without a metadata document (RFC 7591). All clients are
+ * public.
+ */
 import { Addresses } from "@svc/domain/Addresses"
 import { readRegistration } from "@svc/domain/oauth/Client"
 import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
@@ -39,7 +42,7 @@ export const layer = HttpRouter.use((router) =>
           redirect_uris: said.success.redirects,
           grant_types: ["authorization_code", "refresh_token"],
           response_types: ["code"],
-          // Whatever was asked for (RFC 7591 section 3.2.1): there are no secrets.
+          // The registered values replace the requested ones (RFC 7591 section 3.2.1): there are no client secrets.
           token_endpoint_auth_method: "none",
         },
         201,

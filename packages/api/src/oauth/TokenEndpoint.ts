@@ -1,6 +1,7 @@
 /**
- * `POST /api/oauth/token` and `/revoke`: codes and refresh tokens become tokens (RFC 6749 sections 4.1.3 and 6), and end
- * (RFC 7009). A client is who its tokens were given to; it proves nothing else, and no document is read here.
+ * `POST /api/oauth/token` and `/revoke`: exchange codes and refresh tokens (RFC 6749 sections 4.1.3 and 6), and revoke
+ * tokens (RFC 7009). Public clients are identified by the client id that their code or token was issued to; no client
+ * document is fetched here.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { isOurs } from "@svc/domain/oauth/Resource"
@@ -19,7 +20,7 @@ const given = ({ access, refresh, expiresInSeconds, scopes }: TokenPair) =>
     token_type: "Bearer",
     expires_in: expiresInSeconds,
     refresh_token: refresh,
-    // What was granted, which may be more or less than was asked for (section 3.3).
+    // The granted scopes, which may differ from the requested ones (section 3.3).
     scope: scopes.join(" "),
   })
 
@@ -33,7 +34,7 @@ export const layer = HttpRouter.use((router) =>
 
     const came = (action: string) => (pair: TokenPair) =>
       recording.byApp({ org: pair.orgId, action, grant: { id: pair.grantId, client: pair.client } })
-    /** What ended a Grant is on record, and what was its code or token and is good no more; garbage is nobody's. */
+    /** Audits the end of a Grant, and the use of its expired codes or tokens; unknown values belong to nobody. */
     const turnedAway =
       (action: string) =>
       ({ whose }: GrantInvalid) =>
@@ -47,7 +48,7 @@ export const layer = HttpRouter.use((router) =>
               code: whose.ended ?? "invalid_grant",
             })
 
-    /** Who is counted: many people of one hosted client share its addresses. */
+    /** The subject of the rate limit; many users of a hosted client share its addresses. */
     const counted = (clientId: string) => Effect.map(clientAddress, (address) => `${clientId.slice(0, 500)} ${address}`)
 
     const exchange = Effect.fnUntraced(function* (sent: Form, clientId: string) {
@@ -67,7 +68,7 @@ export const layer = HttpRouter.use((router) =>
       )
     })
 
-    /** A dead token is told so whatever the limit: clients repeat what is answered with 429 for ever. */
+    /** An invalid token is reported despite the limit, because clients retry a 429 forever. */
     const refresh = Effect.fnUntraced(function* (sent: Form, clientId: string) {
       const token = sent.get("refresh_token")
       if (token === undefined) return refusal("invalid_request", "refresh_token is needed.")
@@ -97,7 +98,7 @@ export const layer = HttpRouter.use((router) =>
       if (type !== "authorization_code" && type !== "refresh_token") {
         return refusal("unsupported_grant_type", "grant_type is authorization_code or refresh_token.")
       }
-      // One that was forgotten registers anew, where it hears this word.
+      // This error makes a client whose registration was deleted register again.
       if ((yield* clients.known(clientId)) === undefined) {
         return refusal("invalid_client", "There is no such client.", 401)
       }

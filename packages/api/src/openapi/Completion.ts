@@ -1,14 +1,14 @@
-/** What holds for every operation of the document: headers of requests and answers, descriptions of parameters. */
+/** Completes operations of the document: headers of requests and responses, and descriptions of parameters. */
 import { Schema, SchemaAST } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
 import type { Json } from "./Json.ts"
 
 const header = (text: string, schema: Json = { type: "string" }) => ({ description: text, schema })
 export const headers = {
-  "request-id": header("The id of this request, ours."),
-  "retry-after": header("Seconds to wait.", { type: "integer" }),
-  "ratelimit-policy": header("The limits that hold for this call (draft-ietf-httpapi-ratelimit-headers)."),
-  ratelimit: header("What is left of each limit, and when it is renewed."),
+  "request-id": header("The id of this request, assigned by the service."),
+  "retry-after": header("The seconds to wait before a retry.", { type: "integer" }),
+  "ratelimit-policy": header("The limits of this call (draft-ietf-httpapi-ratelimit-headers)."),
+  ratelimit: header("The remaining quota of each limit, and the time of its reset."),
   etag: header("The entity tag of the representation."),
 }
 const componentHeader = (name: string) => ({ $ref: `#/components/headers/${name}` })
@@ -29,13 +29,16 @@ export const completeResponses = (operation: Json, limited: boolean, tagged: boo
   }
   if (tagged) {
     operation["responses"]["304"] = {
-      description: "Not modified: the client has this representation",
+      description: "Not modified: the client already has this representation",
       headers: { etag: componentHeader("etag"), "request-id": componentHeader("request-id") },
     }
   }
 }
 
-/** What the endpoint's definition says of its parameters: on the decoded side, which the encoded one need not show. */
+/**
+ * Returns the descriptions of an endpoint's parameters. They are annotated on the decoded side, which the encoded schema
+ * may not show.
+ */
 const descriptions = ({ params, headers, query }: HttpApiEndpoint.Top): ReadonlyMap<string, string> =>
   new Map(
     [params, headers, query].flatMap((schema) => {
@@ -49,8 +52,8 @@ const descriptions = ({ params, headers, query }: HttpApiEndpoint.Top): Readonly
   )
 
 /**
- * Numbers of a path or a query are text on the wire, yet a client writes numbers: the decoded side with its bounds and
- * its default is what the document shows.
+ * Returns the schemas of numeric parameters. They are text on the wire, but clients write numbers, so the document shows
+ * the decoded schema with its bounds and default.
  */
 const numbers = ({ params, query }: HttpApiEndpoint.Top): ReadonlyMap<string, Json> =>
   new Map(
@@ -64,7 +67,7 @@ const numbers = ({ params, query }: HttpApiEndpoint.Top): ReadonlyMap<string, Js
     }),
   )
 
-/** A body that may be left out: the library shows none as `null`. */
+/** Marks an optional body as not required; the library describes it as a nullable body. */
 export const completeBody = (operation: Json, endpoint: HttpApiEndpoint.Top) => {
   const body: Json | undefined = operation["requestBody"]
   const schemas = [...endpoint.payload.values()].flatMap(({ schemas: of }) => [...of])
@@ -77,7 +80,7 @@ export const completeBody = (operation: Json, endpoint: HttpApiEndpoint.Top) => 
   }
 }
 
-/** `repeatable`: takes an `Idempotency-Key`. */
+/** `repeatable` operations accept an `Idempotency-Key`. */
 export const completeParameters = (
   operation: Json,
   endpoint: HttpApiEndpoint.Top,
@@ -97,11 +100,11 @@ export const completeParameters = (
       operation["parameters"].push({ name, in: "header", required: false, description: text, schema })
   }
   if (repeatable) {
-    add("Idempotency-Key", "Makes a repeat of this request safe (draft-ietf-httpapi-idempotency-key-header).", {
+    add("Idempotency-Key", "Makes the request safe to repeat (draft-ietf-httpapi-idempotency-key-header).", {
       type: "string",
       minLength: 1,
       maxLength: 255,
     })
   }
-  if (tagged) add("If-None-Match", "Entity tags the client has.", { type: "string" })
+  if (tagged) add("If-None-Match", "Entity tags of representations that the client has.", { type: "string" })
 }

@@ -1,9 +1,9 @@
-/** The document's components under the names and in the number a reader expects. */
+/** Renames and merges the document's components as a reader expects them. */
 import type { Json } from "./Json.ts"
 
 const pascal = (code: string) => code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-/** Bounds that every JSON number has say nothing. */
+/** Bounds that every JSON number has are redundant. */
 const tidyBounds = (value: unknown): void => {
   if (Array.isArray(value)) return value.forEach(tidyBounds)
   if (typeof value !== "object" || value === null) return
@@ -13,7 +13,7 @@ const tidyBounds = (value: unknown): void => {
   Object.values(node).forEach(tidyBounds)
 }
 
-/** The library makes a schema of its own for each media type of a body; equal ones are one. */
+/** The library creates a schema per media type of a body; equal ones are merged. */
 const mergeTwins = (spec: Json) => {
   const schemas: Json = spec["components"].schemas
   const twins = Object.keys(schemas).filter((name) => {
@@ -31,7 +31,7 @@ const mergeTwins = (spec: Json) => {
   rename(spec)
 }
 
-/** Problems' codes become names of types, and so does what the library calls encoded. */
+/** Converts problem codes to type names, and removes the library's `Encoded` suffix. */
 const rename = (spec: Json): Json => {
   const named = JSON.parse(
     JSON.stringify(spec).replace(

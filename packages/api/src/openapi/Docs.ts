@@ -1,6 +1,6 @@
 /**
- * The reader of the document at `/api/docs`. It loads nothing from elsewhere: its script is ours to serve, under a name
- * made of its content, so that it is fetched once; a policy keeps it from asking anyone else.
+ * The API reference at `/api/docs`. It loads nothing from other origins: the script is served here under a content hash and
+ * cached permanently, and a policy forbids other requests.
  */
 import { hash } from "node:crypto"
 import { Effect } from "effect"
@@ -16,7 +16,7 @@ const immutable = { "cache-control": "public, max-age=31536000, immutable" }
 const script = (text: string) =>
   HttpServerResponse.text(text, { contentType: "text/javascript; charset=utf-8", headers: immutable })
 
-/** The library serves its reader as one page with the script inside, of any API: the script is taken out of it. */
+/** The library inlines the script into its page; it is extracted to be served separately. */
 const readerScript = Effect.gen(function* () {
   const serve = yield* HttpRouter.toHttpEffect(HttpApiScalar.layer(HttpApi.make("none"), { path: "/" }))
   const request = HttpServerRequest.fromWeb(new Request("http://localhost/"))
@@ -45,7 +45,7 @@ const start = `Scalar.createApiReference(document.getElementById("reference"), $
 const html = (scripts: ReadonlyArray<string>) =>
   `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="/icon.svg" type="image/svg+xml"><title>Documentation · ${product}</title></head><body><div id="reference"></div><noscript><p>The reader needs scripts. The document itself is <a href="/api/openapi.json">/api/openapi.json</a>. <a href="/">Home</a></p></noscript>${scripts.map((src) => `<script src="${src}"></script>`).join("")}</body></html>`
 
-/** Scripts of ours, styles that the reader makes, pictures that stand in the page: nothing else, and nobody else is asked. */
+/** Allows only scripts of this origin, the reader's styles, and inline images. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -60,11 +60,11 @@ const policy = [
 
 interface Reader {
   readonly page: HttpServerResponse.HttpServerResponse
-  /** The scripts, by path. */
+  /** The scripts by path. */
   readonly scripts: ReadonlyMap<string, HttpServerResponse.HttpServerResponse>
 }
 
-/** In a runtime of its own: in the service's there is one router, and it is ours. */
+/** Runs in a runtime of its own, because the service's runtime already has a router. */
 const made = Effect.map(
   Effect.promise(() => Effect.runPromise(readerScript)),
   (reader): Reader => {
@@ -88,7 +88,7 @@ const made = Effect.map(
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
-    // With the first reader: the library's script is 3 MB, which a process that nobody reads the documentation of spares.
+    // Built on first use: the library's script is 3 MB, which most processes never need.
     const reader = yield* Effect.cached(made)
     yield* router.add(
       "GET",

@@ -40,16 +40,16 @@ const order: ReadonlyArray<string> = [
   "health",
 ]
 
-/** A group that is new and has no place yet comes last. */
+/** New groups without a position come last. */
 const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length)
 
-/** Who may call an operation, as its description says it. */
+/** Who may call an operation, for its description. */
 export const who: { readonly [S in Scope]: string } = {
-  public: "No credential is needed.",
-  any: "Any credential may call it; an Identity Key only for its own Identity.",
-  org: "An Admin Key or a session may call it; an Identity Key is refused.",
-  admin: "An Admin Key or a session may call it; an Identity Key is refused.",
-  session: "Only a console session may call it: it is the account holder's own act.",
+  public: "No credential is required.",
+  any: "Accepts any credential. An Identity Key may only act on its own Identity.",
+  org: "Requires an Admin Key or a session; Identity Keys are rejected.",
+  admin: "Requires an Admin Key or a session; Identity Keys are rejected.",
+  session: "Requires a console session, because only the account holder may do this.",
 }
 
 const endpoints: ReadonlyMap<string, HttpApiEndpoint.Top> = new Map(
@@ -65,23 +65,23 @@ const describeOperation = (operation: Json, method: string, resolve: (ref: strin
   const endpoint = endpoints.get(operation["operationId"])!
   const { scope } = policyOf(endpoint)
   const needed = scopeOf(endpoint)
-  // What has a version gives its tag itself, and is as much answered by a 304.
+  // Versioned resources set their entity tag themselves and also support 304.
   const tagged =
     Context.get(endpoint.annotations, Tagged) ||
     (method === "get" && operation["responses"]["200"]?.headers?.etag !== undefined)
   operation["description"] = [
     `${operation["summary"]}.`,
     who[scope],
-    ...(needed === null ? [] : [`It needs the scope \`${needed}\`.`]),
+    ...(needed === null ? [] : [`Requires the scope \`${needed}\`.`]),
     ...(Context.getOrUndefined(endpoint.annotations, CallPolicy) === undefined
       ? []
-      : ["Such calls have a limit of their own."]),
+      : ["This operation has its own rate limit."]),
     ...(Context.get(endpoint.annotations, ShowsSecret)
-      ? ["The answer carries a secret that is shown in no other."]
+      ? ["The response contains a secret that is returned only once."]
       : []),
   ].join(" ")
   if (scope === "public") operation["security"] = []
-  // Beside the requirement: linters and generators know no scopes of a scheme that is not OAuth.
+  // An extension, because linters and generators only accept scopes for OAuth schemes.
   if (needed !== null) operation["x-required-scope"] = needed
   Problems.narrow(operation, endpoint, method)
   completeBody(operation, endpoint)
@@ -124,7 +124,7 @@ const describe = (input: Json): Json => {
   }
   const document = tidy(spec)
   addEvents(document)
-  // The health report of a failing service is the report, not a problem.
+  // A failing health check returns the report, not a problem.
   document["paths"]["/api/healthz"].get.responses["503"] ??= document["paths"]["/api/healthz"].get.responses["200"]
   plain(document)
   openAnswers(document)
@@ -133,7 +133,7 @@ const describe = (input: Json): Json => {
   return document
 }
 
-/** A plain value, and this module's only one: a start from the bundle finds it computed. */
+/** The only export is a plain value, so that the bundle can compute it at build time. */
 export const document: Json = OpenApi.fromApi(
   Api.annotate(OpenApi.Transform, (spec) => describe(spec)),
 ) as unknown as Json

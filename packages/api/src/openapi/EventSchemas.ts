@@ -1,4 +1,4 @@
-/** Events in the document: the union told apart by `type`, and what is delivered to Webhooks, one entry for each type. */
+/** Events in the document: their union by `type`, and the Webhook deliveries, one entry per type. */
 import { eventTypes, nameOf, unknownEvent } from "@svc/domain/events/Event"
 import { deliveredTypes, WebhookPayload } from "@svc/domain/events/WebhookPayload"
 import { JsonSchema, Schema } from "effect"
@@ -11,28 +11,30 @@ const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
 /** Standard Webhooks 1.0, section "Webhook headers". */
 const signature = [
-  ["webhook-id", "The Event's `evt_` id, the same in every attempt and replay: take an id once.", "string"],
-  ["webhook-timestamp", "When this attempt was signed, in seconds since 1970. Refuse one that is old.", "integer"],
+  ["webhook-id", "The Event's `evt_` id, the same in every attempt and replay. Process each id once.", "string"],
+  ["webhook-timestamp", "The time of the signature in seconds since 1970. Reject old timestamps.", "integer"],
   [
     "webhook-signature",
-    "`v1,` and base64 of HMAC-SHA256 over `id.timestamp.body`, keyed with the base64 part of the signing secret; several, separated by spaces, while two secrets are valid.",
+    "`v1,` and base64 of HMAC-SHA256 over `id.timestamp.body`, with the decoded signing secret as key. Several signatures, separated by spaces, while two secrets are valid.",
     "string",
   ],
 ].map(([name, description, type]) => ({ name, in: "header", required: true, description, schema: { type } }))
 
 const responses = {
-  "2XX": { description: "Delivered. Answer within 15 seconds and work afterwards; the body is not needed." },
+  "2XX": {
+    description: "Delivered. Respond within 15 seconds and process the Event afterwards. The response body is ignored.",
+  },
   default: {
     description:
-      "Not delivered: any other status, a redirect too, or none in time. Tried again after 30 s, 5 min, 30 min, 2 h, 6 h and 24 h, then given up.",
+      "Not delivered: any other status, including redirects, or no response in time. Retried after 30 s, 5 min, 30 min, 2 h, 6 h and 24 h.",
   },
 }
 
-/** The schemas of the payloads, made as the library makes those of the API. */
+/** Returns the schemas of payloads, generated as the library generates those of the API. */
 const payloadSchemas = (): Json => {
   const { schema, definitions } = Schema.toJsonSchemaDocument(WebhookPayload, { onExcessProperty: "error" })
   const made = JsonSchema.toMultiDocumentOpenApi3_1({ dialect: "draft-2020-12", schemas: [schema], definitions })
-  // What is on the wire has no other name than what it means.
+  // Removes the library's `Encoded` suffix.
   return JSON.parse(JSON.stringify(made.definitions).replace(/(\w)Encoded"/g, '$1"'))
 }
 
@@ -58,7 +60,8 @@ const delivery = (type: string, schemas: Json) => {
       parameters: signature,
       requestBody: {
         required: true,
-        description: "The Event, under a fresh request id and time. Verify the signature over these bytes first.",
+        description:
+          "The Event with the request id and time of this attempt. Verify the signature over these bytes first.",
         content: {
           "application/json": {
             schema: payload,
@@ -71,17 +74,17 @@ const delivery = (type: string, schemas: Json) => {
   }
 }
 
-/** Puts both into a finished document. */
+/** Adds Events and Webhook deliveries to a completed document. */
 export const addEvents = (document: Json): void => {
   const schemas: Json = document["components"].schemas
   Object.assign(schemas, payloadSchemas())
-  // Neither is referred to.
+  // Nothing refers to these schemas.
   delete schemas["WebhookPayload"]
   delete schemas[unknownEvent]
   schemas["Event"] = union(
     eventTypes,
     "Event",
-    "What happened, told apart by `type`. Types are added over time: take no notice of those you do not know.",
+    "An Event, distinguished by `type`. New types are added over time; ignore unknown ones.",
   )
   document["webhooks"] = Object.fromEntries(deliveredTypes.map((type) => [type, delivery(type, schemas)]))
 }

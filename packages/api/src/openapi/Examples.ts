@@ -1,4 +1,4 @@
-/** An example for a JSON schema: the sample of its member's name where there is one, else the simplest value that fits. */
+/** Builds an example for a JSON schema: the sample of the member if there is one, else the simplest valid value. */
 
 export interface JsonSchema {
   readonly type?: string | ReadonlyArray<string>
@@ -22,7 +22,7 @@ const uuid = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"
 const publicId = "01kjr8xr3v7k2t9m4q6w8y0zab"
 const token = "0123456789abcdefghijABCDEFGHIJ0123456789abcABCDEF"
 
-/** By member name, and by `<owner>.<member>` where one name means different things; the owner is a schema or a member. */
+/** Samples by member name, or by `<owner>.<member>` if a name has several meanings; the owner is a schema or a member. */
 const samples: Readonly<Record<string, unknown>> = {
   handle: "ada",
   identity: "ada",
@@ -259,7 +259,7 @@ const fits = (schema: JsonSchema, sample: unknown): boolean => {
   }
 }
 
-/** Where a schema stands: as which member, of what, and the name it has itself. */
+/** The position of a schema: its member name, its owner, and its own name. */
 interface Place {
   readonly member: string
   readonly owner: string
@@ -273,7 +273,7 @@ const sampleFor = (schema: JsonSchema, { owner, member }: Place): { readonly val
   return key === undefined ? undefined : { value: samples[key] }
 }
 
-/** A request names the end of a key in one way of two. */
+/** A request has either `expires_at` or `expires_in_days`. */
 const isRivalled = ({ properties = {}, required = [] }: JsonSchema, member: string): boolean =>
   member === "expires_at" && properties["expires_in_days"] !== undefined && !required.includes(member)
 
@@ -318,7 +318,7 @@ const make = (schema: JsonSchema, resolve: (ref: string) => JsonSchema, place: P
   }
 }
 
-/** `resolve` follows `$ref`s; `owner` is the name of the operation or the schema that the example is of. */
+/** Returns an example. `resolve` follows `$ref`s; `owner` is the name of the operation or the schema. */
 export const exampleOf = (schema: JsonSchema, resolve: (ref: string) => JsonSchema, owner = ""): unknown =>
   make(schema, resolve, { member: "", owner, depth: 0 })
 

@@ -1,3 +1,3 @@
-/** The document while it is made: JSON that the library's types describe only in part. */
+/** The document during its construction: JSON that the library's types describe only partly. */
 // oxlint-disable-next-line typescript/no-explicit-any -- see above
 export type Json = Record<string, any>

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { document } from "./Document.ts"
 
-/** As bytes, which all answers share: of a text each client that reads slowly would hold a copy, 1.5 MB. */
+/** Stored as bytes that all responses share: from a string, each slow client would hold a copy of 1.5 MB. */
 const bytes = new TextEncoder().encode(JSON.stringify(document))
 const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"`
 

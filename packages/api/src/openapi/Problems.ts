@@ -1,4 +1,4 @@
-/** Which problems each operation of the document can give: those it declares, less what its policy rules out. */
+/** The problems of each operation: those it declares, minus those that its policy rules out. */
 import { type EndpointPolicy, policyOf, type Scope, ShowsSecret } from "@svc/domain/account/Policy"
 import type { ScopeName } from "@svc/domain/account/Scope"
 import { scopeOf } from "@svc/domain/account/EndpointScope"
@@ -7,7 +7,7 @@ import { Context, SchemaAST } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
 import type { Json } from "./Json.ts"
 
-/** Problems of the policy's judgement that each scope can give. */
+/** Authorization problems that are possible for each kind of caller. */
 const denials: { readonly [S in Scope]: ReadonlyArray<Code> } = {
   public: [],
   any: ["foreign_identity"],
@@ -17,7 +17,7 @@ const denials: { readonly [S in Scope]: ReadonlyArray<Code> } = {
 }
 const anyDenial = Object.values(denials).flat()
 
-/** Codes that the general middleware declares everywhere, though this operation cannot give them. */
+/** Codes that the general middleware declares everywhere, although this operation cannot return them. */
 const cannotCome = (
   operation: Json,
   { scope, names, proves }: EndpointPolicy,
@@ -26,9 +26,9 @@ const cannotCome = (
 ): ReadonlySet<string> => {
   const impossible = new Set<string>(anyDenial.filter((code) => !denials[scope].includes(code)))
   if (proves === "caller") impossible.add("identity_not_granted")
-  // Only keys and grants lack a scope, and none of them gets that far.
+  // Only keys and grants can lack a scope, and the policy rejects both earlier.
   if (needed === null || scope === "session") impossible.add("scope_missing")
-  // Of the general list, it is for repeats whose answer was not kept.
+  // This code is only returned for repeats whose response was not stored.
   impossible.add("conflict")
   if (names._tag === "Nowhere") impossible.add("not_found")
   if (operation["requestBody"] === undefined) {
@@ -40,7 +40,7 @@ const cannotCome = (
   return impossible
 }
 
-/** Codes the endpoint names itself: those it can give whatever else is ruled out. */
+/** Codes that the endpoint declares itself, which remain in any case. */
 const ownCodes = (endpoint: HttpApiEndpoint.Top): ReadonlySet<string | undefined> =>
   new Set([
     ...[...endpoint.error].map(({ ast }) => SchemaAST.resolveIdentifier(ast)),
@@ -63,7 +63,7 @@ const exampleOf = (code: Code) => ({
   doc_url: `https://api.example/problems/${code}`,
 })
 
-/** Takes out of the operation's answers what cannot come, and describes what can. */
+/** Removes impossible problems from the operation's responses, and describes the others. */
 export const narrow = (operation: Json, endpoint: HttpApiEndpoint.Top, method: string): void => {
   const own = ownCodes(endpoint)
   const impossible = cannotCome(operation, policyOf(endpoint), scopeOf(endpoint), method)

@@ -1,6 +1,6 @@
 /**
- * How strict the document's objects are, and how its schemas are written: what is sent to us is closed, since an unknown
- * member is refused; what we send is open, since a new member must not break a client.
+ * The strictness of the document's objects. Request objects are closed, because unknown members are rejected; response
+ * objects are open, because a new member must not break a client.
  */
 import type { Json } from "./Json.ts"
 
@@ -15,7 +15,7 @@ const each = (node: unknown, visit: (node: Json) => void): void => {
 
 const prefix = "#/components/schemas/"
 
-/** Names of the schemas that are reached from a node. */
+/** Returns the names of the schemas that are reachable from a node. */
 const reached = (from: unknown, schemas: Json, found = new Set<string>()): Set<string> => {
   each(from, (node) => {
     const name = typeof node["$ref"] === "string" ? node["$ref"].slice(prefix.length) : undefined
@@ -31,7 +31,7 @@ const open = (node: unknown) =>
     if (one["additionalProperties"] === false) delete one["additionalProperties"]
   })
 
-/** Opens the objects of answers. A schema that is part of a request too would be both: there is none, or this throws. */
+/** Opens the objects of responses. Throws if a schema is used by requests too, because it would have to be both. */
 export const openAnswers = (document: Json): void => {
   const schemas: Json = document["components"].schemas
   const operations = Object.values<Json>(document["paths"]).flatMap((path) => Object.values<Json>(path))
@@ -50,7 +50,7 @@ export const openAnswers = (document: Json): void => {
   for (const [name, schema] of Object.entries(schemas)) if (!asked.has(name)) open(schema)
 }
 
-/** What `schema` adds to a reference stands beside it (JSON Schema 2020-12), and a list names its items once. */
+/** Moves keywords beside a reference out of `allOf` (JSON Schema 2020-12), and removes duplicates of lists. */
 export const plain = (document: Json): void =>
   each(document, (node) => {
     const parts: ReadonlyArray<Json> | undefined = Array.isArray(node["allOf"]) ? node["allOf"] : undefined
@@ -60,7 +60,7 @@ export const plain = (document: Json): void =>
         ...Object.keys(node).filter((key) => key !== "allOf"),
         ...parts.flatMap((part) => Object.keys(part)),
       ]
-      // Only where no keyword is said twice.
+      // Only if no keyword would occur twice.
       if (new Set(keys).size === keys.length) {
         for (const part of parts) Object.assign(merged, part)
         delete node["allOf"]
@@ -72,7 +72,7 @@ export const plain = (document: Json): void =>
     if (first !== undefined && JSON.stringify(first) === JSON.stringify(node["items"])) delete node["prefixItems"]
   })
 
-/** Members of RFC 9457 and ours that every problem on the wire has. */
+/** The members that every problem has. */
 const always = ["type", "title", "status", "detail", "code", "agent_hint", "instance", "doc_url"]
 
 export const completeProblems = (document: Json): void => {

@@ -1,6 +1,6 @@
 /**
- * What a browser keeps of an app's request while its person signs in: so that the sign-in goes on with the request in the
- * browser that brought it, and in no other. No script can read it.
+ * The cookie with an app's authorization request while the user signs in, so that only the browser that started the request
+ * can continue it. Scripts cannot read the cookie.
  */
 import type { AddressBook } from "@svc/domain/Addresses"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -9,7 +9,7 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 export const authorizePath = "/auth/authorize"
 
 const isSecure = ({ baseUrl }: AddressBook) => baseUrl.startsWith("https:")
-/** The prefix keeps other hosts from planting one; without TLS a browser takes none with it. */
+/** The prefix keeps other hosts from setting the cookie; browsers accept it only with TLS. */
 const nameOf = (book: AddressBook) => (isSecure(book) ? "__Host-svc_authorize" : "svc_authorize")
 
 export interface BrowserRequest {

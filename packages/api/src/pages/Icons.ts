@@ -1,10 +1,10 @@
-/** The sign of the service: as a drawing, and as pictures of it for what cannot draw (old tabs, home screens). */
+/** The service's icon as SVG, and as images for old browsers and home screens. */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 
 const drawing = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#1a56db"/><circle cx="16" cy="16" r="5" fill="none" stroke="#fff" stroke-width="3"/><path d="M21 12v6.5a3.5 3.5 0 0 0 7 0V16a12 12 0 1 0-5 9.7" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>`
 
-/** 32 by 32, in the one format that everything reads at `/favicon.ico`. */
+/** 32 by 32, in the format that every browser accepts at `/favicon.ico`. */
 const tab = Buffer.from(
   "AAABAAEAICAAAAEAIACOBgAAFgAAAIlQTkcNChoKAAAADUlIRFIAAAAgAAAAIAgGAAAAc3p69AAABkNJREFUeJy0VwlsVEUY/maPdrf3wW7bbUuB" +
     "ttALS4FyiNEEMYjBk9YKRCk0GjCmUvBo5BaKSCBCxAsTaIIgDXhhgpKYqJwqHi0tBWnL1QN6UXrQc3ef/0zd9/btASXKl7x2Z968+f/555vv/0cH" +
@@ -29,7 +29,7 @@ const tab = Buffer.from(
     "BCFjny7vZl8AAAAASUVORK5CYII=",
   "base64",
 )
-/** 180 by 180, without corners: who shows it cuts them. */
+/** 180 by 180 without rounded corners, which the device adds. */
 const homeScreen = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAALQAAAC0CAIAAACyr5FlAAAQAElEQVR4nOydB3RU1brH97RMy0wq6ZSQBJGS0KVKx0aVJqKiXOUigqBB9CKKqNjF" +
     "QlN5gCAogoqoKL0IeCVFekkCIb236TOZzMz7Qt5i8cAj+5w5+8yZsH9rVlYWnEkmM//z7a/tb8tjJuUgCuXvkCIKhQEqDgojVBwURqg4KIxQcVAY" +

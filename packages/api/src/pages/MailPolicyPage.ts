@@ -1,5 +1,5 @@
 /**
- * The MTA-STS policy (RFC 8461): by it senders know that our mail servers speak TLS, and by which names. They fetch it
+ * The MTA-STS policy (RFC 8461), which tells senders that the mail servers support TLS and by which names. Senders fetch it
  * from `mta-sts.<mail domain>`.
  */
 import { Effect } from "effect"
@@ -7,13 +7,13 @@ import { HttpRouter, HttpServerResponse } from "effect/http"
 
 export interface MailPolicySettings {
   readonly mode: "none" | "testing" | "enforce"
-  /** Names of mail servers, as the MX records have them. */
+  /** Names of the mail servers, as in the MX records. */
   readonly servers: ReadonlyArray<string>
 }
 
 const maxAgeSeconds = 7 * 24 * 3600
 
-/** The text of the policy (RFC 8461 section 3.2). */
+/** Returns the text of the policy (RFC 8461 section 3.2). */
 export const policyOf = ({ mode, servers }: MailPolicySettings): string =>
   [
     "version: STSv1",

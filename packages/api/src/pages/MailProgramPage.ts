@@ -1,14 +1,14 @@
 /**
- * How a mail program sets itself up for a Mailbox: the file that Thunderbird and others ask the mail domain for
- * (https://wiki.mozilla.org/Thunderbird:Autoconfiguration:ConfigFileFormat), and a profile for Apple's. Both say where the
- * server is, which is no secret; the password is typed.
+ * Automatic configuration of mail clients: Thunderbird's autoconfig file
+ * (https://wiki.mozilla.org/Thunderbird:Autoconfiguration:ConfigFileFormat) and a profile for Apple Mail. Both contain only
+ * the servers; the user enters the password.
  */
 import { createHash } from "node:crypto"
 import { Addresses, type MailServer } from "@svc/domain/Addresses"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 
-/** Where it reads, and where it sends. */
+/** The servers for reading and sending. */
 interface Servers {
   readonly imap: MailServer
   readonly submission: MailServer
@@ -38,7 +38,7 @@ ${server("outgoingServer", "smtp", submission)}
 </clientConfig>
 `
 
-/** The same address has the same id in every profile, so that a new one replaces the one before. */
+/** Derives a stable id from the address, so that a new profile replaces the previous one. */
 const idOf = (text: string) => {
   const hex = createHash("sha256").update(text).digest("hex")
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
@@ -84,7 +84,7 @@ const profile = (
 </plist>
 `
 
-/** An address of ours, as it may stand in a profile. */
+/** Returns whether the text is an address of this mail domain that is safe in a profile. */
 const isOurs = (address: string, mailDomain: string): boolean => {
   const at = address.lastIndexOf("@")
   return (
@@ -102,7 +102,7 @@ export const layer = HttpRouter.use((router) =>
       contentType: "application/xml",
       headers: cached,
     })
-    // From `autoconfig.<mail domain>`, and from the mail domain itself.
+    // Served at `autoconfig.<mail domain>` and at the mail domain itself.
     yield* router.add("GET", "/mail/config-v1.1.xml", Effect.succeed(config))
     yield* router.add("GET", "/.well-known/autoconfig/mail/config-v1.1.xml", Effect.succeed(config))
     yield* router.add(

@@ -1,6 +1,5 @@
 /**
- * The session of a browser on our plain pages, which no script is needed for. Other sites cannot post with it
- * (`SameSite=Lax`, and {@link fromOurPages}).
+ * The session cookie on pages without script. Other sites cannot post with it (`SameSite=Lax`, and {@link fromOurPages}).
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -8,7 +7,7 @@ import { Effect, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { tokenOf } from "../account/ConsoleSession.ts"
 
-/** The signed-in account holder; undefined for anyone else. */
+/** Returns the signed-in account holder, or undefined. */
 export const signedIn = Effect.gen(function* () {
   const credentials = yield* CredentialLookup
   const request = yield* HttpServerRequest.HttpServerRequest
@@ -19,9 +18,9 @@ export const signedIn = Effect.gen(function* () {
 })
 
 /**
- * Whether a form was sent from a page of ours: as `Origin` or `Sec-Fetch-Site` says, one of which every browser sends.
- * Another site could otherwise sign someone in to an account of its own. Development also takes what says neither, and
- * whatever name the service was reached by.
+ * Returns whether a form was submitted from a page of this service, by `Origin` or `Sec-Fetch-Site`, one of which every
+ * browser sends. Another site could otherwise sign the user in to a foreign account. Development also accepts requests
+ * without both headers, and any host name.
  */
 export const fromOurPages = Effect.gen(function* () {
   const { headers } = yield* HttpServerRequest.HttpServerRequest
@@ -29,15 +28,12 @@ export const fromOurPages = Effect.gen(function* () {
   const origin = headers["origin"]
   const site = headers["sec-fetch-site"]
   if (origin !== undefined && origin === new URL(baseUrl).origin) return true
-  // A browser says `same-origin` of the name it knows us by, and no script can set the field.
+  // Browsers compare with the host name in use, and scripts cannot set the header.
   if (site !== undefined) return site === "same-origin"
   return environment === "development" && (origin === undefined || origin === `http://${headers["host"]}`)
 })
 
-/**
- * The same where a form gives something away that cannot be taken back: the browser must say in `Origin` that a page of
- * ours sent it. One that says nothing does not pass.
- */
+/** The strict variant for forms with irreversible effects: `Origin` is required and must be this service. */
 export const certainlyFromOurPages = Effect.gen(function* () {
   const { headers } = yield* HttpServerRequest.HttpServerRequest
   const { baseUrl, environment } = yield* Addresses

@@ -1,6 +1,6 @@
-/** How the plain pages look: the console's colours, type and hairlines, in one text that stands in each page. */
+/** The style of the pages: the console's colors and typography, inlined into each page. */
 
-/** The console's typeface, where a console was built; no page waits for it or moves when it comes. */
+/** The console's typeface, if there is a build. Pages do not wait for it or move when it loads. */
 export const font = "/inter.woff2"
 
 export const style = `

@@ -1,6 +1,6 @@
 /**
- * Turns every failure of an endpoint into a problem body: the operation's own problems, schema violations, the
- * library's bare refusals, defects. Nothing of a defect but the request id reaches the caller.
+ * Turns every failure of an endpoint into a problem: declared problems, schema violations, bare errors of the library, and
+ * defects. Of a defect, the caller only receives the request id.
  */
 import { limitOf } from "@svc/domain/problems/Limit"
 import { Addresses } from "@svc/domain/Addresses"
@@ -24,7 +24,7 @@ import * as RequestMetrics from "../RequestMetrics.ts"
 import { render } from "./Render.ts"
 import { violationsOf } from "./Violations.ts"
 
-/** A request was interrupted by the service, not by its client: an actor was cut off, or the process leaves. */
+/** The service interrupted the request, not the client: an actor was cut off, or the process shuts down. */
 export const cutOff = new Unavailable({
   detail: "The service did not answer in time. The change may have been made.",
   retry_after_seconds: 1,
@@ -41,14 +41,14 @@ const invalid = (error: HttpApiError.HttpApiSchemaError, endpoint: HttpApiEndpoi
     })
   })
 
-/** The request, not the answer, is at fault. */
+/** The request is at fault, not the response. */
 export const isOfRequest = (failure: unknown): failure is HttpApiError.HttpApiSchemaError =>
   HttpApiError.HttpApiSchemaError.is(failure) && failure.kind !== "Body" && failure.kind !== "ResponseHeaders"
 
-/** What a failure means to the caller; undefined for a defect. */
+/** Returns the problem of a failure, or undefined for a defect. */
 export const meaning = (failure: unknown): Problem | undefined => {
   if (isProblem(failure)) return failure
-  // The body could not be read: it was too long, or it stopped.
+  // The body could not be read: it was too long or incomplete.
   if (HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RequestParseError") {
     return /too large|maxBytes|exceed/i.test(Cause.pretty(Cause.die(failure)))
       ? new PayloadTooLarge({ detail: "The request body is over the limit." })
@@ -62,7 +62,7 @@ const endOf = (cause: Cause.Cause<unknown>) => ({
   defect: cause.reasons.find((reason) => Cause.isDieReason(reason))?.defect,
 })
 
-/** What is answered to a request that ended so; a defect is in the log. */
+/** Returns the response to a failed request; defects are logged. */
 export const problemOf = (cause: Cause.Cause<unknown>): Effect.Effect<Problem> => {
   const { failure, defect } = endOf(cause)
   const known = meaning(failure) ?? meaning(defect)
@@ -96,8 +96,8 @@ export const layer = Layer.effect(
         return handler
       }).pipe(
         Effect.flatMap((response) => translate(response)),
-        // An interruption that arrives here is not the caller's, who would wait for no answer: it came from an actor that
-        // was cut off, on a process that lost its place in the cluster or leaves.
+        // An interruption that arrives here does not come from the client, which would not wait for a response: an actor
+        // was cut off because its process lost its place in the cluster or shuts down.
         Effect.catchCause(
           (cause): Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest> =>
             explain(Cause.hasInterruptsOnly(cause) ? Cause.fail(cutOff) : cause, endpoint),
@@ -105,7 +105,7 @@ export const layer = Layer.effect(
       )
     }
 
-    /** The library answers an unknown media type by itself, in plain text. */
+    /** The library responds to an unsupported media type in plain text. */
     function translate(response: HttpServerResponse.HttpServerResponse) {
       return response.status === 415
         ? Effect.map(RequestId, (requestId) =>

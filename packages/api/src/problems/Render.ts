@@ -1,4 +1,7 @@
-/** A problem as an HTTP response (RFC 9457): the members only this edge knows, and the headers its status calls for. */
+/**
+ * Renders a problem as an HTTP response (RFC 9457), with the members that only the HTTP edge knows and the headers of its
+ * status.
+ */
 import { type AddressBook, problemUrl } from "@svc/domain/Addresses"
 import type { Problem } from "@svc/domain/problems/Problem"
 import { byCode } from "@svc/domain/problems/Problem"
@@ -10,7 +13,7 @@ const encoders = new Map(
   Object.entries(byCode).map(([code, problem]) => [code, Schema.encodeUnknownSync(problem as Schema.Codec<unknown>)]),
 )
 
-/** Bodies of problems that are given again and again. */
+/** Cached bodies of frequent problems. */
 const encoded = new WeakMap<Problem, Record<string, unknown>>()
 const bodyOf = (problem: Problem) => {
   const known = encoded.get(problem)
@@ -36,7 +39,7 @@ export const render = (
   problems.of(problem.code).n++
   const headers: Record<string, string> = {}
   if (problem.status === 401) headers["www-authenticate"] = "Bearer"
-  // RFC 6750 section 3.1. The scopes are ours: quotes and backslashes are in none of them.
+  // RFC 6750 section 3.1. Scope names contain neither quotes nor backslashes.
   if (problem.code === "scope_missing") {
     headers["www-authenticate"] = `Bearer error="insufficient_scope", scope="${(problem.scopes ?? []).join(" ")}"`
   }
@@ -51,7 +54,7 @@ export const render = (
   return response
 }
 
-/** The codes of problems by their bodies, which stay the same when headers are added to a response. */
+/** The codes of problems by body; the body object remains the same when headers are added. */
 const codes = new WeakMap<object, Problem["code"]>()
 
 /** Returns the code of the problem that a response body holds, or undefined if it holds none. */

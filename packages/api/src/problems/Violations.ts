@@ -1,6 +1,6 @@
 /**
- * What is wrong with a request, place by place. The library stops at the first place, so that a large body of mistakes
- * costs no more than one; of a small one all places are looked for, and the first ones told.
+ * Finds the invalid parts of a request. Validation stops at the first error, so that a large invalid body costs little; for
+ * a small body all errors are collected, and the first ones returned.
  */
 import { InvalidRequest, type Violation } from "@svc/domain/problems/Problem"
 import { Effect, Option, Schema, SchemaAST, type SchemaIssue } from "effect"
@@ -8,7 +8,7 @@ import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { format, unknownMember } from "./Wording.ts"
 
-/** Bodies of more characters are told their first mistake only. */
+/** Longer bodies only report their first error. */
 const small = 16 * 1024
 const toldAtMost = 20
 const messageAtMost = 300
@@ -31,7 +31,7 @@ const decoders = new WeakMap<HttpApiEndpoint.Top, Decoder>()
 const decoderOf = (endpoint: HttpApiEndpoint.Top): Decoder => {
   const present = decoders.get(endpoint)
   if (present !== undefined) return present
-  // A body of this API is decoded without services.
+  // Bodies of this API need no services for decoding.
   const schemas = endpoint.payload.get("application/json")?.schemas ?? []
   const schema = Schema.Union(schemas) as unknown as Schema.Codec<unknown>
   const made = Schema.decodeUnknownEffect(schemas.length === 1 ? (schemas[0] as unknown as typeof schema) : schema, {
@@ -42,7 +42,7 @@ const decoderOf = (endpoint: HttpApiEndpoint.Top): Decoder => {
   return made
 }
 
-/** Everything that is wrong with a small body; undefined for a large one, or one that is no JSON. */
+/** Returns all violations of a small body; undefined for a large one or invalid JSON. */
 const all = Effect.fnUntraced(function* (endpoint: HttpApiEndpoint.Top) {
   const request = yield* HttpServerRequest.HttpServerRequest
   const text = yield* Effect.option(request.text)
@@ -53,20 +53,20 @@ const all = Effect.fnUntraced(function* (endpoint: HttpApiEndpoint.Top) {
   return decoded._tag === "Failure" ? told(decoded.failure.issue) : undefined
 })
 
-/** Names of the members that a schema takes at its top. */
+/** Returns the top-level member names of a schema. */
 const membersOf = (schema: Schema.Constraint): ReadonlyArray<string> => {
   const ast = SchemaAST.toEncoded(schema.ast)
   return SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
-/** `a`, `b` and `c`. */
+/** Formats a list as `a`, `b` and `c`. */
 const listed = (names: ReadonlyArray<string>): string =>
   names
     .map((name) => `\`${name}\``)
     .join(", ")
     .replace(/, (?=[^,]*$)/, " and ")
 
-/** Adds what the body or the query takes to a violation that says no more than that a member is unknown. */
+/** Adds the allowed members to a violation that only reports an unknown member. */
 const withExpected =
   (slot: "body" | "query", endpoint: HttpApiEndpoint.Top) =>
   (violation: Violation): Violation => {
@@ -82,7 +82,7 @@ const withExpected =
     return { ...violation, message: message.slice(0, messageAtMost) }
   }
 
-/** The places, the first one first. */
+/** Returns the first violations. */
 export const violationsOf = (
   error: HttpApiError.HttpApiSchemaError,
   endpoint: HttpApiEndpoint.Top,
@@ -91,7 +91,7 @@ export const violationsOf = (
     ? Effect.map(all(endpoint), (found) => (found ?? told(error.cause.issue)).map(withExpected("body", endpoint)))
     : Effect.succeed(told(error.cause.issue).map(withExpected("query", endpoint)))
 
-/** Returns the refusal of query parameters at an endpoint that has none, where the library looks at no query. */
+/** Rejects query parameters at an endpoint that takes none; the library ignores them. */
 export const needlessQuery = (
   endpoint: HttpApiEndpoint.Top,
   query: Readonly<Record<string, unknown>>,

@@ -1,4 +1,4 @@
-/** What a request's violations are called: in the words of who wrote the request, not of the schemas that judged it. */
+/** Words the violations of a request for its author, without terms of the schemas. */
 import { SchemaIssue } from "effect"
 
 const kinds: Readonly<Record<string, string>> = {
@@ -12,7 +12,7 @@ const kinds: Readonly<Record<string, string>> = {
 
 const kind = (word: string) => kinds[word] ?? word
 
-/** What is said of a member that a body or a query does not have. */
+/** The text for an unknown member of a body or query. */
 export const unknownMember = "unknown member"
 
 const leaf: SchemaIssue.LeafHook = (issue) => {
@@ -26,14 +26,14 @@ const leaf: SchemaIssue.LeafHook = (issue) => {
   }
 }
 
-/** The library's `Expected a value with a length of at least 1, got ""` in our words; the value stays with who sent it. */
+/** Rewords `Expected a value with a length of at least 1, got ""` without repeating the value. */
 export const reworded = (message: string): string => {
   const expected = /^Expected (.*?)(?:, got .*)?$/s.exec(message)?.[1]
   if (expected === undefined) return message
   return `expected ${expected
-    // Of a list as of a text, and which of the two it is the issue does not say.
+    // Applies to lists and texts; the issue does not say which.
     .replace(/^a value with a length of at /, "a length of at ")
-    // Of a query: every number there is written as text.
+    // In a query, every number is text.
     .replace("a string representing a finite number", "a number")
     .replaceAll(" | ", " or ")
     .replace(/^(?:an? )?(string|number|boolean|null|array|object)$/, (_, word: string) => kind(word))}`
@@ -41,7 +41,7 @@ export const reworded = (message: string): string => {
 
 const formatter = SchemaIssue.makeFormatterStandardSchemaV1({ leafHook: leaf })
 
-/** Each violation of a request, with its path. */
+/** Returns the violations of a request with their paths. */
 export const format = (issue: SchemaIssue.Issue) => ({
   issues: formatter(issue).issues.map(({ path, message }) => ({ path, message: reworded(message) })),
 })

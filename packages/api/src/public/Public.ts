@@ -1,4 +1,4 @@
-/** Page views, the contact form, and what platforms fetch of us as their client. */
+/** Page views, the contact form, and the client metadata that platforms fetch. */
 import { Addresses, type AddressBook } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { MailRelayUnavailable, type Unavailable } from "@svc/domain/problems/Problem"
@@ -9,12 +9,15 @@ import { PageViews } from "@svc/cluster/public/PageViews"
 import { Effect, Option } from "effect"
 import * as RequestServices from "../http/RequestServices.ts"
 
-/** Who reads what the contact form sends. Without one, Development keeps it for the postmaster and production refuses it. */
+/**
+ * The recipient of the contact form. Without one, development forwards messages to the postmaster and production rejects
+ * them.
+ */
 export interface ContactSettings {
   readonly to: Option.Option<string>
 }
 
-/** What the service registers at a Mastodon instance. */
+/** The client metadata that the service registers at a Mastodon instance. */
 const mastodonMetadata = (book: AddressBook) => ({
   client_name: "Agent Identity Service",
   website: book.baseUrl,

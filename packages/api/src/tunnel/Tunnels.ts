@@ -14,8 +14,8 @@ const tagOfSettings = tagOfValue(TunnelSettings)
 const tagOfAll = tagOfValue(Tunnel)
 
 /**
- * The entity tag has two halves. `If-Match` goes by the first, the settings, since links and traffic come and go without
- * anyone changing the Tunnel; by the second an answer 304 hides none of these.
+ * The entity tag has two parts. `If-Match` compares the first, the settings, because links and traffic change without an
+ * edit of the Tunnel; `If-None-Match` compares both.
  */
 const firstHalf = (settings: TunnelSettings) => `${tagOfSettings(settings).slice(0, -1)}.`
 const etagOf = (tunnel: Tunnel) => firstHalf(tunnel.settings) + tagOfAll(tunnel).slice(1)

@@ -1,4 +1,4 @@
-/** Every limit with its use: budgets of calls from the Org's actor, streams of this process, the rest from the store. */
+/** Lists every limit with its use: call budgets from the Org's actor, streams of this process, the rest from the store. */
 import { Api } from "@svc/domain/Api"
 import { Realm } from "@svc/domain/account/Authorization"
 import type { Policy } from "@svc/domain/account/OrgProtocol"
@@ -9,7 +9,7 @@ import { Clock, Effect } from "effect"
 import { StreamLimits } from "../events/StreamLimits.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 
-/** What an Identity Key calls is counted in the first alone. */
+/** Calls of an Identity Key count in the first limit only. */
 const budgets: ReadonlyArray<Policy> = ["calls", "identity_create", "handle_check"]
 
 export const layer = RequestServices.group(

@@ -20,7 +20,7 @@ export const layer = RequestServices.group(
   Effect.fn(function* (handlers) {
     const vault = yield* Vault
     const noting = yield* AuditNotes.make
-    /** An Identity Key has its own namespace only; for the others it is the Org's unless they name an Identity. */
+    /** An Identity Key only has its own namespace; other credentials use the Org's unless they name an Identity. */
     const namespace = Effect.map(Realm, ({ orgId, subject }): Namespace => ({
       org: orgId,
       identity: subject === null ? null : subject.id,
@@ -32,7 +32,7 @@ export const layer = RequestServices.group(
         return { secrets: entries, next_cursor }
       }),
       value: Effect.fnUntraced(function* ({ params, query }) {
-        // No value without its record: it is the same statement.
+        // The value and its audit entry are one statement.
         const note = yield* noting
         const value = yield* vault.value(yield* namespace, params.name, query.version, note.text)
         yield* note.kept

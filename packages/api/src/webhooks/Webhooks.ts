@@ -29,7 +29,7 @@ export const layer = RequestServices.group(
         (refusal) =>
           new WebhookTargetRefused({ detail: refusal.message, errors: [{ path: "/url", message: refusal.message }] }),
       )
-    /** Fails if the caller may not read all that Events of the types carry. */
+    /** Fails if the caller may not read everything that Events of these types contain. */
     const judgeTypes = Effect.fnUntraced(function* (types: ReadonlyArray<string>) {
       const { scopes, credentialId } = yield* Caller
       const lacking = lacksToReceive(scopes, types)
@@ -92,7 +92,7 @@ export const layer = RequestServices.group(
         const subject = yield* Subject
         const { id, orgId } = subject
         const webhook_id = yield* uuidOf(params.id)
-        // Whoever changes where a Webhook leads, or starts it again, receives what it carries.
+        // Changing the URL of a Webhook or resuming it gives access to its Events.
         if (payload.url !== undefined || payload.event_types !== undefined || payload.status === "active") {
           yield* judgeTypes(payload.event_types ?? (yield* webhooks.read(id, webhook_id)).webhook.event_types)
         }
@@ -115,7 +115,7 @@ export const layer = RequestServices.group(
         const { orgId } = subject
         const webhook_id = yield* uuidOf(params.id)
         const delivery_id = yield* commandId
-        // One id for the Event too, so that a repeat of the command makes neither twice.
+        // One id for the Event as well, so that a repeat of the command creates neither twice.
         yield* askIdentity(subject, (actor, by) =>
           actor.TestWebhook({ org_id: orgId, webhook_id, delivery_id, event_id: delivery_id }, by),
         )
