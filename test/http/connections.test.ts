@@ -1,4 +1,4 @@
-/** Requests that are sent without waiting for the answers to those before. */
+/** Pipelined requests. */
 import { createServer, type RequestListener } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import * as Connections from "@svc/api/http/Connections"
@@ -12,7 +12,7 @@ afterEach(() => {
   }
 })
 
-/** Sends so many requests at once; answers all that came back until the connection ended. */
+/** Pipelines requests, and returns all responses until the connection ends. */
 const sent = async (count: number, serve: RequestListener) => {
   const server = Connections.bounded(createServer(serve))
   servers.push(server)
@@ -27,8 +27,8 @@ const sent = async (count: number, serve: RequestListener) => {
   return text
 }
 
-describe("requests of one connection", () => {
-  it("are served one at a time, in their order", async () => {
+describe("Pipelined requests", () => {
+  it("are served one at a time in their order", async () => {
     let [under, most] = [0, 0]
     const text = await sent(16, (request, response) => {
       most = Math.max(most, ++under)
@@ -43,7 +43,7 @@ describe("requests of one connection", () => {
     )
   })
 
-  it("are started in different turns of the event loop, even when each is answered at once", async () => {
+  it("start in different turns of the event loop, even if each response is immediate", async () => {
     let turn = 0
     const count = () => {
       turn++
@@ -59,7 +59,7 @@ describe("requests of one connection", () => {
     expect(new Set(turns).size).toBe(16)
   })
 
-  it("are as many as may wait, behind an answer that does not come; more end the connection", async () => {
+  it("beyond the limit of waiting requests close the connection", async () => {
     let served = 0
     const text = await sent(Connections.waitingAtMost + 2, () => void served++)
     expect([served, text]).toEqual([1, ""])

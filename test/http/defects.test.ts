@@ -1,4 +1,4 @@
-/** What no endpoint renders: a page, or a protocol beside the API, that ends in a defect. */
+/** Defects outside the API's endpoints: pages and other protocols. */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { everywhere } from "@svc/api/Http"
@@ -11,7 +11,7 @@ import { Context, Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import { freePort } from "../harness/Ports.ts"
 
-/** Serves one page, and returns what a client gets of it and the lines of the log. */
+/** Serves one page, and returns the response and the log entries. */
 const served = Effect.fnUntraced(function* (page: Effect.Effect<never>) {
   const port = yield* Effect.promise(freePort)
   const base = `http://127.0.0.1:${port}`
@@ -34,7 +34,7 @@ const served = Effect.fnUntraced(function* (page: Effect.Effect<never>) {
   return { answer, text: yield* Effect.promise(() => answer.text()), lines }
 })
 
-it.live("a page that the service interrupts answers with a problem that says to try again", () =>
+it.live("an interrupted page responds with a retryable problem", () =>
   Effect.gen(function* () {
     const { answer, text } = yield* served(Effect.interrupt)
     expect([answer.status, answer.headers.get("content-type"), answer.headers.get("retry-after")]).toEqual([
@@ -46,7 +46,7 @@ it.live("a page that the service interrupts answers with a problem that says to 
   }),
 )
 
-it.live("a defect of a page is a problem with its request id, in the log, and tells nothing", () =>
+it.live("a defect of a page is logged and reveals only its request id", () =>
   Effect.gen(function* () {
     const { answer, text, lines } = yield* served(Effect.die(new Error("a secret of the program")))
     expect([answer.status, answer.headers.get("content-type")]).toEqual([500, "application/problem+json"])

@@ -1,4 +1,4 @@
-/** A request whose head is read and whose body does not come to an end. */
+/** Requests whose body never completes. */
 import { createServer, type RequestListener, type Server } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import * as Connections from "@svc/api/http/Connections"
@@ -13,7 +13,7 @@ afterEach(() => {
   }
 })
 
-/** What comes back until the connection ends; the server waits a fifth of a second for a request. */
+/** Returns everything received until the connection ends; the server waits a fifth of a second for a request. */
 const said = async (serve: RequestListener, request: string, set: (server: Server) => void = () => undefined) => {
   const options = { requestTimeout: 200, headersTimeout: 200, connectionsCheckingInterval: 20 }
   const server = MalformedRequests.answered(Connections.bounded(createServer(options, serve)), {
@@ -30,7 +30,7 @@ const said = async (serve: RequestListener, request: string, set: (server: Serve
   return text
 }
 
-/** Answers when it has the body, as what decodes one does. */
+/** Responds after reading the body, as a decoder does. */
 const whenRead: RequestListener = (request, response) => {
   request.on("error", () => undefined).resume()
   request.once("end", () => response.end("read"))
@@ -38,36 +38,36 @@ const whenRead: RequestListener = (request, response) => {
 
 const half = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nhalf"
 
-describe("a body that does not arrive", () => {
-  it("is a 408 problem, and the end of the connection", async () => {
+describe("Incomplete body", () => {
+  it("is a 408 problem and closes the connection", async () => {
     const answer = await said(whenRead, half)
     const [head = "", body = ""] = answer.split("\r\n\r\n")
     expect(head).toMatch(/^HTTP\/1\.1 408 [^]*^connection: close$/m)
     expect(JSON.parse(body)).toMatchObject({ status: 408, code: "request_timeout" })
   })
 
-  it("is a 408 problem as well where nothing comes any more", async () => {
+  it("is a 408 problem even if the client sends nothing more", async () => {
     const still = (server: Server) => {
       server.requestTimeout = 0
       server.setTimeout(100)
     }
     expect(await said(whenRead, half, still)).toMatch(/^HTTP\/1\.1 408 [^]*"code":"request_timeout"/)
-    // A connection on which nobody waits for anything just ends.
+    // An idle connection is closed without a response.
     const idle = await said(whenRead, "GET / HTTP/1.1\r\nhost: a\r\n\r\n", still)
     expect(idle.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200"])
   })
 
-  it("is a 400 problem where it breaks the rules of its coding", async () => {
+  it("is a 400 problem if its chunked encoding is invalid", async () => {
     const answer = await said(whenRead, "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nnone\r\n")
     expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*"code":"invalid_request"/)
   })
 
-  it("is answered behind the answer to the request before it", async () => {
+  it("is reported after the response to the previous request", async () => {
     const answer = await said(whenRead, `GET / HTTP/1.1\r\nhost: a\r\n\r\n${half}`)
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 408"])
   })
 
-  it("is not answered in the place of a request before it, nor in the midst of its own answer", async () => {
+  it("is not reported within another response or its own", async () => {
     const never = await said((request) => void request.resume(), `GET / HTTP/1.1\r\nhost: a\r\n\r\n${half}`)
     expect(never).toBe("")
     const begun = await said((_, response) => void response.write("begun"), half)

@@ -1,9 +1,9 @@
-/** A process that leaves while somebody has begun a request and does not end it. */
+/** A shutdown while a request is incomplete. */
 import { connect } from "node:net"
 import { expect, it } from "vitest"
 import { startService } from "../harness/Service.ts"
 
-it("waits for no body that does not come", { timeout: 45_000 }, async () => {
+it("shutdown does not wait for a body that never arrives", { timeout: 45_000 }, async () => {
   const service = await startService()
   const ended = ["/api/contact", "/api/keys", "/api/mcp", "/auth/sign-in", "/api/oauth/token"].flatMap((path) =>
     ["", "Authorization: Bearer x\r\n"].flatMap((credential) =>
@@ -18,7 +18,7 @@ it("waits for no body that does not come", { timeout: 45_000 }, async () => {
       }),
     ),
   )
-  // Answered behind those.
+  // The response follows the previous ones.
   expect((await fetch(`${service.base}/api/healthz`)).status).toBe(200)
   await service.leave()
   await Promise.all(ended)

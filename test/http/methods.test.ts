@@ -1,4 +1,4 @@
-/** Every path knows what it may be asked, whatever its parameters are called. */
+/** Every path knows its methods, whatever its parameters are called. */
 import { Api } from "@svc/domain/Api"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { startService, type TestService } from "../harness/Service.ts"
@@ -13,7 +13,7 @@ const endpoints = Object.values(Api.groups).flatMap((group) =>
   Object.values(group.endpoints).map(({ method, path }): readonly [string, string] => [method, path]),
 )
 
-it("OPTIONS names the method of each endpoint, and what it has not is a 405", async () => {
+it("OPTIONS lists the method of each endpoint, and other methods are a 405", async () => {
   for (const [method, path] of endpoints) {
     const url = `${service.base}${path.replace(/:\w+/g, "x")}`
     const options = await fetch(url, { method: "OPTIONS" })

@@ -1,4 +1,4 @@
-/** What the parser of HTTP refuses, and what it takes that is no request to us. */
+/** Input that the HTTP parser rejects, and input that it accepts although it is no request to this service. */
 import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { signUp } from "../harness/Client.ts"
@@ -12,8 +12,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-describe("what is no request", () => {
-  /** What comes back until the connection ends. */
+describe("Malformed request", () => {
+  /** Returns everything received until the connection ends. */
   const said = (...pieces: ReadonlyArray<string>) =>
     new Promise<string>((resolve) => {
       const socket = connect(service.httpPort, "127.0.0.1")
@@ -42,7 +42,7 @@ describe("what is no request", () => {
       "invalid_request",
     ],
     ["a header of 17 KiB", `${get}X-Much: ${"a".repeat(17 * 1024)}\r\n\r\n`, 431, "headers_too_large"],
-  ])("is refused like anything else: %s", async (_, request, status, code) => {
+  ])("is rejected with a problem: %s", async (_, request, status, code) => {
     const answer = await said(request)
     const [head = "", body = ""] = answer.split("\r\n\r\n")
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
@@ -51,19 +51,19 @@ describe("what is no request", () => {
     expect(JSON.parse(body)).toMatchObject({ status, code, instance: id, doc_url: `${service.base}/problems/${code}` })
   })
 
-  it("is answered after an answer, and ends the connection", async () => {
+  it("is rejected after the previous response and closes the connection", async () => {
     const answer = await said(`${get}\r\n`, "HELLO\r\n\r\n")
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 400"])
   })
 
-  it("is not answered in the midst of an answer", async () => {
+  it("is not rejected within a response", async () => {
     const stream = `GET /api/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${session}\r\n\r\n`
     const answer = await said(stream, "HELLO\r\n\r\n")
     expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*text\/event-stream/)
     expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1)
   })
 
-  it("holds what an expectation that nobody knows is not", async () => {
+  it("ignores an unknown expectation", async () => {
     expect(await said(`${get}Expect: cake\r\nConnection: close\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
   })
 })

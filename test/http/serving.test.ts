@@ -8,7 +8,7 @@ import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { freePort } from "../harness/Ports.ts"
 
-it.live("nobody is let in before the routes stand", () =>
+it.live("no connection is accepted before the routes exist", () =>
   Effect.gen(function* () {
     const port = yield* Effect.promise(freePort)
     const [began, ready] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]

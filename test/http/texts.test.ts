@@ -1,6 +1,6 @@
 /**
- * Text that PostgreSQL does not take, where no schema of an endpoint judges it (pages, OAuth, names of tools' paths), and
- * bodies in other encodings than UTF-8, which would be kept with other letters than were sent.
+ * Text that PostgreSQL rejects where no schema validates it (pages, OAuth, path arguments of tools), and bodies that are
+ * not UTF-8, which would otherwise be stored with replacement characters.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
@@ -20,15 +20,15 @@ const form = (path: string, members: Record<string, string>) =>
     headers: { "content-type": "application/x-www-form-urlencoded" },
   })
 
-describe("a NUL", () => {
+describe("NUL character", () => {
   it.each(["/@%00", "/@ad%00a", "/@ad%00a/agent-card.json"])(
-    "in the name of a profile, %s, is nobody's",
+    "in the name of a profile, %s, is not found",
     async (path) => {
       expect((await call(service.base, "GET", path)).status).toBe(404)
     },
   )
 
-  it("in the name of an app is no app's", async () => {
+  it("in the name of an app is rejected", async () => {
     const asked = new URLSearchParams({ client_id: "a\0b", response_type: "code", redirect_uri: "http://localhost/" })
     expect((await call(service.base, "GET", `/auth/authorize?${asked}`)).status).toBe(400)
   })
@@ -37,12 +37,12 @@ describe("a NUL", () => {
     ["/api/oauth/token", { grant_type: "refresh_token", refresh_token: "svc_ort_x", client_id: "a\0b" }],
     ["/api/oauth/token", { grant_type: "authorization_code", client_id: "\0" }],
     ["/api/oauth/revoke", { token: `svc_ort_${"a".repeat(49)}`, client_id: "a\0b" }],
-  ])("in a form of %s is refused", async (path, members) => {
+  ])("in a form of %s is rejected", async (path, members) => {
     expect(await form(path, members)).toMatchObject({ status: 400, body: { error: "invalid_request" } })
   })
 })
 
-it("half a surrogate pair in the argument of a tool is refused, wherever the argument goes", async () => {
+it("a lone surrogate in a tool argument is rejected wherever the argument goes", async () => {
   const tool = async (name: string, input: object) =>
     (
       await call(service.base, "POST", "/api/mcp", {
@@ -70,8 +70,8 @@ const send = async (method: string, path: string, body: Buffer, type = "applicat
 }
 const latin1 = (value: object) => Buffer.from(JSON.stringify(value), "latin1")
 
-describe("bodies that are not UTF-8", () => {
-  it("are refused, whatever they are for, and change nothing", async () => {
+describe("Bodies that are not UTF-8", () => {
+  it("are rejected everywhere and change nothing", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const refused = { status: 400, body: { code: "invalid_request", detail: "The request body is not UTF-8." } }
     const secret = "/api/vault/secrets/token"
@@ -89,7 +89,7 @@ describe("bodies that are not UTF-8", () => {
     expect((await call(service.base, "GET", "/api/vault/secrets", { token: session })).body.secrets).toEqual([])
   })
 
-  it("are no matter of the letter that stands for what cannot be read", async () => {
+  it("do not include the replacement character itself", async () => {
     const value = "\ufeff\ufffd ä 👋"
     expect((await send("PUT", "/api/vault/secrets/odd", Buffer.from(JSON.stringify({ value })))).status).toBe(201)
     const read = await call(service.base, "GET", "/api/vault/secrets/odd/value", { token: session })

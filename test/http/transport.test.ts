@@ -21,7 +21,7 @@ interface Raw {
   readonly body: Buffer
 }
 
-/** Without what `fetch` does by itself: it unpacks, and refuses some methods. */
+/** `fetch` decompresses responses and forbids some methods, so a plain request is used. */
 const raw = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
   new Promise<Raw>((resolve, reject) => {
     const outgoing = httpRequest(service.base, { method, headers, path }, (incoming) => {
@@ -38,8 +38,8 @@ const raw = (method: string, path: string, headers: Record<string, string> = {},
 const bearer = () => ({ authorization: `Bearer ${session}` })
 const codeOf = ({ body }: Raw) => JSON.parse(body.toString()).code
 
-describe("a path", () => {
-  it("with a long parameter is the endpoint's", async () => {
+describe("Path", () => {
+  it("with a long parameter reaches its endpoint", async () => {
     const address = `${"a".repeat(60)}@${"b".repeat(60)}.${"c".repeat(50)}.example.org`
     const path = `/api/identities/${handle}/allowed-recipients`
     const added = await call(service.base, "POST", path, { token: session, body: { address } })
@@ -65,9 +65,9 @@ describe("a path", () => {
   })
 })
 
-describe("a method", () => {
+describe("Method", () => {
   it.each(["/api/healthz", "/api/openapi.json", "/api/docs", "/", "/terms", "/problems/not_found"])(
-    "HEAD of %s is GET without a body",
+    "HEAD of %s equals GET without a body",
     async (path) => {
       const [head, get] = [await raw("HEAD", path), await raw("GET", path)]
       expect([head.status, head.body.length]).toEqual([get.status, 0])
@@ -75,7 +75,7 @@ describe("a method", () => {
     },
   )
 
-  it("HEAD of what takes a credential is GET without a body, and a stream ends", async () => {
+  it("HEAD with a credential equals GET without a body, and a stream ends", async () => {
     for (const path of [
       "/api/auth/whoami",
       "/api/identities",
@@ -94,14 +94,14 @@ describe("a method", () => {
     ["/api/mcp", "POST, OPTIONS"],
     ["/auth/device", "GET, HEAD, POST, OPTIONS"],
     ["/api/docs", "GET, HEAD, OPTIONS"],
-  ])("OPTIONS of %s names the others", async (path, allow) => {
+  ])("OPTIONS of %s lists the others", async (path, allow) => {
     const answer = await raw("OPTIONS", path)
     expect([answer.status, answer.headers["allow"], answer.body.length]).toEqual([204, allow, 0])
     const wrong = await raw("PROPFIND", path)
     expect([wrong.status, wrong.headers["allow"]]).toEqual([405, allow])
   })
 
-  it("OPTIONS of a path that does not exist is a 404, and the card answers a preflight", async () => {
+  it("OPTIONS of an unknown path is a 404, and the card answers a preflight", async () => {
     expect((await raw("OPTIONS", "/api/nothing")).status).toBe(404)
     const preflight = await raw("OPTIONS", `/@${handle}/agent-card.json`, {
       origin: "https://agents.example",
@@ -117,8 +117,8 @@ describe("a method", () => {
   })
 })
 
-describe("compression", () => {
-  it("is what the client accepts, of what is worth it", async () => {
+describe("Compression", () => {
+  it("uses an accepted encoding if the response is worth it", async () => {
     const plain = await raw("GET", "/api/openapi.json")
     const br = await raw("GET", "/api/openapi.json", { "accept-encoding": "gzip, br" })
     const gzip = await raw("GET", "/api/openapi.json", { "accept-encoding": "gzip;q=0.5, br;q=0" })
@@ -138,7 +138,7 @@ describe("compression", () => {
     expect([known.status, known.body.length]).toEqual([304, 0])
   })
 
-  it("never touches what carries a secret or someone's mail", async () => {
+  it("never applies to secrets or mail", async () => {
     const value = "s".repeat(4000)
     await call(service.base, "PUT", "/api/vault/secrets/long", { token: session, body: { value } })
     const paths = ["/api/vault/secrets/long/value", `/api/identities/${handle}/identity-key`, "/api/events"]
@@ -163,8 +163,8 @@ describe("compression", () => {
   })
 })
 
-describe("a request's body", () => {
-  it("that is compressed is refused, and says how to send it", async () => {
+describe("Request body", () => {
+  it("that is compressed is rejected with the accepted encodings", async () => {
     const answer = await raw(
       "POST",
       "/api/keys",
@@ -178,7 +178,7 @@ describe("a request's body", () => {
     ])
   })
 
-  it("that is too large is refused before it is sent", async () => {
+  it("that is too large is rejected before it is sent", async () => {
     const socket = connect(service.httpPort, "127.0.0.1")
     const received: Array<string> = []
     socket.on("data", (chunk: Buffer) => received.push(chunk.toString()))
@@ -191,11 +191,11 @@ describe("a request's body", () => {
     expect(received.join("")).toContain('"payload_too_large"')
   })
 
-  it("that is large is not read of a stranger, who is told that it is one", async () => {
+  it("that is large is not read from anonymous clients, which get a 401", async () => {
     const json = { "content-type": "application/json", authorization: `Bearer svc_admin_${"x".repeat(49)}` }
     const large = (size: number) => JSON.stringify({ name: "x".repeat(size) })
     for (const path of ["/api/keys", "/api/mcp", `/api/identities/${handle}/messages/send`]) {
-      // No more comes than what the connection holds: nobody reads it.
+      // No more arrives than the connection buffers.
       const socket = connect(service.httpPort, "127.0.0.1")
       const said = new Promise<string>((resolve) => socket.once("data", (chunk: Buffer) => resolve(chunk.toString())))
       socket.on("error", () => {})
@@ -210,7 +210,7 @@ describe("a request's body", () => {
     expect([known.status, codeOf(known)]).toEqual([400, "invalid_request"])
   })
 
-  it("is asked for where it is wanted", async () => {
+  it("is requested with 100 Continue if it is accepted", async () => {
     const socket = connect(service.httpPort, "127.0.0.1")
     const first = new Promise<string>((resolve) => socket.once("data", (chunk: Buffer) => resolve(chunk.toString())))
     socket.write(
@@ -222,8 +222,8 @@ describe("a request's body", () => {
   })
 })
 
-describe("an answer", () => {
-  it("with a secret is kept by nobody", async () => {
+describe("Response", () => {
+  it("with a secret is not cacheable", async () => {
     const link = await call(service.base, "POST", "/api/auth/magic-link", {
       body: { email: "no-store@example.org", tos_accepted: true },
     })
@@ -239,7 +239,7 @@ describe("an answer", () => {
     for (const { headers } of [link, consumed, device, polled]) expect(headers.get("cache-control")).toBe("no-store")
   })
 
-  it("201 and 202 says where to look on", async () => {
+  it("201 and 202 have a Location", async () => {
     const at = `/api/identities/${handle}`
     const post = (path: string, body: unknown = undefined) => call(service.base, "POST", path, { token: session, body })
     const device = await post("/api/auth/device", { name: "laptop" })
@@ -259,7 +259,7 @@ describe("an answer", () => {
     expect([link.status, link.headers.get("location")]).toEqual([202, "/api/auth/session"])
   })
 
-  it("given again says so", async () => {
+  it("of a repeat is marked as replayed", async () => {
     const again = () =>
       call(service.base, "POST", `/api/identities/${handle}/retry`, {
         token: session,
@@ -269,7 +269,7 @@ describe("an answer", () => {
     expect([first, second].map(({ headers }) => headers.get("idempotent-replayed"))).toEqual([null, "true"])
   })
 
-  it("to a wrong body speaks the reader's language", async () => {
+  it("to an invalid body uses terms of the request", async () => {
     const wrong = async (body: unknown) =>
       (await call(service.base, "POST", "/api/keys", { token: session, body })).body.errors
     const takes = "`name`, `scopes`, `expires_at`, `expires_in_days` and `networks`"
@@ -289,7 +289,7 @@ describe("DELETE with If-Match", () => {
   const remove = (path: string, tag: string) =>
     call(service.base, "DELETE", path, { token: session, headers: { "if-match": tag } })
 
-  it("of what has changed meanwhile is a 412, of the version it names a deletion", async () => {
+  it("of a changed version is a 412, and of the current version a deletion", async () => {
     const hook = await call(service.base, "POST", `/api/identities/${handle}/webhooks`, {
       token: session,
       body: { url: "http://127.0.0.1:9/", event_types: ["*"] },
@@ -305,7 +305,7 @@ describe("DELETE with If-Match", () => {
     ] as const) {
       const { headers } = await call(service.base, "GET", read ?? path, { token: session })
       expect((await remove(path, '"v999"')).body.code, path).toBe("precondition_failed")
-      // Weak ones never match (RFC 9110 section 13.1.1).
+      // Weak tags never match (RFC 9110 section 13.1.1).
       expect((await remove(path, `W/${headers.get("etag")}`)).body.code, path).toBe("precondition_failed")
       expect((await remove(path, headers.get("etag")!)).status, path).toBe(204)
     }

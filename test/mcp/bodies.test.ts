@@ -16,7 +16,7 @@ const post = (body: object | string) => call(service.base, "POST", "/api/mcp", {
 const tool = async (name: string, input: object) =>
   (await post({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: input } })).body.result
 
-describe("a body", () => {
+describe("Request body", () => {
   const chunked = (bytes: number) =>
     new Promise<{ status: number; body: any }>((resolve, reject) => {
       const { hostname, port } = new URL(service.base)
@@ -36,12 +36,12 @@ describe("a body", () => {
         method: "tools/call",
         params: { name: "svc_vault_set", arguments: input },
       })
-      // Written in parts, it says nothing of its length before it ends.
+      // A chunked body has no Content-Length.
       for (let at = 0; at < text.length; at += 65_536) request.write(text.slice(at, at + 65_536))
       request.end()
     })
 
-  it("over 10 MiB is too large, whether or not it says so before it is sent", async () => {
+  it("over 10 MiB is rejected with and without a declared length", async () => {
     const refused = await chunked(10 * 1024 * 1024)
     expect([refused.status, refused.body.code]).toEqual([413, "payload_too_large"])
     const said = await post("A".repeat(10 * 1024 * 1024 + 1))
@@ -51,7 +51,7 @@ describe("a body", () => {
     })
   })
 
-  it("of a tool's call is too large where it is for the tool's endpoint, as a result that says how much it takes", async () => {
+  it("of a tool call that exceeds the limit of its endpoint is an error that names the limit", async () => {
     const { structuredContent, isError } = await tool("svc_vault_set", { name: "x", value: "A".repeat(1024 * 1024) })
     expect([isError, structuredContent]).toMatchObject([
       true,
@@ -61,8 +61,8 @@ describe("a body", () => {
   })
 })
 
-describe("a message", () => {
-  it("tells back no more than a word of what it does not know", async () => {
+describe("Message", () => {
+  it("echoes at most a short part of unknown names", async () => {
     const long = "x".repeat(100_000)
     const call = (params: object) => ({ jsonrpc: "2.0", id: 1, method: "tools/call", params })
     for (const [message, status] of [
@@ -78,7 +78,7 @@ describe("a message", () => {
     expect((await post({ jsonrpc: "2.0", id: "y".repeat(1000), method: "ping" })).body.id).toHaveLength(1000)
   })
 
-  it("puts no more into an address than fits into one", async () => {
+  it("rejects arguments that do not fit into a URL", async () => {
     for (const [name, input] of [
       ["svc_identity_get", { handle: "é".repeat(9000) }],
       ["svc_email_list", { handle: "nobody", query: "é".repeat(9000) }],

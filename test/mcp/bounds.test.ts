@@ -1,4 +1,4 @@
-/** How much of a message or of a conversation a model is given, and how it reads on. */
+/** Limits of tool results for messages and conversations, and how to read the rest. */
 import { bounded, contentBytes } from "@svc/api/mcp/BoundedResult"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
@@ -7,7 +7,7 @@ import { startService, type TestService } from "../harness/Service.ts"
 const bytes = (text: string) => new TextEncoder().encode(text).length
 // oxlint-disable-next-line typescript/no-explicit-any -- what the tool answers
 const get = (input: object, body: object): any => bounded("svc_email_get", input, body)
-/** Bytes of content in a result. */
+/** The maximum content of a result in bytes. */
 const contentOf = ({ text_reply, text, html, links = [], headers = [] }: Record<string, any>) =>
   [text_reply, text, html].reduce((sum, one) => sum + (typeof one === "string" ? bytes(one) : 0), 0) +
   [...links, ...headers].reduce((sum: number, one: object) => sum + bytes(JSON.stringify(one)), 0)
@@ -28,11 +28,11 @@ const small = {
 }
 
 describe("svc_email_get", () => {
-  it("gives a small message whole, with its HTML and its headers", () => {
+  it("returns a small message whole with its HTML and headers", () => {
     expect(get({}, small)).toEqual({ ...small, truncated: false })
   })
 
-  it("leaves out HTML and headers when they are not wanted", () => {
+  it("omits HTML and headers on request", () => {
     expect(Object.keys(get({ html: false, headers: false }, small))).toEqual([
       "id",
       "text_reply",
@@ -42,7 +42,7 @@ describe("svc_email_get", () => {
     ])
   })
 
-  it("gives at most 16 KiB of content of a message of 106 kB, what its author wrote first", () => {
+  it("returns at most 16 KiB of a message of 106 kB, the author's own text first", () => {
     const text = "ä".repeat(53_000)
     const given = get({}, { ...small, text_reply: text, text, html: `<p>${text}</p>`, headers })
     expect(contentOf(given)).toBeLessThanOrEqual(contentBytes)
@@ -56,7 +56,7 @@ describe("svc_email_get", () => {
     expect(given.left_out.map(({ member }: any) => member)).toEqual(["text_reply", "text", "html", "links", "headers"])
   })
 
-  it("does not repeat in the text what `text_reply` shows when there is no room for both", () => {
+  it("does not repeat `text_reply` in the text if there is no room for both", () => {
     const text_reply = "r".repeat(10_000)
     const given = get({}, { ...small, text_reply, text: `${text_reply}${"q".repeat(20_000)}` })
     expect([given.text_reply, given.text, given.html]).toEqual([text_reply, "", small.html])
@@ -64,7 +64,7 @@ describe("svc_email_get", () => {
     expect(on.text).toBe("q".repeat(contentBytes))
   })
 
-  it("bounds the HTML to 4 KiB and the headers to 2 KiB beside a short text", () => {
+  it("limits HTML to 4 KiB and headers to 2 KiB beside a short text", () => {
     const given = get({}, { ...small, html: "h".repeat(9000), headers })
     expect([given.html.length, given.headers.length]).toEqual([4096, 4])
     expect(given.left_out).toEqual([
@@ -73,7 +73,7 @@ describe("svc_email_get", () => {
     ])
   })
 
-  it.each(["text", "html", "links", "headers"])("tells how to read on until all of the %s is read", (part) => {
+  it.each(["text", "html", "links", "headers"])("says how to continue until the whole %s is read", (part) => {
     const body = { ...small, text: "tä".repeat(20_000), html: "h€".repeat(15_000), headers, links }
     const read: Array<any> = []
     let at: number | undefined = 0
@@ -98,7 +98,7 @@ describe("svc_email_get", () => {
     expect(get({ part: "headers", text_offset: at }, body)).toMatchObject({ headers: [headers[0]], truncated: false })
   })
 
-  it("never gives more than 16 KiB, whatever limit is asked for, and at least one character", () => {
+  it("never returns more than 16 KiB, whatever limit is given, and at least one character", () => {
     const body = { ...small, text_reply: null, text: "€".repeat(30_000) }
     expect(bytes(get({ text_limit: 1_000_000 }, body).text)).toBeLessThanOrEqual(contentBytes)
     expect(get({ text_limit: 1 }, body).text).toBe("€")
@@ -124,7 +124,7 @@ describe("svc_thread_get", () => {
       },
     )
 
-  it("gives short messages whole and shares the rest of 16 KiB between long ones", () => {
+  it("returns short messages whole and shares the rest of 16 KiB between long ones", () => {
     const given = shares([100, 30_000, 200, 30_000])
     const lengths = given.messages.map(({ text_reply }: any) => text_reply.length)
     expect(lengths).toEqual([100, 8042, 200, 8042])
@@ -132,14 +132,14 @@ describe("svc_thread_get", () => {
     expect(shares(Array(50).fill(4000)).messages.every(({ text_reply }: any) => text_reply.length === 327)).toBe(true)
   })
 
-  it("gives all of a conversation that fits", () => {
+  it("returns a conversation whole if it fits", () => {
     expect(shares([4000, 4000, 4000])).toMatchObject({ truncated: false })
     expect(shares([contentBytes])).toMatchObject({ truncated: false })
     expect(shares([contentBytes + 1])).toMatchObject({ truncated: true })
   })
 })
 
-describe("arguments of svc_email_get", () => {
+describe("Arguments of svc_email_get", () => {
   let service: TestService
   let session: string
   let handle: string
@@ -150,7 +150,7 @@ describe("arguments of svc_email_get", () => {
   })
   afterAll(() => service.stop())
 
-  it("are judged", async () => {
+  it("are validated", async () => {
     const ask = async (input: object) => {
       const args = { handle, id: `msg_${"0".repeat(26)}`, ...input }
       const params = { name: "svc_email_get", arguments: args }
@@ -161,7 +161,7 @@ describe("arguments of svc_email_get", () => {
     expect((await ask({ part: "subject" })).errors[0].message).toBe("expected one of text, html, links, headers")
     for (const wrong of [{ text_limit: 0 }, { text_offset: -1 }, { text_offset: 1.5 }])
       expect((await ask(wrong)).code).toBe("invalid_request")
-    // Older clients ask for more than a result may have.
+    // Older clients request more than a result may have.
     expect((await ask({ html: true, text_limit: 1_048_576 })).code).toBe("not_found")
   })
 })

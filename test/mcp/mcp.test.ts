@@ -15,7 +15,7 @@ let ada: Awaited<ReturnType<typeof makeIdentity>>
 let proxy: Server
 let proxyUrl: string
 
-/** The conformance suite cannot send a credential; this adds one to whatever passes. */
+/** The conformance suite cannot send a credential; this proxy adds one. */
 const credentialProxy = (token: () => string) =>
   createServer((incoming, outgoing) => {
     const target = new URL(service.base)
@@ -74,7 +74,7 @@ const rpc = (method: string, params: object = {}, token = session) =>
 const tool = async (name: string, input: object, token = session) =>
   (await rpc("tools/call", { name, arguments: input }, token)).body.result
 
-describe("the official clients", () => {
+describe("Official clients", () => {
   it("of the revisions with initialize list and call tools", async () => {
     const client = new Client({ name: "test", version: "1" })
     await client.connect(
@@ -105,7 +105,7 @@ describe("the official clients", () => {
   })
 })
 
-describe("the conformance suite", () => {
+describe("Conformance suite", () => {
   const run = promisify(execFile)
   const cli = path.join(
     import.meta.dirname,
@@ -146,7 +146,7 @@ describe("the conformance suite", () => {
     expect(output).toMatch(/\b0 failed/)
   })
 
-  /** What wants the suite's own fixture tools, or prompts and resources, which this server has none of. */
+  /** Scenarios that need the suite's own fixture tools, or prompts and resources, which this server does not have. */
   const notOurs = [
     "sep-2575-server-rejects-undeclared-capability",
     "sep-2575-missing-capability-http-400",
@@ -156,7 +156,7 @@ describe("the conformance suite", () => {
     "sep-2549-resources-list-caching-hints",
     "sep-2549-resources-templates-list-caching-hints",
   ]
-  it.each(["server-stateless", "caching"])("%s, where it is about tools", { timeout: 70_000 }, async (name) => {
+  it.each(["server-stateless", "caching"])("%s, as far as it applies to tools", { timeout: 70_000 }, async (name) => {
     const output = await scenario(name, "2026-07-28")
     const failed = [...output.matchAll(/\[(sep-[\w-]+)\s*\][^\n]*FAILURE/g)].map(([, check]) => check!)
     expect(output).toMatch(/Passed: \d+\/\d+/)
@@ -164,8 +164,8 @@ describe("the conformance suite", () => {
   })
 })
 
-describe("a tool call", () => {
-  it("is the REST call it names, and its refusal is the same problem", async () => {
+describe("Tool call", () => {
+  it("equals the REST call that it names, including its problem", async () => {
     const taken = await tool("svc_identity_create", { handle: ada.handle })
     const rest = await call(service.base, "POST", "/api/identities", { token: session, body: { handle: ada.handle } })
     expect(taken.isError).toBe(true)
@@ -174,12 +174,12 @@ describe("a tool call", () => {
     const handle = newHandle("mcp")
     expect((await tool("svc_identity_create", { handle })).structuredContent).toMatchObject({
       handle,
-      // As it is by then.
+      // The state after the first call.
       status: expect.stringMatching(/^(provisioning|ready)$/),
     })
   })
 
-  it("puts its arguments where the endpoint has them", async () => {
+  it("puts its arguments where the endpoint takes them", async () => {
     await tool("svc_vault_set", { name: "a.b", value: "v/1 ?", description: "d", identity: ada.handle })
     expect((await tool("svc_vault_get", { name: "a.b", identity: ada.handle })).structuredContent.value).toBe("v/1 ?")
     expect((await tool("svc_vault_get", { name: "a.b" })).structuredContent.code).toBe("not_found")
@@ -192,7 +192,7 @@ describe("a tool call", () => {
     })
   })
 
-  it("with wrong arguments answers the 400 problem that names them", async () => {
+  it("with invalid arguments returns the 400 problem that names them", async () => {
     const wrong = await Promise.all([
       tool("svc_identity_get", {}),
       tool("svc_identity_get", { handle: 7 }),
@@ -215,7 +215,7 @@ describe("a tool call", () => {
     expect(foreign.structuredContent.code).toBe("foreign_identity")
   })
 
-  it("tells all four hints of every tool", async () => {
+  it("has all four hints on every tool", async () => {
     const { tools } = (await rpc("tools/list")).body.result
     const hints = Object.fromEntries(tools.map(({ name, annotations }: any) => [name, annotations]))
     expect(hints["svc_identity_delete"]).toEqual({
@@ -249,7 +249,7 @@ describe("a tool call", () => {
   })
 })
 
-describe("the protocol", () => {
+describe("Protocol", () => {
   const modern = (method: string, params: object = {}, headers: Record<string, string> = {}) =>
     post(
       {
@@ -267,7 +267,7 @@ describe("the protocol", () => {
       { "mcp-protocol-version": "2026-07-28", "mcp-method": method, ...headers },
     )
 
-  it("discovers, and dresses results as the revision has them", async () => {
+  it("discovers, and formats results by revision", async () => {
     const { body } = await modern("server/discover")
     expect(body.result).toMatchObject({
       resultType: "complete",
@@ -297,12 +297,12 @@ describe("the protocol", () => {
     ["a batch", () => post([{ jsonrpc: "2.0", id: 1, method: "ping" }]), 400, -32600],
     ["an unknown tool", () => rpc("tools/call", { name: "svc_nothing" }), 200, -32602],
     ["an unknown method of the old era", () => rpc("prompts/list"), 200, -32601],
-  ])("refuses %s", async (_, ask, status, code) => {
+  ])("rejects %s", async (_, ask, status, code) => {
     const answer = await ask()
     expect([answer.status, answer.body.error.code]).toEqual([status, code])
   })
 
-  it("takes POST with JSON and a credential, from our own pages only", async () => {
+  it("accepts only authenticated JSON posts from allowed origins", async () => {
     const get = await call(service.base, "GET", "/api/mcp", { token: session })
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST, OPTIONS"])
     const anonymous = await fetch(`${service.base}/api/mcp`, { method: "POST", body: "{}" })

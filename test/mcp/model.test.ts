@@ -1,4 +1,4 @@
-/** What a model reads of the tools, and how much of a message it is given. */
+/** Names, descriptions and errors of the tools, as a model reads them. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
@@ -18,8 +18,8 @@ const rpc = (method: string, params: object = {}, token = session) =>
 const tool = async (name: string, input: object, token = session) =>
   (await rpc("tools/call", { name, arguments: input }, token)).body.result
 
-describe("a model", () => {
-  it("is told of every argument what it is, and what to do next", async () => {
+describe("Tools", () => {
+  it("describe every argument and the next step", async () => {
     const { tools } = (await rpc("tools/list")).body.result
     for (const { name, description, inputSchema } of tools) {
       for (const [argument, schema] of Object.entries<any>(inputSchema.properties ?? {})) {
@@ -39,7 +39,7 @@ describe("a model", () => {
     expect(JSON.stringify(tools)).not.toContain("prefixItems")
   })
 
-  it("with an Identity Key is told who it is, and again where it is refused", async () => {
+  it("name the Identity of an Identity Key in the instructions and in refusals", async () => {
     const key = ada.secrets.identity_key
     const opened = (await rpc("initialize", { protocolVersion: "2025-11-25" }, key)).body.result
     expect(opened.instructions).toContain(`You act as @${ada.handle}`)
@@ -50,12 +50,12 @@ describe("a model", () => {
     expect(foreign.structuredContent.detail).toContain(`You act as @${ada.handle}`)
   })
 
-  it("may write a handle as people do", async () => {
+  it("accept a handle as people write it", async () => {
     const handle = `@${ada.handle}`
     expect((await tool("svc_identity_get", { handle })).structuredContent.handle).toBe(ada.handle)
     expect((await tool("svc_vault_list", { identity: handle })).structuredContent).toMatchObject({ secrets: [] })
     expect((await tool("svc_event_list", { handle, limit: 1 })).isError).toBeUndefined()
-    // A name that is to be claimed has no @ in it.
+    // A name to register has no @.
     expect((await tool("svc_handle_check", { handle })).structuredContent).toMatchObject({
       available: false,
       code: "handle_invalid",
@@ -63,7 +63,7 @@ describe("a model", () => {
     })
   })
 
-  it("is refused what a tool has not, and names that are paths", async () => {
+  it("reject unknown arguments, and names that are paths", async () => {
     const undeclared = await tool("svc_vault_set", { name: "x", value: "v", colour: "red" })
     expect(undeclared.structuredContent).toMatchObject({
       code: "invalid_request",

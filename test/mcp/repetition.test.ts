@@ -1,4 +1,4 @@
-/** Tool calls that clients repeat: what was asked for once happens once. */
+/** Repeated tool calls take effect once. */
 import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
 import { equalTo, ordered, repetitionArguments } from "@svc/api/mcp/Repetition"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -10,7 +10,7 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { present, storesLayer } from "../harness/Stores.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
-describe("a repeated tool call", () => {
+describe("Repeated tool call", () => {
   let service: TestService
   let session: string
   let ada: Awaited<ReturnType<typeof makeIdentity>>
@@ -34,11 +34,11 @@ describe("a repeated tool call", () => {
     const { isError, structuredContent } = (await call(service.base, "POST", "/api/mcp", { token, body })).body.result
     return { isError: isError === true, ...structuredContent }
   }
-  /** How many messages of this subject were sent. */
+  /** Returns the number of sent messages with this subject. */
   const sent = async (subject: string) =>
     (await tool("svc_email_list", { direction: "outbound", query: `subject:${subject}` })).messages.length
 
-  it("sends a message once and answers with the first result", async () => {
+  it("sends a message once and returns the first result", async () => {
     const first = await tool("svc_email_send", { to, subject: "once", text: "x" })
     const again = await tool("svc_email_send", { text: "x", subject: "once", to })
     expect(first.repeated).toBeUndefined()
@@ -46,7 +46,7 @@ describe("a repeated tool call", () => {
     expect(await sent("once")).toBe(1)
   })
 
-  it("sends a message once that is repeated while the first call runs", async () => {
+  it("sends a message once while the first call still runs", async () => {
     const calls = await Promise.all(
       Array.from({ length: 5 }, () => tool("svc_email_send", { to, subject: "parallel", text: "x" })),
     )
@@ -55,7 +55,7 @@ describe("a repeated tool call", () => {
     expect(await sent("parallel")).toBe(1)
   })
 
-  it("sends a message again when `allow_duplicate` says so, or when anything differs", async () => {
+  it("sends again with `allow_duplicate` or different arguments", async () => {
     const input = { to, subject: "again", text: "x" }
     const first = await tool("svc_email_send", input)
     const again = await tool("svc_email_send", { ...input, allow_duplicate: true })
@@ -64,7 +64,7 @@ describe("a repeated tool call", () => {
     expect(await sent("again")).toBe(3)
   })
 
-  it("is told apart by credential and by tool", async () => {
+  it("is distinguished by credential and tool", async () => {
     const input = { handle: ada.handle, to, subject: "whose", text: "x" }
     const first = await tool("svc_email_send", input)
     const mine = await tool("svc_email_send", input, session)
@@ -73,7 +73,7 @@ describe("a repeated tool call", () => {
     expect(mine.id).not.toBe(first.id)
   })
 
-  it("with an `idempotency_key` gets the first result, and a refusal when the arguments differ", async () => {
+  it("with an `idempotency_key` returns the first result, or an error if the arguments differ", async () => {
     const input = { to, subject: "keyed", text: "x", idempotency_key: "order 7" }
     const first = await tool("svc_email_send", input)
     expect(await tool("svc_email_send", input)).toEqual({ ...first, repeated: true })
@@ -88,7 +88,7 @@ describe("a repeated tool call", () => {
     }
   })
 
-  it("is made again after a refusal, which may have lost its reason", async () => {
+  it("runs again after a refusal, whose reason may be gone", async () => {
     const input = { to: ["later@example.org"], subject: "later", text: "x" }
     expect(await tool("svc_email_send", input)).toMatchObject({ code: "recipient_not_allowed" })
     await call(service.base, "POST", `/api/identities/${ada.handle}/allowed-recipients`, {
@@ -98,7 +98,7 @@ describe("a repeated tool call", () => {
     expect(await tool("svc_email_send", input)).toMatchObject({ isError: false, status: "queued" })
   })
 
-  it("of an idempotent tool runs, so that the last call decides, unless it has a key", async () => {
+  it("of an idempotent tool always runs, unless it has a key", async () => {
     const set = (value: string, more = {}) =>
       tool("svc_vault_set", { name: "letter", value, identity: ada.handle, ...more })
     const value = async () => (await tool("svc_vault_get", { name: "letter", identity: ada.handle })).value
@@ -116,7 +116,7 @@ describe("a repeated tool call", () => {
     })
   })
 
-  it("makes one Webhook, and says which, since its secret is shown once", async () => {
+  it("creates one Webhook and names it without its secret", async () => {
     const input = { url: "http://127.0.0.1:9/once", event_types: ["*"] }
     const { id } = await tool("svc_webhook_create", input)
     const again = await tool("svc_webhook_create", input)
@@ -125,7 +125,7 @@ describe("a repeated tool call", () => {
     expect((await tool("svc_webhook_list", {})).webhooks).toHaveLength(1)
   })
 
-  it("is offered by every tool that writes", async () => {
+  it("accepts a key on every tool that writes", async () => {
     const body = { jsonrpc: "2.0", id: 1, method: "tools/list" }
     const { tools } = (await call(service.base, "POST", "/api/mcp", { token: session, body })).body.result
     for (const { name, annotations, inputSchema } of tools) {
@@ -136,8 +136,8 @@ describe("a repeated tool call", () => {
   })
 })
 
-describe("equal calls", () => {
-  it("have the same mark whatever the order of their members, and in no other case", () => {
+describe("Equal calls", () => {
+  it("have the same mark whatever the order of their members", () => {
     const mark = (input: object) => equalTo("write", input, JSON.stringify(ordered(input)))
     expect(mark({ a: 1, b: { c: [1, 2], d: 3 } })).toBe(mark({ b: { d: 3, c: [1, 2] }, a: 1 }))
     expect(mark({ a: [1, 2] })).not.toBe(mark({ a: [2, 1] }))
@@ -152,7 +152,7 @@ describe("equal calls", () => {
 
 layer(storesLayer)("an equal call", (it) => {
   const minute = 60_000
-  it.effect("gets the first result for 60 seconds", () =>
+  it.effect("return the first result for 60 seconds", () =>
     Effect.gen(function* () {
       yield* present
       const records = yield* IdempotencyRecords
@@ -170,7 +170,7 @@ layer(storesLayer)("an equal call", (it) => {
     }),
   )
 
-  it.effect("resumes a first one whose outcome is unknown as the same command", () =>
+  it.effect("resume a call of unknown outcome as the same command", () =>
     Effect.gen(function* () {
       yield* present
       const records = yield* IdempotencyRecords

@@ -1,4 +1,4 @@
-/** The tools as an agent uses them, through the official client, which checks every result against the tool's schema. */
+/** Every tool through the official client, which validates every result against the tool's schema. */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -19,12 +19,12 @@ const connect = async (token: string) => {
   const client = new Client({ name: "test", version: "1" })
   const requestInit = { headers: { authorization: `Bearer ${token}` } }
   await client.connect(new StreamableHTTPClientTransport(new URL(`${service.base}/api/mcp`), { requestInit }) as never)
-  // The client checks results of the tools it has listed.
+  // The client validates results of the tools it has listed.
   await client.listTools()
   return client
 }
 
-/** Calls a tool; fails if it refuses. */
+/** Calls a tool; fails if it returns an error. */
 const done = async (client: Client, name: string, input: object = {}): Promise<Json> => {
   const result: Json = await client.callTool({ name, arguments: { ...input } })
   expect(result.isError, JSON.stringify(result.structuredContent)).not.toBe(true)
@@ -60,7 +60,7 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** The newest message of a Mailbox with this subject. */
+/** Returns the newest message of a Mailbox with this subject. */
 const arrived = (handle: string, subject: string) =>
   eventually(
     async () =>
@@ -68,8 +68,8 @@ const arrived = (handle: string, subject: string) =>
     (message: Json) => message !== undefined,
   )
 
-describe("an outputSchema", () => {
-  it("is on every tool, and admits refusals", async () => {
+describe("Output schema", () => {
+  it("exists for every tool and allows errors", async () => {
     const { tools } = await owner.listTools()
     for (const { name, outputSchema } of tools) {
       expect(outputSchema, name).toMatchObject({ type: "object", anyOf: [{ type: "object" }, { type: "object" }] })
@@ -79,7 +79,7 @@ describe("an outputSchema", () => {
     expect(refusal).toMatchObject({ code: "not_found", agent_hint: "fix_call" })
   })
 
-  it("fits what every tool that reads answers", async () => {
+  it("matches the results of every tool that reads", async () => {
     const { handle } = ada
     await done(owner, "svc_vault_set", { name: "one", value: "v", identity: handle })
     await done(owner, "svc_webhook_create", { handle, url: "http://127.0.0.1:9/hook", event_types: ["*"] })
@@ -104,7 +104,7 @@ describe("an outputSchema", () => {
   })
 })
 
-describe("a key of one Identity", () => {
+describe("Key of one Identity", () => {
   it("need not name it", async () => {
     const { tools } = await agent.listTools()
     for (const { name, inputSchema } of tools) expect(inputSchema.required ?? [], name).not.toContain("handle")
@@ -122,7 +122,7 @@ describe("a key of one Identity", () => {
     expect(await refused(agent, "svc_event_list")).toMatchObject({ code: "org_scope_required" })
   })
 
-  it("is what the default depends on: a credential of the account names the Identity", async () => {
+  it("differs from a credential of the account, which must name the Identity", async () => {
     expect(await refused(owner, "svc_identity_get")).toMatchObject({
       code: "invalid_request",
       detail: expect.stringContaining("svc_identity_list"),
@@ -133,8 +133,8 @@ describe("a key of one Identity", () => {
   })
 })
 
-describe("content of others", () => {
-  it("is marked as untrusted in the result itself, before the content", async () => {
+describe("External content", () => {
+  it("is marked as untrusted in the result, before the content", async () => {
     await done(owner, "svc_email_send", {
       handle: bob.handle,
       to: [ada.identity.email],
@@ -158,8 +158,8 @@ describe("content of others", () => {
   })
 })
 
-describe("a draft", () => {
-  it("is kept, read, changed, sent and deleted", async () => {
+describe("Draft", () => {
+  it("is created, read, changed, sent and deleted", async () => {
     const { id } = await done(agent, "svc_email_draft", { to: [bob.identity.email], subject: "first", text: "One" })
     await done(agent, "svc_draft_update", { id, to: [bob.identity.email], subject: "second", text: "Two" })
     expect(await done(agent, "svc_draft_get", { id })).toMatchObject({ subject: "second", text: "Two" })
@@ -172,8 +172,8 @@ describe("a draft", () => {
   })
 })
 
-describe("a message that waits for approval", () => {
-  it("is listed, approved and refused by the owner, and not by the agent", async () => {
+describe("Message that needs approval", () => {
+  it("is listed, approved and rejected by the owner, and not by the agent", async () => {
     const { handle } = ada
     await call(service.base, "PATCH", `/api/identities/${handle}/mail`, {
       token: session,
@@ -199,7 +199,7 @@ describe("a message that waits for approval", () => {
   })
 })
 
-describe("an attachment", () => {
+describe("Attachment", () => {
   const file = (filename: string, content_type: string, content: string | Buffer) => ({
     filename,
     content_type,
@@ -225,7 +225,7 @@ describe("an attachment", () => {
     id = (await arrived(ada.handle, "attached")).id
   })
 
-  it("is given as text where it has text, and only its description where it has none", async () => {
+  it("is returned as text if it has text, otherwise only described", async () => {
     expect(await read(0)).toMatchObject({
       filename: "table.csv",
       content_type: "text/csv",
@@ -244,7 +244,7 @@ describe("an attachment", () => {
     expect(await refused(agent, "svc_email_attachment", { id, index: 6 })).toMatchObject({ code: "not_found" })
   })
 
-  it("comes in parts of at most 16 KiB", async () => {
+  it("is returned in parts of at most 16 KiB", async () => {
     const first = await read(4)
     expect([first.text.length, first.next_offset, first.truncated]).toEqual([16_384, 16_384, true])
     const rest = await read(4, { offset: first.next_offset })
@@ -252,8 +252,8 @@ describe("an attachment", () => {
   })
 })
 
-describe("a Webhook", () => {
-  it("is created, tried out and deleted", async () => {
+describe("Webhook", () => {
+  it("is created, tested and deleted", async () => {
     const url = "http://127.0.0.1:9/created"
     const made = await done(agent, "svc_webhook_create", { url, event_types: ["email.received"] })
     expect(made.signing_secret).toMatch(/^whsec_/)

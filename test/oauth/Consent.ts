@@ -1,4 +1,4 @@
-/** A person with a browser, as far as the pages need one: cookies, forms, and the address that a page leads on to. */
+/** A simulated browser user: cookies, forms, and forwarding pages. */
 import { grantable } from "@svc/api/oauth/OfferedScopes"
 import { createHash, randomBytes } from "node:crypto"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
@@ -17,7 +17,7 @@ const unescape = (text: string) =>
     .replaceAll("&#39;", "'")
     .replaceAll("&amp;", "&")
 
-/** Where a page leads on to. */
+/** Returns the address to which a page forwards. */
 export const onward = ({ text }: Answer): URL => {
   const to = /http-equiv="refresh" content="0;url=([^"]+)"/.exec(text)?.[1]
   if (to === undefined)
@@ -35,7 +35,7 @@ const hidden = (text: string, name: string) => {
 export const verifierOf = () => randomBytes(32).toString("base64url")
 export const challengeOf = (verifier: string) => createHash("sha256").update(verifier).digest("base64url")
 
-/** A browser; with a session it is signed in. */
+/** Returns a browser, which is signed in if a session is given. */
 export const browser = (base: string, session?: string) => {
   const jar = new Map<string, string>(session === undefined ? [] : [["svc_session", session]])
 
@@ -68,7 +68,7 @@ export const browser = (base: string, session?: string) => {
     return { status: response.status, headers: response.headers, text: await response.text() }
   }
 
-  /** What the consent page's form holds. */
+  /** Returns the fields of the consent form. */
   const formOf = ({ text }: Answer) => ({
     request: hidden(text, "request"),
     seal: hidden(text, "seal"),
@@ -84,7 +84,7 @@ export const browser = (base: string, session?: string) => {
       choice: Record<string, string | ReadonlyArray<string>>,
       headers: Record<string, string> = {},
     ) => go("/auth/authorize", { form: { ...formOf(shown), ...choice }, headers }),
-    /** Allows what an app asks for, and answers where the app is called back. */
+    /** Allows an app's request, and returns the redirect address. */
     allow: async (url: string | URL, choice: Record<string, string | ReadonlyArray<string>> = {}): Promise<URL> => {
       const shown = await go(url)
       return onward(
@@ -98,7 +98,7 @@ export const browser = (base: string, session?: string) => {
 
 export type Browser = ReturnType<typeof browser>
 
-/** A registered client as a plain program would be one. */
+/** Registers a client as a local program would. */
 export const registered = async (base: string, redirects: ReadonlyArray<string>, name = "Test client") => {
   const response = await fetch(`${base}/api/oauth/register`, {
     method: "POST",
@@ -139,7 +139,7 @@ export const tokenCall = async (base: string, form: Record<string, string>, path
   }
 }
 
-/** From consent to a pair of tokens, for an app that asks for these scopes, or for all. */
+/** Obtains tokens by consent, for the given scopes or for all. */
 export const letIn = async (
   base: string,
   person: Browser,
@@ -170,7 +170,7 @@ export const letIn = async (
 }
 
 let ids = 0
-/** One message to the MCP endpoint. */
+/** Sends one message to the MCP endpoint. */
 export const mcp = async (
   base: string,
   token: string | undefined,
@@ -193,13 +193,13 @@ export const mcp = async (
   }
 }
 
-/** An account with an Identity, and its browser. */
+/** Creates an account with an Identity, and its browser. */
 export const person = async (base: string) => {
   const { session, email, org } = await signUp(base)
   const made = await makeIdentity(base, session, newHandle("ada"))
   return { session, email, org, ...made, browser: browser(base, session) }
 }
 
-/** The id of a client that is led back to these. */
+/** Registers a client with these redirect addresses and returns its id. */
 export const clientOf = async (base: string, ...redirects: ReadonlyArray<string>) =>
   (await registered(base, redirects, newHandle("client"))).body["client_id"] as string

@@ -1,4 +1,4 @@
-/** A site that publishes documents of clients, shaped as those of the wild are. */
+/** A site that serves client metadata documents, shaped like those in the wild. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 
@@ -58,9 +58,9 @@ export const documents = async () => {
   const url = (name: string) => `http://127.0.0.1:${(server.address() as AddressInfo).port}/${name}`
   return {
     url,
-    /** Which documents were asked for. */
+    /** The requested documents. */
     asked,
-    /** Answers otherwise from now on. */
+    /** Replaces the response from now on. */
     answer: (name: string, how: (request: IncomingMessage, response: ServerResponse) => void) =>
       void answers.set(name, how),
     json: (name: string, body: (id: string) => unknown, headers: Record<string, string> = {}) =>

@@ -19,7 +19,7 @@ afterAll(async () => {
 const challenge = challengeOf(verifierOf())
 const here = "http://localhost:4711/callback"
 
-describe("a redirect", () => {
+describe("Redirect address", () => {
   it.each([
     ["http://example.org/cb"],
     ["https://user@example.org/cb"],
@@ -35,12 +35,12 @@ describe("a redirect", () => {
     ["https://localhost/cb"],
     ["https:\\\\example.org\\cb"],
     [`https://example.org/${"x".repeat(2000)}`],
-  ])("of %s is not registered", async (redirect) => {
+  ])("%s is rejected at registration", async (redirect) => {
     const { status, body } = await registered(service.base, [redirect])
     expect([status, body["error"]]).toEqual([400, "invalid_redirect_uri"])
   })
 
-  it("is one of 20 at most", async () => {
+  it("is limited to 20 per client", async () => {
     const many = Array.from({ length: 21 }, (_, n) => `https://example.org/${n}`)
     expect((await registered(service.base, many)).body["error"]).toBe("invalid_redirect_uri")
   })
@@ -53,7 +53,7 @@ describe("a redirect", () => {
     ["http://localhost:1234/other", "http://localhost:4711/callback"],
     ["http://127.0.0.1:4711/callback", "http://localhost:4711/callback"],
     ["http://localhost.evil.example:4711/callback", "http://localhost:4711/callback"],
-  ])("of %s is not that of %s, and nothing is sent there", async (asked, named) => {
+  ])("%s does not match %s, and nothing is sent to it", async (asked, named) => {
     const client = await clientOf(service.base, named)
     const shown = await ada.browser.go(askingUrl(service.base, { client, redirect: asked, challenge }))
     expect(shown.status).toBe(400)
@@ -62,14 +62,14 @@ describe("a redirect", () => {
     expect(shown.text).not.toContain("evil.example")
   })
 
-  it("of a program is taken on any port", async () => {
+  it("of a local program matches with any port", async () => {
     const client = await clientOf(service.base, here)
     const { answer, back } = await letIn(service.base, ada.browser, client, "http://localhost:58135/callback")
     expect([answer.status, back.host]).toEqual([200, "localhost:58135"])
   })
 })
 
-describe("a request", () => {
+describe("Authorization request", () => {
   it.each([
     [{ response_type: "token" }, "unsupported_response_type"],
     [{ response_mode: "fragment" }, "invalid_request"],
@@ -78,14 +78,14 @@ describe("a request", () => {
     [{ resource: "https://elsewhere.example/mcp" }, "invalid_target"],
     [{ prompt: "none" }, "consent_required"],
     [{ request: "eyJ" }, "request_not_supported"],
-  ])("with %j goes back with %s, its state and our name", async (more, error) => {
+  ])("with %j returns %s with the state and the issuer", async (more, error) => {
     const client = await clientOf(service.base, here)
     const answer = onward(await ada.browser.go(askingUrl(service.base, { client, redirect: here, challenge, more })))
     expect(Object.fromEntries(answer.searchParams)).toMatchObject({ error, state: "s-1", iss: service.base })
     expect(answer.searchParams.get("code")).toBeNull()
   })
 
-  it("is of no client that we do not know", async () => {
+  it("with an unknown client is shown to the user only", async () => {
     const shown = await ada.browser.go(askingUrl(service.base, { client: "oc_none", redirect: here, challenge }))
     expect([shown.status, shown.text.includes("http-equiv")]).toEqual([400, false])
   })
@@ -95,7 +95,7 @@ describe("a request", () => {
     ["%s/", ""],
     ["%s/api/mcp", ""],
     ["%s/api/mcp/", ""],
-  ])("for the resource %s is for the tools", async (pattern) => {
+  ])("for the resource %s obtains a token for the tools", async (pattern) => {
     const client = await clientOf(service.base, here)
     const resource = pattern.replace("%s", service.base.replace("localhost", "LOCALHOST"))
     const shown = await ada.browser.go(
@@ -105,7 +105,7 @@ describe("a request", () => {
   })
 })
 
-describe("a document", () => {
+describe("Client document", () => {
   const shownFor = async (name: string, redirect = "http://localhost:5000/cb") =>
     ada.browser.go(askingUrl(service.base, { client: site.url(name), redirect, challenge }))
   const details = { client_name: "Doc", redirect_uris: ["http://localhost/cb"] }
@@ -116,15 +116,15 @@ describe("a document", () => {
     ["chatgpt.json", "https://chatgpt.com/connector/oauth/abc"],
     ["vscode.json", "http://127.0.0.1:1234/"],
     ["vscode.json", "https://vscode.dev/redirect"],
-  ])("shaped as %s is taken, with %s", async (name, redirect) => {
+  ])("shaped as %s is accepted with %s", async (name, redirect) => {
     expect((await shownFor(name, redirect)).text).toContain('name="seal"')
   })
 
-  it("cannot bring in a redirect that nobody may have", async () => {
+  it("cannot register a forbidden redirect address", async () => {
     expect((await shownFor("vscode.json", "http://evil.example/")).status).toBe(400)
   })
 
-  it("is not fetched for somebody who is not signed in", async () => {
+  it("is not fetched for anonymous users", async () => {
     const url = askingUrl(service.base, { client: site.url("stranger.json"), redirect: here, challenge })
     expect((await browser(service.base).go(url)).text).toContain("Sign in to connect an app")
     expect(site.asked).not.toContain("stranger.json")
@@ -155,20 +155,20 @@ describe("a document", () => {
       (name: string) =>
         site.json(name, (client_id) => ({ client_id, ...details, token_endpoint_auth_method: "private_key_jwt" })),
     ],
-  ])("that %s is not taken", async (what, publish) => {
+  ])("%s is rejected", async (what, publish) => {
     const name = `${what.replaceAll(" ", "-")}.json`
     publish(name)
     const shown = await shownFor(name)
     expect([shown.status, shown.text.includes('name="seal"')]).toEqual([400, false])
   })
 
-  it("that changed is judged as it is now, and one that vanished as it was", async () => {
+  it("is judged by its current version, or by the cached one if it has vanished", async () => {
     const stale = () =>
       service.query((sql) => sql`update oauth_client set fresh_until = now() where id = ${site.url("moving.json")}`)
     site.json("moving.json", (client_id) => ({ client_id, ...details }))
     expect((await shownFor("moving.json")).status).toBe(200)
     site.json("moving.json", (client_id) => ({ client_id, ...details, redirect_uris: ["http://localhost/new"] }))
-    // Fresh for five minutes at least.
+    // Documents are cached for at least five minutes.
     expect((await shownFor("moving.json")).status).toBe(200)
     await stale()
     expect((await shownFor("moving.json")).status).toBe(400)
@@ -183,7 +183,7 @@ describe("a document", () => {
     expect((await shownFor("moving.json", "http://localhost:1/new")).status).toBe(400)
   })
 
-  it("of one site that sends the access to another is said aloud", async () => {
+  it("that forwards the access to another site causes a warning", async () => {
     expect((await shownFor("claude.json", "https://claude.ai/api/mcp/auth_callback")).text).toContain('class="warning"')
   })
 })

@@ -1,4 +1,4 @@
-/** The consent in a real browser, whose rules about forms, redirects and frames no other test has. */
+/** The consent page in a real browser, with its rules for forms, redirects and frames. */
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Browser, Page } from "playwright-core"
@@ -21,7 +21,7 @@ describe.skipIf(!has("chromium"))("the consent page", { timeout: 120_000 }, () =
     chromium = await openBrowser()
     other = createServer((_, response) => response.end("the app has it"))
     await listen(other)
-    // A hosted app that hands on to its program, as claude.ai does.
+    // A hosted app that forwards to its local program, as claude.ai does.
     app = createServer((request, response) =>
       response.writeHead(307, { location: `http://127.0.0.1:${portOf(other)}${request.url}` }).end(),
     )
@@ -34,7 +34,7 @@ describe.skipIf(!has("chromium"))("the consent page", { timeout: 120_000 }, () =
     other?.close()
   })
 
-  /** A browser that is signed in, at the consent page of an app. */
+  /** A signed-in browser at the consent page of an app. */
   const asked = async () => {
     const { session } = await signUp(service.base)
     const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
@@ -57,7 +57,7 @@ describe.skipIf(!has("chromium"))("the consent page", { timeout: 120_000 }, () =
     return new URL(page.url()).searchParams
   }
 
-  it("lets an app in over two hops, and nothing of the page is blocked", async () => {
+  it("connects an app over two redirects without blocked content", async () => {
     const { page, handle, complaints } = await asked()
     expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Connect Clawed to your agents?")
     expect(await page.getByLabel(`Act as @${handle} only`).isChecked()).toBe(true)
@@ -69,13 +69,13 @@ describe.skipIf(!has("chromium"))("the consent page", { timeout: 120_000 }, () =
     expect(complaints.filter((text) => /security policy/i.test(text))).toEqual([])
   })
 
-  it("says no over two hops", async () => {
+  it("denies an app over two redirects", async () => {
     const { page } = await asked()
     await page.getByRole("button", { name: "Deny" }).click()
     expect((await arrived(page)).get("error")).toBe("access_denied")
   })
 
-  it("is framed by nobody", async () => {
+  it("cannot be framed", async () => {
     const { url, context } = await asked()
     const frame = createServer((_, response) =>
       response

@@ -1,4 +1,4 @@
-/** What is taken for something else: another host, another kind of token, another way in, another moment. */
+/** Confusion attacks: foreign host names, tokens of another kind, mixed authentication, and replayed decisions. */
 import { request as httpRequest } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
@@ -24,7 +24,7 @@ const clientOf = async (redirect = here) =>
 const allow = { decision: "allow", agents: "one", rights: "read" }
 const grants = async (token: string) =>
   (await call(service.base, "GET", "/api/grants", { token })).body.grants as ReadonlyArray<{ id: string }>
-/** A code that nobody has used, and what it takes to use it. */
+/** An unused code, and the parameters to redeem it. */
 const aCode = async () => {
   const client = await clientOf()
   const verifier = verifierOf()
@@ -40,7 +40,7 @@ const aCode = async () => {
   return { client, form }
 }
 
-/** A request whose headers `fetch` would not let one choose. */
+/** Sends a request whose headers `fetch` would not allow. */
 const raw = (path: string, headers: Record<string, string>, method = "GET") =>
   new Promise<{ status: number; headers: Record<string, string | ReadonlyArray<string> | undefined>; text: string }>(
     (resolve, reject) => {
@@ -57,12 +57,12 @@ const raw = (path: string, headers: Record<string, string>, method = "GET") =>
     },
   )
 
-describe("a host that somebody claims", () => {
+describe("Claimed host name", () => {
   it.each([
     { host: "evil.example" },
     { "x-forwarded-host": "evil.example", "x-forwarded-proto": "https" },
     { forwarded: "host=evil.example;proto=https" },
-  ])("(%j) is in no metadata, no challenge and no link", async (headers) => {
+  ])("(%j) appears in no metadata, challenge or link", async (headers) => {
     for (const path of [
       "/.well-known/oauth-protected-resource",
       "/.well-known/oauth-protected-resource/api/mcp",
@@ -78,8 +78,8 @@ describe("a host that somebody claims", () => {
   })
 })
 
-describe("a token that is given as another", () => {
-  it("is none: a code, an access token and a refresh token are each good for one thing", async () => {
+describe("Token type", () => {
+  it("is enforced: codes, access tokens and refresh tokens are not interchangeable", async () => {
     const client = await clientOf()
     const { access, refresh } = await letIn(service.base, ada.browser, client, here)
     const { form } = await aCode()
@@ -93,13 +93,13 @@ describe("a token that is given as another", () => {
       expect((await tokenCall(service.base, { ...form, code })).body["error"]).toBe("invalid_grant")
     }
     for (const token of [refresh, form.code]) expect((await mcp(service.base, token, "tools/list")).status).toBe(401)
-    // And nothing of that ended what was good.
+    // The valid tokens still work.
     expect((await mcp(service.base, access, "tools/list")).status).toBe(200)
     expect((await refreshing(refresh)).status).toBe(200)
     expect((await tokenCall(service.base, form)).status).toBe(200)
   })
 
-  it("opens no other door, whatever the request says of itself", async () => {
+  it("grants no other endpoint, whatever headers the request has", async () => {
     const { access } = await letIn(service.base, ada.browser, await clientOf(), here)
     const guises: ReadonlyArray<Record<string, string>> = [
       { authorization: `Bearer ${access}` },
@@ -126,8 +126,8 @@ describe("a token that is given as another", () => {
   })
 })
 
-describe("the token endpoint", () => {
-  it("lets no page of another site read or send beyond a plain form", async () => {
+describe("Token endpoint", () => {
+  it("allows other origins no more than a plain form post", async () => {
     const origin = "https://evil.example"
     for (const path of [
       "/api/oauth/token",
@@ -154,7 +154,7 @@ describe("the token endpoint", () => {
     expect(sent.headers.get("cache-control")).toBe("no-store")
   })
 
-  it("reads the body alone, each member once, and spends no code on what it refuses", async () => {
+  it("reads only the body, rejects repeated members, and consumes no code on errors", async () => {
     const { form } = await aCode()
     const query = new URLSearchParams(form).toString()
     expect((await raw(`/api/oauth/token?${query}`, {})).status).toBe(405)
@@ -177,20 +177,20 @@ describe("the token endpoint", () => {
       headers: { authorization: `Basic ${Buffer.from(`${form.client_id}:x`).toString("base64")}` },
       body: new URLSearchParams({ ...form, client_id: await clientOf() }),
     })
-    // The body says who asks; the other app's name in the header makes it nobody's.
+    // The body identifies the client; a header that names another app makes the request invalid.
     expect(((await basic.json()) as { error: string }).error).toBe("invalid_grant")
     const { status } = await tokenCall(service.base, form)
     expect(status).toBe(200)
   })
 })
 
-describe("a decision", () => {
+describe("Decision", () => {
   const shownTo = async (who: typeof ada) =>
     who.browser.go(
       askingUrl(service.base, { client: await clientOf(), redirect: here, challenge: challengeOf(verifierOf()) }),
     )
 
-  it("that is sent several times at once is one", async () => {
+  it("sent several times concurrently is applied once", async () => {
     const shown = await shownTo(ada)
     const before = (await grants(ada.session)).length
     const answers = await Promise.all(Array.from({ length: 6 }, () => ada.browser.decide(shown, allow)))
@@ -198,7 +198,7 @@ describe("a decision", () => {
     expect((await grants(ada.session)).length).toBe(before + 1)
   })
 
-  it("is nobody's once its session has ended, though the page still stands", async () => {
+  it("of an ended session is rejected", async () => {
     const eve = await person()
     const shown = await shownTo(eve)
     const { body: link } = await call(service.base, "POST", "/api/auth/magic-link", {
@@ -209,13 +209,13 @@ describe("a decision", () => {
     expect((await call(service.base, "DELETE", "/api/auth/session", { token: eve.session })).status).toBe(204)
     const answer = await eve.browser.decide(shown, allow)
     expect(answer.text).not.toContain("code=")
-    // Nor is it that of another session of the same person.
+    // A decision of another session of the same user is rejected too.
     eve.browser.jar.set("svc_session", again.session_token)
     expect((await eve.browser.decide(shown, allow)).text).not.toContain("code=")
     expect(await grants(again.session_token)).toEqual([])
   })
 
-  it("is asked for by no link that is longer than any app's", async () => {
+  it("is not offered for an overlong link", async () => {
     const url = askingUrl(service.base, {
       client: await clientOf(),
       redirect: here,
@@ -230,21 +230,21 @@ describe("a decision", () => {
     ])
   })
 
-  it("on no Identity at all lets nothing in", async () => {
+  it("without an Identity grants nothing", async () => {
     const shown = await shownTo(ada)
     const answer = await ada.browser.decide(shown, { ...allow, agents: "some", some: [] })
     expect(answer.text).not.toContain("code=")
   })
 })
 
-describe("a registration", () => {
+describe("Registration", () => {
   it.each([
     ["no object", "[]"],
     ["an object of the language", `{"__proto__": {"redirect_uris": ["${here}"]}}`],
     ["redirects that are none", `{"redirect_uris": [{"toString": "${here}"}]}`],
     ["nesting without end", `{"redirect_uris": ${"[".repeat(20_000)}${"]".repeat(20_000)}}`],
     ["two names of one member", `{"redirect_uris": ["${here}"], "redirect_uris": ["javascript:alert(1)"]}`],
-  ])("of %s is refused", async (_, body) => {
+  ])("with %s is rejected", async (_, body) => {
     const answer = await fetch(`${service.base}/api/oauth/register`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -261,8 +261,8 @@ describe("a registration", () => {
   })
 })
 
-describe("what is told of a Grant", () => {
-  it("names where it may be used from, once its holder bound it", async () => {
+describe("Network limit of a Grant", () => {
+  it("is applied to its tokens once the account holder sets it", async () => {
     const eve = await person()
     await letIn(service.base, eve.browser, await clientOf(), here)
     const [grant] = await grants(eve.session)

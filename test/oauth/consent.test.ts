@@ -16,7 +16,7 @@ afterAll(async () => {
 const challenge = challengeOf(verifierOf())
 const here = "http://localhost:4711/callback"
 
-describe("the consent", () => {
+describe("Consent", () => {
   const asked = async () => {
     const client = await clientOf(service.base, here)
     return ada.browser.go(askingUrl(service.base, { client, redirect: here, challenge }))
@@ -28,13 +28,13 @@ describe("the consent", () => {
     ["a foreign Origin", { origin: "https://evil.example" }],
     ["no Origin of anybody", { origin: "null" }],
     ["our Origin from another site", { "sec-fetch-site": "cross-site" }],
-  ])("is not taken with %s", async (_, headers) => {
+  ])("is rejected with %s", async (_, headers) => {
     const shown = await asked()
     expect((await ada.browser.decide(shown, allow, headers)).status).toBe(403)
     expect(onward(await ada.browser.decide(shown, allow)).searchParams.get("code")).not.toBeNull()
   })
 
-  it("is not taken from another session", async () => {
+  it("is rejected from another session", async () => {
     const shown = await asked()
     const bob = await person(service.base)
     const answer = await bob.browser.decide(shown, allow)
@@ -47,14 +47,14 @@ describe("the consent", () => {
     expect((await ada.browser.decide(shown, allow)).text).not.toContain("http-equiv")
   })
 
-  it("is shown in no frame and beside no window", async () => {
+  it("is not shown in a frame or beside an opener", async () => {
     const { headers, text } = await asked()
     expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'")
     expect(headers.get("cross-origin-opener-policy")).toBe("same-origin")
     expect(text).not.toContain("<script")
   })
 
-  it("is asked of nobody by a key", async () => {
+  it("cannot be given with a key", async () => {
     const key = await call(service.base, "POST", "/api/keys", { token: ada.session, body: { name: "k" } })
     const shown = await browser(service.base, key.body.key).go(
       askingUrl(service.base, { client: await clientOf(service.base, here), redirect: here, challenge }),
@@ -62,12 +62,12 @@ describe("the consent", () => {
     expect(shown.text).not.toContain('name="seal"')
   })
 
-  it("says no where it was denied", async () => {
+  it("returns access_denied to the app when it is denied", async () => {
     const answer = onward(await ada.browser.decide(await asked(), { decision: "deny" }))
     expect(Object.fromEntries(answer.searchParams)).toMatchObject({ error: "access_denied", iss: service.base })
   })
 
-  it("has nothing chosen that is dangerous, even if it was asked for", async () => {
+  it("preselects no dangerous scope, even if the app requested it", async () => {
     const client = await clientOf(service.base, here)
     const more = { scope: "vault:secret account:admin mail:send" }
     const { text } = await ada.browser.go(askingUrl(service.base, { client, redirect: here, challenge, more }))
@@ -77,7 +77,7 @@ describe("the consent", () => {
     expect(checked).toEqual(["agents one", "rights choose", "days 90"])
   })
 
-  it("shows a name as text, without what turns or hides it", async () => {
+  it("shows the app's name as text without control characters", async () => {
     const { body } = await registered(service.base, [here], `<b>\u202eClaude\u200b</b>\u0007${"x".repeat(100)}`)
     const { text } = await ada.browser.go(
       askingUrl(service.base, { client: body["client_id"], redirect: here, challenge }),
@@ -86,7 +86,7 @@ describe("the consent", () => {
     for (const hidden of ["<b>", "\u202e", "\u200b", "\u0007", "x".repeat(60)]) expect(text).not.toContain(hidden)
   })
 
-  it("of a repeat replaces what was allowed, and makes no second Grant", async () => {
+  it("given again replaces the access and creates no second Grant", async () => {
     const bob = await person(service.base)
     const client = await clientOf(service.base, here)
     const first = await letIn(service.base, bob.browser, client, here)
@@ -103,7 +103,7 @@ describe("the consent", () => {
     ["read", ["identity:read", "mail:read"], ["identity:read", "mail:read"]],
     ["read", ["identity:read", "mail:send", "account:read"], ["identity:read"]],
     ["act", ["identity:read", "mail:send", "vault:secret"], ["identity:read", "mail:send"]],
-  ])("grants by the preset %j of %j no more than %j", async (rights, asked, granted) => {
+  ])("with the preset %j of %j grants at most %j", async (rights, asked, granted) => {
     const { answer } = await letIn(
       service.base,
       ada.browser,

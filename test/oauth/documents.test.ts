@@ -18,7 +18,7 @@ const quotas = {
   oauth_document: 3,
 }
 
-/** A name whose server says that it is at home. */
+/** A host name that resolves to the local host. */
 const clients = OAuthClients.layer.pipe(
   Layer.provide([
     PublicLimits.layer(quotas),
@@ -31,7 +31,7 @@ const clients = OAuthClients.layer.pipe(
 )
 
 layer(clients)("a document", (it) => {
-  it.effect("at a private address is not asked for", () =>
+  it.effect("at a private address is not fetched", () =>
     Effect.gen(function* () {
       const { read } = yield* OAuthClients
       const refused = yield* Effect.flip(read("https://inside.example/client.json"))
@@ -39,7 +39,7 @@ layer(clients)("a document", (it) => {
     }),
   )
 
-  it.effect("is asked of one host as often a minute as the limit has it", () =>
+  it.effect("is fetched from one host at most as often as the limit allows", () =>
     Effect.gen(function* () {
       const { read } = yield* OAuthClients
       const messages = yield* Effect.forEach([1, 2, 3, 4], (n) =>

@@ -26,8 +26,8 @@ const status = async (token: string) => (await mcp(service.base, token, "tools/l
 const tool = async (token: string, name: string, input: object = {}) =>
   (await mcp(service.base, token, "tools/call", { name, arguments: input })).body["result"].structuredContent
 
-describe("a Grant", () => {
-  it("is shown to its holder, and tells its app who it is", async () => {
+describe("Grant", () => {
+  it("is listed with its app, whose token reports it", async () => {
     const { session, handle, access, grant } = await connected()
     expect(grant).toMatchObject({ redirect_host: "localhost", handles: [handle], last_used_at: null })
     const { caller } = await tool(access, "svc_whoami")
@@ -42,7 +42,7 @@ describe("a Grant", () => {
     expect(body["result"].instructions).toContain("You may read only")
   })
 
-  it("is widened and narrowed by its holder, and the next call with the same token has it", async () => {
+  it("can be widened and narrowed, effective with the next call", async () => {
     const { session, handle, access, grant } = await connected()
     const path = `/api/grants/${grant.id}`
     const refused = await tool(access, "svc_card_update", { handle, description: "Counts." })
@@ -56,7 +56,7 @@ describe("a Grant", () => {
     expect(await tool(access, "svc_email_list", { handle })).toMatchObject({ code: "scope_missing" })
   })
 
-  it("may be bound to networks, and letting the app in again leaves it so", async () => {
+  it("keeps its networks when the app is authorized again", async () => {
     const { session, access, grant, person, client } = await connected()
     const path = `/api/grants/${grant.id}`
     const bind = (networks: unknown) => call(service.base, "PATCH", path, { token: session, body: { networks } })
@@ -75,7 +75,7 @@ describe("a Grant", () => {
     expect(await status(access)).toBe(200)
   })
 
-  it("of another account is none, and stays as it is", async () => {
+  it("of another account is not found and remains unchanged", async () => {
     const { session, grant } = await connected()
     const path = `/api/grants/${grant.id}`
     const other = await signUp(service.base)
@@ -84,7 +84,7 @@ describe("a Grant", () => {
     expect((await call(service.base, "GET", path, { token: session })).body).toEqual(grant)
   })
 
-  it("is changed by a session alone, to what there is", async () => {
+  it("can only be changed by a session, and only to existing Identities and scopes", async () => {
     const { session, grant } = await connected()
     const path = `/api/grants/${grant.id}`
     const key = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "k" } })
@@ -100,7 +100,7 @@ describe("a Grant", () => {
     expect((await patch(session, { expires_at: "2020-01-01T00:00:00.000Z" })).body.code).toBe("invalid_request")
   })
 
-  it("ends at once when its holder ends it, and its app hears it", async () => {
+  it("ends immediately when it is revoked", async () => {
     const { session, access, refresh, client, grant } = await connected()
     expect(await status(access)).toBe(200)
     expect((await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })).status).toBe(204)
@@ -113,13 +113,13 @@ describe("a Grant", () => {
       refresh_token: refresh,
     })
     expect([again.status, again.body["error"]]).toEqual([400, "invalid_grant"])
-    // Ending it again changes nothing; another account's is none.
+    // Revoking again changes nothing; a Grant of another account is not found.
     expect((await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })).status).toBe(204)
     const other = await signUp(service.base)
     expect((await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: other.session })).status).toBe(404)
   })
 
-  it("ends a call that waits when it is ended", { timeout: 40_000 }, async () => {
+  it("that is revoked ends a waiting call", { timeout: 40_000 }, async () => {
     const { session, handle, access, grant } = await connected()
     let isOver = false
     const waiting = mcp(service.base, access, "tools/call", {
@@ -132,11 +132,11 @@ describe("a Grant", () => {
     )
     expect(isOver).toBe(false)
     await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })
-    // Sooner than the minute it would wait, and than this test may last.
+    // The call ends long before its wait of a minute.
     await waiting
   })
 
-  /** A call that waits for mail, once it has been let in. */
+  /** Starts a call that waits for mail, and returns once it is waiting. */
   const waitingCall = async ({ session, handle, access, grant }: Awaited<ReturnType<typeof connected>>) => {
     const answer = mcp(service.base, access, "tools/call", {
       name: "svc_email_wait",
@@ -149,10 +149,10 @@ describe("a Grant", () => {
     return answer.then(({ body }) => body["result"].structuredContent)
   }
 
-  it("lets a call that waits have the mail that comes", { timeout: 40_000 }, async () => {
+  it("delivers new mail to a waiting call", { timeout: 40_000 }, async () => {
     const one = await connected()
     const answer = waitingCall(one)
-    // It may wait only from the next letter on.
+    // The wait starts after the latest message.
     let isOver = false
     void answer.finally(() => (isOver = true))
     await eventually(
@@ -170,7 +170,7 @@ describe("a Grant", () => {
     expect((await answer).messages[0]).toMatchObject({ subject: "Waited for" })
   })
 
-  it("ends a call that waits when its Identity or mail is taken from it", { timeout: 60_000 }, async () => {
+  it("ends a waiting call when it loses the Identity or the mail scope", { timeout: 60_000 }, async () => {
     for (const taken of ["handles", "scopes"] as const) {
       const one = await connected()
       const other = await makeIdentity(service.base, one.session, newHandle("bob"))
@@ -187,7 +187,7 @@ describe("a Grant", () => {
     }
   })
 
-  it("ends with all sessions where that is asked, and stays where it is not", async () => {
+  it("is only revoked together with all sessions if that is requested", async () => {
     const keeps = await connected()
     await call(service.base, "DELETE", "/api/auth/sessions", { token: keeps.session })
     expect(await status(keeps.access)).toBe(200)
@@ -196,7 +196,7 @@ describe("a Grant", () => {
     expect(await status(ends.access)).toBe(401)
   })
 
-  it("ends with the last of its Identities", async () => {
+  it("ends with its last Identity", async () => {
     const { session, handle, access } = await connected()
     await call(service.base, "DELETE", `/api/identities/${handle}`, { token: session })
     await eventually(
@@ -210,7 +210,7 @@ describe("a Grant", () => {
     expect(body.events[0].data.reason).toBe("account")
   })
 
-  it("lists and names what was granted only, and loses an Identity that goes", async () => {
+  it("only lists granted Identities and loses a deleted one", async () => {
     const { session, person, client, handle, grant } = await connected()
     const [bob, eve] = [
       await makeIdentity(service.base, session, newHandle("bob")),
@@ -227,7 +227,7 @@ describe("a Grant", () => {
     expect(await handles()).toEqual([handle, bob.handle].sort())
     await call(service.base, "DELETE", `/api/identities/${bob.handle}`, { token: session })
     await eventually(handles, (left) => left.length === 1)
-    // The Grant itself names it no more.
+    // The Grant no longer lists the Identity.
     const [row] = await service.query<{ n: number }>(
       (sql) => sql`select cardinality(identities)::int as n from client_grant where id = ${grant.id}`,
     )
@@ -240,7 +240,7 @@ describe("a Grant", () => {
     expect(await status(access)).toBe(401)
   })
 
-  it("is on record by its app's name: what it does, is refused, and tries when it is over", async () => {
+  it("is audited under the app's name: calls, refusals and attempts after its end", async () => {
     const { session, handle, access, grant } = await connected({ rights: "act" })
     const actor = { kind: "grant", id: grant.id, client: grant.client_name }
     const of = async (requestId: string | null) => {
@@ -276,7 +276,7 @@ describe("a Grant", () => {
     ])
   })
 
-  it("is told of, and is on record", async () => {
+  it("sends a notice and is audited when it is created", async () => {
     const { session, grant, client } = await connected()
     const { body } = await eventually(
       () => call(service.base, "GET", "/api/events?type=grant.created", { token: session }),
@@ -303,7 +303,7 @@ describe("a Grant", () => {
     const shown = await person.go(askingUrl(service.base, { client: other, redirect: here, challenge }))
     const full = await person.decide(shown, { decision: "allow", agents: "one", rights: "read" })
     expect([full.status, full.text.includes("50 connected apps")]).toEqual([400, true])
-    // One that is there already may come again, and room makes room.
+    // A connected app may authorize again, and revoking one makes room.
     expect((await letIn(service.base, person, client, here)).answer.status).toBe(200)
     await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })
     expect(
@@ -312,7 +312,7 @@ describe("a Grant", () => {
   })
 })
 
-describe("signing in on the way", () => {
+describe("Sign-in during an authorization", () => {
   const link = (text: string) => /href="([^"]*\/auth\/magic-link[^"]*)"/.exec(text)![1]!.replaceAll("&amp;", "&")
 
   const asking = async (email: string) => {
@@ -328,14 +328,14 @@ describe("signing in on the way", () => {
     return { stranger, form }
   }
 
-  it("goes on with the request in the browser that began it", async () => {
+  it("continues the request in the browser that started it", async () => {
     const { stranger, form } = await asking(`on-${Date.now()}@example.org`)
     const opened = await stranger.go("/auth/magic-link", { form })
     expect(opened.status).toBe(303)
     expect((await stranger.go(opened.headers.get("location")!)).text).toContain('name="seal"')
   })
 
-  it("signs in and says where to go in any other browser", async () => {
+  it("signs in and points back to the app in any other browser", async () => {
     const { form } = await asking(`else-${Date.now()}@example.org`)
     const reader = browser(service.base)
     const opened = await reader.go("/auth/magic-link", { form })

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** What the service has read at the addresses of vendors: the tests reach none of them. */
+/** Stored copies of vendors' client documents, so that the tests make no external requests. */
 const published = (id: string, name: string, redirects: ReadonlyArray<string>) =>
   service.query(
     (sql) => sql`
@@ -19,7 +19,7 @@ const published = (id: string, name: string, redirects: ReadonlyArray<string>) =
       values (${id}, ${name}, ${redirects}, now(), now(), now() + interval '1 hour') on conflict do nothing`,
   )
 
-/** The official client with a store in memory; the person follows its link. */
+/** The official client with an in-memory store; the user follows its link. */
 const official = (redirect: string, somebody: Browser, choice: Record<string, string>, document?: string) => {
   const kept: Record<string, any> = {}
   let called: URL | undefined
@@ -53,7 +53,7 @@ const official = (redirect: string, somebody: Browser, choice: Record<string, st
   }
 }
 
-describe("the official client", () => {
+describe("Official MCP client", () => {
   it.each([
     ["a registration and a program of this computer", "http://localhost:53682/callback", undefined],
     ["a registration and a site", "https://app.example/callback", undefined],
@@ -68,7 +68,7 @@ describe("the official client", () => {
       "https://claude.ai/api/mcp/auth_callback",
       "https://claude.ai/oauth/mcp-oauth-client-metadata",
     ],
-  ])("goes from a bare 401 to its tools and through a refresh with %s", async (_, redirect, document) => {
+  ])("gets from a bare 401 to its tools and through a refresh with %s", async (_, redirect, document) => {
     const ada = await person(service.base)
     if (document !== undefined) {
       await published(document, "Claude", ["http://localhost/callback", "https://claude.ai/api/mcp/auth_callback"])
@@ -80,7 +80,7 @@ describe("the official client", () => {
     const who = await client.callTool({ name: "svc_whoami", arguments: {} })
     expect((who.structuredContent as any).caller).toMatchObject({ kind: "grant", handles: [ada.handle] })
 
-    // The hour is over.
+    // The access token has expired.
     const before = kept["tokens"]
     await service.query(
       (sql) => sql`update oauth_token set expires_at = now() - interval '1 second' where kind = 'access'`,

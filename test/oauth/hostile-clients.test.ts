@@ -1,4 +1,4 @@
-/** Clients that mean harm: documents that are more than they seem, and registrations without end. */
+/** Hostile clients: oversized documents and endless registrations. */
 import { gzipSync } from "node:zlib"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
@@ -25,11 +25,11 @@ const here = "http://localhost:4711/callback"
 const asking = (client: string, redirect: string) =>
   askingUrl(service.base, { client, redirect, challenge: challengeOf(verifierOf()) })
 
-describe("a document", () => {
+describe("Client document", () => {
   const shownFor = (name: string) => ada.go(asking(site.url(name), "http://localhost:5000/cb"))
   const details = { client_name: "Doc", redirect_uris: ["http://localhost/cb"] }
 
-  it("that unpacks to more than it weighs is not unpacked", async () => {
+  it("with a decompression bomb is rejected", async () => {
     site.answer("bomb.json", (_, response) =>
       response
         .writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" })
@@ -38,7 +38,7 @@ describe("a document", () => {
     expect((await shownFor("bomb.json")).status).toBe(400)
   })
 
-  it("that never ends is given up", async () => {
+  it("that never ends times out", async () => {
     site.answer(
       "slow.json",
       (_, response) => void response.writeHead(200, { "content-type": "application/json" }).write("{"),
@@ -46,12 +46,12 @@ describe("a document", () => {
     expect((await shownFor("slow.json")).status).toBe(400)
   }, 30_000)
 
-  it("that is exchanged behind the page sends nothing to where nobody was shown", async () => {
+  it("that changes after the page was shown redirects nowhere else", async () => {
     site.json("swap.json", (client_id) => ({ client_id, ...details }))
     const shown = await shownFor("swap.json")
     site.json("swap.json", (client_id) => ({ client_id, ...details, redirect_uris: ["https://evil.example/cb"] }))
     await service.query((sql) => sql`update oauth_client set fresh_until = now() where id = ${site.url("swap.json")}`)
-    // Somebody looks, and the document is read anew.
+    // A second view fetches the document again.
     await shownFor("swap.json")
     const answer = await ada.decide(shown, { decision: "allow", agents: "one", rights: "read" })
     expect([answer.text.includes("evil.example"), answer.text.includes("http-equiv")]).toEqual([false, false])
@@ -63,7 +63,7 @@ describe("a document", () => {
     "http://2130706433/x.json",
     "file:///etc/passwd",
   ])(
-    "%s says nothing of what is there",
+    "%s does not reveal what exists",
     async (id) => {
       const shown = await ada.go(asking(id, "http://localhost:5000/cb"))
       expect([shown.status, shown.text.includes('name="seal"')]).toEqual([400, false])
@@ -72,8 +72,8 @@ describe("a document", () => {
   )
 })
 
-describe("registrations", () => {
-  it("that are made over and over are one", async () => {
+describe("Registrations", () => {
+  it("with equal content share one client", async () => {
     const before = await service.query<{ n: number }>((sql) => sql`select count(*)::int as n from oauth_client`)
     const name = newHandle("flood")
     const ids = await Promise.all(
@@ -84,7 +84,7 @@ describe("registrations", () => {
     expect(after[0]!.n - before[0]!.n).toBe(1)
   })
 
-  it("keep of what is said no more than a name and redirects", async () => {
+  it("store only the name and the redirect addresses", async () => {
     const response = await fetch(`${service.base}/api/oauth/register`, {
       method: "POST",
       headers: { "content-type": "application/json" },

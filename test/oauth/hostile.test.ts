@@ -1,4 +1,4 @@
-/** What somebody tries who means harm, beyond the redirects, documents and replays of the other files. */
+/** Attacks on OAuth beyond redirects, documents and replays. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
@@ -32,7 +32,7 @@ const connected = async (choice: Record<string, string | ReadonlyArray<string>> 
 }
 const status = async (token: string) => (await mcp(service.base, token, "tools/list")).status
 
-describe("a redirect that plays with its spelling", () => {
+describe("Redirect address with an altered spelling", () => {
   it.each([
     "http://localhost@evil.example/callback",
     "http://localhost:4711@evil.example/callback",
@@ -48,7 +48,7 @@ describe("a redirect that plays with its spelling", () => {
     "http:localhost:4711/callback",
     "http:///localhost:4711/callback",
     "http://localhost:4711/callback\t",
-  ])("%j is not the one that was named", async (redirect) => {
+  ])("%j does not match the registered one", async (redirect) => {
     const client = await clientOf(service.base, here)
     const shown = await ada.browser.go(asking(client, redirect))
     expect([shown.status, shown.text.includes("http-equiv"), shown.text.includes('name="seal"')]).toEqual([
@@ -58,7 +58,7 @@ describe("a redirect that plays with its spelling", () => {
     ])
   })
 
-  it("leads nowhere by itself where nobody has decided: a site that anybody can register", async () => {
+  it("Request error is not redirected automatically, because anybody can register a site", async () => {
     const evil = "https://evil.example/landing"
     const client = await clientOf(service.base, evil)
     for (const who of [ada.browser, browser(service.base)]) {
@@ -69,14 +69,14 @@ describe("a redirect that plays with its spelling", () => {
           null,
           false,
         ])
-        // Who wants to may go, and sees where to.
+        // The user sees the destination and may follow the link.
         expect(shown.text).toContain("<bdi>evil.example</bdi>")
         expect(shown.text).toContain('href="https://evil.example/landing?error=')
       }
     }
   })
 
-  it("and a state in markup stay text", async () => {
+  it("Markup in the state is escaped", async () => {
     const client = await clientOf(service.base, here)
     const state = `"><script>alert(1)</script>`
     const answer = await ada.browser.decide(await ada.browser.go(asking(client, here, { state })), { decision: "deny" })
@@ -85,9 +85,9 @@ describe("a redirect that plays with its spelling", () => {
   })
 })
 
-describe("a request without proof", () => {
+describe("Request without proof", () => {
   it.each([{ code_challenge: "" }, { code_challenge: "x".repeat(43), code_challenge_method: "" }])(
-    "of PKCE (%j) is refused",
+    "with PKCE parameters (%j) is rejected",
     async (more) => {
       const answer = onward(
         await ada.browser.go(
@@ -98,7 +98,7 @@ describe("a request without proof", () => {
     },
   )
 
-  it("cannot leave the verifier out at the token endpoint", async () => {
+  it("cannot omit the verifier at the token endpoint", async () => {
     const client = await clientOf(service.base, here)
     const back = await ada.browser.allow(asking(client))
     const form = {
@@ -114,7 +114,7 @@ describe("a request without proof", () => {
     }
   })
 
-  it("is nobody else's to go on with: the link of a stranger's request shows no consent", async () => {
+  it("Link with a foreign request id shows no consent page", async () => {
     const stranger = browser(service.base)
     const begun = await stranger.go(asking(await clientOf(service.base, here)))
     const id = /continue=([0-9a-f-]{36})|name="request" value="([0-9a-f-]{36})"/.exec(begun.text)
@@ -125,10 +125,10 @@ describe("a request without proof", () => {
   })
 })
 
-describe("a form that says more than the page offered", () => {
+describe("Manipulated consent form", () => {
   const allow = { decision: "allow", agents: "one", rights: "read" }
 
-  it("names no Identity of another account", async () => {
+  it("cannot name an Identity of another account", async () => {
     const eve = await person(service.base)
     const shown = await ada.browser.go(asking(await clientOf(service.base, here)))
     const answer = await ada.browser.go("/auth/authorize", {
@@ -137,7 +137,7 @@ describe("a form that says more than the page offered", () => {
     expect([answer.status, answer.text.includes("http-equiv")]).toEqual([400, false])
   })
 
-  it("gives no scope that hands out other credentials", async () => {
+  it("cannot grant scopes that create other credentials", async () => {
     const { answer, access } = await connected({
       rights: "choose",
       scope: ["*", "identity:secret", "account:secret", "card:read", "card:fly"],
@@ -147,15 +147,15 @@ describe("a form that says more than the page offered", () => {
     expect(body["result"].tools.every(({ name }: { name: string }) => /whoami|card/.test(name))).toBe(true)
   })
 
-  it("lasts no longer than a year", async () => {
+  it("cannot exceed a year", async () => {
     const shown = await ada.browser.go(asking(await clientOf(service.base, here)))
     const answer = await ada.browser.decide(shown, { ...allow, days: "3650" })
     expect(answer.text).not.toContain("http-equiv")
   })
 })
 
-describe("a token", () => {
-  it("is no wider for asking at the refresh, and for no other resource", async () => {
+describe("Token", () => {
+  it("cannot be widened or moved to another resource by a refresh", async () => {
     const { client, refresh, answer } = await connected()
     const refreshing = (more: Record<string, string>) =>
       tokenCall(service.base, { grant_type: "refresh_token", client_id: client, refresh_token: refresh, ...more })
@@ -169,7 +169,7 @@ describe("a token", () => {
     expect((await refreshing({ resource: "https://elsewhere.example/" })).body["error"]).toBe("invalid_target")
   })
 
-  it("is taken from the header alone, and is good as what it is", async () => {
+  it("is accepted in the Authorization header only", async () => {
     const { access, refresh, exchange } = await connected()
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" })
     const post = (path: string, headers: Record<string, string>, text = body) =>
@@ -183,7 +183,7 @@ describe("a token", () => {
     expect(await post("/api/mcp", { cookie: `svc_session=${access}` })).toBe(401)
     expect(await post("/api/mcp", { authorization: `Basic ${btoa(`x:${access}`)}` })).toBe(401)
     for (const other of [refresh, exchange.code]) expect(await status(other)).toBe(401)
-    // A browser's session is no way in for pages of others.
+    // A session cookie is not accepted from pages of other origins.
     expect(await post("/api/mcp", { cookie: `svc_session=${ada.session}` })).toBe(401)
     for (const path of ["/api/identities", "/api/auth/whoami", "/api/events/stream"]) {
       expect((await call(service.base, "GET", path, { token: access })).status, path).toBe(401)
@@ -192,7 +192,7 @@ describe("a token", () => {
     expect(page.text).not.toContain('name="seal"')
   })
 
-  it("ends by its own client alone", async () => {
+  it("can only be revoked by its own client", async () => {
     const { access, refresh } = await connected()
     const other = await clientOf(service.base, "https://other.example/cb")
     for (const token of [access, refresh]) {
@@ -204,8 +204,8 @@ describe("a token", () => {
   })
 })
 
-describe("an app or a key of one Identity", () => {
-  it("reaches no other by a name that is a path, by several names, or by a list of messages", async () => {
+describe("App or key of one Identity", () => {
+  it("cannot reach another by paths, multiple names or message lists", async () => {
     const bob = await makeIdentity(service.base, ada.session, newHandle("bob"))
     const put = (handle: string, value: string) =>
       call(service.base, "PUT", `/api/vault/secrets/own?identity=${handle}`, { token: ada.session, body: { value } })
@@ -262,7 +262,7 @@ describe("an app or a key of one Identity", () => {
       const { body } = await call(service.base, "GET", `/api/vault/secrets/own/value?${query}`, { token: own })
       expect(JSON.stringify(body), query).not.toContain("of-bob")
     }
-    // The head of an answer is judged as the answer.
+    // HEAD is authorized like GET.
     const head = await fetch(`${service.base}/api/identities/${bob.handle}/card`, {
       method: "HEAD",
       headers: { authorization: `Bearer ${own}` },
@@ -270,7 +270,7 @@ describe("an app or a key of one Identity", () => {
     expect(head.status).toBe(403)
   })
 
-  it("is where it is, whatever it says of its address", async () => {
+  it("cannot forge its client address", async () => {
     const made = await call(service.base, "POST", "/api/keys", {
       token: ada.session,
       body: { name: "bound", networks: ["192.0.2.0/24"] },
@@ -299,7 +299,7 @@ describe("an app or a key of one Identity", () => {
     }
   })
 
-  it("loses a grant with its Identity, and gets none with a later one of the same name", async () => {
+  it("loses its grant with the Identity and gets none with a later one of the same name", async () => {
     const zed = await signUp(service.base)
     const { handle } = await makeIdentity(service.base, zed.session, newHandle("zed"))
     await makeIdentity(service.base, zed.session, newHandle("rest"))

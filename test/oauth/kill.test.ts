@@ -1,6 +1,6 @@
 /**
- * Processes that die between what they committed and their answer, behind a balancer that sends the client's next try to
- * another one; and two processes that are handed one token at once.
+ * Processes that are killed between a commit and its response, behind a balancer that sends the retry to another process;
+ * and two processes that receive the same token concurrently.
  */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import * as Stores from "@svc/cluster/store/Database"
@@ -12,7 +12,7 @@ import { deploy, type Deployment, type Process } from "../harness/Deployment.ts"
 import { eventually } from "../harness/Service.ts"
 import { askingUrl, browser, challengeOf, letIn, mcp, registered, tokenCall, verifierOf } from "./Consent.ts"
 
-/** One address for all processes, of which one is asked. */
+/** One address for all processes; requests go to one of them. */
 const balancer = async () => {
   let port = 0
   const open = new Set<Socket>()
@@ -63,7 +63,7 @@ afterAll(async () => {
   await deployment.stop()
 }, 60_000)
 
-/** A process more, which is asked from now on. */
+/** Starts another process and directs requests to it. */
 const another = async () => {
   api = await deployment.start(["api"], { SVC_BASE_URL: front.base })
   front.to(api)
@@ -76,7 +76,7 @@ const inStore = <A, E>(work: (sql: Stores.Unhurried["Service"]) => Effect.Effect
 const count = (statement: string) =>
   inStore((sql) => Effect.map(sql.unsafe<{ n: number }>(statement), ([row]) => row!.n))
 
-/** Asks while a lock holds the process up at some point; once it got there it is killed. Nobody hears an answer. */
+/** Sends a request that a lock blocks at a certain point, then kills the process. No client receives a response. */
 const killed = async (asking: () => Promise<unknown>, lock: string, reached: () => Promise<boolean>) => {
   const answer = await inStore((sql) =>
     Effect.gen(function* () {
@@ -107,7 +107,7 @@ const killed = async (asking: () => Promise<unknown>, lock: string, reached: () 
   expect(answer).toBe("broken")
   await another()
 }
-/** What comes after the commit is the record of it. */
+/** The first write after the commit is its audit entry. */
 const record = "lock table audit in exclusive mode"
 
 const clientOf = async () => (await registered(front.base, [here], newHandle("client"))).body["client_id"] as string
@@ -125,8 +125,8 @@ const used = (client: string, kind: string, pairs: number) => async () =>
      where g.client_id = '${client}' and t.kind = '${kind}' and t.pairs = ${pairs}`,
   )) > 0
 
-describe("a process that dies", () => {
-  it("behind the use of a code leaves no code that is good again, and a client that begins anew works", async () => {
+describe("Killed process", () => {
+  it("after the use of a code leaves no valid code, and a new authorization works", async () => {
     const client = await clientOf()
     const verifier = verifierOf()
     const back = await person().allow(
@@ -148,7 +148,7 @@ describe("a process that dies", () => {
     expect(await grantsOf(client)).toHaveLength(1)
   }, 240_000)
 
-  it("behind a rotation leaves a client that goes on with the token it has", async () => {
+  it("after a rotation leaves the client's token usable", async () => {
     const client = await clientOf()
     const first = await letIn(front.base, person(), client, here)
     await killed(() => refreshing(client, first.refresh), record, used(client, "refresh", 1))
@@ -156,13 +156,13 @@ describe("a process that dies", () => {
     expect([again.status, await works(again.body["access_token"])]).toEqual([200, true])
     const next = await refreshing(client, again.body["refresh_token"])
     expect([next.status, await works(next.body["access_token"])]).toEqual([200, true])
-    // What was never heard of is nobody's: outside the window the first token is somebody else's.
+    // Outside the window, a reuse of the first token counts as theft.
     await inStore((sql) => sql`update oauth_token set first_used_at = first_used_at - interval '61 seconds'`)
     expect((await refreshing(client, first.refresh)).body["error"]).toBe("invalid_grant")
     expect(await works(next.body["access_token"])).toBe(false)
   }, 240_000)
 
-  it("within a rotation has done nothing, and the token is as it was", async () => {
+  it("during a rotation leaves the token unchanged", async () => {
     const client = await clientOf()
     const { refresh } = await letIn(front.base, person(), client, here)
     const waits = async () =>
@@ -179,7 +179,7 @@ describe("a process that dies", () => {
     expect(await used(client, "refresh", 1)()).toBe(true)
   }, 240_000)
 
-  it("behind a consent leaves one Grant, once the person has allowed it again", async () => {
+  it("after a consent leaves one Grant once the user repeats the consent", async () => {
     const client = await clientOf()
     const asking = () => askingUrl(front.base, { client, redirect: here, challenge: challengeOf(verifierOf()) })
     await killed(
@@ -198,8 +198,8 @@ describe("a process that dies", () => {
   }, 240_000)
 })
 
-describe("two processes", () => {
-  it("that are handed one refresh token at once give working tokens, five pairs at most, and know each other's", async () => {
+describe("Two processes", () => {
+  it("that receive one refresh token concurrently issue valid tokens, five pairs at most", async () => {
     const one = api
     const two = await deployment.start(["api"], { SVC_BASE_URL: front.base })
     const client = await clientOf()
@@ -220,7 +220,7 @@ describe("two processes", () => {
     }
   }, 240_000)
 
-  it("that are handed one code at once take it once", async () => {
+  it("that receive one code concurrently redeem it once", async () => {
     const two = await deployment.start(["api"], { SVC_BASE_URL: front.base })
     const client = await clientOf()
     const verifier = verifierOf()
@@ -237,7 +237,7 @@ describe("two processes", () => {
     const answers = await Promise.all([api, two, api, two].map(({ base }) => tokenCall(base, form)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     const taken = answers.find(({ status }) => status === 200)!
-    // Somebody had the code beside the client: what it got has ended.
+    // A second use of the code counts as theft, so the issued tokens are revoked.
     expect(await works(taken.body["access_token"])).toBe(false)
   }, 240_000)
 })

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
 layer(storesLayer)("a letter about a Grant", (it) => {
-  it.effect("goes out once, and waits for the relay", () =>
+  it.effect("is sent once and waits for the relay", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const sql = yield* Writes

@@ -11,7 +11,7 @@ const book = {
   tunnelDomain: "tunnel.example.org",
 } as AddressBook
 
-describe("in Production", () => {
+describe("Production", () => {
   it.each([
     ["https://claude.ai/api/mcp/auth_callback", true],
     ["http://localhost/callback", true],
@@ -28,7 +28,7 @@ describe("in Production", () => {
     ["https://example.org/\u00e9", false],
     ["https:example.org/cb", false],
     ["https:///example.org/cb", false],
-  ])("%s may be a redirect: %s", (redirect, may) => expect(isAcceptable(book, redirect)).toBe(may))
+  ])("accepts %s as a redirect address: %s", (redirect, may) => expect(isAcceptable(book, redirect)).toBe(may))
 
   it.each([
     ["https://claude.ai/oauth/mcp-oauth-client-metadata", true],
@@ -40,7 +40,7 @@ describe("in Production", () => {
     ["https://user@claude.ai/a", false],
     ["https://ada.tunnel.example.org/client.json", false],
     [`https://claude.ai/${"x".repeat(500)}`, false],
-  ])("%s may be the address of a document: %s", (id, may) => expect(isDocument(book, id)).toBe(may))
+  ])("accepts %s as the address of a client document: %s", (id, may) => expect(isDocument(book, id)).toBe(may))
 
   it.each([
     ["https://id.example.org", true],
@@ -50,9 +50,9 @@ describe("in Production", () => {
     ["https://id.example.org/api/mcp?x", false],
     ["https://id.example.org.evil.example/api/mcp", false],
     ["nonsense", false],
-  ])("%s is our resource: %s", (resource, ours) => expect(isOurs(book, resource)).toBe(ours))
+  ])("accepts %s as the resource: %s", (resource, ours) => expect(isOurs(book, resource)).toBe(ours))
 
-  it("takes another port for programs of this computer alone", () => {
+  it("ignores the port for local programs only", () => {
     expect(matches("http://127.0.0.1:9/cb", ["http://127.0.0.1/cb"])).toBe(true)
     expect(matches("http://127.0.0.1:9/cb", ["http://localhost/cb"])).toBe(false)
     expect(matches("https://app.example:9/cb", ["https://app.example/cb"])).toBe(false)

@@ -1,4 +1,4 @@
-/** Requests of apps, and whose they are. */
+/** Authorization requests and their ownership. */
 import { expect, layer } from "@effect/vitest"
 import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
 import { Writes } from "@svc/cluster/store/Database"
@@ -7,7 +7,7 @@ import { Effect, Layer } from "effect"
 import { makeOrg, storesLayer } from "../harness/Stores.ts"
 
 layer(Layer.provideMerge(OAuthRequests.layer, storesLayer))("the request of an app", (it) => {
-  it.effect("is the session's that opened it: another one can neither take nor deny it", () =>
+  it.effect("belongs to the session that opened it; another session can neither answer nor deny it", () =>
     Effect.gen(function* () {
       const requests = yield* OAuthRequests
       const org = yield* makeOrg

@@ -19,10 +19,10 @@ const here = "http://localhost:4711/callback"
 const refreshing = (client: string, refresh_token: string, more: Record<string, string> = {}) =>
   tokenCall(service.base, { grant_type: "refresh_token", client_id: client, refresh_token, ...more })
 
-/** Whether an access token is let in. */
+/** Returns whether an access token is accepted. */
 const works = async (token: string) => (await mcp(service.base, token, "tools/list")).status === 200
 
-describe("a code", () => {
+describe("Code", () => {
   const granted = async () => {
     const client = await clientOf(service.base, here)
     const verifier = verifierOf()
@@ -41,7 +41,7 @@ describe("a code", () => {
     ["for another redirect", () => ({ redirect_uri: "http://localhost:4712/callback" })],
     ["by another client", async () => ({ client_id: await clientOf(service.base, "https://other.example/cb") })],
     ["for another resource", () => ({ resource: "https://elsewhere.example" })],
-  ])("is not taken %s, and then still is as it was meant", async (_, change) => {
+  ])("is rejected %s, and remains valid for its purpose", async (_, change) => {
     const { form } = await granted()
     const refused = await tokenCall(service.base, { ...form, ...(await change()) })
     expect(refused.status).toBe(400)
@@ -50,7 +50,7 @@ describe("a code", () => {
     expect((await tokenCall(service.base, form)).status).toBe(200)
   })
 
-  it("that is used twice ends what the first use got", async () => {
+  it("that is used twice revokes the tokens of the first use", async () => {
     const { form } = await granted()
     const first = await tokenCall(service.base, form)
     expect(await works(first.body["access_token"])).toBe(true)
@@ -61,10 +61,10 @@ describe("a code", () => {
     expect(events.body.events[0].data.reason).toBe("code_reuse")
   })
 
-  it("whose answer was lost is asked for anew, and leaves one Grant", async () => {
+  it("whose response was lost is requested again and leaves one Grant", async () => {
     const bob = await person(service.base)
     const client = await clientOf(service.base, here)
-    // The process died behind the commit: the client has nothing, tries the code again, and begins anew.
+    // The process died after the commit: the client has no tokens, retries the code and starts again.
     const lost = await letIn(service.base, bob.browser, client, here)
     expect((await tokenCall(service.base, lost.exchange)).body["error"]).toBe("invalid_grant")
     const anew = await letIn(service.base, bob.browser, client, here)
@@ -73,13 +73,13 @@ describe("a code", () => {
     expect(body.grants.length).toBe(1)
   })
 
-  it("that is used twice at once gives one pair at most", async () => {
+  it("that is used twice concurrently issues one pair at most", async () => {
     const { form } = await granted()
     const answers = await Promise.all(Array.from({ length: 6 }, () => tokenCall(service.base, form)))
     expect(answers.filter(({ status }) => status === 200).length).toBe(1)
   })
 
-  it("is good for a minute", async () => {
+  it("expires after a minute", async () => {
     const { form } = await granted()
     await service.query(
       (sql) =>
@@ -88,26 +88,26 @@ describe("a code", () => {
     expect((await tokenCall(service.base, form)).body["error"]).toBe("invalid_grant")
   })
 
-  it("names no client that is unknown: it registers anew", async () => {
+  it("of a deleted client makes the client register again", async () => {
     const { form } = await granted()
     const answer = await tokenCall(service.base, { ...form, client_id: "oc_gone" })
     expect([answer.status, answer.body["error"]]).toEqual([401, "invalid_client"])
   })
 })
 
-describe("a refresh token", () => {
+describe("Refresh token", () => {
   const pair = async () => {
     const client = await clientOf(service.base, here)
     return { client, ...(await letIn(service.base, ada.browser, client, here)) }
   }
-  /** The minute that parallel programs have is over. */
+  /** The window for parallel programs has passed. */
   const later = () =>
     service.query(
       (sql) =>
         sql`update oauth_token set first_used_at = first_used_at - interval '61 seconds' where first_used_at is not null`,
     )
 
-  it("is taken again after an answer that was lost", async () => {
+  it("is accepted again after a lost response", async () => {
     const { client, refresh } = await pair()
     expect((await refreshing(client, refresh)).status).toBe(200)
     await later()
@@ -116,7 +116,7 @@ describe("a refresh token", () => {
     expect(await works(again.body["access_token"])).toBe(true)
   })
 
-  it("is taken from parallel programs, whatever they do with theirs", async () => {
+  it("can be used by parallel programs", async () => {
     const { client, refresh } = await pair()
     const pairs = await Promise.all(Array.from({ length: 5 }, () => refreshing(client, refresh)))
     expect(pairs.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
@@ -124,7 +124,7 @@ describe("a refresh token", () => {
     for (const { body } of pairs) expect((await refreshing(client, body["refresh_token"])).status).toBe(200)
   })
 
-  it("that comes again after its successor was used ends the access, and its holder hears of it", async () => {
+  it("that is reused after its successor was used revokes the access and notifies the holder", async () => {
     const { client, refresh } = await pair()
     const next = await refreshing(client, refresh)
     expect((await refreshing(client, next.body["refresh_token"])).status).toBe(200)
@@ -135,11 +135,11 @@ describe("a refresh token", () => {
     expect(events.body.events[0].data.reason).toBe("refresh_reuse")
   })
 
-  it("that comes again after the access token of its answer was used ends the access", async () => {
+  it("that is reused after its access token was used revokes the access", async () => {
     const { client, refresh } = await pair()
     const next = await refreshing(client, refresh)
     expect(await works(next.body["access_token"])).toBe(true)
-    // The first use is noted behind the answer.
+    // The first use is stored after the response.
     const noted = () =>
       service.query<{ n: number }>(
         (sql) => sql`
@@ -174,7 +174,7 @@ describe("a refresh token", () => {
             select g.org_id from oauth_token t join client_grant g on g.id = t.grant_id where t.hash = ${sha256(refresh)})`,
         ),
     ],
-  ])("%s is none", async (_, end) => {
+  ])("%s is invalid", async (_, end) => {
     const bob = await person(service.base)
     const client = await clientOf(service.base, here)
     const { refresh } = await letIn(service.base, bob.browser, client, here)
@@ -184,7 +184,7 @@ describe("a refresh token", () => {
     expect((await refreshing(client, next.body["refresh_token"])).body["error"]).toBe("invalid_grant")
   })
 
-  it("gives five pairs within a minute, refuses more, and the Grant goes on", async () => {
+  it("issues five pairs within a minute and rejects further uses without ending the Grant", async () => {
     const { client, refresh } = await pair()
     const answers = await Promise.all(Array.from({ length: 8 }, () => refreshing(client, refresh)))
     const given = answers.filter(({ status }) => status === 200)
@@ -204,21 +204,21 @@ describe("a refresh token", () => {
     expect(await works(first.body["access_token"])).toBe(false)
   })
 
-  it("is not taken from another client", async () => {
+  it("is rejected from another client", async () => {
     const { client, refresh } = await pair()
     const other = await clientOf(service.base, "https://other.example/cb")
     expect((await refreshing(other, refresh)).body["error"]).toBe("invalid_grant")
     expect((await refreshing(client, refresh)).status).toBe(200)
   })
 
-  it("is for no other resource", async () => {
+  it("is bound to its resource", async () => {
     const { client, refresh } = await pair()
     expect((await refreshing(client, refresh, { resource: "https://elsewhere.example" })).body["error"]).toBe(
       "invalid_target",
     )
   })
 
-  it("ends the access when its client revokes it", async () => {
+  it("revokes the access when its client revokes it", async () => {
     const { client, refresh, access } = await pair()
     const other = await clientOf(service.base, "https://other.example/cb")
     await tokenCall(service.base, { token: refresh, client_id: other }, "/api/oauth/revoke")
@@ -228,8 +228,8 @@ describe("a refresh token", () => {
   })
 })
 
-describe("an access token", () => {
-  it("is good for the tools and nothing else", async () => {
+describe("Access token", () => {
+  it("is valid for the tools only", async () => {
     const { access } = await letIn(service.base, ada.browser, await clientOf(service.base, here), here)
     expect(await works(access)).toBe(true)
     for (const path of [
@@ -246,7 +246,7 @@ describe("an access token", () => {
     expect((await cookie.go("/api/auth/whoami", { headers: { "sec-fetch-site": "same-origin" } })).status).toBe(401)
   })
 
-  it("is for the Identities and the scopes that were granted", async () => {
+  it("is limited to the granted Identities and scopes", async () => {
     const other = await makeIdentity(service.base, ada.session, newHandle("bob"))
     const { access } = await letIn(service.base, ada.browser, await clientOf(service.base, here), here)
     const tool = async (name: string, input: object) =>
@@ -259,7 +259,7 @@ describe("an access token", () => {
     expect(sent.structuredContent).toMatchObject({ code: "scope_missing" })
   })
 
-  it("is challenged where it is missing, and told where it is no good", async () => {
+  it("causes a challenge that reports an error only if a token was sent", async () => {
     const bare = await mcp(service.base, undefined, "tools/list")
     const metadata = `resource_metadata="${service.base}/.well-known/oauth-protected-resource/api/mcp"`
     expect([bare.status, bare.headers.get("www-authenticate")]).toEqual([
