@@ -1,4 +1,4 @@
-/** A key with one scope at the ways in that are no call: mail programs, and the agent's link. Each scope that there is. */
+/** Keys with a single scope at the entrances beside the API: mail clients and the tunnel link. */
 import { readFileSync } from "node:fs"
 import { connectTunnel, TunnelRefused } from "@svc/tunnel-edge/agent/Agent"
 import { scopeNames } from "@svc/domain/ScopeTable"
@@ -28,7 +28,7 @@ const keyWith = async (rights: object): Promise<string> =>
     })
   ).body.key
 
-/** All at once: whoever fails is answered ever more slowly. */
+/** All run concurrently, because failures delay later attempts. */
 const letIn = async (enters: (key: string) => Promise<boolean>) => {
   const entered = await Promise.all(scopes.map(async (scope) => enters(await keyWith({ scopes: [scope] }))))
   return scopes.filter((_, at) => entered[at])
@@ -64,9 +64,9 @@ const byLink = async (key: string) => {
   return failure === undefined
 }
 
-// First, while failures are answered at once.
-describe("a key for another network", () => {
-  it("opens none of the ways in from another network", { timeout: 60_000 }, async () => {
+// Runs first, while failures are answered without delay.
+describe("Key for another network", () => {
+  it("is rejected at every entrance", { timeout: 60_000 }, async () => {
     const key = await keyWith({ networks: ["192.0.2.0/24"] })
     const linked = byLink(key).then(
       () => "linked",
@@ -77,21 +77,17 @@ describe("a key for another network", () => {
   })
 })
 
-describe.concurrent("a key with one scope", () => {
-  it(
-    "opens the Mailbox to a mail program with what writes mail, and what includes it",
-    { timeout: 120_000 },
-    async () => {
-      expect(scopes.length).toBeGreaterThan(20)
-      expect(await letIn(byImap)).toEqual(["mail:write", "mail:send", "mail:admin"])
-    },
-  )
+describe.concurrent("Key with one scope", () => {
+  it("opens the Mailbox to a mail client if it may write mail", { timeout: 120_000 }, async () => {
+    expect(scopes.length).toBeGreaterThan(20)
+    expect(await letIn(byImap)).toEqual(["mail:write", "mail:send", "mail:admin"])
+  })
 
-  it("lets a mail program send with what sends mail, and what includes it", { timeout: 120_000 }, async () => {
+  it("lets a mail client send if it may send mail", { timeout: 120_000 }, async () => {
     expect(await letIn(bySubmission)).toEqual(["mail:send", "mail:admin"])
   })
 
-  it("holds the Tunnel with what changes Tunnels, and what includes it", { timeout: 120_000 }, async () => {
+  it("opens the Tunnel if it may change Tunnels", { timeout: 120_000 }, async () => {
     expect(await letIn(byLink)).toEqual(["tunnel:write", "tunnel:admin"])
     expect(readFileSync(page, "utf8")).toContain("A tunnel takes `tunnel:write`")
   })

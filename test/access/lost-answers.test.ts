@@ -1,4 +1,4 @@
-/** Keys whose making or end was cut short: nothing is half done, and no secret is shown twice (docs/crash-matrix.md). */
+/** Interrupted creation and revocation of keys: no partial state, and no secret is shown twice (docs/crash-matrix.md). */
 import { expect, layer } from "@effect/vitest"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -14,7 +14,7 @@ import { holder, rows } from "../harness/Stores.ts"
 const rights = { scopes: unlimited, expiresAt: null, networks: null }
 const unavailable = { _tag: "Failure", failure: { code: "unavailable" } }
 
-/** Live keys of the Org, and what was told of keys. */
+/** The active keys of the Org, and the Events about keys. */
 const known = Effect.fnUntraced(function* (org: string) {
   const keys = yield* rows<{ id: string; ends: boolean }>(
     (sql) => sql`
@@ -26,7 +26,7 @@ const known = Effect.fnUntraced(function* (org: string) {
   return { keys, told: events.map(({ type }) => type) }
 })
 
-layer(actors(), { timeout: "60 seconds" })("a key", (it) => {
+layer(actors(), { timeout: "60 seconds" })("Key", (it) => {
   const prepared = Effect.gen(function* () {
     const org = yield* makeOrg
     const keys = yield* ApiKeys
@@ -41,7 +41,7 @@ layer(actors(), { timeout: "60 seconds" })("a key", (it) => {
     }
   })
 
-  it.effect("whose making dies before its commit is not there, and is made by the same request again", () =>
+  it.effect("is absent if its creation dies before the commit, and a repeat creates it", () =>
     Effect.gen(function* () {
       const { org, wanted, create, resolve } = yield* prepared
       expect(yield* cutOff(create)).toMatchObject(unavailable)
@@ -52,13 +52,13 @@ layer(actors(), { timeout: "60 seconds" })("a key", (it) => {
     }),
   )
 
-  it.effect("whose plaintext was lost with the answer is not shown, nor made, by the same request again", () =>
+  it.effect("whose response was lost is neither shown nor created again by a repeat", () =>
     Effect.gen(function* () {
       const { org, keys, wanted, create, resolve } = yield* prepared
       const { key } = yield* create
       expect(yield* Effect.flip(create)).toMatchObject({ code: "conflict" })
       expect(yield* known(org)).toEqual({ keys: [{ id: wanted.id, ends: false }], told: ["api_key.created"] })
-      // The caller knows its id, and takes it away; whoever has the plaintext has nothing from there on.
+      // The caller knows the id and revokes the key, which ends the lost secret.
       yield* keys.revoke(org, wanted.id, holder)
       expect(yield* Effect.flip(resolve(key))).toMatchObject({ code: "unauthenticated" })
       expect(yield* Effect.flip(create)).toMatchObject({ code: "conflict" })
@@ -66,7 +66,7 @@ layer(actors(), { timeout: "60 seconds" })("a key", (it) => {
     }),
   )
 
-  it.effect("is replaced in one commit: before it the former lasts, after it there is one successor", () =>
+  it.effect("is replaced in one commit: the old key is valid before it, one successor exists after it", () =>
     Effect.gen(function* () {
       const { org, keys, wanted, create, resolve } = yield* prepared
       const maker = yield* resolve((yield* create).key)
@@ -81,14 +81,14 @@ layer(actors(), { timeout: "60 seconds" })("a key", (it) => {
         { id, ends: false },
       ])
       expect(yield* Effect.flip(rotate)).toMatchObject({ code: "conflict" })
-      // Another request for it is told of the successor.
+      // Another request to replace it returns the successor.
       const other = keys.rotate(maker, wanted.id, yield* makeUuidV7, 60, holder)
       expect(yield* Effect.flip(other)).toMatchObject({ code: "key_replaced" })
       expect(yield* known(org)).toEqual(after)
     }),
   )
 
-  it.effect("whose end dies before its commit works on, and ends with the next try", () =>
+  it.effect("whose revocation dies before the commit remains valid until the retry", () =>
     Effect.gen(function* () {
       const { org, keys, wanted, create, resolve } = yield* prepared
       const { key } = yield* create
@@ -101,28 +101,26 @@ layer(actors(), { timeout: "60 seconds" })("a key", (it) => {
     }),
   )
 
-  it.effect(
-    "of an Identity is replaced in one commit: before it the former works, and its secrets are as they were",
-    () =>
-      Effect.gen(function* () {
-        const { org, resolve } = yield* prepared
-        const { id, actor } = yield* makeIdentity(org, "ada")
-        const queries = yield* IdentityQueries
-        const shown = queries.secrets(org, "ada")
-        const former = yield* shown
-        const command = yield* makeUuidV7
-        const rotate = ask(actor.RotateKey({ org_id: org }, onBehalfOf(holder, command)))
-        const verifier = rows((sql) => sql`select imap_verifier from mailbox where identity_id = ${id}`)
-        const before = yield* verifier
-        expect(yield* cutOff(rotate)).toMatchObject(unavailable)
-        expect(yield* shown).toEqual(former)
-        expect(yield* verifier).toEqual(before)
-        expect(yield* resolve(former.identity_key!)).toMatchObject({ kind: "identity_key" })
-        yield* rotate
-        expect(yield* Effect.flip(resolve(former.identity_key!))).toMatchObject({ code: "unauthenticated" })
-        const present = yield* shown
-        expect(yield* resolve(present.identity_key!)).toMatchObject({ kind: "identity_key" })
-        expect((yield* known(org)).told.toSorted()).toEqual(["api_key.created", "api_key.created", "api_key.revoked"])
-      }),
+  it.effect("of an Identity is replaced in one commit: before it, the old key and its secrets are unchanged", () =>
+    Effect.gen(function* () {
+      const { org, resolve } = yield* prepared
+      const { id, actor } = yield* makeIdentity(org, "ada")
+      const queries = yield* IdentityQueries
+      const shown = queries.secrets(org, "ada")
+      const former = yield* shown
+      const command = yield* makeUuidV7
+      const rotate = ask(actor.RotateKey({ org_id: org }, onBehalfOf(holder, command)))
+      const verifier = rows((sql) => sql`select imap_verifier from mailbox where identity_id = ${id}`)
+      const before = yield* verifier
+      expect(yield* cutOff(rotate)).toMatchObject(unavailable)
+      expect(yield* shown).toEqual(former)
+      expect(yield* verifier).toEqual(before)
+      expect(yield* resolve(former.identity_key!)).toMatchObject({ kind: "identity_key" })
+      yield* rotate
+      expect(yield* Effect.flip(resolve(former.identity_key!))).toMatchObject({ code: "unauthenticated" })
+      const present = yield* shown
+      expect(yield* resolve(present.identity_key!)).toMatchObject({ kind: "identity_key" })
+      expect((yield* known(org)).told.toSorted()).toEqual(["api_key.created", "api_key.created", "api_key.revoked"])
+    }),
   )
 })

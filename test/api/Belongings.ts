@@ -1,14 +1,14 @@
-/** Everything that an account can own, one of each, and the paths by which each is named. */
+/** One of every resource that an account can own, and the paths that name each. */
 import { toPublic } from "@svc/domain/Ids"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually, type TestService } from "../harness/Service.ts"
 import type { Operation } from "./Operations.ts"
 
-/** What names a resource in a path, a query or a body. */
+/** The names of a resource in a path, a query or a body. */
 export interface Names {
   readonly handle: string
-  /** By the group of the endpoint, or by `group.endpoint` where its members are of several kinds. */
+  /** By endpoint group, or by `group.endpoint` if the members of a group are of several kinds. */
   readonly ids: Readonly<Record<string, string>>
   readonly delivery_id: string
   readonly address: string
@@ -23,7 +23,7 @@ export interface Belongings extends Names {
 
 const uuid = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"
 
-/** Well-formed names of things that do not exist. */
+/** Well-formed names of resources that do not exist. */
 export const nothing: Names = {
   handle: newHandle("nobody"),
   ids: {
@@ -50,7 +50,7 @@ const kindOf = ({ id }: Operation): string => {
   return /draft/i.test(name) ? "sending.draft" : "sending.approval"
 }
 
-/** The path of an operation that names these; throws for an operation whose resources nobody has made here. */
+/** Returns the path of an operation on these resources; throws if no resource exists for the operation. */
 export const pathTo = (operation: Operation, { handle, ids, delivery_id, address, name }: Names): string =>
   operation.path.replace(/:(\w+)/g, (_, member: string) => {
     const text = { handle, delivery_id, address, name, index: "0", platform: "mastodon", id: ids[kindOf(operation)] }[
@@ -60,7 +60,7 @@ export const pathTo = (operation: Operation, { handle, ids, delivery_id, address
     return encodeURIComponent(text)
   })
 
-/** An Identity of an account with one of each thing that it can own, and what the account owns beside it. */
+/** Creates an Identity with one of every resource, and the resources of the account itself. */
 export const belongingsOf = async (
   service: TestService,
   account: { readonly session: string; readonly org: { readonly id: string } },
@@ -92,7 +92,7 @@ export const belongingsOf = async (
   const draft = await ask("POST", `${at}/drafts`, { to: [address], subject: "Later", text: "x" })
   await ask("PATCH", `${at}/mail`, { approval: "required" })
   const waiting = await ask("POST", `${at}/messages/send`, { to: [address], subject: "May I?", text: "x" }, identityKey)
-  // Nothing listens there: its delivery stays in the log.
+  // Nothing listens at this address, so its delivery stays in the log.
   const webhook = await ask("POST", `${at}/webhooks`, { url: "http://127.0.0.1:9/", event_types: ["card.updated"] })
   const { delivery } = await ask("POST", `${at}/webhooks/${webhook.id}/test`)
   const made = await ask("POST", "/api/exports", { identity: handle })
@@ -147,5 +147,5 @@ export const belongingsOf = async (
   }
 }
 
-/** An account of its own with {@link belongingsOf}. */
+/** Creates an account with {@link belongingsOf}. */
 export const account = async (service: TestService) => belongingsOf(service, await signUp(service.base))

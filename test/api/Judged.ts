@@ -1,4 +1,4 @@
-/** The judgement of requests as it is served, on a store and actors that only remember what they were asked. */
+/** The real authorization middleware on a store and actors that only record calls. */
 import * as Authorization from "@svc/api/account/Authorization"
 import { RequestContext, makeRequestContext, type Source } from "@svc/api/RequestContext"
 import { Addresses } from "@svc/domain/Addresses"
@@ -62,7 +62,7 @@ const grantOf = (identities: ReadonlyArray<IdentityRef> | null, scopes: string):
   identities,
   grant: { id: "grant", client: "An app" },
 })
-/** Credentials beside one of each kind. */
+/** Additional credentials beside one of each kind. */
 const others: Readonly<Record<string, CallerInfo>> = {
   "grant of all": grantOf(null, "*"),
   "grant of ada": grantOf([ada], "*"),
@@ -82,7 +82,7 @@ export const handleOfEvent = new Map<string, string | null>([
   [eventIds.org, null],
 ])
 
-/** What was looked up, asked and put on record since a call began. */
+/** The lookups, actor calls and audit entries since a call began. */
 export class Seen extends Context.Service<
   Seen,
   {
@@ -146,7 +146,7 @@ const doubles = Layer.mergeAll(
   Layer.mock(RefusedCredentials)({ turnedAway: () => Effect.void }),
 )
 
-/** Actors that note who asked them. */
+/** Actors that record their callers. */
 const actors = Layer.mergeAll(
   Layer.effect(
     Identities,
@@ -180,7 +180,7 @@ export interface Named {
   readonly path?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string | Array<string>>>
   readonly body?: string
-  /** The way it came. */
+  /** The path that the request takes. */
   readonly via?: Source["via"]
 }
 
@@ -191,7 +191,7 @@ const groupOf = (endpoint: HttpApiEndpoint.Top): HttpApiGroup.Top =>
 
 const guards = [CallerAuthorization, SubjectAuthorization, RealmAuthorization] as const
 
-/** The code of the refusal, or the proofs that the handler got: `undefined` for none. */
+/** Returns the code of the refusal, or the proofs that the handler received; `undefined` for an absent proof. */
 export const judged = Effect.fnUntraced(function* <A = unknown>(
   endpoint: HttpApiEndpoint.Top,
   credential: string,

@@ -1,8 +1,8 @@
-/** What is promised of each endpoint's policy, line by line, beside the endpoints themselves. */
+/** The expected policy of every endpoint, line by line. */
 import { Api } from "@svc/domain/Api"
 import type { HttpApiEndpoint } from "effect/http-api"
 
-/** Who may call what, and where each endpoint names its Identity: a change here is a change of what is promised. */
+/** Who may call each endpoint, and where it names its Identity. A change here changes a promise of the API. */
 export const manifest = `
 health.report public
 sign_in.requestMagicLink public

@@ -1,4 +1,4 @@
-/** Every endpoint of the API with a request that is well-formed, made from the API's definition and its document. */
+/** Every endpoint of the API with a well-formed request, derived from the API and the OpenAPI document. */
 import { document } from "@svc/api/openapi/Document"
 import { type EndpointPolicy, policyOf } from "@svc/domain/account/Policy"
 import { Api } from "@svc/domain/Api"
@@ -8,11 +8,11 @@ export interface Operation {
   readonly id: string
   readonly method: string
   readonly path: string
-  /** Undefined: public. */
+  /** Undefined for public endpoints. */
   readonly access: Exclude<EndpointPolicy["scope"], "public"> | undefined
   readonly statuses: ReadonlySet<number>
   readonly endpoint: HttpApiEndpoint.Top
-  /** A body that is well-formed; undefined where there is none. */
+  /** A well-formed body; undefined if there is none. */
   readonly body: any
 }
 
@@ -30,7 +30,7 @@ const ids: Readonly<Record<string, string>> = {
   grants: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10",
 }
 
-/** The path with its parameters filled in; ids are of nothing that exists. */
+/** The path with parameters, whose ids do not exist. */
 export const pathOf = (operation: Operation, handle: string): string =>
   operation.path
     .replace(":handle", handle)
@@ -40,7 +40,7 @@ export const pathOf = (operation: Operation, handle: string): string =>
     .replace(":address", "nobody%40example.org")
     .replace(":platform", "bluesky")
     .replace(":name", "no.such.secret")
-    // It would wait for what does not come.
+    // The request would wait for messages that never arrive.
     .replace(/\/messages\/wait$/, "$&?seconds=1")
 
 export const operations: ReadonlyArray<Operation> = Object.entries(Api.groups).flatMap(([group, { endpoints }]) =>

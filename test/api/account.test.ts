@@ -13,8 +13,8 @@ const link = (body: unknown) => call(service.base, "POST", "/api/auth/magic-link
 const tokenOf = (answer: { body: any }) => new URL(answer.body.dev_magic_link).searchParams.get("token")
 const consume = (token: unknown) => call(service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })
 
-describe("sign-up and sign-in", () => {
-  it("answers with a session once, and then refuses the link", async () => {
+describe("Sign-up and sign-in", () => {
+  it("returns a session once and then rejects the link", async () => {
     const asked = await link({ email: "Once@example.org", tos_accepted: true, language: "de" })
     expect([asked.status, Object.keys(asked.body).sort()]).toEqual([202, ["dev_magic_link", "expires_at", "status"]])
     const { status, body } = await consume(tokenOf(asked))
@@ -26,7 +26,7 @@ describe("sign-up and sign-in", () => {
     expect([again.status, again.body.code]).toEqual([400, "magic_link_invalid"])
   })
 
-  it("counts links of an address that are asked for at once", async () => {
+  it("counts concurrent requests for links of an address", async () => {
     const email = "crowd@example.org"
     expect((await link({ email, tos_accepted: true })).status).toBe(202)
     const answers = await Promise.all(Array.from({ length: 30 }, () => link({ email })))
@@ -34,7 +34,7 @@ describe("sign-up and sign-in", () => {
     expect(answers.filter(({ status }) => status === 429).length).toBe(26)
   })
 
-  it("takes the language of the browser where none is named", async () => {
+  it("uses the language of the browser by default", async () => {
     const answer = await call(service.base, "POST", "/api/auth/magic-link", {
       body: { email: "fr@example.org", tos_accepted: true },
       headers: { "accept-language": "pt, fr-CH;q=0.9, en;q=0.8" },
@@ -42,7 +42,7 @@ describe("sign-up and sign-in", () => {
     expect((await consume(tokenOf(answer))).body.org.language).toBe("fr")
   })
 
-  it("opens its link's page without consuming it, and on the click signs the browser in, which no script can read", async () => {
+  it("opens a link's page without consuming it, and sets a cookie that no script can read on the click", async () => {
     const answer = await link({ email: "page@example.org", tos_accepted: true })
     const opened = await call(
       service.base,
@@ -70,8 +70,8 @@ describe("sign-up and sign-in", () => {
   })
 })
 
-describe("a session", () => {
-  it("is read with the Terms it stands under, and stops at once when revoked", async () => {
+describe("Session", () => {
+  it("is returned with its Terms and ends immediately when revoked", async () => {
     const { session, org } = await signUp(service.base)
     const read = await call(service.base, "GET", "/api/auth/session", { token: session })
     expect(read.body).toMatchObject({ org: { id: org.id }, tos: { gated: false, accepted_version: org.tos_version } })
@@ -87,7 +87,7 @@ describe("a session", () => {
 })
 
 describe("API keys", () => {
-  it("are minted once, listed without their secret, and stop at once when revoked", async () => {
+  it("are shown once, listed without their secret, and end immediately when revoked", async () => {
     const { session } = await signUp(service.base)
     const minted = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "build machine" } })
     expect(minted.status).toBe(201)
@@ -124,7 +124,7 @@ describe("API keys", () => {
     expect(stored.every(({ found }) => !found)).toBe(true)
   })
 
-  it("leave Events that keep who made and revoked them, an Identity's key among them", async () => {
+  it("raise Events that name who created and revoked them, including Identity Keys", async () => {
     const { session } = await signUp(service.base)
     const admin = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "admin" } })
     const { handle, identity, secrets } = await makeIdentity(service.base, session)
@@ -156,7 +156,7 @@ describe("API keys", () => {
     ])
   })
 
-  it("tell whoami what they are, each kind", async () => {
+  it("report their own kind in whoami", async () => {
     const { session } = await signUp(service.base)
     const { key } = (await call(service.base, "POST", "/api/keys", { token: session, body: { name: "k" } })).body
     const { handle, identity, secrets } = await makeIdentity(service.base, session)
@@ -173,8 +173,8 @@ describe("API keys", () => {
   })
 })
 
-describe("device login", () => {
-  it("goes from start over approval to a key that works", async () => {
+describe("Device login", () => {
+  it("returns a working key after its approval", async () => {
     const { session } = await signUp(service.base)
     const { body: started } = await call(service.base, "POST", "/api/auth/device", {
       body: { name: "laptop", client: "svc 0.1" },
@@ -201,13 +201,13 @@ describe("device login", () => {
   })
 })
 
-describe("an export", () => {
+describe("Export", () => {
   const archive = async (path: string, token: string) => {
     const response = await fetch(`${service.base}${path}`, { headers: { authorization: `Bearer ${token}` } })
     expect(response.headers.get("content-type")).toBe("application/zip")
     return Object.keys(unzipSync(new Uint8Array(await response.arrayBuffer())))
   }
-  it("is a zip, with the Vault's values for a session only, and of its own Identity for an Identity Key", async () => {
+  it("is a zip with Vault values for a session only, and with its own Identity for an Identity Key", async () => {
     const { session } = await signUp(service.base)
     const [ada, bob] = [await makeIdentity(service.base, session), await makeIdentity(service.base, session)]
     const key = ada.secrets.identity_key
@@ -234,8 +234,8 @@ describe("an export", () => {
   })
 })
 
-describe("deleting an account", () => {
-  it("needs the account holder and its address, and refuses every credential at once", async () => {
+describe("Account deletion", () => {
+  it("requires the account holder and the address, and rejects every credential immediately", async () => {
     const owner = await signUp(service.base)
     const ada = await makeIdentity(service.base, owner.session)
     const admin = (await call(service.base, "POST", "/api/keys", { token: owner.session, body: { name: "k" } })).body
@@ -258,8 +258,8 @@ describe("deleting an account", () => {
   })
 })
 
-describe("the sessions of an account", () => {
-  it("are listed with what opened them, ended one by one, and all at once", async () => {
+describe("Sessions of an account", () => {
+  it("are listed with their browser and ended individually or together", async () => {
     const email = "sessions@example.org"
     const open = async (agent: string) => {
       const asked = await link({ email, tos_accepted: true })
@@ -288,8 +288,8 @@ describe("the sessions of an account", () => {
   })
 })
 
-describe("the language of an account", () => {
-  it("is changed by its holder", async () => {
+describe("Language of an account", () => {
+  it("can be changed by its holder", async () => {
     const { session } = await signUp(service.base)
     const change = (body: unknown) => call(service.base, "PATCH", "/api/account", { token: session, body })
     expect((await change({ language: "xx" })).status).toBe(400)

@@ -19,8 +19,8 @@ const read = () => call(service.base, "GET", `/api/identities/${handle}/card`, {
 const patch = (body: unknown, headers: Record<string, string> = {}) =>
   call(service.base, "PATCH", `/api/identities/${handle}/card`, { token: key, body, headers })
 
-describe("the card", () => {
-  it("is born with its Handle, no skills, and the Tunnel as its interface", async () => {
+describe("Card", () => {
+  it("starts with the Handle, no skills, and the Tunnel as its interface", async () => {
     const { body, headers } = await read()
     expect(body).toMatchObject({
       name: handle,
@@ -47,7 +47,7 @@ describe("the card", () => {
     expect(headers.get("etag")).toBe('"v1"')
   })
 
-  it("is changed by merge patch: omitted stays, null clears, arrays replace, capabilities merge", async () => {
+  it("is changed by merge patch: omitted members stay, null clears, arrays replace, capabilities merge", async () => {
     const skill = { id: "s1", name: "Sum", description: "Adds numbers" }
     const first = await patch({
       name: "Ada",
@@ -91,14 +91,14 @@ describe("the card", () => {
     ],
     ["/default_input_modes/0", { default_input_modes: ["plain"] }],
     ["/nickname", { nickname: "x" }],
-  ])("refuses %s in %j", async (path, body) => {
+  ])("rejects %s in %j", async (path, body) => {
     const answer = await patch(body)
     expect(answer.status).toBe(400)
     expect(answer.body.code).toBe("invalid_request")
     expect(answer.body.errors.map((one: any) => one.path).join(" ")).toContain(path)
   })
 
-  it("changes only the version it is meant for", async () => {
+  it("rejects changes of an outdated version", async () => {
     const { headers } = await read()
     const tag = headers.get("etag")!
     expect((await patch({ version: "2.0.0" }, { "if-match": '"v1"' })).body.code).toBe("precondition_failed")
@@ -113,8 +113,8 @@ describe("the card", () => {
   })
 })
 
-describe("the public profile", () => {
-  it("shows the card to anyone at once, under any spelling", async () => {
+describe("Public profile", () => {
+  it("shows the current card under any spelling", async () => {
     await patch({ description: "Computes things." })
     const spelled = `${handle.slice(0, 3).toUpperCase()}-${handle.slice(3)}`
     const { status, body, headers } = await call(service.base, "GET", `/api/profiles/${spelled}`)
@@ -129,7 +129,7 @@ describe("the public profile", () => {
     expect(headers.get("ratelimit-policy")).toBe('"profile";q=1000000000;w=60')
   })
 
-  it("is the same 404 for a name that never was and one that is gone", async () => {
+  it("returns the same 404 for unknown and deleted names", async () => {
     const gone = await makeIdentity(service.base, session)
     await call(service.base, "DELETE", `/api/identities/${gone.handle}`, { token: session })
     const one = await call(service.base, "GET", `/api/profiles/${gone.handle}`)

@@ -1,4 +1,4 @@
-/** Clients that generators make of the document compile under `tsc --strict` and work against the service. */
+/** Generated API clients compile under `tsc --strict` and work against the service. */
 import { execFile } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
@@ -13,10 +13,10 @@ import { startService, type TestService } from "../harness/Service.ts"
 
 const run = promisify(execFile)
 const root = path.join(import.meta.dirname, "..", "..")
-/** Not below `node_modules`, whose files the compiler takes on trust. */
+/** Not below `node_modules`, whose files the compiler does not check. */
 const directory = mkdtempSync(path.join(os.tmpdir(), "svc-clients-"))
 const generated = path.join(directory, "generated")
-/** The generators come with a compiler of their own, which takes several times as long. */
+/** The generators bundle a compiler of their own, which takes several times as long. */
 const tsc = path.join(root, "node_modules", "typescript", "bin", "tsc")
 
 let service: TestService
@@ -60,13 +60,13 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-describe("a generated client", () => {
+describe("Generated client", () => {
   it("of each generator compiles under --strict", { timeout: 120_000 }, async () => {
     const { stdout } = await run(process.execPath, [tsc, "-p", directory]).catch((error: { stdout: string }) => error)
     expect(stdout).toBe("")
   })
 
-  it.each(["fetch", "sdk"])("%s walks", { timeout: 60_000 }, async (program) => {
+  it.each(["fetch", "sdk"])("%s works against the service", { timeout: 60_000 }, async (program) => {
     const compiled = path.join(directory, "out", `${program}.js`)
     const { stdout } = await run(process.execPath, [compiled, service.base, session, handle])
     expect(stdout).toBe("walked\n")

@@ -1,6 +1,6 @@
 /**
- * Nothing that a credential creates, rotates or approves outranks it: generated pairs of credentials, over every operation
- * that returns or changes one.
+ * No credential can create, rotate or approve a stronger one: generated pairs of credentials over every operation that
+ * returns or changes a credential.
  */
 import { isWithin, networksOf } from "@svc/domain/account/Networks"
 import { allows, everything, type ScopeName, scopesOf } from "@svc/domain/account/Scope"
@@ -42,7 +42,7 @@ interface Made {
   readonly api_key: Key
 }
 
-/** The tests call from 127.0.0.1, so each network limit has it. */
+/** The tests call from 127.0.0.1, so every network limit includes it. */
 const networks = fc.constantFrom(["127.0.0.0/8"], ["127.0.0.1"], ["127.0.0.0/8", "192.0.2.0/24"], ["0.0.0.0/0"])
 const some = (always: ReadonlyArray<string>) =>
   fc.oneof(
@@ -54,7 +54,7 @@ const asked = (always: ReadonlyArray<string>) =>
     { scopes: some(always), expires_in_days: fc.constantFrom(1, 30, 365), networks },
     { requiredKeys: always.length > 0 ? ["scopes"] : [] },
   ) as fc.Arbitrary<Asked>
-/** A key that may manage keys and devices, and read the first key of an Identity, if its limits allow that. */
+/** A key with rights to manage keys and devices and to read the Identity Key, within its limits. */
 const maker = asked(["account:admin", "identity:admin", "identity:secret"])
 const other = asked([])
 
@@ -63,7 +63,7 @@ const post = (path: string, token: string, body?: object) =>
 
 const collect = (body: object) => call(service.base, "POST", "/api/auth/device/token", { body })
 
-/** Makes a key with the session, which has no limits; revoked after `use`, since an account has 200 at most. */
+/** Creates a key with the session, which has no limits, and revokes it after `use`, because an account has at most 200. */
 const having = async (rights: Asked, use: (made: Made) => Promise<void>) => {
   const { body } = await post("/api/keys", session, { name: "k", ...rights })
   await use(body)
@@ -72,7 +72,7 @@ const having = async (rights: Asked, use: (made: Made) => Promise<void>) => {
 const end = (id: string) => call(service.base, "DELETE", `/api/keys/${id}`, { token: session })
 
 const addresses = ["127.0.0.1", "127.9.9.9", "192.0.2.7", "203.0.113.9", "2001:db8::1"]
-/** Judged apart from the code under test: by trying every scope, the ends, and some addresses. */
+/** Judged independently of the code under test, by trying every scope, the expiry, and some addresses. */
 const isWider = (one: Key, than: Key) => {
   const may = ({ scopes }: Key, name: string) => allows(scopesOf(scopes.join(" ")), name as ScopeName)
   const from = ({ networks }: Key, address: string) =>
@@ -86,7 +86,7 @@ const isWider = (one: Key, than: Key) => {
 }
 
 let made = 0
-/** The key that came of it is within its maker; a refusal says so. */
+/** A resulting key is within its creator's limits; a refusal says so. */
 const expectWithin = async ({ status, body }: Answer, than: Key) => {
   if (status >= 300) return expect([status, body.code]).toEqual([403, "scope_exceeds"])
   made++
@@ -103,7 +103,7 @@ const pairs = (check: (maker: Made, other: Asked) => Promise<void>) =>
 
 let starts = 0
 
-describe("a credential with limits", { timeout: 120_000 }, () => {
+describe("Credential with limits", { timeout: 120_000 }, () => {
   it("creates no key beyond its own limits", async () => {
     await pairs(async ({ key, api_key }, wanted) => {
       await expectWithin(await post("/api/keys", key, { name: "made", ...wanted }), api_key)
@@ -112,7 +112,7 @@ describe("a credential with limits", { timeout: 120_000 }, () => {
     expect(made).toBeGreaterThan(0)
   })
 
-  it("gets no key beyond its own limits by rotating another", async () => {
+  it("obtains no key beyond its own limits by rotating another", async () => {
     await pairs(async ({ key, api_key }, wanted) => {
       for (const path of ["/api/keys", `/api/identities/${handle}/keys`]) {
         const { body } = await post(path, session, { name: "theirs", ...wanted })
@@ -125,7 +125,7 @@ describe("a credential with limits", { timeout: 120_000 }, () => {
 
   it("approves no device login beyond its own limits", async () => {
     await pairs(async ({ key, api_key }, { scopes, expires_in_days }) => {
-      // Starts are limited by the address of the client, so each has one of its own.
+      // Starts are limited by client address, so each has its own.
       const { body } = await call(service.base, "POST", "/api/auth/device", {
         body: { name: "terminal", scopes, expires_in_days },
         headers: { "x-forwarded-for": `198.51.100.${starts++ % 250}` },
@@ -137,7 +137,7 @@ describe("a credential with limits", { timeout: 120_000 }, () => {
     expect(made).toBeGreaterThan(0)
   })
 
-  it("neither reads nor replaces the Identity Key, which has none", () =>
+  it("neither reads nor replaces the Identity Key, which has no limits", () =>
     pairs(async ({ key, api_key }) => {
       const isUnlimited =
         api_key.scopes.includes(everything) && api_key.expires_at === null && api_key.networks === null
@@ -149,7 +149,7 @@ describe("a credential with limits", { timeout: 120_000 }, () => {
       expect((await call(service.base, "GET", "/api/auth/whoami", { token: identityKey })).status).toBe(200)
     }))
 
-  it("cannot change the Grant of an app at all", () =>
+  it("cannot change the Grant of an app", () =>
     pairs(async ({ key }) => {
       const { status, body } = await call(service.base, "PATCH", "/api/grants/0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10", {
         token: key,

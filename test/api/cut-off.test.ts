@@ -6,8 +6,8 @@ import { Context, Effect, Layer } from "effect"
 
 const book = Layer.succeed(Addresses, { baseUrl: "https://api.example" } as Addresses["Service"])
 
-layer(Rendering.layer.pipe(Layer.provide(book)))("a request whose actor was cut off", (it) => {
-  it.effect("is answered with a problem, as one that got no answer in time", () =>
+layer(Rendering.layer.pipe(Layer.provide(book)))("Request", (it) => {
+  it.effect("to an actor that is cut off fails like one that times out", () =>
     Effect.gen(function* () {
       const rendering = yield* ProblemRendering
       const response = yield* rendering(Effect.interrupt, {

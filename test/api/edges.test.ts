@@ -1,6 +1,6 @@
 /**
- * Every limit that the document states is the limit: a value at its edge and one within it are accepted, one beyond it is
- * refused by name. The requests are made from the schemas of the document, so a new member is tried without being listed.
+ * Every limit in the OpenAPI document is enforced exactly: values at and within the limit are accepted, a value beyond it
+ * is rejected by name. Requests are generated from the document's schemas, so new members are included automatically.
  */
 import { exampleOf } from "@svc/api/openapi/Examples"
 import { document } from "@svc/api/openapi/Document"
@@ -13,7 +13,7 @@ import { type Operation, operations, pathOf } from "./Operations.ts"
 let service: TestService
 let session: string
 let handle: string
-/** A message that is not the newest, after which waiting ends at once. */
+/** A message that is not the newest, so that a wait after it returns immediately. */
 let former: string
 beforeAll(async () => {
   service = await startService()
@@ -35,7 +35,7 @@ const plain = (schema: Json): Json => (schema["$ref"] === undefined ? schema : {
 
 interface Limit {
   readonly where: "body" | "query" | "path" | "header"
-  /** Members from the body down; the one name elsewhere. */
+  /** Members from the body down; a single name for other places. */
   readonly at: ReadonlyArray<string>
   readonly schema: Json
   readonly keyword: "minLength" | "maxLength" | "minimum" | "maximum" | "minItems" | "maxItems"
@@ -55,7 +55,7 @@ const limitsOf = (given: Json, where: Limit["where"], at: ReadonlyArray<string>)
   ]
 }
 
-/** Limits that no text of that length can meet otherwise, since the rule of what it is is narrower. */
+/** Limits that no text of that length can reach, because another rule is narrower. */
 const unreachable = (limit: Limit) => {
   const name = limit.at.at(-1)!
   const of = limit.at.at(-2)
@@ -64,7 +64,7 @@ const unreachable = (limit: Limit) => {
   return of === "networks" || of === "allowed_networks" ? "no network is written in so many" : undefined
 }
 
-/** The Handle of an Identity may be spelled with more hyphens than a new one may have; `handles` and `policy` try it. */
+/** The Handle of an Identity may have more hyphens than a new one; `handles` and `policy` test it. */
 const isSpelling = ({ at, where }: Limit, id: string) =>
   id !== "identities.create" &&
   id !== "handles.check" &&
@@ -115,7 +115,7 @@ const itemsOf = (length: number, { at, schema }: Limit): ReadonlyArray<unknown> 
 const valueOf = (size: number, limit: Limit): unknown =>
   limit.keyword.endsWith("Length") ? textOf(size, limit) : limit.keyword.endsWith("Items") ? itemsOf(size, limit) : size
 
-/** A body with a value in one place, and what the place needs around it. */
+/** A body with a value in one place, and the members that the place requires. */
 const placed = (given: Json, present: unknown, at: ReadonlyArray<string>, value: unknown): unknown => {
   const [member, ...rest] = at
   if (member === undefined) return value
@@ -131,7 +131,7 @@ const placed = (given: Json, present: unknown, at: ReadonlyArray<string>, value:
 const schemaOf = (operation: Operation): Json =>
   document["paths"][operation.path.replace(/:(\w+)/g, "{$1}")][operation.method.toLowerCase()]
 
-/** A request at which one limit is tried. */
+/** A request that tests one limit. */
 const ask = (operation: Operation, limit: Limit, value: unknown): Promise<Answer> => {
   const [name] = limit.at
   const [path, query = ""] = pathOf(operation, handle).split("?") as [string, string?]
@@ -158,7 +158,7 @@ const ask = (operation: Operation, limit: Limit, value: unknown): Promise<Answer
   })
 }
 
-/** Whether a value was refused for its length or size, whatever else the operation would say of it. */
+/** Returns whether a value was rejected for its length or size, whatever else the operation would report. */
 const isRefusedAt = ({ status, body }: Answer, { at, where }: Limit): boolean => {
   if (["handle_invalid", "secret_name_invalid"].includes(body?.code)) return true
   if (status !== 400 || !/^The (?:(?:body|query|path|headers) is not valid|Idempotency-Key)/.test(body.detail))
@@ -171,7 +171,7 @@ const isRefusedAt = ({ status, body }: Answer, { at, where }: Limit): boolean =>
   )
 }
 
-describe("the limits of", () => {
+describe("Limits of", () => {
   const limited = operations.flatMap((operation) => {
     const schema = schemaOf(operation)
     const limits = [
@@ -179,22 +179,23 @@ describe("the limits of", () => {
       ...schema["parameters"].flatMap((one: Json) => limitsOf(one["schema"], one["in"], [one["name"]])),
     ]
       .filter((limit) => !isSpelling(limit, operation.id))
-      // Every write takes an `Idempotency-Key` alike. One that removes what it names would end the session or the Identity.
+      // Every write accepts an `Idempotency-Key`. An operation that removes its target would end the session or the
+      // Identity.
       .filter(({ where }) => where !== "header" || operation.method === "POST")
     return limits.length === 0 ? [] : [[operation.id, operation, limits] as const]
   })
 
-  it("more than 70 operations are tried", () => {
+  it("more than 70 operations are tested", () => {
     expect(limited.length).toBeGreaterThan(70)
     expect(limited.flatMap(([, , limits]) => limits).length).toBeGreaterThan(330)
   })
 
-  it.each(limited)("%s are where the document says", { timeout: 60_000 }, async (_, operation, limits) => {
+  it.each(limited)("%s match the document", { timeout: 60_000 }, async (_, operation, limits) => {
     for (const limit of limits) {
       const edge: number = limit.schema[limit.keyword]
       const inward = limit.keyword.startsWith("min") ? 1 : -1
       const what = `${operation.id} ${limit.where} ${limit.at.join("/")} ${limit.keyword}`
-      // Its header is looked at when what it names was found.
+      // The header is checked once its resource was found.
       const isJudgedFirst = operation.id === "events.replay" && limit.where === "header"
       if (unreachable(limit) === undefined) {
         for (const size of new Set([edge, edge + inward])) {
@@ -202,7 +203,7 @@ describe("the limits of", () => {
           expect(isRefusedAt(answer, limit), `${what} of ${size}: ${JSON.stringify(answer.body)}`).toBe(false)
         }
       }
-      // The least that there is has nothing below it that could be written.
+      // The smallest value has no smaller one that can be written.
       if (edge - inward < 0 && !limit.keyword.endsWith("imum")) continue
       const beyond = await ask(operation, limit, valueOf(edge - inward, limit))
       expect(isRefusedAt(beyond, limit) || isJudgedFirst, `${what} beyond: ${JSON.stringify(beyond.body)}`).toBe(true)
@@ -210,7 +211,7 @@ describe("the limits of", () => {
   })
 })
 
-describe("a limit that is counted otherwise", () => {
+describe("Limit that is counted otherwise", () => {
   const secret = (value: string, name = "edge") =>
     call(service.base, "PUT", `/api/vault/secrets/${name}`, { token: session, body: { value } })
 
@@ -226,7 +227,7 @@ describe("a limit that is counted otherwise", () => {
     expect((await secret("v", "a".repeat(129))).body.code).toBe("secret_name_invalid")
   })
 
-  it("is 50 recipients of one message, of all kinds together", async () => {
+  it("is 50 recipients of one message of all kinds together", async () => {
     const people = (count: number, of: string) => Array.from({ length: count }, (_, at) => `${of}${at}@example.org`)
     const { session: token } = await signUp(service.base)
     const sender = (await makeIdentity(service.base, token)).handle

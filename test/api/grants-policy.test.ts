@@ -1,4 +1,4 @@
-/** An app that was let in for some Identities: each way to one that was not granted, and to the whole account. */
+/** An app that may act on some Identities tries every way to others and to the whole account. */
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventIds, judged, judgement, type Named } from "./Judged.ts"
@@ -9,8 +9,8 @@ const ask = (id: string, credential: string, named: Named = {}) =>
   judged(endpoints.get(id)!, credential, { ...named, ...mcp })
 const replay = JSON.stringify({ webhook_id: "wh_01kjr8xr3v7k2t9m4q6w8y0zab" })
 
-layer(judgement)("an app's grant", (it) => {
-  it.effect("is good for the tools alone", () =>
+layer(judgement)("Grant of an app", (it) => {
+  it.effect("is accepted for the tools only", () =>
     Effect.gen(function* () {
       const there = { path: { handle: "ada" } }
       expect(yield* judged(endpoints.get("cards.read")!, "grant of ada", there)).toBe("unauthenticated")
@@ -18,7 +18,7 @@ layer(judgement)("an app's grant", (it) => {
     }),
   )
 
-  it.effect("opens no Identity that was not granted, however it is named", () =>
+  it.effect("cannot access other Identities, however they are named", () =>
     Effect.gen(function* () {
       const ways: ReadonlyArray<readonly [string, (name: string) => Named]> = [
         ...rows
@@ -32,7 +32,7 @@ layer(judgement)("an app's grant", (it) => {
       expect(ways.length).toBeGreaterThan(50)
       for (const [id, naming] of ways) {
         expect(yield* ask(id, "grant of ada", naming("bob")), id).toBe("identity_not_granted")
-        // Whether there is such a one is not said either.
+        // The response does not reveal whether the Identity exists.
         expect(yield* ask(id, "grant of ada", naming("nobody")), id).toBe("identity_not_granted")
         const opened = yield* ask(id, "grant of ada and bob", naming("bob"))
         expect(opened, id).toMatchObject({})
@@ -45,7 +45,7 @@ layer(judgement)("an app's grant", (it) => {
     }),
   )
 
-  it.effect("opens nothing of the whole account but the list of what was granted", () =>
+  it.effect("cannot access the account, except for the list of its Identities", () =>
     Effect.gen(function* () {
       const ofOrg = rows.filter(({ scope, naming }) => (scope === "org" || scope === "admin") && naming === undefined)
       expect(ofOrg.length).toBeGreaterThan(8)
@@ -60,7 +60,7 @@ layer(judgement)("an app's grant", (it) => {
     }),
   )
 
-  it.effect("says which Identity it means where it has several", () =>
+  it.effect("must name an Identity if it has several", () =>
     Effect.gen(function* () {
       for (const id of ["vault.list", "exports.list", "exports.create"]) {
         expect(yield* ask(id, "grant of ada")).toEqual({ subject: undefined, realm: "ada" })
@@ -71,7 +71,7 @@ layer(judgement)("an app's grant", (it) => {
     }),
   )
 
-  it.effect("does what its scopes say, and never what is kept from Identity Keys", () =>
+  it.effect("may use its scopes, except where Identity Keys are excluded", () =>
     Effect.gen(function* () {
       const ada = { path: { handle: "ada" } }
       expect(yield* ask("identities.read", "grant to read", ada)).toMatchObject({ subject: "ada" })

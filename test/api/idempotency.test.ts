@@ -7,7 +7,7 @@ import { eventually, startService, type TestService } from "../harness/Service.t
 
 let service: TestService
 let session: string
-/** While it is, no Identity gets ready. */
+/** While it is held, no Identity becomes ready. */
 let broken = true
 const slowly = (options: Parameters<typeof ProvisioningSteps.layer>[0]) =>
   Layer.effect(
@@ -27,8 +27,8 @@ afterAll(() => service.stop())
 const create = (handle: string, key: string, token = session) =>
   call(service.base, "POST", "/api/identities", { token, body: { handle }, headers: { "idempotency-key": key } })
 
-describe("an Idempotency-Key", () => {
-  it("answers a repeat with the first answer", async () => {
+describe("Idempotency-Key", () => {
+  it("returns the first response to a repeat", async () => {
     const handle = newHandle()
     const first = await create(handle, "k1")
     const again = await create(handle, "k1")
@@ -40,7 +40,7 @@ describe("an Idempotency-Key", () => {
     expect(refused[1]!.body).toEqual(refused[0]!.body)
   })
 
-  it("is free again after a request that was not well formed, or came too early", async () => {
+  it("remains free after a malformed or premature request", async () => {
     const handle = newHandle()
     expect((await create("ab", "k7")).status).toBe(400)
     expect((await create(handle, "k7")).status).toBe(202)
@@ -57,7 +57,7 @@ describe("an Idempotency-Key", () => {
     broken = true
   })
 
-  it("is for one request: another body is refused, another credential or path has its own", async () => {
+  it("belongs to one request: another body is rejected, other credentials and paths have their own", async () => {
     await create(newHandle(), "k3")
     const other = await create(newHandle(), "k3")
     expect([other.status, other.body.code]).toEqual([422, "idempotency_key_reused"])
@@ -65,7 +65,7 @@ describe("an Idempotency-Key", () => {
     expect((await create(newHandle(), "k3", stranger)).status).toBe(202)
   })
 
-  it("makes one thing of many requests at once", async () => {
+  it("creates one resource of many concurrent requests", async () => {
     const handle = newHandle()
     const answers = await Promise.all(Array.from({ length: 20 }, () => create(handle, "k4")))
     const codes = new Set(answers.map(({ status, body }) => (status === 202 ? "made" : body.code)))
@@ -75,10 +75,10 @@ describe("an Idempotency-Key", () => {
     expect(list.body.identities.filter((one: any) => one.handle === handle)).toHaveLength(1)
   })
 
-  it("goes on with a request that a crash cut short, as the same command", async () => {
+  it("resumes a request that a crash interrupted as the same command", async () => {
     const handle = newHandle()
     const first = await create(handle, "k5")
-    // As a process leaves it that died between the commit and its answer.
+    // The state after a crash between the commit and the response.
     await service.query(
       (sql) => sql`update idempotency_record set status = null, headers = null, body = null where key = 'k5'`,
     )
@@ -91,7 +91,7 @@ describe("an Idempotency-Key", () => {
     expect(again.body.id).toBe(first.body.id)
   })
 
-  it("keeps no answer that carried a secret", async () => {
+  it("does not store a response with a secret", async () => {
     const mint = () =>
       call(service.base, "POST", "/api/keys", {
         token: session,
@@ -106,7 +106,7 @@ describe("an Idempotency-Key", () => {
       (sql) => sql<{ body: string | null }>`select body from idempotency_record where key = 'k6'`,
     )
     expect(rows).toEqual([{ body: null }])
-    // As after a crash between the commit and its answer.
+    // The state after a crash between the commit and the response.
     await service.query(
       (sql) =>
         sql`update idempotency_record set status = null, started_at = now() - interval '5 seconds' where key = 'k6'`,
@@ -117,7 +117,7 @@ describe("an Idempotency-Key", () => {
     expect(keys.body.api_keys.filter(({ name }: { name: string }) => name === "one")).toHaveLength(1)
   })
 
-  it("of a rotation that a crash cut short gives its secret again; without one another is made", async () => {
+  it("of an interrupted rotation returns its secret again; without a key another is created", async () => {
     broken = false
     const { handle } = await makeIdentity(service.base, session)
     const hook = { token: session, body: { url: "https://hooks.example/", event_types: ["*"] } }
@@ -128,7 +128,7 @@ describe("an Idempotency-Key", () => {
     }
     const first = await rotate()
     expect(first.body.signing_secret).toMatch(/^whsec_/)
-    // Its answer was recorded, and carried a secret.
+    // The response was recorded and contained a secret.
     expect((await rotate()).status).toBe(409)
     await service.query(
       (sql) =>
@@ -141,13 +141,13 @@ describe("an Idempotency-Key", () => {
     expect(other.body.signing_secret).not.toBe(first.body.signing_secret)
   })
 
-  it("that is none is refused", async () => {
+  it("that is malformed is rejected", async () => {
     expect((await create(newHandle(), "x".repeat(300))).body.code).toBe("invalid_request")
   })
 })
 
-describe("entity tags", () => {
-  it("of single resources answer 304 to those who have them", async () => {
+describe("Entity tags", () => {
+  it("of single resources cause a 304 for unchanged representations", async () => {
     broken = false
     const { handle } = await makeIdentity(service.base, session)
     const read = (headers = {}) => call(service.base, "GET", `/api/identities/${handle}`, { token: session, headers })

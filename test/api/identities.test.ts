@@ -8,8 +8,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-describe("an Identity", () => {
-  it("is provisioned in four steps and carries its addresses", async () => {
+describe("Identity", () => {
+  it("is provisioned in four steps and has its addresses", async () => {
     const { session } = await signUp(service.base)
     const handle = newHandle()
     const created = await call(service.base, "POST", "/api/identities", { token: session, body: { handle } })
@@ -49,7 +49,7 @@ describe("an Identity", () => {
     expect(second.identity.onboarding).toBeNull()
   })
 
-  it("answers to any spelling, and its key to its own name alone", async () => {
+  it("accepts any spelling of its name, and its key only its own name", async () => {
     const { session } = await signUp(service.base)
     const one = await makeIdentity(service.base, session)
     const other = await makeIdentity(service.base, session)
@@ -65,7 +65,7 @@ describe("an Identity", () => {
     expect([org.status, org.body.code]).toEqual([403, "org_scope_required"])
   })
 
-  it("of another Org is told apart from none by nothing", async () => {
+  it("of another Org is indistinguishable from an unknown one", async () => {
     const [owner, stranger] = [await signUp(service.base), await signUp(service.base)]
     const { handle } = await makeIdentity(service.base, owner.session)
     const strip = ({ status, body }: { status: number; body: any }) => ({ status, body: { ...body, instance: "" } })
@@ -85,7 +85,7 @@ describe("an Identity", () => {
     }
   })
 
-  it("shows its secrets until they are acknowledged", async () => {
+  it("returns its secrets until they are acknowledged", async () => {
     const { session } = await signUp(service.base)
     const { handle, secrets } = await makeIdentity(service.base, session)
     expect(secrets.identity_key).toMatch(/^svc_id_[0-9A-Za-z]{49}$/)
@@ -97,7 +97,7 @@ describe("an Identity", () => {
     expect((await call(service.base, "GET", path, { token: session })).body).toEqual({})
   })
 
-  it("is torn down in reverse, its key refused, its name kept", async () => {
+  it("is deleted in reverse order, its key rejected, its name reserved", async () => {
     const { session } = await signUp(service.base)
     const { handle, identity, secrets } = await makeIdentity(service.base, session)
     const deleted = await call(service.base, "DELETE", `/api/identities/${handle}`, { token: session })
@@ -127,8 +127,8 @@ describe("an Identity", () => {
   })
 })
 
-describe("the handle check", () => {
-  it("answers what create would refuse with, and is never an error", async () => {
+describe("Handle check", () => {
+  it("reports the reasons for which create would fail, without an error", async () => {
     const { session } = await signUp(service.base)
     const { handle } = await makeIdentity(service.base, session)
     const check = async (name: string) =>
@@ -147,7 +147,7 @@ describe("the handle check", () => {
     }
   })
 
-  it("judges any text: 200 with `handle_invalid` for what create refuses with it", async () => {
+  it("accepts any text, with `handle_invalid` if create would reject it", async () => {
     const { session } = await signUp(service.base)
     const texts = [
       "x".repeat(63),

@@ -1,4 +1,4 @@
-/** `GET /api/limits`: every limit, what is used of it, and when it is given back. */
+/** `GET /api/limits`: every limit, its use, and the time of its reset. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
@@ -42,8 +42,8 @@ const within = (at: string | null, seconds: number) => {
   expect(left).toBeLessThanOrEqual(seconds * 1000 + 1_000)
 }
 
-describe("the limits of an Org", () => {
-  it("say what is used, of how much, and when it is given back", async () => {
+describe("Limits of an Org", () => {
+  it("report use, quota and reset", async () => {
     const { session, email } = await signUp(service.base)
     const fresh = await read(session)
     expect(fresh.map(({ name }) => name)).toEqual([
@@ -76,7 +76,7 @@ describe("the limits of an Org", () => {
       (limits) => (of(limits, "mailbox_bytes", ada.handle)?.used ?? 0) > 5_000,
     )
     expect(of(used, "identity_quota")!.used).toBe(1)
-    // All of them again where a minute ended among them.
+    // If a minute ended meanwhile, all are read again.
     const calls = async () => {
       for (let made = 0; made < 3; made++) await read(session)
       return of(await read(session), "calls")!.used
@@ -89,7 +89,7 @@ describe("the limits of an Org", () => {
     expect(of(used, "mailbox_bytes", ada.handle)).toMatchObject({ limit: 90_000, window: null, resets_at: null })
   })
 
-  it("warn once when four fifths of the Identities are created, deleted ones included", async () => {
+  it("warn once when four fifths of the Identities are created, including deleted ones", async () => {
     const { session } = await signUp(service.base)
     const warnings = async () =>
       (await call(service.base, "GET", "/api/events?type=limit.near", { token: session })).body.events
@@ -108,10 +108,10 @@ describe("the limits of an Org", () => {
     expect(told[0]).toMatchObject({ identity_id: null, handle: null })
   })
 
-  it("count what their headers count", async () => {
+  it("equal the rate limit headers", async () => {
     const { session } = await signUp(service.base)
     await call(service.base, "GET", "/api/auth/whoami", { token: session })
-    // A minute may end within a call, between the two.
+    // A minute may end between the two.
     await eventually(
       () => call(service.base, "GET", "/api/limits", { token: session }),
       ({ headers, body }) =>
@@ -119,7 +119,7 @@ describe("the limits of an Org", () => {
     )
   })
 
-  it("of an Identity are those that hold for it, and an Identity Key sees no other's", async () => {
+  it("of an Identity are those that apply to it, and an Identity Key sees no others", async () => {
     const { session } = await signUp(service.base)
     const ada = await makeIdentity(service.base, session)
     const bob = await makeIdentity(service.base, session)

@@ -32,7 +32,7 @@ const newcomer = async (address: string) => {
     .session_token as string
 }
 
-/** Calls until one is refused; a window may end in between. */
+/** Calls until one is rejected; a window may end meanwhile. */
 const untilRefused = async (once: () => Promise<Answer>) => {
   const first = await once()
   for (let n = 0; n < 100; n++) {
@@ -42,8 +42,8 @@ const untilRefused = async (once: () => Promise<Answer>) => {
   throw new Error("a hundred calls were let through")
 }
 
-describe("limits", () => {
-  it("say what an Org has left of each, and when to come back", async () => {
+describe("Limits", () => {
+  it("report what is left of each and when to retry", async () => {
     const token = await newcomer("192.0.2.1")
     const whoami = await call(service.base, "GET", "/api/auth/whoami", { token })
     expect(whoami.headers.get("ratelimit-policy")).toBe('"calls";q=600;w=60')
@@ -59,7 +59,7 @@ describe("limits", () => {
     expect((await call(service.base, "GET", "/api/handles/free-name", { token: other })).status).toBe(200)
   })
 
-  it("count what an MCP client asks, openings and lists too, and say so in each answer", async () => {
+  it("count every message of an MCP client, including lists", async () => {
     const token = await newcomer("192.0.2.7")
     const rpc = (method: string, params: object = {}) =>
       call(service.base, "POST", "/api/mcp", { token, body: { jsonrpc: "2.0", id: 1, method, params } })
@@ -75,7 +75,7 @@ describe("limits", () => {
       await left("tools/call", { name: "svc_no_such_tool", arguments: {} }),
       await left("ping"),
     ]
-    // A minute may end in between; within one, each takes one.
+    // A minute may end meanwhile; within one, each call takes one.
     const steps = asked.slice(1).map((now, at) => asked[at]! - now)
     expect(steps.filter((step) => step > 0).every((step) => step === 1)).toBe(true)
     expect(steps.filter((step) => step < 0).length).toBeLessThanOrEqual(1)
@@ -85,7 +85,7 @@ describe("limits", () => {
     for (let n = 0; n < 1300 && status === 200; n++) status = await pinged()
     expect(status).toBe(429)
     const refused = await rpc("initialize")
-    // The window that was full may be over.
+    // The full window may have ended.
     if (refused.status === 429) {
       expect(refused.body).toMatchObject({ code: "rate_limited", agent_hint: "wait" })
       expect(Number(refused.headers.get("retry-after"))).toBe(refused.body.retry_after_seconds)
@@ -93,7 +93,7 @@ describe("limits", () => {
     }
   })
 
-  it("count the public by client", async () => {
+  it("count anonymous calls by client", async () => {
     const hit = (address: string) =>
       call(service.base, "POST", "/api/hits", {
         body: { host: "localhost", path: "/", language: "en" },
@@ -105,7 +105,7 @@ describe("limits", () => {
     expect((await hit("192.0.2.4")).status).toBe(204)
   })
 
-  it("of open streams are per credential and per Org, and one that ends makes room", async () => {
+  it("of open streams apply per credential and per Org, and an ended stream makes room", async () => {
     const session = await newcomer("192.0.2.5")
     const { body: admin } = await call(service.base, "POST", "/api/keys", {
       token: session,
@@ -138,7 +138,7 @@ describe("limits", () => {
       status: 429,
       detail: "At most 3 streams of one Org may be open at once.",
     })
-    // A refusal takes nothing, and another Org has room of its own.
+    // A rejected call takes nothing, and another Org has its own limit.
     expect((await open(await newcomer("192.0.2.6"))).response.status).toBe(200)
     first.close()
     await eventually(
@@ -148,8 +148,8 @@ describe("limits", () => {
   })
 })
 
-describe("page views", () => {
-  it("are counted under a ceiling of rows, and only of our own sites", async () => {
+describe("Page views", () => {
+  it("are limited in rows and only counted for own sites", async () => {
     const view = (host: string, path: string) =>
       call(service.base, "POST", "/api/hits", {
         body: { host, path, language: "de-AT" },
@@ -177,7 +177,7 @@ describe("page views", () => {
   })
 })
 
-describe("the client's address", () => {
+describe("Client address", () => {
   const networks = ["10.0.0.0/8", "2001:db8::/32"].map((network) => ipaddr.parseCIDR(network))
   it.each([
     ["203.0.113.9", {}, "203.0.113.9"],
@@ -185,7 +185,7 @@ describe("the client's address", () => {
     ["10.0.0.1", { "x-forwarded-for": "192.0.2.1" }, "192.0.2.1"],
     ["10.0.0.1", { "x-forwarded-for": "1.1.1.1, 192.0.2.1, 10.0.0.2" }, "192.0.2.1"],
     ["10.0.0.1", { "x-forwarded-for": "nonsense" }, "10.0.0.1"],
-    // What the proxy did not write is the client's own word.
+    // Headers that the proxy did not write can be forged by the client.
     ["10.0.0.1", { "x-forwarded-for": "192.0.2.1", forwarded: "for=198.51.100.7" }, "192.0.2.1"],
     ["10.0.0.1", { forwarded: "for=198.51.100.7" }, "10.0.0.1"],
   ])("of %s with %j is %s", (peer, headers, address) =>
@@ -198,7 +198,7 @@ describe("the client's address", () => {
   ])("of %s with %j is %s where the proxies write Forwarded", (peer, headers, address) =>
     expect(resolve({ networks, header: "forwarded" }, peer, headers)).toBe(address),
   )
-  it("can be in a field of any name", () =>
+  it("is read from a header of any name", () =>
     expect(resolve({ networks, header: "cf-connecting-ip" }, "10.0.0.1", { "cf-connecting-ip": "192.0.2.9" })).toBe(
       "192.0.2.9",
     ))

@@ -30,7 +30,7 @@ const at = (
   })
 
 describe("Allowed Recipients", () => {
-  it("begin with the account's own address, which stays", async () => {
+  it("start with the account's own address, which cannot be removed", async () => {
     const { body } = await at("GET", "/allowed-recipients", key)
     expect(body.allowed_recipients).toMatchObject([
       { address: owner.email, reason: "account_owner", expired: false, expires_at: null },
@@ -56,7 +56,7 @@ describe("Allowed Recipients", () => {
     expect((await at("DELETE", "/allowed-recipients/friend@example.org")).status).toBe(404)
   })
 
-  it("are found by how they begin, a whole address among them", async () => {
+  it("are searched by prefix, including whole addresses", async () => {
     for (const address of ["grace@example.org", "grace@example.org.test", "grow@example.org", "g_ace@example.org"])
       await at("POST", "/allowed-recipients", owner.session, { address })
     const found = async (address: string) => {
@@ -71,7 +71,7 @@ describe("Allowed Recipients", () => {
     for (const address of await found("g")) await at("DELETE", `/allowed-recipients/${address}`)
   })
 
-  it("that lapsed are listed and allow nothing", async () => {
+  it("that expired are listed and allow nothing", async () => {
     await service.query(
       (sql) => sql`insert into allowed_recipient (identity_id, address, reason, created_at, expires_at)
         select id, 'past@example.org', 'inbound', now() - interval '40 days', now() - interval '10 days' from identity`,
@@ -86,8 +86,8 @@ describe("Allowed Recipients", () => {
   })
 })
 
-describe("the AI disclosure", () => {
-  it("is worded by the account and goes back to the default", async () => {
+describe("AI disclosure", () => {
+  it("can be changed by the account and reset to the default", async () => {
     const first = await at("GET", "/ai-disclosure", key)
     expect(first.body).toMatchObject({ overridden: false, updated_at: null })
     expect(first.body.text).toContain(handle)
@@ -106,8 +106,8 @@ describe("the AI disclosure", () => {
   })
 })
 
-describe("outgoing mail", () => {
-  it("is stopped by anyone, started by the account, and each change is an Event", async () => {
+describe("Outgoing mail", () => {
+  it("can be stopped by anyone and resumed by the account, and each change raises an Event", async () => {
     expect((await at("GET", "/mail", key)).body).toEqual({
       outgoing: "active",
       stopped_at: null,
@@ -131,7 +131,7 @@ describe("outgoing mail", () => {
   })
 })
 
-describe("messages", () => {
+describe("Messages", () => {
   const mail = (subject: string, text: string, tag = "") =>
     send(service.smtpPort, {
       from: '"Grace Hopper" <grace@example.org>',
@@ -141,7 +141,7 @@ describe("messages", () => {
       attachments: [{ filename: "näme.txt", content: `content of ${subject}`, contentType: "text/plain" }],
     })
 
-  it("are found by sender, recipient, subject and body, and narrowed by tag, thread and direction", async () => {
+  it("are searched by sender, recipient, subject and body, and filtered by tag, thread and direction", async () => {
     await mail("Invoice 17", "Please pay 400 € soon", "invoices")
     await mail("Lunch", "Shall we have Gemüse?", "private")
     const found = async (query: string) =>
@@ -158,7 +158,7 @@ describe("messages", () => {
     expect(await found(`after=${id}`)).toEqual([])
   })
 
-  it("come as they were received, with their attachments, and go when they are removed", async () => {
+  it("are returned as received with their attachments, and are gone when removed", async () => {
     const [{ id, attachments }] = (await at("GET", "/messages?query=lunch")).body.messages
     expect(attachments).toMatchObject([{ index: 0, filename: "näme.txt", content_type: "text/plain" }])
     const raw = await fetch(`${service.base}/api/identities/${handle}/messages/${id}/raw`, {
@@ -179,7 +179,7 @@ describe("messages", () => {
     expect((await at("DELETE", `/messages/${id}`)).status).toBe(404)
   })
 
-  it("are waited for: what came after the call, at once when something newer is there", async () => {
+  it("are waited for: those after the call, or immediately if a newer one exists", async () => {
     const waiting = at("GET", "/messages?wait=30", key)
     const { body } = await at("GET", "/messages")
     await eventually(

@@ -9,8 +9,8 @@ import { describe, expect, it } from "vitest"
 
 const operations = Object.values<any>(document["paths"]).flatMap((path) => Object.values<any>(path))
 
-describe("the OpenAPI document", () => {
-  it("of what has an entity tag knows the answer to who has it already", () => {
+describe("OpenAPI document", () => {
+  it("supports 304 by its entity tag", () => {
     const read = (path: string) => document["paths"][path].get
     for (const path of [
       "/api/identities/{handle}",
@@ -25,7 +25,7 @@ describe("the OpenAPI document", () => {
     }
   })
 
-  it("is accepted by Redocly, Spectral and the schema validator without a remark", { timeout: 180_000 }, async () => {
+  it("passes Redocly, Spectral and the schema validator without warnings", { timeout: 180_000 }, async () => {
     const source = JSON.stringify(document)
     const redocly = await lintFromString({
       source,
@@ -37,9 +37,9 @@ describe("the OpenAPI document", () => {
     spectral.setRuleset({
       extends: [[spectralRulesets.oas, "all"]],
       rules: {
-        // Tags stand in the order in which they come to be used.
+        // Tags are sorted in the order of their use.
         "openapi-tags-alphabetical": "off",
-        // Redocly has judged every example of the 1,100 bodies, in a quarter of the time.
+        // Redocly has validated every example of the 1,100 bodies, in a quarter of the time.
         "oas3-valid-media-example": "off",
       },
     } as never)
@@ -74,7 +74,7 @@ describe("the OpenAPI document", () => {
     }
   })
 
-  it("shows numbers of a query as numbers, with their bounds and defaults", () => {
+  it("shows query numbers as numbers with their bounds and defaults", () => {
     const parameters = operations.flatMap((operation) => operation.parameters)
     const counted = ["limit", "offset", "wait", "version", "index"]
     for (const { name, schema } of parameters.filter((one) => counted.includes(one.name))) {
@@ -84,7 +84,7 @@ describe("the OpenAPI document", () => {
     expect(list.schema).toEqual({ type: "integer", minimum: 1, maximum: 200, default: 50 })
   })
 
-  it("closes what is sent to us, opens what we send, and says of each member what it is", () => {
+  it("closes requests, opens responses, and describes every member", () => {
     const schemas: Record<string, any> = document["components"].schemas
     const undescribed: Array<string> = []
     const each = (
@@ -117,7 +117,7 @@ describe("the OpenAPI document", () => {
     expect(JSON.stringify(document)).not.toContain("prefixItems")
   })
 
-  it("requires the members that every problem has, and no body that may be left out", () => {
+  it("requires the members that every problem has, and no optional body", () => {
     expect(document["components"].schemas.NotFound.required.toSorted()).toEqual([
       "agent_hint",
       "code",

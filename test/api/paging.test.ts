@@ -1,4 +1,4 @@
-/** Every list answers in pages, to its end, and each entry once. */
+/** Every list is paged to its end and returns each entry once. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
@@ -51,8 +51,8 @@ const lists: ReadonlyArray<readonly [string, () => string, string, (entry: any) 
   ["versions", () => "/api/vault/secrets/name0/versions", "versions", ({ version }) => String(version), many + 1],
 ]
 
-describe("a list", () => {
-  it.each(lists)("of %s", async (_, path, member, keyOf, length) => {
+describe("Pages", () => {
+  it.each(lists)("cover all of %s", async (_, path, member, keyOf, length) => {
     const whole = await call(service.base, "GET", path(), { token })
     expect(whole.status).toBe(200)
     expect(whole.body.next_cursor).toBeNull()
@@ -73,7 +73,7 @@ describe("a list", () => {
   })
 
   it.each(lists.filter(([name]) => name !== "deliveries"))(
-    "of %s takes no cursor of another account's",
+    "of %s reject the cursor of another account",
     async (_, path) => {
       const first = await call(service.base, "GET", `${path()}?limit=1`, { token })
       const other = (await signUp(service.base)).session
@@ -84,7 +84,7 @@ describe("a list", () => {
     },
   )
 
-  it("takes no cursor of the same list of something else", async () => {
+  it("reject a cursor of the same list of another resource", async () => {
     const one = "/api/vault/secrets/name0/versions"
     const versions = await call(service.base, "GET", `${one}?limit=1`, { token })
     const secrets = await call(service.base, "GET", "/api/vault/secrets?limit=1", { token })
@@ -98,7 +98,7 @@ describe("a list", () => {
       expect((await call(service.base, "GET", path, { token })).body.code, path).toBe("invalid_cursor")
   })
 
-  it("takes no cursor of another filter", async () => {
+  it("reject a cursor of another filter", async () => {
     const mail = `/api/identities/${handle}/allowed-recipients`
     const filtered: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
       ["/api/events", "type=identity.ready", ["type=api_key.created", `handle=${handle}`, ""]],
@@ -115,12 +115,12 @@ describe("a list", () => {
         expect(body.code, `${path}?${other}`).toBe("invalid_cursor")
         expect(body.detail).toContain("with the same path and filters")
       }
-      // Neither the order of the filters nor the size of the page is part of them.
+      // Neither the order of the filters nor the page size is part of the cursor.
       expect((await call(service.base, "GET", `${path}?${own}&cursor=${cursor}&limit=3`, { token })).status).toBe(200)
     }
   })
 
-  it("of what an account has few of is answered whole, up to 1,000 entries", async () => {
+  it("are unnecessary for short lists, which are returned whole up to 1,000 entries", async () => {
     const { session, org } = await signUp(service.base)
     const own = (await makeIdentity(service.base, session)).handle
     await service.query(
@@ -146,7 +146,7 @@ describe("a list", () => {
     expect((await read("/api/keys")).api_keys.length).toBeGreaterThanOrEqual(121)
   })
 
-  it("takes a cursor of its own only", async () => {
+  it("reject cursors that the service did not create", async () => {
     const { body } = await call(service.base, "GET", "/api/identities?limit=2", { token })
     const answers = await Promise.all(
       [`/api/keys?cursor=${body.next_cursor}`, "/api/identities?cursor=made-up", "/api/identities?limit=0"].map(

@@ -37,7 +37,7 @@ const targetsOf = (where: string | undefined) =>
     ? [eventIds.ada, eventIds.bob, eventIds.org, toPublic("evt_", uuid("99")), "evt_no"]
     : ["ada", "A-Da", "bob", "nobody", ...unreadable]
 
-/** What interface.md says comes of it, written apart from the code that judges. */
+/** The expected result by interface.md, implemented independently of the code under test. */
 const promised = (scope: string, where: string | undefined, kind: CredentialKind, target: string) => {
   if (scope === "session" && kind !== "session") return "session_required"
   const byKey = kind === "identity_key"
@@ -57,7 +57,7 @@ const promised = (scope: string, where: string | undefined, kind: CredentialKind
     default: {
       const name = target.toLowerCase().replaceAll("-", "")
       const readable = !unreadable.includes(target)
-      // What cannot be a Handle is refused by its decoding, in words that say what one is.
+      // Invalid Handles are rejected by decoding, with an explanation.
       if (byKey && name !== "ada" && readable) return "foreign_identity"
       if (readable && !known.has(name)) return "not_found"
       const handle = readable ? name : undefined
@@ -66,14 +66,14 @@ const promised = (scope: string, where: string | undefined, kind: CredentialKind
   }
 }
 
-layer(judgement)("the policy of", (it) => {
+layer(judgement)("Policy of", (it) => {
   it.effect.each(rows.filter(({ scope }) => scope !== "public"))("$id", ({ scope, naming: where, endpoint }) =>
     Effect.gen(function* () {
       for (const kind of kinds) {
         for (const target of targetsOf(where)) {
           const outcome = yield* judged(endpoint, kind, naming(where, target))
           expect(outcome, `${kind} naming ${target}`).toEqual(promised(scope, where, kind, target))
-          // A name in the path or the query costs no look-up of its own.
+          // A name in the path or the query needs no lookup of its own.
           const { lookups } = yield* Seen
           if (where === "Path" || where === "Query") expect(lookups).toHaveLength(1)
         }
@@ -82,7 +82,7 @@ layer(judgement)("the policy of", (it) => {
     }),
   )
 
-  it.effect("a realm is the caller's own where nothing is named", () =>
+  it.effect("a request without a target is authorized for the caller's own realm", () =>
     Effect.gen(function* () {
       for (const id of ["vault.list", "exports.create"]) {
         for (const kind of kinds) {
@@ -93,7 +93,7 @@ layer(judgement)("the policy of", (it) => {
     }),
   )
 
-  it.effect("a name that is given twice, or a body that is none, gets no proof", () =>
+  it.effect("a repeated name or an invalid body yields no proof", () =>
     Effect.gen(function* () {
       const nothing = { subject: undefined, realm: undefined }
       expect(yield* judged(endpoints.get("vault.list")!, "session", { query: { identity: ["ada", "bob"] } })).toEqual(
@@ -105,7 +105,7 @@ layer(judgement)("the policy of", (it) => {
     }),
   )
 
-  it.effect("a resource is not looked up for a request that is malformed", () =>
+  it.effect("no resource is looked up for a malformed request", () =>
     Effect.gen(function* () {
       const nothing = { subject: undefined, realm: undefined }
       const nobodys = { path: { id: toPublic("evt_", uuid("99")) }, body: "{}" }
@@ -113,7 +113,7 @@ layer(judgement)("the policy of", (it) => {
     }),
   )
 
-  it.effect("an Identity Key finds no other Identity by trying, in whatever place", () =>
+  it.effect("an Identity Key cannot find other Identities by any parameter", () =>
     Effect.gen(function* () {
       yield* judged(endpoints.get("exports.create")!, "identity_key", { body: `{"identity":"bob"}` })
       expect((yield* Seen).lookups).toEqual(["credential and "])
@@ -125,20 +125,22 @@ layer(judgement)("the policy of", (it) => {
     ["tunnels.patch", { basic_auth: null }, { proxy_protocol: true }],
     ["tunnels.patch", { allowed_networks: [], proxy_protocol: true }, { host_header: "local" }],
   ] as const
-  it.effect.each(reserved)("%s keeps a part of its body from Identity Keys", ([id, accounts, anyones]) =>
-    Effect.gen(function* () {
-      const ask = (kind: string, body: string) => judged(endpoints.get(id)!, kind, { path: { handle: "ada" }, body })
-      const proofs = { subject: "ada", realm: undefined }
-      expect(yield* ask("identity_key", JSON.stringify(accounts))).toBe("admin_required")
-      expect(yield* ask("identity_key", JSON.stringify(anyones))).toEqual(proofs)
-      expect(yield* ask("admin_key", JSON.stringify(accounts))).toEqual(proofs)
-      // What decoding will refuse is left to it.
-      expect(yield* ask("identity_key", JSON.stringify({ ...accounts, stranger: 1 }))).toEqual(proofs)
-      expect(yield* ask("identity_key", "{")).toEqual(proofs)
-    }),
+  it.effect.each(reserved)(
+    "%s restricts a part of its body to other credentials than Identity Keys",
+    ([id, accounts, anyones]) =>
+      Effect.gen(function* () {
+        const ask = (kind: string, body: string) => judged(endpoints.get(id)!, kind, { path: { handle: "ada" }, body })
+        const proofs = { subject: "ada", realm: undefined }
+        expect(yield* ask("identity_key", JSON.stringify(accounts))).toBe("admin_required")
+        expect(yield* ask("identity_key", JSON.stringify(anyones))).toEqual(proofs)
+        expect(yield* ask("admin_key", JSON.stringify(accounts))).toEqual(proofs)
+        // Requests that decoding will reject are left to it.
+        expect(yield* ask("identity_key", JSON.stringify({ ...accounts, stranger: 1 }))).toEqual(proofs)
+        expect(yield* ask("identity_key", "{")).toEqual(proofs)
+      }),
   )
 
-  it.effect("every message to an actor says who asked, in which request", () =>
+  it.effect("every message to an actor names the caller and the request", () =>
     Effect.gen(function* () {
       const seen = yield* Seen
       const askIdentity = yield* ActorCalls.ofIdentity
@@ -170,10 +172,10 @@ layer(judgement)("the policy of", (it) => {
   )
 })
 
-describe("an endpoint without a policy", () => {
+describe("Endpoint without a policy", () => {
   const bare = HttpApiEndpoint.get("bare", "/bare/:handle", { params: { handle: Schema.String } })
 
-  it("is named by the compiler, and refused at the start", () => {
+  it("does not compile and prevents the start", () => {
     const api = HttpApi.make("api").add(
       HttpApiGroup.make("group").add(bare, open(HttpApiEndpoint.get("open", "/open"))),
     )
@@ -182,7 +184,7 @@ describe("an endpoint without a policy", () => {
     expect(() => policyOf(bare)).toThrow("bare does not say who may call it")
   })
 
-  it("hands no Identity to its handler, and one that names none cannot resolve one", () => {
+  it("gives its handler no Identity and cannot resolve one", () => {
     const asCaller = bare.pipe(callers("any"))
     const asSubject = bare.pipe(onIdentity("any"))
     expectTypeOf<HttpApiEndpoint.ExcludeProvided<typeof bare, Subject>>().toEqualTypeOf<Subject>()
@@ -190,7 +192,7 @@ describe("an endpoint without a policy", () => {
     expectTypeOf<HttpApiEndpoint.ExcludeProvided<typeof asSubject, Subject>>().toEqualTypeOf<never>()
     // @ts-expect-error there is no `:handle` in its path
     HttpApiEndpoint.get("nameless", "/nameless").pipe(onIdentity("any"))
-    // What a handler is still in need of stands in its layer's requirements, so the service does not compile.
+    // Unmet needs of a handler are requirements of its layer, so the service does not compile.
     const group = HttpApiGroup.make("group").add(asCaller)
     const served = HttpApiBuilder.group(HttpApi.make("api").add(group), "group", (handlers) =>
       handlers.handle("bare", () => Effect.asVoid(Effect.service(Subject))),
@@ -199,7 +201,7 @@ describe("an endpoint without a policy", () => {
   })
 })
 
-it("the manifest has every endpoint", () => {
+it("the manifest lists every endpoint", () => {
   const actual = [...endpoints].map(([id, endpoint]) => {
     const { scope, names, reserved } = policyOf(endpoint)
     const where =

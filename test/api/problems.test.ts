@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-describe("every refusal is a problem", () => {
+describe("Every refusal is a problem", () => {
   const refusals: ReadonlyArray<readonly [string, () => Promise<Answer>, number, string]> = [
     ["a path that does not exist", () => call(service.base, "GET", "/api/nothing"), 404, "not_found"],
     [
@@ -125,7 +125,7 @@ describe("every refusal is a problem", () => {
     })
   }
 
-  it("tells of at most 20 mistakes, and judges no body of more than 5000 values", async () => {
+  it("lists at most 20 errors, and rejects bodies of more than 5000 values", async () => {
     const unknown = (members: number) =>
       Object.fromEntries(Array.from({ length: members }, (_, index) => [`x${index}`, 1]))
     const wrong = (members: number) =>
@@ -144,7 +144,7 @@ describe("every refusal is a problem", () => {
     ])
   })
 
-  it("takes at most 64 KiB without a credential, and counts a call against its limit before its body", async () => {
+  it("limits anonymous bodies to 64 KiB and counts the call before reading the body", async () => {
     const contact = (message: string) =>
       call(service.base, "POST", "/api/contact", { body: { email: "a@example.com", message } })
     const refused = await contact("a".repeat(64 * 1024))
@@ -153,7 +153,7 @@ describe("every refusal is a problem", () => {
     expect([wrong.status, wrong.headers.get("ratelimit")]).toEqual([400, expect.stringContaining('"contact"')])
   })
 
-  it("names the member that is wrong by a JSON Pointer", async () => {
+  it("names the invalid member by a JSON Pointer", async () => {
     const answer = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "a", "x/y": 1 } })
     expect(answer.body.errors[0].path).toBe("/x~1y")
   })
@@ -164,7 +164,7 @@ describe("every refusal is a problem", () => {
   })
 })
 
-describe("the pages behind problems", () => {
+describe("Problem pages", () => {
   it("exist for each code of the table", async () => {
     for (const [code, row] of Object.entries(table)) {
       const page: Answer = await call(service.base, "GET", `/problems/${code}`)
@@ -176,8 +176,8 @@ describe("the pages behind problems", () => {
   })
 })
 
-describe("health", () => {
-  it("lists each part of the process", async () => {
+describe("Health", () => {
+  it("lists each component of the process", async () => {
     const { status, body, headers } = await call(service.base, "GET", "/api/healthz")
     expect([status, body.status, body.version, headers.get("cache-control")]).toEqual([
       200,
@@ -198,7 +198,7 @@ describe("health", () => {
   })
 })
 
-describe("a time that a caller names", () => {
+describe("Timestamp parameter", () => {
   const wrong = ["foo 2030", "2030-02-31", "2030-02-31T00:00:00Z", "1 Jan 2030", "2030-01-01T00:00:00", "1893456000"]
   const schemas: Record<string, any> = document["components"].schemas
   const plain = (schema: any) => (schema?.$ref === undefined ? schema : schemas[schema.$ref.split("/").at(-1)])
@@ -214,7 +214,7 @@ describe("a time that a caller names", () => {
     ] as ReadonlyArray<readonly [Operation, string, boolean]>
   })
 
-  it("is refused by its name in every query and body, unless it is RFC 3339 with a zone and a real day", async () => {
+  it("is rejected by name in every query and body unless it is RFC 3339 with a zone and a real day", async () => {
     expect(places.map(([{ id }, name]) => `${id} ${name}`).toSorted()).toEqual([
       "api_keys.create expires_at",
       "api_keys.createForIdentity expires_at",
@@ -246,8 +246,8 @@ describe("a time that a caller names", () => {
   })
 })
 
-describe("a refusal of what was asked", () => {
-  it("names unknown members of a query, also where there is no query at all", async () => {
+describe("Refusal of parameters", () => {
+  it("names unknown members of a query, also at endpoints without a query", async () => {
     const errorsOf = async (method: string, path: string, body?: object) => {
       const answer = await call(service.base, method, path, { token: session, ...(body === undefined ? {} : { body }) })
       return [answer.status, answer.body.detail, answer.body.errors]
@@ -269,13 +269,13 @@ describe("a refusal of what was asked", () => {
     expect((await errorsOf("GET", "/api/keys?page=2"))[2]).toEqual([
       { path: "/page", message: "unknown member; the query takes `limit` and `cursor`" },
     ])
-    // Nothing was made or removed; and probes may add what they like to what anyone may read.
+    // Nothing was created or removed; public endpoints accept additional parameters.
     expect((await errorsOf("GET", `/api/identities/${handle}`))[0]).toBe(200)
     expect((await call(service.base, "GET", "/api/healthz?probe=1")).status).toBe(200)
     expect((await call(service.base, "POST", "/api/hits?x=1", { body: {} })).body.errors[0].path).toBe("/x")
   })
 
-  it("says what a Handle is where an email address stands in its place, to whoever asks", async () => {
+  it("explains what a Handle is if an email address is given", async () => {
     for (const token of [session, identityKey]) {
       const address = `/api/identities/${encodeURIComponent(`${handle}@mail.localhost`)}/card`
       const { status, body } = await call(service.base, "PATCH", address, { token, body: {} })

@@ -27,7 +27,7 @@ const expectDocumented = (operation: Operation, status: number, body: unknown) =
   expect([...operation.statuses], `${operation.id} answered ${status}: ${JSON.stringify(body)}`).toContain(status)
 }
 
-/** What the endpoint's own schema says of a body. */
+/** Returns the violations by the endpoint's own schema. */
 const judging = (operation: Operation) => {
   const decoders = [...operation.endpoint.payload.values()]
     .flatMap(({ schemas }: any) => schemas as ReadonlyArray<Schema.Codec<unknown>>)
@@ -41,10 +41,10 @@ const value = fc.oneof(
   fc.constantFrom("\0", "\ud800", "x".repeat(3000), -1, 1e308, "__proto__", [], {}, null),
 )
 
-describe("a body of", () => {
+describe("Body of", () => {
   const withBody = operations.filter(({ body }) => typeof body === "object" && body !== null)
   it.each(withBody.map((operation) => [operation.id, operation] as const))(
-    "%s that violates the schema is a 400 that names the member, and none is a 500",
+    "%s that violates the schema is a 400 that names the member, never a 500",
     { timeout: 60_000 },
     async (_, operation) => {
       const members = Object.keys(operation.body)
@@ -55,7 +55,7 @@ describe("a body of", () => {
           value,
           fc.boolean(),
           async (member, replaced, drop) => {
-            // Account deletion must not come about by chance, nor the limits of a magic link be what answers.
+            // The account must not be deleted by chance, and the magic link limits must not interfere.
             const body: Record<string, unknown> = JSON.parse(JSON.stringify(operation.body))
             Object.defineProperty(body, member, {
               value: replaced,
@@ -83,7 +83,7 @@ describe("a body of", () => {
   it.each(withBody.map((operation) => [operation.id, operation] as const))(
     "%s that is no object, or too deep, is a 400",
     async (_, operation) => {
-      // Where the body may be left out, null is none.
+      // Null counts as an omitted body where the body is optional.
       const without = [
         "account.remove",
         "exports.create",
@@ -105,14 +105,14 @@ describe("a body of", () => {
   )
 })
 
-describe("a path or query of", () => {
+describe("Path and query of", () => {
   const withText = operations.filter(({ path, id }) => path.includes(":") && !id.startsWith("events.stream"))
   const segment = fc.oneof(
     fc.string({ unit: "binary", minLength: 1, maxLength: 40 }).filter((text) => text.isWellFormed()),
     fc.constantFrom("\0", "..", "%", "a/b", "ä".repeat(300), "1e400", "evt_", "-"),
   )
   it.each(withText.map((operation) => [operation.id, operation] as const))(
-    "%s holds for any text",
+    "%s accept any text without a 500",
     { timeout: 60_000 },
     async (_, operation) => {
       await fc.assert(
@@ -122,7 +122,7 @@ describe("a path or query of", () => {
           )
           const answer = await send(operation, operation.body, path)
           if (answer.status === 404 && answer.body?.detail === "There is no such path.") return
-          // A segment of dots is another path.
+          // A dot segment names another path.
           if (answer.status === 405) return
           expectDocumented(operation, answer.status, answer.body)
         }),
@@ -136,14 +136,14 @@ describe("a path or query of", () => {
     ["/api/events?type=", ["nothing", "", "webhook.test"]],
     ["/api/events?cursor=", ["", "x", "AAAA"]],
     ["/api/vault/secrets?identity=", ["%00"]],
-  ] as const)("%s refuses what is none", async (path, values) => {
+  ] as const)("%s reject invalid values", async (path, values) => {
     for (const one of values) {
       const answer = await call(service.base, "GET", `${path}${one}`, { token: session })
       expect([answer.status, answer.body.code], `${path}${one}`).toEqual([400, expect.stringMatching(/^invalid_/)])
     }
   })
 
-  it("holds for an id whose digits are of no uuid", async () => {
+  it("reject an id whose digits are no UUID", async () => {
     const ids = ["msg_", "thr_", "wh_", "evt_", "exp_", "aud_"].map((prefix) => `${prefix}01jd0000000000000000000000`)
     for (const operation of operations.filter(({ path }) => /:(id|delivery_id)\b/.test(path))) {
       for (const id of ids) {
@@ -154,7 +154,7 @@ describe("a path or query of", () => {
     }
   })
 
-  it("with nothing in a segment is none, and no other route's parameter", async () => {
+  it("with an empty segment match no route", async () => {
     for (const operation of operations) {
       const at = pathOf(operation, handle).split("?")[0]!
       for (const path of [`${at}/`, at.replace("/api/", "/api//"), at.replace(handle, "")]) {
@@ -171,7 +171,7 @@ describe("a path or query of", () => {
       for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
         if (known.some((operation) => operation.method === method)) continue
         const answer = await call(service.base, method, pathOf(known[0]!, handle), { token: session })
-        // Another path may have this form too (`/api/auth/device/token` reads as a user code).
+        // Another path may match too (`/api/auth/device/token` reads as a user code).
         if (answer.status !== 405) {
           expect(
             operations.some(

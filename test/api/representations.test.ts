@@ -1,4 +1,6 @@
-/** One resource looks the same wherever it is read, and no change goes past the version that its caller has seen. */
+/**
+ * A resource has one representation wherever it is read, and no change overwrites a version that the caller has not seen.
+ */
 import { document } from "@svc/api/openapi/Document"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
@@ -16,7 +18,7 @@ afterAll(() => service.stop())
 
 const read = (path: string) => call(service.base, "GET", path, { token: own.session })
 
-describe("an entry of a list and the single read", () => {
+describe("List entry and single read", () => {
   const pairs = operations
     .filter(({ method, path }) => method === "GET" && /\/:\w+$/.test(path))
     .flatMap((single) => {
@@ -25,11 +27,11 @@ describe("an entry of a list and the single read", () => {
       return list === undefined ? [] : [[list.id, list, single] as const]
     })
 
-  /** What a summary leaves out, and what it says of what it leaves out. */
+  /** Members that a summary omits, and those that describe the omissions. */
   const summaries: Readonly<Record<string, ReadonlyArray<string>>> = {
     "messages.list": [],
-    // A draft read whole is what was given, so that it can be put back.
-    // A message that is cut in the list is read whole by its id.
+    // A draft is returned as it was stored, so that it can be put back. A message that the list cuts is read whole by its
+    // id.
     "sending.approvals": ["truncated"],
     "sending.drafts": ["cc", "bcc", "snippet", "attachments"],
   }
@@ -38,7 +40,7 @@ describe("an entry of a list and the single read", () => {
     expect(pairs.length).toBeGreaterThanOrEqual(11)
   })
 
-  it.each(pairs)("of %s have the same members in the same order, nested ones too", async (id, list, single) => {
+  it.each(pairs)("of %s have the same members in the same order, including nested ones", async (id, list, single) => {
     const { body } = await read(pathTo(single, own))
     const whole: Record<string, unknown> = single.id === "threads.read" ? body.thread : body
     for (const query of id === "messages.list" ? ["", "?query=word", "?direction=inbound"] : [""]) {
@@ -65,7 +67,7 @@ const change = (operation: Operation, path: string, body: unknown, tag: string) 
   })
 const changing = operations.filter(({ method, access }) => /PATCH|PUT|DELETE/.test(method) && access !== undefined)
 
-describe("a change with If-Match", () => {
+describe("Change with If-Match", () => {
   it("is documented at every operation that changes or removes a resource", () => {
     const lacking = changing.filter(
       (operation) => !described(operation).parameters.some(({ name }: { name: string }) => name === "if-match"),
@@ -74,7 +76,7 @@ describe("a change with If-Match", () => {
   })
 
   it.each(changing.map((operation) => [operation.id, operation] as const))(
-    "of another version is refused: %s",
+    "of an outdated version is rejected: %s",
     async (_, operation) => {
       for (const tag of ['"v999999"', 'W/"v1"', "garbage"]) {
         const { status, body } = await change(operation, pathTo(operation, own), operation.body, tag)
@@ -83,7 +85,7 @@ describe("a change with If-Match", () => {
     },
   )
 
-  it("of another version is refused where a draft is sent, and sends the one that was read", async () => {
+  it("of an outdated version is rejected when a draft is sent", async () => {
     const path = `/api/identities/${own.handle}/drafts`
     const draft = { to: [own.address], text: "first" }
     const made = await call(service.base, "POST", path, { token: own.session, body: draft })
@@ -97,7 +99,7 @@ describe("a change with If-Match", () => {
     expect((await dispatch(changed.headers.get("etag")!)).status).toBe(412)
   })
 
-  /** What makes another version of each resource that has a tag; a deletion needs nothing. */
+  /** Changes that create a new version of each resource with a tag; a deletion needs none. */
   const others: Readonly<Record<string, unknown>> = {
     "account.update": { language: "de" },
     "cards.patch": { description: "Computes other things." },
@@ -122,9 +124,9 @@ describe("a change with If-Match", () => {
   const order = (operation: Operation) =>
     operation.id === "identities.remove" ? 2 : operation.method === "DELETE" ? 1 : 0
 
-  it("of the version that was read is made, once", { timeout: 60_000 }, async () => {
+  it("of the current version is made once", { timeout: 60_000 }, async () => {
     for (const operation of tagged.toSorted((one, other) => order(one) - order(other))) {
-      // They ask the platform: `connectors/service` tries them with one.
+      // These call the platform: `connectors/service` tests them with a fake one.
       if (operation.id.startsWith("connectors.")) continue
       const body = operation.method === "DELETE" ? undefined : others[operation.id]
       expect(operation.method === "DELETE" || body !== undefined, `${operation.id} has no change here`).toBe(true)

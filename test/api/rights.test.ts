@@ -1,6 +1,6 @@
 /**
- * Rights belong to scopes, not to the kind of a credential: which members of a change are reserved for `admin`, what a
- * credential may get that is wider than itself, and what a Webhook may carry.
+ * Rights follow from scopes, not from the kind of a credential: which members of a change require `admin`, which
+ * credentials a caller can obtain, and what a Webhook may carry.
  */
 import { document } from "@svc/api/openapi/Document"
 import { fallsShort, judgeRights, type KeyRights } from "@svc/domain/account/KeyRights"
@@ -32,7 +32,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Rights are judged before the resource is looked for, so these need not exist. */
+/** Rights are checked before the resource is looked up, so these need not exist. */
 const grantId = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"
 const messageId = "msg_01kjr8xr3v7k2t9m4q6w8y0zab"
 
@@ -40,12 +40,12 @@ const keyOf = async (rights: object, path = "/api/keys"): Promise<string> =>
   (await call(service.base, "POST", path, { token: session, body: { name: "k", ...rights } })).body.key
 const at = (path: string) => `/api/identities/${handle}${path}`
 
-/** A value that loosens nothing that a person controls, so that the scope of the call is enough. */
+/** A value that loosens no control of the account holder, so that the scope of the call is sufficient. */
 const free = (value: unknown) => ({ value, loosens: false })
-/** A value that loosens the control of a person. */
+/** A value that loosens a control of the account holder. */
 const loosens = (value: unknown) => ({ value, loosens: true })
 
-/** Every member of every PATCH. A new member fails the first test below until it is placed here. */
+/** Every member of every PATCH. A new member fails the first test below until it is listed here. */
 const members: Readonly<Record<string, Readonly<Record<string, ReturnType<typeof free>>>>> = {
   "/api/account": { language: free("en") },
   "/api/account/mail": { outgoing: free("stopped"), reason: free("test") },
@@ -79,13 +79,13 @@ const members: Readonly<Record<string, Readonly<Record<string, ReturnType<typeof
   "/api/identities/{handle}/messages/{id}": { seen: free(true), flagged: free(true), labels: free([]) },
   "/api/identities/{handle}/tunnel": {
     host_header: free("preserve"),
-    // The edge refuses to pass TLS through while a password is set.
+    // The edge rejects TLS passthrough while a password is set.
     tls: free("terminate"),
     allowed_networks: loosens([]),
     basic_auth: loosens(null),
     proxy_protocol: free(false),
   },
-  // What the change would make the Webhook carry is judged by the scopes of the caller, below.
+  // The Events that a changed Webhook carries are checked against the caller's scopes below.
   "/api/identities/{handle}/webhooks/{id}": {
     url: free("https://example.org/hook"),
     event_types: free(["webhook.failed"]),
@@ -101,8 +101,8 @@ const membersOf = (methods: Record<string, any>): ReadonlyArray<string> => {
   return Object.keys(resolved.properties)
 }
 
-describe("members of a change", () => {
-  it("are all placed: reserved for the admin scope, or free", () => {
+describe("Members of a change", () => {
+  it("are all listed as reserved for the admin scope, or free", () => {
     const described = patches.map(([path, methods]) => [path, [...membersOf(methods)].sort()])
     const placed = Object.entries(members).map(([path, of]) => [path, Object.keys(of).sort()])
     expect(Object.fromEntries(described)).toEqual(Object.fromEntries(placed))
@@ -129,7 +129,7 @@ describe("members of a change", () => {
   }
 
   it.each(all.map((one) => [one.path, one.member, one] as const))(
-    "are judged by the member, for every kind of credential: %s %s",
+    "are checked individually for every kind of credential: %s %s",
     async (path, member, one) => {
       const { scope, caller } = scopeOfPatch(path)
       const [capability] = scope.split(":")
@@ -165,7 +165,7 @@ describe("members of a change", () => {
     },
   )
 
-  it("that are reserved are refused to an app, whatever its scopes", () => {
+  it("that are reserved are rejected for an app, whatever its scopes", () => {
     for (const { endpoint } of endpoints) {
       const policy = policyOf(endpoint)
       for (const member of Object.keys(policy.reserved?.members ?? {})) {
@@ -178,7 +178,7 @@ describe("members of a change", () => {
     }
   })
 
-  it("that tighten it need the write scope only", async () => {
+  it("that tighten a control need the write scope only", async () => {
     const token = await keyOf({ scopes: ["mail:write", "connector:write"] }, at("/keys"))
     const set = (path: string, body: object) => call(service.base, "PATCH", at(path), { token, body })
     expect((await set("/mail", { outgoing: "stopped", reason: "test" })).status).toBe(200)
@@ -189,8 +189,8 @@ describe("members of a change", () => {
   })
 })
 
-describe("approval of outgoing mail", () => {
-  it("is needed for a key that may send and not approve, and not for one that may approve", async () => {
+describe("Approval of outgoing mail", () => {
+  it("is required for a key that may send but not approve", async () => {
     const address = "someone@example.org"
     await call(service.base, "POST", at("/allowed-recipients"), { token: session, body: { address } })
     const set = (approval: string) => call(service.base, "PATCH", at("/mail"), { token: session, body: { approval } })
@@ -206,8 +206,8 @@ describe("approval of outgoing mail", () => {
   })
 })
 
-describe("what a credential can get", () => {
-  /** Operations that return or change a credential or another secret, and what keeps the result within the caller. */
+describe("Obtainable credentials", () => {
+  /** Operations that return or change a credential or another secret, and the rule that limits the result. */
   const rules: Readonly<Record<string, string>> = {
     "api_keys.create": "the rights of the key are judged (credentials.test.ts)",
     "api_keys.createForIdentity": "the rights of the key are judged (credentials.test.ts)",
@@ -230,7 +230,7 @@ describe("what a credential can get", () => {
     "webhooks.rotate": "signs deliveries, is no credential of the API",
   }
 
-  it("is listed here for every operation that returns or changes a credential", () => {
+  it("are listed here for every operation that returns or changes a credential", () => {
     const about = /^(?:api_keys|device_login|device_confirmation|grants|session)\.|^identities\.rotate$/
     const found = endpoints
       .filter(
@@ -256,7 +256,7 @@ describe("what a credential can get", () => {
         .map((some) => networksOf(some.join(" "))),
     ),
   })
-  /** Written apart from the code that judges: by trying every scope, every day and some addresses. */
+  /** Judged independently of the code under test, by trying every scope, every day and some addresses. */
   const isWider = (one: KeyRights, than: KeyRights) =>
     ["*", ...scopeNames].some(
       (name) =>
@@ -271,7 +271,7 @@ describe("what a credential can get", () => {
         !isWithin(than.networks, address),
     )
 
-  it("is never a key that is wider than its maker, whatever either has", () => {
+  it("never exceed the credential of the caller", () => {
     fc.assert(
       fc.property(rights, rights, (maker, asked) => {
         const made = judgeRights(
@@ -296,13 +296,13 @@ describe("what a credential can get", () => {
   })
 })
 
-describe("a Webhook", () => {
+describe("Webhook", () => {
   const path = () => at("/webhooks")
   const url = "https://example.org/hook"
   const make = async (token: string, event_types: ReadonlyArray<string>) =>
     call(service.base, "POST", path(), { token, body: { url, event_types } })
 
-  it("carries no more than its maker may read", async () => {
+  it("carries no more than its creator may read", async () => {
     const blind = await keyOf({ scopes: ["webhook:write"] }, at("/keys"))
     for (const types of [["*"], ["email.received"], ["webhook.failed", "tunnel.connected"]]) {
       const { status, body } = await make(blind, types)
@@ -317,7 +317,7 @@ describe("a Webhook", () => {
     expect((await make(all, ["*"])).status).toBe(201)
   })
 
-  it("of somebody else is not led elsewhere, started again or read by who may not read what it carries", async () => {
+  it("of another creator cannot be redirected, resumed or read without the scopes of its Events", async () => {
     const blind = await keyOf({ scopes: ["webhook:write"] }, at("/keys"))
     const { id } = (await make(session, ["*"])).body
     const change = async (body: object) =>
@@ -330,7 +330,7 @@ describe("a Webhook", () => {
     expect((await call(service.base, "GET", request, { token: blind })).body.code).toBe("scope_missing")
   })
 
-  it("needs the read scope of each type it subscribes to, for every type there is", () => {
+  it("needs the read scope of each subscribed type", () => {
     for (const type of identityEventTypes) {
       const [needed, ...others] = lacksToReceive(scopesOf("webhook:read"), [type])
       if (needed === undefined) expect(type).toMatch(/^webhook\./)

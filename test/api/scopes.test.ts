@@ -1,4 +1,4 @@
-/** What a key may do: each call of the API with each scope alone, and what keys can be made of a key. */
+/** Scopes of keys: each call with each single scope, and the keys that a key can create. */
 import { readFileSync } from "node:fs"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { tools } from "@svc/api/mcp/Tools"
@@ -11,7 +11,7 @@ let service: TestService
 let session: string
 let ada: Awaited<ReturnType<typeof makeIdentity>>
 
-/** Clients are what this proxy says they are. */
+/** The client addresses that this proxy reports are trusted. */
 const from = (address: string) => ({ "x-forwarded-for": address })
 
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 const text = readFileSync(page, "utf8")
-/** The promise, as the page has it: the scope of each call. */
+/** The documented scope of each call. */
 const promised = new Map(
   [...text.matchAll(/^\| `([a-z]+:[a-z]+)`\s*\| (.*?)\s*\|$/gm)].flatMap(([, scope, calls]) =>
     [...calls!.matchAll(/(?<! of )`([A-Z]+ [^`\s]+)`/g)].map(([, one]) => [one!, scope!] as const),
@@ -30,7 +30,7 @@ const promised = new Map(
 )
 const scopes = [...new Set(promised.values())]
 
-/** Written apart from the code that judges. */
+/** Implemented independently of the code under test. */
 const order = ["read", "write", "send", "admin"]
 const opens = (held: string, needed: string) => {
   const [of, may] = held.split(":") as [string, string]
@@ -40,7 +40,7 @@ const opens = (held: string, needed: string) => {
 
 const spelled = (method: string, path: string) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`
 
-/** A path to what is there, and a request that does nothing where it is let in. */
+/** A path to existing resources, and a request that has no effect if it is accepted. */
 const at = (path: string) =>
   path
     .replace(":handle", ada.handle)
@@ -59,8 +59,8 @@ const mcp = (token: string, method: string, params: object = {}, headers: Record
     body: { jsonrpc: "2.0", id: 1, method, params },
   })
 
-describe("the table of scopes", () => {
-  it("is the one that the calls make (`node scripts/scopes.ts` writes it)", () => {
+describe("Table of scopes", () => {
+  it("matches the calls (`node scripts/scopes.ts` writes it)", () => {
     const plain = (one: string) => one.replace(/[ -]+/g, " ")
     expect(plain(text)).toBe(plain(renewed(text)))
     expect(scopes.length).toBeGreaterThan(20)
@@ -71,8 +71,8 @@ describe("the table of scopes", () => {
   })
 })
 
-describe("a key with one scope", () => {
-  it("opens over REST what needs that scope and nothing else", async () => {
+describe("Key with one scope", () => {
+  it("is accepted over REST for the calls of that scope only", async () => {
     const wrong: Array<string> = []
     for (const scope of scopes) {
       const token = await keyWith(scope)
@@ -81,7 +81,7 @@ describe("a key with one scope", () => {
           const { method, path } = endpoint
           const needed = promised.get(spelled(method, path))
           if (needed === undefined || access === "session" || id === "events.replay") return
-          // It would go on; that it begins is enough.
+          // The stream would continue; it is enough that it starts.
           if (id.startsWith("events.stream") && opens(scope, needed)) return
           const answer = await call(service.base, method, `${at(path)}?unknown=1`, {
             token,
@@ -103,7 +103,7 @@ describe("a key with one scope", () => {
     body.widen_url.startsWith(`${service.base}/console/keys/`) &&
     headers.get("www-authenticate") === `Bearer error="insufficient_scope", scope="${needed}"`
 
-  it("opens over MCP the same, and sees no other tool", async () => {
+  it("is accepted over MCP for the same calls, and lists no other tool", async () => {
     for (const scope of scopes) {
       const token = await keyWith(scope)
       const { body } = await mcp(token, "tools/list")
@@ -125,7 +125,7 @@ describe("a key with one scope", () => {
     }
   }, 240_000)
 
-  it("is told what it may do, by whoami and at the start of a conversation", async () => {
+  it("is told its scopes by whoami and by the MCP instructions", async () => {
     const token = await keyWith("card:write", "mail:read")
     const who = await call(service.base, "GET", "/api/auth/whoami", { token })
     expect(who.body.caller).toMatchObject({ scopes: ["mail:read", "card:write"], handles: null, networks: null })
@@ -137,7 +137,7 @@ describe("a key with one scope", () => {
     expect(opened.body.result.instructions).toContain("mail:read, card:write")
   })
 
-  it("is judged again where an answer would be repeated", async () => {
+  it("is checked again before a stored response is repeated", async () => {
     const token = await keyWith("mail:write")
     const draft = () =>
       call(service.base, "POST", `/api/identities/${ada.handle}/drafts`, {
@@ -154,7 +154,7 @@ describe("a key with one scope", () => {
   })
 })
 
-describe("a key that makes a key", () => {
+describe("Key created by a key", () => {
   const wider: ReadonlyArray<readonly [string, object, object]> = [
     ["more scopes", { scopes: ["account:admin"] }, { scopes: ["mail:read"] }],
     ["everything", { scopes: ["account:admin", "mail:read"] }, { scopes: ["*"] }],
@@ -163,12 +163,12 @@ describe("a key that makes a key", () => {
     ["another network", { networks: ["127.0.0.0/8"] }, { networks: ["127.0.0.0/7"] }],
     ["the other family", { networks: ["127.0.0.0/8", "2001:db8::/64"] }, { networks: ["2001:db8::/63"] }],
   ]
-  it.each(wider)("gives it no %s", async (_, own, wanted) => {
+  it.each(wider)("cannot have %s", async (_, own, wanted) => {
     const { key } = (await newKey(own)).body
     for (const path of ["/api/keys", `/api/identities/${ada.handle}/keys`]) {
       const { status, body } = await newKey(wanted, key, path)
       expect([status, body.code], path).toEqual([403, "scope_exceeds"])
-      // What it does not say is its maker's.
+      // Omitted members default to those of the creator.
       const alike = await newKey({}, key, path)
       const maker = (await newKey(own)).body.api_key
       expect(alike.body.api_key).toMatchObject({ scopes: maker.scopes, networks: maker.networks })
@@ -179,7 +179,7 @@ describe("a key that makes a key", () => {
     }
   })
 
-  it("neither rotates nor approves a wider one", async () => {
+  it("cannot be rotated or approved beyond the caller's scopes", async () => {
     const { key } = (await newKey({ scopes: ["account:admin"] })).body
     const full = (await newKey({})).body.api_key
     const rotated = await call(service.base, "POST", `/api/keys/${full.id}/rotate`, { token: key })
@@ -199,7 +199,7 @@ describe("a key that makes a key", () => {
     expect(made.body.api_key).toMatchObject({ scopes: ["mail:read"] })
     const days = (new Date(made.body.api_key.expires_at).getTime() - Date.now()) / 86_400_000
     expect(Math.round(days)).toBe(7)
-    // One that asks for everything gets what whoever approves has.
+    // A request for full access gets the scopes of the approver.
     const plain = await start({})
     expect((await approve(plain.user_code, key)).status).toBe(204)
     const narrow = await call(service.base, "POST", "/api/auth/device/token", {
@@ -208,7 +208,7 @@ describe("a key that makes a key", () => {
     expect(narrow.body.api_key).toMatchObject({ scopes: ["account:admin"], expires_at: null })
   })
 
-  it("names scopes and networks that there are", async () => {
+  it("must name existing scopes and valid networks", async () => {
     for (const [body, code] of [
       [{ scopes: ["mail:fly"] }, "scope_unknown"],
       [{ scopes: ["card:admin"] }, "scope_unknown"],
@@ -224,7 +224,7 @@ describe("a key that makes a key", () => {
   })
 })
 
-describe("a further Identity Key", () => {
+describe("Additional Identity Key", () => {
   it("acts on its Identity within its scopes", async () => {
     const bob = await makeIdentity(service.base, session)
     const path = `/api/identities/${bob.handle}/keys`
@@ -248,8 +248,8 @@ describe("a further Identity Key", () => {
   })
 })
 
-describe("the networks of a key", () => {
-  it("hold for REST and for tools, by the client's whole address", async () => {
+describe("Networks of a key", () => {
+  it("apply to REST and tools, by the client's full address", async () => {
     const { key } = (await newKey({ networks: ["203.0.113.0/24", "2001:db8:1::/64"] })).body
     const outcome = async (address: string) => {
       const rest = await call(service.base, "GET", "/api/identities", { token: key, headers: from(address) })
@@ -260,7 +260,7 @@ describe("the networks of a key", () => {
     expect(await outcome("203.0.113.9")).toEqual([200, undefined, undefined, 200])
     expect(await outcome("2001:db8:1::9")).toEqual([200, undefined, undefined, 200])
     expect(await outcome("203.0.114.9")).toEqual([403, "network_refused", "network_refused", 403])
-    // What a client says of itself is not listened to: the proxy adds the address that it saw.
+    // Headers of the client are ignored: the proxy adds the address that it saw.
     expect(await outcome("203.0.113.9, 198.51.100.7")).toEqual([403, "network_refused", "network_refused", 403])
     const keys = await call(service.base, "GET", "/api/keys", { token: session })
     const [bound] = keys.body.api_keys.filter((one: any) => one.networks !== null && one.networks.length === 2)
@@ -268,8 +268,8 @@ describe("the networks of a key", () => {
   })
 })
 
-describe("a key that is rotated", () => {
-  it("works beside its successor until the overlap is over, and is replaced once", async () => {
+describe("Rotated key", () => {
+  it("works beside its successor until the overlap ends, and is replaced once", async () => {
     const { api_key: former, key } = (await newKey({ scopes: ["card:read"], networks: ["127.0.0.1"] })).body
     const rotate = (body?: object) =>
       call(service.base, "POST", `/api/keys/${former.id}/rotate`, { token: session, body })
@@ -299,7 +299,7 @@ describe("a key that is rotated", () => {
     ])
   })
 
-  it("ends the stream it has open when it ends", async () => {
+  it("ends its open stream when it expires", async () => {
     const { api_key, key } = (await newKey({})).body
     const stream = await fetch(`${service.base}/api/events/stream`, { headers: { authorization: `Bearer ${key}` } })
     const reader = stream.body!.getReader()
@@ -309,8 +309,8 @@ describe("a key that is rotated", () => {
   })
 })
 
-describe("keys of an account", () => {
-  it("are 200 at most, of those that are live", async () => {
+describe("Keys of an account", () => {
+  it("are limited to 200 active ones", async () => {
     const { session: token, org } = await signUp(service.base)
     await service.query(
       (sql) => sql`insert into api_key (id, org_id, name, token_prefix, token_hash, created_at, expires_at)

@@ -43,8 +43,8 @@ const listen = async (path: string, token: string, headers: Record<string, strin
 const turn = (outgoing: string) =>
   call(service.base, "PATCH", `/api/identities/${ada.handle}/mail`, { token: session, body: { outgoing } })
 
-describe("the stream of Events", () => {
-  it("tells what happens, and goes on where a client was", async () => {
+describe("Event stream", () => {
+  it("delivers Events and resumes after a disconnect", async () => {
     const first = await listen("/api/events/stream", session)
     expect(first.response.headers.get("content-type")).toContain("text/event-stream")
     await turn("stopped")
@@ -66,7 +66,7 @@ describe("the stream of Events", () => {
     await second.stop()
   })
 
-  it("of one Identity is for its own key, and no other Org's", async () => {
+  it("of one Identity accepts its own key and no other Org", async () => {
     const other = await makeIdentity(service.base, session)
     const path = `/api/identities/${ada.handle}/events/stream`
     const own = await listen(path, ada.secrets.identity_key)
@@ -101,7 +101,7 @@ describe("the stream of Events", () => {
     )
   })
 
-  it("begins with the id of the newest Event, so that one lost before the first Event goes on without a gap", async () => {
+  it("starts with the id of the newest Event, so that a client that disconnects early misses nothing", async () => {
     const newest = (await call(service.base, "GET", "/api/events?limit=1", { token: session })).body.events[0].id
     const first = await listen("/api/events/stream", session)
     await eventually(
@@ -119,7 +119,7 @@ describe("the stream of Events", () => {
     )
     expect(second.lastId()).toBe(second.events[1]!.id)
     await second.stop()
-    // Of one Identity: the newest of its own.
+    // For one Identity, the newest Event of its own.
     const own = await listen(`/api/identities/${ada.handle}/events/stream`, ada.secrets.identity_key)
     await eventually(
       async () => own.lastId(),
@@ -128,14 +128,14 @@ describe("the stream of Events", () => {
     await own.stop()
   })
 
-  it("goes on from an Event that went with its Identity", async () => {
+  it("resumes after an Event that was deleted with its Identity", async () => {
     const mine = await makeIdentity(service.base, session)
     const stream = await listen("/api/events/stream", session)
     await call(service.base, "PATCH", `/api/identities/${mine.handle}/mail`, {
       token: session,
       body: { outgoing: "stopped" },
     })
-    // Beside it may come that the Identity is ready.
+    // The Event that the Identity is ready may arrive too.
     const stopped = await eventually(
       async () => stream.events.find(({ type }) => type === "mail.stopped"),
       (event) => event !== undefined,
@@ -173,7 +173,7 @@ describe("the stream of Events", () => {
     )
   })
 
-  it("begins nowhere but at an Event that there is", async () => {
+  it("rejects an unknown Event id as its start", async () => {
     const none = await call(service.base, "GET", "/api/events/stream", {
       token: session,
       headers: { "last-event-id": "evt_nonsense" },

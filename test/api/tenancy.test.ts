@@ -1,6 +1,6 @@
 /**
- * Nobody learns of what is somebody else's: every operation of the API is called with the names of another Org's and of
- * another Identity's things, sub-resources included, and responds as it does to names of things that do not exist.
+ * Tenant isolation: every operation is called with names of another Org's and another Identity's resources, including
+ * sub-resources, and must respond as if they did not exist.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Answer, call, signUp } from "../harness/Client.ts"
@@ -22,13 +22,13 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => service.stop())
 
-/** Operations that anybody may call, and those whose names belong to nobody yet. */
+/** Public operations, and operations whose names belong to nobody yet. */
 const isOfEverybody = ({ id, access }: Operation) =>
   access === undefined || id === "handles.check" || id.startsWith("device_confirmation.")
 
 const inVault = ({ id }: Operation) => id.startsWith("vault.")
 
-/** What an operation is asked, with whatever names something in its path, its query and its body. */
+/** The request of an operation with the given names in its path, query and body. */
 interface Asked {
   readonly path: string
   readonly body: unknown
@@ -36,13 +36,13 @@ interface Asked {
 
 const bodyOf = ({ id, body }: Operation, names: Names): unknown => {
   if (id === "exports.create") return { identity: names.handle }
-  // The example of the document names a day that is over.
+  // The example in the document names a day in the past.
   if (id === "grants.update") return { scopes: ["mail:read"] }
   if (id === "events.replay") return { webhook_id: names.ids["webhooks"] }
   return body
 }
 
-/** A secret is named within a namespace, and every member of a query that names an Identity counts as a name. */
+/** A secret is named within a namespace, and every query member that names an Identity counts as a name. */
 const queryOf = (operation: Operation, handle: string): string => {
   if (inVault(operation) || operation.id === "limits.list") return `?identity=${handle}`
   return operation.id === "events.list" ? `?handle=${handle}` : ""
@@ -56,7 +56,7 @@ const asked = (operation: Operation, names: Names): Asked => ({
 const ask = (token: string, { method }: Operation, { path, body }: Asked): Promise<Answer> =>
   call(service.base, method, path, { token, ...(body === undefined ? {} : { body }) })
 
-/** The response but for what is each response's own. */
+/** The response without the parts that differ between any two responses. */
 const said = ({ status, body }: Answer) => [status, typeof body === "object" ? { ...body, instance: "" } : body]
 
 const named = operations.filter(
@@ -65,7 +65,7 @@ const named = operations.filter(
     (operation.path.includes(":") || queryOf(operation, "x") !== "" || operation.id === "exports.create"),
 )
 
-/** A request for what exists and one for what does not, told by their names. */
+/** A request for an existing resource and one for an unknown one, distinguished by their names. */
 const expectAlike = async (operation: Operation, token: string, foreign: Names, absent: Names) => {
   const [one, other] = [asked(operation, foreign), asked(operation, absent)]
   if (one.path === other.path && JSON.stringify(one.body) === JSON.stringify(other.body)) return
@@ -74,7 +74,7 @@ const expectAlike = async (operation: Operation, token: string, foreign: Names, 
   expect([403, 404], `${operation.id}: ${JSON.stringify(seen.body)}`).toContain(seen.status)
 }
 
-/** What an account sees of all that is its own, but for what changes by being looked at. */
+/** The account's view of its resources, without the parts that reading changes. */
 const stateOf = async (own: Belongings): Promise<unknown> => {
   const reads = named.filter(
     ({ id, method }) =>
@@ -96,8 +96,8 @@ const stateOf = async (own: Belongings): Promise<unknown> => {
   return state
 }
 
-describe("what another account owns", () => {
-  it("answers every operation as if it did not exist, for a session and for a key", { timeout: 120_000 }, async () => {
+describe("Resources of another account", () => {
+  it("appear not to exist in every operation, for a session and for a key", { timeout: 120_000 }, async () => {
     const before = await stateOf(ada)
     for (const operation of named) {
       for (const token of [eve.session, eve.adminKey]) {
@@ -108,14 +108,14 @@ describe("what another account owns", () => {
     expect(await stateOf(ada)).toEqual(before)
   })
 
-  it("answers so under a Handle of one's own, too", { timeout: 120_000 }, async () => {
+  it("appear not to exist under the caller's own Handle", { timeout: 120_000 }, async () => {
     const before = await stateOf(ada)
     const ofAda: Names = { ...ada, handle: eve.handle }
     const ofNobody: Names = { ...nothing, handle: eve.handle }
     const below = named.filter(({ path }) => /:(?!handle|platform|index)/.test(path))
     expect(below.length).toBeGreaterThan(35)
     for (const operation of below) {
-      // A secret, or an address, is made by its name.
+      // A PUT creates a secret or an address of that name.
       if (operation.id === "vault.put") continue
       for (const token of [eve.session, eve.identityKey]) {
         if (token === eve.identityKey && operation.access !== "any") continue
@@ -125,7 +125,7 @@ describe("what another account owns", () => {
     expect(await stateOf(ada)).toEqual(before)
   })
 
-  it("is no place from which a list or a stream goes on", async () => {
+  it("cannot be the start of a list or a stream", async () => {
     const foreign = (query: string) =>
       call(service.base, "GET", `/api/identities/${eve.handle}/messages?${query}`, { token: eve.session })
     expect((await foreign(`thread_id=${ada.ids["threads"]}`)).body.messages).toEqual([])
@@ -146,14 +146,14 @@ describe("what another account owns", () => {
   })
 })
 
-describe("what another Identity of the account owns", () => {
-  it("answers its key as what does not exist", { timeout: 120_000 }, async () => {
+describe("Resources of another Identity of the account", () => {
+  it("appear not to exist for its key", { timeout: 120_000 }, async () => {
     const before = await stateOf(ada)
     for (const operation of named) await expectAlike(operation, bob.identityKey, ada, nothing)
     expect(await stateOf(ada)).toEqual(before)
   })
 
-  it("is not below its own Handle, whoever asks", { timeout: 120_000 }, async () => {
+  it("are not found below the caller's own Handle by any credential", { timeout: 120_000 }, async () => {
     const before = await stateOf(ada)
     const ofAda: Names = { ...ada, handle: bob.handle }
     const ofNobody: Names = { ...nothing, handle: bob.handle }
@@ -161,7 +161,7 @@ describe("what another Identity of the account owns", () => {
     for (const operation of below) {
       for (const token of [bob.session, bob.identityKey]) {
         if (token === bob.identityKey && operation.access !== "any") continue
-        // The account's own secret of that name is another one.
+        // The account's own secret of that name is a different one.
         await expectAlike(operation, token, ofAda, ofNobody)
       }
     }

@@ -19,8 +19,8 @@ const put = (name: string, body: unknown, token = session, query = "", headers: 
 const value = (name: string, token = session, query = "") =>
   call(service.base, "GET", `/api/vault/secrets/${name}/value${query}`, { token })
 
-describe("a secret", () => {
-  it("is created, replaced, read and removed; its description stays unless it is given", async () => {
+describe("Secret", () => {
+  it("is created, replaced, read and removed, and keeps its description if none is given", async () => {
     const made = await put("db.pass", { value: "one", description: "the database" })
     expect(made.status).toBe(201)
     expect(made.body).toMatchObject({ name: "db.pass", size: 3, description: "the database", version: 1 })
@@ -37,7 +37,7 @@ describe("a secret", () => {
     expect((await call(service.base, "DELETE", "/api/vault/secrets/db.pass", { token: session })).status).toBe(404)
   })
 
-  it("keeps its last ten versions, and one of them can come back", async () => {
+  it("keeps its last ten versions, each of which can be restored", async () => {
     for (let i = 1; i <= 12; i++) await put("key", { value: `value ${i}` })
     const { body } = await call(service.base, "GET", "/api/vault/secrets/key/versions", { token: session })
     expect(body.versions.map(({ version }: any) => version)).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3])
@@ -51,7 +51,7 @@ describe("a secret", () => {
     expect((await value("key")).body.value).toBe("value 3")
   })
 
-  it("is written under conditions", async () => {
+  it("supports conditional writes", async () => {
     const first = await put("cas", { value: "a" }, session, "", { "if-none-match": "*" })
     expect(first.headers.get("etag")).toBe('"v1"')
     expect((await put("cas", { value: "b" }, session, "", { "if-none-match": "*" })).status).toBe(412)
@@ -69,7 +69,7 @@ describe("a secret", () => {
     expect(Math.max(...births.map(({ body }) => body.version))).toBe(10)
   })
 
-  it("is refused with the name's or the value's own code", async () => {
+  it("is rejected with a specific code for its name or value", async () => {
     expect((await put("Upper", { value: "x" })).body.code).toBe("secret_name_invalid")
     expect((await put(".dot", { value: "x" })).body.code).toBe("secret_name_invalid")
     expect((await put("big", { value: "x".repeat(64 * 1024 + 1) })).body.code).toBe("payload_too_large")
@@ -80,7 +80,7 @@ describe("a secret", () => {
   })
 })
 
-describe("namespaces", () => {
+describe("Namespaces", () => {
   it("are the Org's for an Admin Key, its own for an Identity Key, and an Identity's by name", async () => {
     await put("shared", { value: "org's" })
     await put("shared", { value: "ada's" }, ada.secrets.identity_key)
@@ -97,7 +97,7 @@ describe("namespaces", () => {
     expect((await value("shared", stranger, `?identity=${ada.handle}`)).status).toBe(404)
   })
 
-  it("lie sealed in the store", async () => {
+  it("are encrypted in the store", async () => {
     await put("canary", { value: "a canary that sings" })
     const rows = await service.query((sql) => sql<{ sealed: Uint8Array }>`select sealed from vault_version`)
     for (const { sealed } of rows) expect(Buffer.from(sealed).includes("canary that sings")).toBe(false)

@@ -1,4 +1,4 @@
-/** What is kept for an `Idempotency-Key`, by the test's clock. */
+/** Idempotency records, with a test clock. */
 import { randomBytes } from "node:crypto"
 import { IdempotencyRecords, type Scope, type StoredAnswer } from "@svc/cluster/idempotency/IdempotencyRecords"
 import { sha256 } from "@svc/cluster/credentials/CredentialMint"
@@ -12,7 +12,7 @@ import { present, storesLayer } from "../harness/Stores.ts"
 
 const dayMillis = 24 * 60 * 60 * 1000
 
-/** Statements that wait for a lock of another. */
+/** Statements that wait for a lock of another one. */
 const waits = (sql: Writes["Service"]) =>
   Effect.map(
     sql<{ many: number }>`
@@ -23,7 +23,7 @@ const waits = (sql: Writes["Service"]) =>
 
 const answer: StoredAnswer = { status: 202, headers: { location: "/here" }, body: "{}" }
 
-/** A key of a credential of its own. */
+/** A key of a new credential. */
 const fresh = Effect.gen(function* () {
   yield* present
   const records = yield* IdempotencyRecords
@@ -37,11 +37,11 @@ const fresh = Effect.gen(function* () {
   return { scope, claim, commandOf, settle: records.settle(scope, answer), release: records.release(scope) }
 })
 
-layer(storesLayer)("an Idempotency-Key", (it) => {
-  it.effect("is kept for an address of any length, and for that alone", () =>
+layer(storesLayer)("Idempotency record", (it) => {
+  it.effect("is stored for a path of any length, and for that path alone", () =>
     Effect.gen(function* () {
       const { claim, commandOf } = yield* fresh
-      // What does not compress: an index has room for less than three thousand bytes.
+      // Incompressible text: an index entry has room for less than 3,000 bytes.
       const long = randomBytes(6000).toString("hex")
       const first = yield* commandOf(claim("one", { operation: `POST /api/a?x=${long}`, key: "k".repeat(255) }))
       const other = yield* commandOf(claim("one", { operation: `POST /api/b?x=${long}`, key: "k".repeat(255) }))
@@ -51,7 +51,7 @@ layer(storesLayer)("an Idempotency-Key", (it) => {
     }),
   )
 
-  it.effect("answers for a day, and then begins anew", () =>
+  it.effect("is returned for a day and then replaced", () =>
     Effect.gen(function* () {
       const { claim, commandOf, settle } = yield* fresh
       const first = yield* commandOf(claim())
@@ -65,7 +65,7 @@ layer(storesLayer)("an Idempotency-Key", (it) => {
     }),
   )
 
-  it.effect("is for one request of one credential at one place", () =>
+  it.effect("belongs to one request of one credential at one path", () =>
     Effect.gen(function* () {
       const { claim, commandOf, settle } = yield* fresh
       const first = yield* commandOf(claim())
@@ -77,7 +77,7 @@ layer(storesLayer)("an Idempotency-Key", (it) => {
     }),
   )
 
-  it.effect("lets one of many at once begin", () =>
+  it.effect("is started by one of many concurrent requests", () =>
     Effect.gen(function* () {
       const { claim } = yield* fresh
       const claims = yield* Effect.forEach(Array.from({ length: 20 }), () => Effect.result(claim()), {
@@ -88,12 +88,12 @@ layer(storesLayer)("an Idempotency-Key", (it) => {
     }),
   )
 
-  it.effect("is not taken by who waited for the commit of another that took it", () =>
+  it.effect("is not claimed by a waiter whose predecessor commits", () =>
     Effect.gen(function* () {
       const { claim, commandOf, settle, scope } = yield* fresh
       const sql = yield* Writes
       const ours = sql`credential_id = ${scope.credentialId}::uuid`
-      /** Claims while a transaction has made the record, or begun it anew, and commits once the claim waits for it. */
+      /** Claims while an open transaction creates or restarts the record, which commits once the claim waits for it. */
       const waiting = Effect.fnUntraced(function* (took: Effect.Effect<unknown, unknown>) {
         const taken = yield* Deferred.make<void>()
         const awaited = Effect.promise(() =>
@@ -116,14 +116,14 @@ layer(storesLayer)("an Idempotency-Key", (it) => {
       expect(yield* waiting(made)).toMatchObject({ code: "idempotency_key_in_progress" })
       yield* settle
       yield* sql`update idempotency_record set started_at = ${new Date(started.getTime() - 2 * dayMillis)} where ${ours}`
-      // What is begun anew after a day does not answer as it did.
+      // A record restarted after a day does not return its old response.
       const anew = sql`update idempotency_record set started_at = ${started}, status = null where ${ours}`
       expect(yield* waiting(anew)).toMatchObject({ code: "idempotency_key_in_progress" })
       expect(yield* Effect.flip(commandOf(claim()))).toMatchObject({ code: "idempotency_key_in_progress" })
     }),
   )
 
-  it.effect("of a request that a crash cut short goes on as the same command after a minute, for that request", () =>
+  it.effect("of an interrupted request resumes as the same command after a minute", () =>
     Effect.gen(function* () {
       const { claim, commandOf, settle } = yield* fresh
       const first = yield* commandOf(claim())
@@ -131,14 +131,14 @@ layer(storesLayer)("an Idempotency-Key", (it) => {
       yield* TestClock.adjust("1 minute")
       expect(yield* Effect.flip(claim("two"))).toMatchObject({ code: "idempotency_key_reused" })
       expect(yield* commandOf(claim())).toBe(first)
-      // It is taken up by one.
+      // One request resumes it.
       expect(yield* Effect.flip(claim())).toMatchObject({ code: "idempotency_key_in_progress" })
       yield* settle
       expect(yield* claim()).toEqual({ _tag: "Answered", answer })
     }),
   )
 
-  it.effect("of a request that was not decided is free at once, for the same command", () =>
+  it.effect("of an undecided request is free immediately for the same command", () =>
     Effect.gen(function* () {
       const { claim, commandOf, release } = yield* fresh
       const first = yield* commandOf(claim())

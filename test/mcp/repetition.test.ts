@@ -150,9 +150,9 @@ describe("Equal calls", () => {
   })
 })
 
-layer(storesLayer)("an equal call", (it) => {
+layer(storesLayer)("Equal call", (it) => {
   const minute = 60_000
-  it.effect("return the first result for 60 seconds", () =>
+  it.effect("returns the first result for 60 seconds", () =>
     Effect.gen(function* () {
       yield* present
       const records = yield* IdempotencyRecords
@@ -170,7 +170,7 @@ layer(storesLayer)("an equal call", (it) => {
     }),
   )
 
-  it.effect("resume a call of unknown outcome as the same command", () =>
+  it.effect("resumes a call of unknown outcome as the same command", () =>
     Effect.gen(function* () {
       yield* present
       const records = yield* IdempotencyRecords

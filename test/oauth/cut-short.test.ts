@@ -45,7 +45,7 @@ const looking = Effect.gen(function* () {
   }
 })
 
-layer(world, { timeout: "60 seconds" })("a consent", (it) => {
+layer(world, { timeout: "60 seconds" })("Consent", (it) => {
   it.effect("interrupted before its commit leaves the request unchanged, and the form can be sent again", () =>
     Effect.gen(function* () {
       const { org, open, allow, requests, session } = yield* looking

@@ -30,7 +30,7 @@ const clients = OAuthClients.layer.pipe(
   Layer.provideMerge(storesLayer),
 )
 
-layer(clients)("a document", (it) => {
+layer(clients)("Client document", (it) => {
   it.effect("at a private address is not fetched", () =>
     Effect.gen(function* () {
       const { read } = yield* OAuthClients

@@ -6,7 +6,7 @@ import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
-layer(storesLayer)("a letter about a Grant", (it) => {
+layer(storesLayer)("Grant notice", (it) => {
   it.effect("is sent once and waits for the relay", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg

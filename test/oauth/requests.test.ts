@@ -6,7 +6,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect, Layer } from "effect"
 import { makeOrg, storesLayer } from "../harness/Stores.ts"
 
-layer(Layer.provideMerge(OAuthRequests.layer, storesLayer))("the request of an app", (it) => {
+layer(Layer.provideMerge(OAuthRequests.layer, storesLayer))("Authorization request", (it) => {
   it.effect("belongs to the session that opened it; another session can neither answer nor deny it", () =>
     Effect.gen(function* () {
       const requests = yield* OAuthRequests
