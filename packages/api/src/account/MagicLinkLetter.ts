@@ -1,7 +1,7 @@
 /** The sign-in mail. */
 import type { Language } from "@svc/domain/account/Account"
 import type { Letter } from "@svc/cluster/mail/SystemMailer"
-import { texts } from "../pages/Texts.ts"
+import { texts } from "../Texts.ts"
 
 const words = texts({
   subject: ["Your sign-in link", "Dein Anmeldelink", "Votre lien de connexion"],

@@ -1,7 +1,7 @@
 /** The texts of the consent page, on which an account holder allows or denies an app. */
 import type { Language } from "@svc/domain/account/Account"
 import type { Action, Capability } from "@svc/domain/account/Scope"
-import { texts } from "../pages/Texts.ts"
+import { texts } from "../Texts.ts"
 
 export const words = texts({
   title: [
@@ -126,12 +126,6 @@ export const words = texts({
     "The link contains an unknown app or an unregistered redirect address. Nothing was sent to the app.",
     "Der Link enthält eine unbekannte App oder eine nicht registrierte Weiterleitungsadresse. An die App wurde nichts gesendet.",
     "Le lien contient une application inconnue ou une adresse de redirection non enregistrée. Rien n’a été envoyé à l’application.",
-  ],
-  signedIn: ["You are signed in", "Du bist angemeldet", "Vous êtes connecté"],
-  backToApp: [
-    "This is not the browser in which you started. Return to your app and connect it there.",
-    "Dies ist nicht der Browser, in dem du begonnen hast. Geh zurück zu deiner App und verbinde sie dort.",
-    "Ce n’est pas le navigateur dans lequel vous avez commencé. Retournez à votre application et connectez-la là-bas.",
   ],
   busy: [
     "Temporarily unavailable. Try again in a moment.",

@@ -16,7 +16,7 @@ import { RequestId } from "../RequestId.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
 import { language, languageFor } from "./PageLanguage.ts"
-import { texts } from "./Texts.ts"
+import { texts } from "../Texts.ts"
 
 const words = texts({
   connect: ["Connect this account?", "Dieses Konto verbinden?", "Connecter ce compte ?"],

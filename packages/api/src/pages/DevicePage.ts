@@ -16,7 +16,7 @@ import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
 import { readCode, signInForm } from "./SignInPage.ts"
 import { languageFor } from "./PageLanguage.ts"
-import { texts } from "./Texts.ts"
+import { texts } from "../Texts.ts"
 
 const words = texts({
   title: ["Confirm a device", "Gerät bestätigen", "Confirmer un appareil"],

@@ -9,7 +9,7 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isMarked } from "../account/ConsoleSession.ts"
 import { escape, page, product } from "./Page.ts"
 import { languageCookie, languageNamed, languageOf } from "./PageLanguage.ts"
-import { texts } from "./Texts.ts"
+import { texts } from "../Texts.ts"
 
 /** Capabilities of an Identity, in the order of the page. */
 const parts = ["name", "mail", "send", "tunnel", "hooks", "vault", "social", "mcp"] as const

@@ -12,11 +12,10 @@ import { remember } from "../account/ConsoleSession.ts"
 import { escape, page } from "./Page.ts"
 import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
 import { authorizePath as authorize, browserOf } from "./BrowserCookie.ts"
-import { words as consentWords } from "../oauth/ConsentTexts.ts"
 import { fromOurPages } from "./SessionCookie.ts"
 import { readCode } from "./SignInPage.ts"
 import { language } from "./PageLanguage.ts"
-import { texts } from "./Texts.ts"
+import { texts } from "../Texts.ts"
 
 const path = "/auth/magic-link"
 /** Other values than tokens of this form must not be echoed into a page. */
@@ -47,6 +46,12 @@ const words = texts({
     ["Sign-in was requested from another site", "Open the link in the email and continue on that page."],
     ["Die Anmeldung kam von einer anderen Website", "Öffne den Link in der E-Mail und fahre auf der Seite fort."],
     ["La connexion venait d’un autre site", "Ouvrez le lien de l’e-mail et continuez sur cette page."],
+  ],
+  signedIn: ["You are signed in", "Du bist angemeldet", "Vous êtes connecté"],
+  backToApp: [
+    "This is not the browser in which you started. Return to your app and connect it there.",
+    "Dies ist nicht der Browser, in dem du begonnen hast. Geh zurück zu deiner App und verbinde sie dort.",
+    "Ce n’est pas le navigateur dans lequel vous avez commencé. Retournez à votre application et connectez-la là-bas.",
   ],
   later: [
     ["Temporarily unavailable", "Try again in a moment."],
@@ -102,7 +107,7 @@ const consume = HttpRouter.use((router) =>
           // reader of the mail complete it.
           const browser = browserOf(book, httpRequest)
           const isSameBrowser = browser?.id === request && (yield* requests.isOf(request, browser.secret))
-          const say = consentWords[org.language]
+          const say = words[org.language]
           return remember(
             book,
             session_token,

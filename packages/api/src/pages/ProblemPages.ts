@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { HttpRouter } from "effect/http"
 import { page, withCode } from "./Page.ts"
 import { language } from "./PageLanguage.ts"
-import { texts } from "./Texts.ts"
+import { texts } from "../Texts.ts"
 
 const words = texts({
   code: ["Code", "Code", "Code"],

@@ -13,7 +13,7 @@ import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 import { escape, page } from "./Page.ts"
 import { language } from "./PageLanguage.ts"
-import { texts } from "./Texts.ts"
+import { texts } from "../Texts.ts"
 
 const words = texts({
   agent: ["AI agent", "KI-Agent", "Agent IA"],

@@ -9,7 +9,7 @@ import { limited } from "../limits/PublicLimit.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages } from "./SessionCookie.ts"
 import { language } from "./PageLanguage.ts"
-import { texts } from "./Texts.ts"
+import { texts } from "../Texts.ts"
 
 /** What the reader signs in for. */
 type Purpose = "account" | "device" | "app"

@@ -4,7 +4,7 @@ import { Effect, type Option } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { escape, page } from "./Page.ts"
 import { language } from "./PageLanguage.ts"
-import { texts } from "./Texts.ts"
+import { texts } from "../Texts.ts"
 
 export interface Terms {
   readonly version: string
