@@ -99,7 +99,7 @@ describe("a message of a mail program", () => {
       `Ada <${ada.handle}+tag@mail.localhost>`,
       "",
     ]) {
-      expect(await answered(ada, own(from))).toMatch(/^550 5\.7\.1 The message cannot be sent as it is: /)
+      expect(await answered(ada, own(from))).toMatch(/^550 5\.7\.1 The message is not valid: /)
     }
     expect(await answered(ada, `${own(`<${ada.address}>`)}`.replace(/^To/m, `From: ${bob.address}\nTo`))).toMatch(
       /^550 5\.7\.1 /,

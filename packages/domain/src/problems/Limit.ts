@@ -1,10 +1,10 @@
-/** A limit as its caller is told of it: with every call that counts, and with the refusal once it is reached. */
+/** The state of a limit, reported in the headers of every counted request and of its rejection. */
 import { RateLimited } from "./Problem.ts"
 
 export interface LimitState {
   readonly name: string
   readonly quota: number
-  /** Left out where the limit is one of things open at once. */
+  /** Absent for a limit on concurrency. */
   readonly windowSeconds?: number
   readonly remaining: number
   readonly resetSeconds: number
@@ -12,12 +12,12 @@ export interface LimitState {
 
 const reached = new WeakMap<object, LimitState>()
 
-/** The refusal of a call over a limit. */
+/** Creates the problem for a request over a limit. */
 export const refusal = (limit: Omit<LimitState, "remaining">, detail: string): RateLimited => {
   const problem = new RateLimited({ detail, retry_after_seconds: limit.resetSeconds })
   reached.set(problem, { ...limit, remaining: 0 })
   return problem
 }
 
-/** The limit that a problem tells of; undefined where it is about something else. */
+/** Returns the limit that caused a problem, or undefined if the problem has another cause. */
 export const limitOf = (problem: object): LimitState | undefined => reached.get(problem)

@@ -6,11 +6,11 @@ import { Effect, Schema } from "effect"
 import { HttpApiError } from "effect/http-api"
 import { type AgentHint, type Code, table } from "./Table.ts"
 
-/** One place in a request and what is wrong with it; `path` is a JSON Pointer (RFC 6901). */
+/** A violation in a request; `path` is a JSON Pointer (RFC 6901). */
 export const Violation = Schema.Struct({ path: Schema.String, message: Schema.String })
 export type Violation = typeof Violation.Type
 
-/** The members every problem has besides RFC 9457's own (decisions.md "Errors"). */
+/** The members of every problem besides those of RFC 9457. */
 const members = <C extends Code>(code: C) => ({
   code: Schema.tag(code),
   detail: Schema.String,
@@ -33,7 +33,7 @@ const problem =
       members(code),
     )
 
-/** One that is about scopes, which it names. */
+/** Defines a problem that names scopes. */
 const aboutScopes =
   <Self>() =>
   <const C extends Code>(code: C) =>
@@ -43,7 +43,7 @@ const aboutScopes =
       {
         ...members(code),
         scopes: Schema.optionalKey(Schema.Array(Schema.String)),
-        /** Where the account holder changes what the credential may do. */
+        /** The page on which the account holder changes the credential's scopes. */
         widen_url: Schema.optionalKey(Schema.String),
       },
     )
@@ -215,6 +215,6 @@ export const byCode = {
 
 export type Problem = InstanceType<(typeof byCode)[Code]>
 
-/** Tells a problem from any other failure. */
+/** Whether a failure is a problem. */
 export const isProblem = (u: unknown): u is Problem =>
   typeof u === "object" && u !== null && "_tag" in u && typeof u._tag === "string" && Object.hasOwn(byCode, u._tag)

@@ -1,4 +1,4 @@
-/** Every refusal the service can give, by its code: the one table that problems, their pages and the document are made of. */
+/** The table of all problems by code; the problem classes, their pages and docs/problems.md are generated from it. */
 import { access } from "./table/Access.ts"
 import { account } from "./table/Account.ts"
 import { connectors } from "./table/Connectors.ts"

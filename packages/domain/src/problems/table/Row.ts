@@ -1,8 +1,8 @@
 /**
- * One row of the table of refusals: the HTTP status, what the caller should do (`agent_hint`), the title, and the two
- * sentences its page at `/problems/{code}` shows.
+ * A row of the problem table: the HTTP status, what the caller should do (`agent_hint`), the title, and the two
+ * sentences on its page at `/problems/{code}`.
  *
- * `fix_call`: the call is wrong, change it. `wait`: the same call may succeed later. `stop`: repeating does not help.
+ * `fix_call`: change the request. `wait`: the same request may succeed later. `stop`: repeating does not help.
  */
 export type AgentHint = "fix_call" | "wait" | "stop"
 
