@@ -1,4 +1,4 @@
-/** How an account comes to be connected: by an app password, or by OAuth in two steps. */
+/** Handlers that connect an account: with an app password, or with OAuth in two steps. */
 import { IdentityNotReady } from "@svc/domain/problems/Problem"
 import { randomBytes } from "node:crypto"
 import { Clock, Effect, Redacted } from "effect"
@@ -26,7 +26,7 @@ export const handlers = (actor: Actor) => {
       ),
     )
 
-  /** Only a ready Identity is connected; the commit asks once more. */
+  /** Requires a ready Identity. The commit checks the status again. */
   const ready = Effect.fnUntraced(function* (tenant: Tenant) {
     const { identity } = yield* requireIdentity(actor, tenant)
     const [row] = yield* orUnavailable(sql<{ status: string }>`select status from identity where id = ${identity.id}`)
@@ -39,7 +39,7 @@ export const handlers = (actor: Actor) => {
     return identity
   })
 
-  /** Makes the profile say what it must, and keeps what was changed there. */
+  /** Marks the profile as automated and stores what was changed there. */
   const disclose = Effect.fnUntraced(function* (identity: OwnIdentity, connection: Connection) {
     const session = calls.session(identity, connection, true)
     const changed = yield* withTimeout(platform.disclose(session), platform.title)
@@ -119,7 +119,7 @@ export const handlers = (actor: Actor) => {
         Effect.gen(function* () {
           const identity = yield* ready(request.payload)
           const { state, query } = request.payload
-          // Taken first: of two who come with one state, one goes on.
+          // The state is consumed first, so that only one of two concurrent requests continues.
           const kept = yield* ownership.write(byOf(request), (write) =>
             Authorizations.consume(write, identity, platform.name, state, sealing),
           )

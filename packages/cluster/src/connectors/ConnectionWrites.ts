@@ -1,6 +1,6 @@
 /**
- * From a connection's making to its end: the writes that make it, change what is known of it, stop it, let it go on and
- * remove it. What it had of a credential before goes to the revocations in the same commit.
+ * The writes over the lifetime of a connection: connect, update the account, stop, recover and remove. A credential
+ * that is replaced or removed is queued for revocation in the same commit.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { IdentityNotReady, NotFound } from "@svc/domain/problems/Problem"
@@ -17,7 +17,7 @@ import type { Connected, Disclosure, AccountStatus } from "./platforms/Platform.
 const later = (at: Date, millis: number) => new Date(at.getTime() + millis)
 const textArray = (sql: Write["sql"], values: ReadonlyArray<string>) => sql`${[...values]}::text[]`
 
-/** CTE `moved`: the credential of the connection at hand waits to be revoked. `gate` has a row where that is to be. */
+/** Builds the CTE `moved`, which queues the connection's credential for revocation if the CTE `gate` has a row. */
 const toRevocations = ({ sql, at }: Fenced, gate: string, connection: Connection, keepsDisclosure: boolean) => sql`
   moved as (
     insert into connector_revocation (id, org_id, identity_id, canonical, platform, account, account_id, service, connected_via,
@@ -30,7 +30,7 @@ const toRevocations = ({ sql, at }: Fenced, gate: string, connection: Connection
 
 const none = (sql: Write["sql"]): Statement.Fragment => sql`moved as (select 1)`
 
-/** The connection is made, in place of the one there may be. Refused unless the Identity and its Org are as they must be. */
+/** Stores a new connection and replaces the current one. Fails unless the Identity is ready and its Org is active. */
 export const connect = Effect.fnUntraced(function* (
   fenced: Fenced,
   state: ConnectorState,
@@ -52,7 +52,7 @@ export const connect = Effect.fnUntraced(function* (
     status: "connected",
     disclosed: made.disclosed,
     declared: made.disclosed,
-    // What we changed on the same account's profile is still ours to take back.
+    // Changes that were made to the profile of the same account can still be undone later.
     disclosure: sameAccount ? before.disclosure : null,
     mark: sameAccount ? before.mark : null,
     lastError: null,
@@ -66,7 +66,7 @@ export const connect = Effect.fnUntraced(function* (
     sealedPlace(owner, connection.id, "credential"),
     bytesOf(Redacted.value(made.credential)),
   )
-  // A platform may hand out the same token again; to revoke the former one would end this one.
+  // A platform may issue the same token again. Revoking the previous one would then end the new connection.
   const replaces = before !== undefined && Redacted.value(before.credential) !== Redacted.value(made.credential)
   const recovers = before?.status === "stopped"
   const { account } = made
@@ -120,7 +120,7 @@ export const connect = Effect.fnUntraced(function* (
   return changed
 })
 
-/** What the platform says of the account now. */
+/** Stores the account's current name, capabilities and disclosure. */
 export const updateAccount = Effect.fnUntraced(function* (
   write: Fenced,
   state: ConnectorState,
@@ -137,7 +137,7 @@ export const updateAccount = Effect.fnUntraced(function* (
     capabilities: standing.capabilities,
     disclosed: standing.disclosed,
     declared: present.declared || standing.disclosed,
-    // What was changed first is what is taken back.
+    // The first change is the one to undo.
     disclosure: present.disclosure ?? disclosure ?? null,
     checkDueAt: isPaused(state) ? null : later(at, Timing.profileCheckMillis),
   }
@@ -155,7 +155,10 @@ export const updateAccount = Effect.fnUntraced(function* (
   return { value: undefined, state: { ...state, connection } }
 })
 
-/** It does nothing until it is connected again. `recheck`: it may also recover by itself, so the profile is looked at. */
+/**
+ * Stops the Connector until it is connected again. With `recheck`, the profile is checked regularly and the Connector
+ * can recover by itself.
+ */
 export const stop = Effect.fnUntraced(function* (
   fenced: Fenced,
   state: ConnectorState,
@@ -190,7 +193,7 @@ export const stop = Effect.fnUntraced(function* (
   return { value: undefined, state: { ...state, connection } }
 })
 
-/** The profile says again that the account is automated. */
+/** Restarts a stopped Connector whose profile is marked as automated again. */
 export const recover = Effect.fnUntraced(function* (fenced: Fenced, state: ConnectorState, standing: AccountStatus) {
   const present = state.connection
   if (present === undefined || present.status !== "stopped" || state.identity === undefined) return { value: undefined }
@@ -222,7 +225,7 @@ export const recover = Effect.fnUntraced(function* (fenced: Fenced, state: Conne
   return { value: undefined, state: { ...state, connection } }
 })
 
-/** The connection goes, its credential waits to be revoked. */
+/** Removes the connection and queues its credential for revocation. */
 export const remove = Effect.fnUntraced(function* (write: Fenced, state: ConnectorState) {
   const present = state.connection
   if (present === undefined) return yield* new NotFound({ detail: "There is no such Connector." })

@@ -1,7 +1,7 @@
 /**
- * The Connector actor: the one writer of an Identity's credential at one platform, of its refresh, its pause and its
- * polls. Its entity id is the canonical Handle, a slash and the platform's name. What calls the platform runs beside its
- * messages; what it writes goes through the fence, one change at a time.
+ * The Connector actor: the only writer of an Identity's credential at one platform, of its refresh, its pause and its
+ * polls. The entity id is the canonical Handle, a slash and the platform's name. Platform calls run concurrently with
+ * messages; writes are fenced and run one at a time.
  */
 import { Addresses, callbackUrl } from "@svc/domain/Addresses"
 import { ConnectorActor } from "@svc/domain/connectors/ConnectorProtocol"
@@ -31,7 +31,7 @@ import * as Streams from "./work/Streams.ts"
 
 const isPlatform = Schema.is(PlatformName)
 
-/** A name that is no Connector's is nobody's to ask for. */
+/** Splits an entity id. Throws if it is not the id of a Connector. */
 const nameOf = (id: string) => {
   const slash = id.lastIndexOf("/")
   const platform = id.slice(slash + 1)
@@ -60,7 +60,7 @@ export const layer = ConnectorActor.toLayer(
       kind: "Connector",
       id,
       load: loadState,
-      // Deliveries are the Identity's to make.
+      // The Identity's actor delivers the Events.
       due: () => Effect.runFork(Effect.ignore(identityOf(canonical).Work(undefined, { discard: true }))),
       committed: (before, after) => {
         streams?.committed(after)

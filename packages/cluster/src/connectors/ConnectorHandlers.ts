@@ -1,4 +1,4 @@
-/** What a Connector does for those who post and read through it, pause it and end it. */
+/** Handlers that post and read through a Connector, pause it and remove it. */
 import type { Page, Post } from "@svc/domain/connectors/Post"
 import type { Capability } from "@svc/domain/connectors/Connector"
 import { ConnectorCapabilityUnsupported } from "@svc/domain/problems/Problem"
@@ -24,13 +24,13 @@ import type { Revocations } from "./credentials/Revocations.ts"
 import * as PostLedger from "./PostLedger.ts"
 import { credentialRefused } from "./StopReason.ts"
 
-/** The actor, as its handlers see it. */
+/** The dependencies of the handlers. */
 export interface Actor extends Parts {
   readonly sql: Sql
   readonly sealing: Sealing["Service"]
   readonly revocations: Revocations
   readonly wake: Effect.Effect<void>
-  /** Where platforms send the browser back to. */
+  /** Address to which platforms redirect the browser after an authorization. */
   readonly redirectUri: string
   readonly reload: Effect.Effect<ConnectorState, SqlError.SqlError>
 }
@@ -39,14 +39,17 @@ export interface Tenant {
   readonly org_id: string
 }
 
-/** The state, with the Identity of the asking Org. One that was made after the actor was loaded is looked for once more. */
+/**
+ * Returns the state with its Identity if it belongs to the caller's Org. Reloads the state once if the Identity was
+ * created after the actor was loaded.
+ */
 export const requireIdentity = Effect.fnUntraced(function* (actor: Actor, tenant: Tenant) {
   const { calls, ownership } = actor
   let state = yield* ownership.state
   if (state.identity === undefined) {
     state = yield* calls.change(() => Effect.map(actor.reload, (anew) => ({ value: anew, state: anew })))
   }
-  // The status is the Identity's actor's; here only whose it is counts.
+  // Only the owner matters here; the Identity's actor checks the status.
   const standing: Standing | undefined =
     state.identity === undefined ? undefined : { ...state.identity, status: "ready" }
   const identity = yield* mine(standing, tenant)
@@ -68,10 +71,10 @@ interface PublishPayload extends Tenant {
 
 const wantedOf = ({ limit, cursor }: PageOf) => ({ limit, cursor: cursor ?? undefined })
 
-/** A teardown goes on when the platform was tried so often; the revocation itself goes on after it. */
+/** Number of attempts after which a teardown continues without the revocation, which is still retried later. */
 const triesBeforeGone = 3
 
-/** What is called through a connection that works. */
+/** A call that requires a working connection. */
 interface PlatformCall<A> {
   readonly capability: Capability
   readonly call: (session: Session) => Effect.Effect<A, PlatformFailure>
@@ -81,7 +84,7 @@ export const handlers = (actor: Actor) => {
   const { calls, ownership, revocations } = actor
   const { platform } = calls
 
-  /** The connection, fit for a call. */
+  /** Returns the connection if it can be used for a call. */
   const working = Effect.fnUntraced(function* (tenant: Tenant, capability: Capability) {
     const { state, identity } = yield* requireIdentity(actor, tenant)
     const { connection } = state
@@ -96,7 +99,7 @@ export const handlers = (actor: Actor) => {
     return { identity, connection }
   })
 
-  /** A credential that the platform refuses stops the Connector, whoever met that. */
+  /** Stops the Connector if the platform rejects its credential. */
   const orStopped = <A, E>(connection: Connection, call: Effect.Effect<A, E | PlatformFailure>) =>
     Effect.tapError(call, (failure) =>
       isFailure(failure) && failure._tag === "CredentialRefused"
@@ -122,7 +125,7 @@ export const handlers = (actor: Actor) => {
     return yield* told(orStopped(connection, withTimeout(call(calls.session(identity, connection)), platform.title)))
   })
 
-  /** A moment in which whoever removes a Connector may see it revoked; what takes longer goes on afterwards. */
+  /** Tries the revocation for a short time before the reply; it continues in the background. */
   const atOnce = (early: boolean) =>
     Effect.ignore(Effect.timeoutOption(revocations.attemptAll(early), Timing.revokeAtOnce))
 
@@ -174,7 +177,8 @@ export const handlers = (actor: Actor) => {
         connection,
         withTimeout(isDm ? platform.sendDm(session, wanted) : platform.post(session, wanted), platform.title),
       ).pipe(
-        // What certainly was not made is no longer begun; what may have been stays, so that a repeat looks for it.
+        // A post that was definitely not created is removed from the ledger. Otherwise it stays, so that a retry looks
+        // for it.
         Effect.tapError((failure) =>
           isFailure(failure) && !(failure instanceof PlatformUnreachable)
             ? Effect.ignore(ownership.write(byOf(request), (write) => PostLedger.cancel(write, payload.command_id)))
@@ -193,7 +197,7 @@ export const handlers = (actor: Actor) => {
     ) {
       yield* requireIdentity(actor, request.payload)
       yield* calls.change((write, state) => pause(write, state, request.payload), byOf(request))
-      // Whoever owned the Connector before may be frozen, and does not know of the pause.
+      // A previous owner of the Connector may be suspended and not know about the pause.
       if (request.payload.paused) yield* ownership.write(byOf(request), Permit.formerEnded)
       yield* actor.wake
     }),

@@ -1,7 +1,7 @@
 /**
- * A pause of one Connector, or of all of an Identity. It is in the actor's memory before it answers, and ends the permit
- * that calls leave under; the answer also waits for the permits of processes that owned the Connector before. So no call
- * leaves after the answer. A connection that is made later is paused too.
+ * Pauses one Connector, or all Connectors of an Identity. The pause is in the actor's memory before the reply and ends
+ * the permit for platform calls. The reply also waits for the permits of processes that owned the Connector before, so
+ * that no call leaves after it. A connection that is made later is paused too.
  */
 import { ConnectorPaused, NotFound } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
@@ -11,7 +11,7 @@ import { type ConnectorState, isPaused } from "./ConnectorState.ts"
 
 export interface Pause {
   readonly paused: boolean
-  /** All Connectors of the Identity, in place of this one. */
+  /** Applies to all Connectors of the Identity instead of this one. */
   readonly everyone: boolean
 }
 

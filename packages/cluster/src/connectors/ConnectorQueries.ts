@@ -1,4 +1,4 @@
-/** Connectors as callers read them: straight from the store, whose commits precede every reply. */
+/** Queries for Connectors. They read from the store, which is committed before every reply of an actor. */
 import type { Capability, Connector, ConnectedVia } from "@svc/domain/connectors/Connector"
 import type { PlatformName } from "@svc/domain/connectors/PlatformName"
 import type { IdentityId } from "@svc/domain/IdentityRef"
@@ -25,7 +25,7 @@ interface Row {
 
 const view = (row: Row): Connector => ({
   ...row,
-  // What is stopped needs more than an end of the pause.
+  // Ending the pause does not restart a stopped Connector.
   status: row.status === "stopped" ? "stopped" : row.paused ? "paused" : "connected",
 })
 
@@ -58,7 +58,10 @@ const make = Effect.gen(function* () {
             : Effect.succeed(view(row)),
         ),
       ),
-    /** Whose authorization a state belongs to; `within` are those that the caller may act on, if it may not on all. */
+    /**
+     * Returns the Identity and platform of an authorization state. `within` limits the result to Identities that the
+     * caller may access; null means all.
+     */
     authorization: Effect.fnUntraced(function* (org: string, within: ReadonlyArray<IdentityId> | null, state: string) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const [row] = yield* sql<{ id: IdentityId; canonical: string; handle: string; platform: PlatformName }>`

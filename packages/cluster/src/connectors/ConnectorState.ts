@@ -1,4 +1,4 @@
-/** The Connector as its actor keeps it in memory: the Identity, its connection at the platform, and whether it is paused. */
+/** The in-memory state of a Connector's actor: the Identity, its connection to the platform and its pauses. */
 import type { Capability, ConnectedVia } from "@svc/domain/connectors/Connector"
 import type { PlatformName } from "@svc/domain/connectors/PlatformName"
 import { Effect, Redacted } from "effect"
@@ -8,7 +8,7 @@ import { Reads } from "../store/Database.ts"
 import type { Account, Credential } from "./platforms/Platform.ts"
 
 export interface Connection {
-  /** A new one with each connection. */
+  /** Identifies one connection; connecting again creates a new id. */
   readonly id: string
   readonly account: Account
   readonly via: ConnectedVia
@@ -16,9 +16,9 @@ export interface Connection {
   readonly credential: Credential
   readonly status: "connected" | "stopped"
   readonly disclosed: boolean
-  /** Its profile once said that it is automated. */
+  /** Whether the profile was ever marked as automated. */
   readonly declared: boolean
-  /** What we have changed on the profile. */
+  /** What the Connector changed in the profile. */
   readonly disclosure: string | null
   readonly mark: string | null
   readonly lastError: string | null
@@ -30,16 +30,16 @@ export interface Connection {
 export interface ConnectorState {
   readonly canonical: string
   readonly platform: PlatformName
-  /** Undefined before the Identity is made and when it is gone; what is left to revoke outlives it. */
+  /** Undefined before the Identity is created and after it is removed. Pending revocations outlive the Identity. */
   readonly identity: OwnIdentity | undefined
   readonly connection: Connection | undefined
-  /** Its own pause, and that of all Connectors of the Identity. */
+  /** The pause of this Connector and the pause of all Connectors of the Identity. */
   readonly pause: { readonly own: boolean; readonly everyone: boolean }
 }
 
 export const isPaused = ({ pause }: Pick<ConnectorState, "pause">): boolean => pause.own || pause.everyone
 
-/** What a credential and everything beside it is sealed for: one connection of one Identity. */
+/** Returns the sealing context of a credential or note, which is bound to one connection of one Identity. */
 export const sealedPlace = (
   owner: { readonly identityId: string; readonly orgId: string; readonly platform: string },
   connection: string,
@@ -80,7 +80,7 @@ interface Row {
   readonly check_due_at: Date | null
 }
 
-/** Reads what an actor of this name owns. */
+/** Loads the state of a Connector's actor from the store. */
 export const load = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing

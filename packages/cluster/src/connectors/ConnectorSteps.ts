@@ -1,4 +1,4 @@
-/** What a teardown does about Connectors: every credential is revoked at its platform before the Identity goes. */
+/** The teardown step for Connectors: revokes every credential at its platform before the Identity is removed. */
 import { platformNames } from "@svc/domain/connectors/PlatformNames"
 import { canonical } from "@svc/domain/handles/Handle"
 import { Effect } from "effect"
@@ -8,8 +8,8 @@ import { Timing } from "../Timing.ts"
 import { Connectors } from "./Connectors.ts"
 
 /**
- * Asks the actor of each platform where something is connected or left to revoke. A platform out of reach fails the step
- * a few times; then the Identity goes, and what is left is tried on without it.
+ * Asks the actor of each platform that has a connection or a pending revocation to leave. An unreachable platform fails
+ * the step a few times; then the Identity is removed and the revocation is retried without it.
  */
 export const teardown: Effect.Effect<Step, never, Connectors> = Effect.map(
   Effect.service(Connectors),

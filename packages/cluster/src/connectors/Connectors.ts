@@ -1,11 +1,11 @@
-/** The way to any Connector's actor, wherever in the cluster it is; the actor itself is loaded by runners only. */
+/** Client of the Connector actors, wherever they run in the cluster. Only runners load the actor itself. */
 import { ConnectorActor, entityId } from "@svc/domain/connectors/ConnectorProtocol"
 import { Context, Effect, Layer } from "effect"
 import { namedClient } from "../actor/ActorClients.ts"
 
 type Client = Effect.Success<typeof ConnectorActor.client>
 
-/** `of(canonical, platform)` is the raw client of one Connector's actor; calls go through `ask`. */
+/** `of(canonical, platform)` returns the raw client of one Connector's actor; use it through `ask`. */
 export class Connectors extends Context.Service<
   Connectors,
   { readonly of: (canonical: string, platform: string) => ReturnType<Client> }

@@ -1,8 +1,8 @@
 /**
- * Calls to the platform, as the actor makes them: each is handed a way to the world that closes when the Connector is
- * paused, replaced or taken over, and a way to its sealed state that goes through the actor's fence. A call leaves under a
- * permit of the actor's process (`actor/Permit.ts`), so that a pause can wait for processes that owned the Connector
- * before. Refreshes of a credential are one at a time, and each begins with a commit.
+ * Calls of the actor to its platform. Each call gets an HTTP client that stops working when the Connector is paused,
+ * replaced or owned by another process, and access to sealed state through the actor's fence. Calls leave under a
+ * permit of the actor's process (`actor/Permit.ts`), so that a pause can wait for previous owners. Credential refreshes
+ * run one at a time, and each starts with a commit.
  */
 import { system } from "@svc/domain/account/Initiator"
 import { isProblem, type Unavailable } from "@svc/domain/problems/Problem"
@@ -24,13 +24,19 @@ import * as Registrations from "./credentials/Registrations.ts"
 
 export interface PlatformCalls {
   readonly platform: Platform
-  /** What calls leave under; ended by a state in which none may leave. */
+  /** The permit under which calls leave. It ends when the state no longer allows calls. */
   readonly permit: Permit.Permit
   readonly change: CredentialRefresh.Change
   readonly context: (identity: OwnIdentity) => PlatformContext
-  /** For a connection as it stands; `evenPaused` where the account holder connects, or takes something back. */
+  /**
+   * Returns the session of a connection. `evenPaused` allows calls in which the account holder connects, or undoes a
+   * change.
+   */
   readonly session: (identity: OwnIdentity, connection: Connection, evenPaused?: boolean) => Session
-  /** For a credential that is no connection any more; `keep` makes it durable. */
+  /**
+   * Returns a session for revoking a credential that no longer belongs to a connection; `keep` stores a refreshed
+   * credential.
+   */
   readonly revocationSession: (
     identity: OwnIdentity,
     left: Pick<Session, "account" | "via"> & { readonly credential: Credential },
@@ -38,7 +44,7 @@ export interface PlatformCalls {
   ) => Session
 }
 
-/** All that one call asks of a platform, within its time; the store out of reach is `unavailable`. */
+/** Applies the time limit of a platform call. An unreachable store fails with `unavailable`. */
 export const withTimeout = <A, E>(
   call: Effect.Effect<A, E | PlatformFailure>,
   title: string,
@@ -53,7 +59,7 @@ export const withTimeout = <A, E>(
     ),
   )
 
-/** Names of kept texts, and their length. */
+/** Limits for the notes of a connection: their number and length. */
 const keptAtMost = 32
 const keptLength = 8 * 1024
 
@@ -78,7 +84,7 @@ export const make = Effect.fnUntraced(function* (parts: {
 
   const permit = Permit.make()
 
-  /** Granted under the fence, and judged by the state that stands under the same fence. */
+  /** Renews the permit under the fence, after checking the state under the same fence. */
   const renewed = ownership.write(
     system,
     Effect.fnUntraced(function* (write: Fenced, state: ConnectorState) {
@@ -88,8 +94,8 @@ export const make = Effect.fnUntraced(function* (parts: {
   )
 
   /**
-   * Nothing leaves for what is not ours, or is paused. What the actor knows is looked at the moment before; after what
-   * left doubt that is the store.
+   * Allows a request only if the connection is current and not paused. Checks the actor's state before each request,
+   * and the store if the permit is about to expire.
    */
   const leaving = (holds: (state: ConnectorState) => boolean): Leaving<Halted> => ({
     ask: halted(
@@ -102,7 +108,7 @@ export const make = Effect.fnUntraced(function* (parts: {
     isPermitted: permit.holds,
   })
 
-  /** What leaves although the Connector is paused, since it does not act through the account. */
+  /** Allows requests despite a pause, for calls that do not act through the account. */
   const evenPaused = (holds: (state: ConnectorState) => boolean): Leaving<Halted> => ({
     ask: halted(Effect.flatMap(ownership.state, (state) => (holds(state) ? Effect.void : Effect.fail(moved())))),
     isPermitted: () => true,
@@ -211,7 +217,7 @@ export const make = Effect.fnUntraced(function* (parts: {
   return { platform, permit, change, context, session, revocationSession } satisfies PlatformCalls
 })
 
-/** The time, for what is written beside a call. */
+/** The current time, for writes next to a call. */
 export const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
 export type { Account }

@@ -1,6 +1,8 @@
 /**
- * Commands that post. One is noted under the actor's fence before its call leaves, in the statement that also grants the
- * permit to leave, and its post after; the same command again answers that post. One that was begun and not ended may have been done: the platform is told so.
+ * The ledger of commands that post. A command is recorded under the actor's fence before its call leaves, in the
+ * statement that also grants the permit, and its post is stored afterwards. Repeating a completed command returns the
+ * stored post. A command that started without completing may have posted, so the platform is told that the next call is
+ * a retry.
  */
 import { Post } from "@svc/domain/connectors/Post"
 import { IdentityNotReady } from "@svc/domain/problems/Problem"
@@ -55,7 +57,7 @@ export const complete = (write: Fenced, command: string, post: Post) =>
     )`,
   )
 
-/** The platform refused it, so nothing was made. */
+/** Removes a command whose post the platform rejected. */
 export const cancel = (write: Fenced, command: string) =>
   commit(
     write,

@@ -1,4 +1,4 @@
-/** What a platform's failure is to the caller whose request led to it. */
+/** Converts platform failures to the problems that callers receive. */
 import { Moved } from "@svc/domain/actor/Moved"
 import {
   ConnectorCapabilityUnsupported,
@@ -24,7 +24,7 @@ export const notConnected = (title: string) =>
 export const stopped = (error: string | null) =>
   new ConnectorStopped({ detail: error ?? "The platform refuses the Connector's credential." })
 
-/** Beside those that are one thing for who connects and another for who is connected. */
+/** Failures that have the same meaning before and after connecting. */
 type Other = Exclude<PlatformFailure, { readonly _tag: "CredentialRefused" | "Halted" }>
 
 const otherwise = (title: string, failure: Other, now: number) => {
@@ -53,7 +53,7 @@ const otherwise = (title: string, failure: Other, now: number) => {
   }
 }
 
-/** For who connects; a pause holds nobody up who does. */
+/** Converts a failure of connecting an account. A pause does not block connecting. */
 export const whileConnecting = (title: string, failure: PlatformFailure, now: number) => {
   switch (failure._tag) {
     case "CredentialRefused":
@@ -65,7 +65,7 @@ export const whileConnecting = (title: string, failure: PlatformFailure, now: nu
   }
 }
 
-/** For who is connected. */
+/** Converts a failure of a call through a connected account. */
 export const whileConnected = (title: string, failure: PlatformFailure, now: number) => {
   switch (failure._tag) {
     case "CredentialRefused":
@@ -77,7 +77,7 @@ export const whileConnected = (title: string, failure: PlatformFailure, now: num
   }
 }
 
-/** For who posts, who may also have given an option that the platform does not know. */
+/** Converts a failure of posting, including unknown options. */
 export const whilePosting = (title: string, failure: PlatformFailure, now: number) =>
   failure._tag === "InputRefused" && failure.unknownOption === true
     ? new ConnectorOptionUnknown({

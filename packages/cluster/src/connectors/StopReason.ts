@@ -1,11 +1,11 @@
-/** Why a Connector stops, and what has it back. */
+/** Reasons for which a Connector stops, and how to fix them. */
 import { boundedWords } from "./platforms/ResponseBounds.ts"
 import type { Platform } from "./platforms/Platform.ts"
 
 export interface Reason {
   readonly error: string
   readonly remedy: string
-  /** The profile is looked at again: it may be put right there. */
+  /** Whether the profile is checked again, because the account holder may fix it there. */
   readonly recheck: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * Authorizations under way: what a platform needs again when the browser comes back, sealed under the hash of the state
- * that it comes back with. A state is bound to one Identity and platform, used once, and lapses.
+ * Pending OAuth authorizations. The data that the platform needs when the browser returns is sealed and stored under
+ * the hash of the OAuth state. A state is bound to one Identity and platform, can be used once, and expires.
  */
 import { createHash } from "node:crypto"
 import { ConnectorStateInvalid } from "@svc/domain/problems/Problem"
@@ -11,7 +11,7 @@ import { Timing } from "../../Timing.ts"
 import { bytesOf, textOf } from "../ConnectorState.ts"
 import type { AuthorizationStart, Credential } from "../platforms/Platform.ts"
 
-/** So many may be under way at once; of more the oldest lapse. */
+/** Largest number of pending authorizations; the oldest ones are removed. */
 const atMost = 10
 
 export const hashOf = (state: string): Uint8Array => createHash("sha256").update(state).digest()
@@ -27,7 +27,7 @@ const place = (identity: OwnIdentity, platform: string, hash: Uint8Array): Place
   names: [identity.id, platform],
 })
 
-/** Keeps one that has begun; answers until when it can be ended. */
+/** Stores a new authorization and returns when it expires. */
 export const store = Effect.fnUntraced(function* (
   write: Fenced,
   identity: OwnIdentity,
@@ -60,7 +60,7 @@ export const store = Effect.fnUntraced(function* (
   return expiresAt
 })
 
-/** Takes one up, once: whoever comes second finds none, also when the first has failed since. */
+/** Consumes an authorization. A second attempt with the same state fails, even if the first one failed later. */
 export const consume = Effect.fnUntraced(function* (
   write: Fenced,
   identity: OwnIdentity,

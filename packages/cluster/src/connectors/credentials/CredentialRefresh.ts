@@ -1,7 +1,7 @@
 /**
- * Refreshes of a credential: one at a time over all processes, each begun by a commit that says so. A refresh token may be
- * good once, so a process that was overtaken between the platform's answer and its commit holds the only one that works:
- * it leaves it to whoever owns the Connector by then, who waits a while for that before it tries the former one.
+ * Refreshes credentials, one at a time across all processes; each refresh starts with a commit. A refresh token may be
+ * valid only once, so a process that loses ownership between the platform's response and its commit holds the only
+ * valid token. It stores that token for the new owner, which waits for it before it tries the previous token.
  */
 import { system } from "@svc/domain/account/Initiator"
 import type { Moved } from "@svc/domain/actor/Moved"
@@ -23,7 +23,7 @@ export type Change = <A, E>(
   by?: Fenced["by"],
 ) => Effect.Effect<A, Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable>
 
-/** What says for certain that no token was spent. */
+/** Failures that prove that no token was spent. */
 const isDefinite: ReadonlySet<string> = new Set(["CredentialRefused", "PlatformRefused", "PlatformRateLimited"])
 
 const moved = () => new Halted({ reason: "moved" })
@@ -43,10 +43,10 @@ export const make = Effect.fnUntraced(function* (parts: {
     platform: string,
   ): Pick<Session, "exclusively" | "storeCredential"> => {
     const place = sealedPlace({ identityId: identity.id, orgId: identity.orgId, platform }, connection.id, "credential")
-    /** When the refresh under way began, as the store has it. */
+    /** Start time of the current refresh in the store. */
     let began: Date | null = null
 
-    /** A commit under the fence: it begins, unless one began before whose outcome nobody knows. */
+    /** Commits the start of a refresh, unless an earlier refresh with an unknown outcome is recorded. */
     const claim = ownership
       .write(system, (write) =>
         commit<{ began: Date | null; before: boolean | null; credential: Uint8Array | null }>(
@@ -68,7 +68,7 @@ export const make = Effect.fnUntraced(function* (parts: {
       )
       .pipe(Effect.mapError(moved))
 
-    /** The credential as the store has it: a process that was overtaken may have left another there. */
+    /** Loads the credential from the store, where a previous owner may have left a newer one. */
     const learn = (sealed: Uint8Array) =>
       Effect.gen(function* () {
         const credential = Redacted.make(textOf(yield* Effect.orDie(sealing.open(identity.dataKey, place, sealed))))
@@ -81,7 +81,7 @@ export const make = Effect.fnUntraced(function* (parts: {
         )
       }).pipe(Effect.mapError(moved))
 
-    /** The token is what the store has: nothing was spent, or nothing had to be. */
+    /** Records that no token was spent. */
     const settled = ownership
       .write(system, (write) =>
         commit(
@@ -94,7 +94,7 @@ export const make = Effect.fnUntraced(function* (parts: {
       )
       .pipe(Effect.mapError(moved))
 
-    /** The new credential, for whoever owns the Connector now: unless somebody has refreshed it after all. */
+    /** Stores the new credential for the current owner, unless another refresh has completed. */
     const leave = (credential: Credential) =>
       Effect.gen(function* () {
         const sealed = yield* sealing.seal(identity.dataKey, place, bytesOf(Redacted.value(credential)))
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function* (parts: {
       )
 
     return {
-      // Whoever asked may be cut off; the platform's answer is not to be lost with them.
+      // Detached, so that the platform's response is not lost if the caller is interrupted.
       exclusively: (refresh) =>
         refreshing
           .withPermits(1)(
@@ -124,7 +124,7 @@ export const make = Effect.fnUntraced(function* (parts: {
               const refreshed = yield* Effect.tapError(refresh, (error) =>
                 isFailure(error) && isDefinite.has(error._tag) ? settled : Effect.void,
               )
-              // It was fresh already.
+              // The credential did not need a refresh.
               if (began !== null) yield* settled
               return refreshed
             }),

@@ -1,4 +1,4 @@
-/** How servers know us as an application: one registration per Org and server, sealed under the Org's key. */
+/** OAuth client registrations at servers: one per Org and server, sealed with the Org's key. */
 import { Clock, Effect, Redacted } from "effect"
 import type { OwnIdentity } from "../../actor/Write.ts"
 import type { Place, Sealing } from "../../sealing/Sealing.ts"
@@ -6,7 +6,7 @@ import { orUnavailable, type Sql } from "../../store/Database.ts"
 import { bytesOf, textOf } from "../ConnectorState.ts"
 import type { Registrations } from "../platforms/Platform.ts"
 
-/** Of so many servers per Org and platform; the oldest go. Who made them up fills no store. */
+/** Limit per Org and platform, so that invented servers cannot fill the store. The oldest ones are removed. */
 const atMost = 50
 
 const place = (org: string, platform: string, service: string): Place => ({
@@ -17,7 +17,7 @@ const place = (org: string, platform: string, service: string): Place => ({
   names: [],
 })
 
-/** The store out of reach is a defect to a platform, which can do nothing about it. */
+/** An unreachable store is a defect here, because platforms cannot handle it. */
 export const make = (
   sql: Sql,
   sealing: Sealing["Service"],

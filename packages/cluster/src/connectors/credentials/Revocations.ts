@@ -1,7 +1,7 @@
 /**
- * Credentials that are of no use to us any more, until the platform has ended them. A platform out of reach is asked again
- * with growing waits; after the last the credential is erased here and the row says what happened. They outlive their
- * Identity, and go with their Org.
+ * Revokes unused credentials at their platforms. An unreachable platform is retried with increasing delays; after the
+ * last attempt the credential is erased and the row records the error. Revocations outlive their Identity and are
+ * removed with their Org.
  */
 import { system } from "@svc/domain/account/Initiator"
 import type { ConnectedVia } from "@svc/domain/connectors/Connector"
@@ -44,9 +44,9 @@ export const overdue: Source<ConnectorState>["overdue"] = (sql, late, atMost) =>
   )
 
 export interface Revocations {
-  /** Tries all that are due; `early`: all that wait. */
+  /** Attempts all due revocations, or all pending ones if `early` is set. */
   readonly attemptAll: (early: boolean) => Effect.Effect<void, unknown>
-  /** The fewest tries that any waiting one has had; undefined where none waits. */
+  /** Returns the lowest number of attempts among pending revocations, or undefined if there are none. */
   readonly fewestAttempts: Effect.Effect<number | undefined, SqlError.SqlError>
   readonly source: Running<ConnectorState>
 }
@@ -80,7 +80,7 @@ export const make = Effect.fnUntraced(function* (
       ),
     )
 
-  /** It did not work: again later, or never more. */
+  /** Schedules the next attempt, or erases the credential after the last one. */
   const postpone = Effect.fnUntraced(function* (row: Row, error: string) {
     const wait = Timing.revocationWaitsMillis[row.attempts]
     yield* ownership.write(system, (write) => {
@@ -137,7 +137,7 @@ export const make = Effect.fnUntraced(function* (
     )
     if (row.disclosure !== null) {
       yield* withTimeout(platform.undisclose(session, row.disclosure), platform.title).pipe(
-        // Whoever is refused can take nothing back.
+        // A rejected credential cannot undo the disclosure.
         Effect.catchTags({ CredentialRefused: () => Effect.void, PlatformRefused: () => Effect.void }),
       )
       yield* ownership.write(system, (write) =>
@@ -155,12 +155,12 @@ export const make = Effect.fnUntraced(function* (
     revoke(row).pipe(
       Effect.andThen(end(row)),
       Effect.catchTags({
-        // The platform does not know it any more.
+        // The credential is no longer valid at the platform.
         CredentialRefused: () => end(row),
         PlatformRefused: ({ message }) => postpone(row, boundedWords(message)),
         PlatformUnreachable: ({ message }) => postpone(row, boundedWords(message)),
         PlatformRateLimited: ({ message }) => postpone(row, boundedWords(message)),
-        // There is nothing to try again; whoever reads the log may end it there by hand.
+        // The server cannot revoke credentials. An operator can do it by hand after reading the log.
         Unsupported: ({ message }) =>
           Effect.andThen(
             Effect.logWarning("A credential was not revoked at its platform", {

@@ -1,11 +1,11 @@
-/** Options that stand under a platform's name, judged by the platform's own schema of them. */
+/** Validates the options under a platform's name with the platform's schema. */
 import { Effect, Schema } from "effect"
 import type { PlatformName } from "@svc/domain/connectors/PlatformName"
 import { InputRefused } from "./Failure.ts"
 
 const segment = (key: PropertyKey) => String(key).slice(0, 100).replaceAll("~", "~0").replaceAll("/", "~1")
 
-/** Judges options; one that the schema does not know is refused as such, any other fault as a bad request. */
+/** Returns a decoder for options. An unknown option has its own problem; other errors are invalid requests. */
 export const reader = <A>(platform: PlatformName, schema: Schema.Codec<A>, known: ReadonlyArray<string>) => {
   const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error" })
   return (options: Readonly<Record<string, unknown>>): Effect.Effect<A, InputRefused> => {
@@ -20,7 +20,7 @@ export const reader = <A>(platform: PlatformName, schema: Schema.Codec<A>, known
       )
     }
     return Effect.mapError(decode(options), (error) => {
-      // The values may be whole pictures, so no more than the place and the expectation is said.
+      // Values may be whole pictures, so the message contains only the path.
       const at = /at \[(.*?)\]\s*$/s.exec(String(error.message).slice(-300))?.[1]
       const place = at === undefined ? "" : at.replaceAll('"]["', "/").replaceAll('"', "").replaceAll("][", "/")
       return new InputRefused({

@@ -1,7 +1,10 @@
-/** Pictures as an option has them: `content_base64`, `content_type` and `alt`, at most four. */
+/** Schema of pictures in options: up to four, each with `content_base64`, `content_type` and `alt`. */
 import { Schema } from "effect"
 
-/** Looks for what base64 has not: a pattern of the whole text goes back over each of its millions of characters. */
+/**
+ * Returns whether a text is base64. Searches for an invalid character, because a pattern for the whole text would
+ * backtrack over millions of characters.
+ */
 export const isBase64 = (text: string): boolean => {
   const bare = text.slice(0, text.endsWith("==") ? -2 : text.endsWith("=") ? -1 : undefined)
   return bare !== "" && !/[^A-Za-z0-9+/]/.test(bare)
@@ -19,5 +22,5 @@ export const Pictures = Schema.Array(Picture).check(Schema.isMaxLength(4))
 export const bytesOf = ({ content_base64 }: Picture): Uint8Array<ArrayBuffer> =>
   new Uint8Array(Buffer.from(content_base64, "base64"))
 
-/** How many bytes it has, without making them. */
+/** Returns the size in bytes without decoding. */
 export const sizeOf = ({ content_base64 }: Picture): number => Buffer.byteLength(content_base64, "base64")

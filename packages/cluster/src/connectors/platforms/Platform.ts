@@ -1,10 +1,11 @@
 /**
- * What a platform has to do for the Connector actor. A platform is a folder here, named as in `platformNames`, whose
- * `Platform.ts` exports `make` ({@link MakePlatform}); nothing outside of the folder knows more of it (docs/connectors.md).
+ * The interface between the Connector actor and a platform. A platform is a folder named as in `platformNames`, whose
+ * `Platform.ts` exports `make` ({@link MakePlatform}); no code outside of the folder depends on it
+ * (docs/connectors.md).
  *
- * A platform keeps nothing of its own: what must last goes through {@link Session}, under the actor's fence and sealed.
- * It reaches the world only through the {@link PlatformHttp} that it is handed, which judges addresses, bounds answers in bytes
- * and time, and lets nothing out once the Connector is paused. What it answers is plain text and bounded (`Bounds.ts`).
+ * A platform stores nothing itself. It keeps state through {@link Session}, fenced and sealed. It sends requests only
+ * through {@link PlatformHttp}, which validates addresses, limits the size and time of responses, and blocks requests
+ * once the Connector is paused. What it returns is bounded plain text (`ResponseBounds.ts`).
  */
 import type { AddressBook } from "@svc/domain/Addresses"
 import type { Capability, ConnectedVia } from "@svc/domain/connectors/Connector"
@@ -15,88 +16,91 @@ import type { ServiceKey } from "../../sealing/ServiceKey.ts"
 import type { Halted, InputRefused, PlatformFailure, PlatformUnreachable } from "./Failure.ts"
 import type { PlatformHttp } from "./PlatformHttp.ts"
 
-/** A credential as the platform wrote it, JSON by custom. It is sealed where it is kept and only its platform reads it. */
+/** A credential in the platform's own format, usually JSON. It is sealed in the store. */
 export type Credential = Redacted.Redacted<string>
 
-/** Who is connected. */
+/** The connected account. */
 export interface Account {
-  /** As one mentions it there, without `@`: `ada.bsky.social`, `ada@example.social`. */
+  /** The name used to mention the account, without `@`: `ada.bsky.social`, `ada@example.social`. */
   readonly name: string
-  /** The platform's lasting id: a DID, the number at the instance. */
+  /** The permanent id at the platform: a DID, or the number at the instance. */
   readonly id: string
-  /** The origin of the server that carries it, as in `https://example.social`. */
+  /** The origin of the account's server, such as `https://example.social`. */
   readonly service: string
 }
 
-/** What the platform says of the account now. */
+/** The account's current status at the platform. */
 export interface AccountStatus {
   readonly account: Account
   readonly capabilities: ReadonlyArray<Capability>
-  /** Whether the profile says that it is automated. */
+  /** Whether the profile is marked as automated. */
   readonly disclosed: boolean
 }
 
-/** A connection that was just made. */
+/** A new connection. */
 export interface Connected extends AccountStatus {
   readonly credential: Credential
   readonly via: ConnectedVia
 }
 
-/** What a visit keeps of a server that knows us as an application, sealed per Org. */
+/** OAuth client registrations by server, sealed per Org. */
 export interface Registrations {
   readonly read: (service: string) => Effect.Effect<Credential | undefined>
-  /** Keeps it unless there is one already; answers the one that is kept. */
+  /** Stores a registration unless there is one. Returns the stored one. */
   readonly store: (service: string, registration: Credential) => Effect.Effect<Credential>
-  /** The server does not know it any more. */
+  /** Removes a registration that the server no longer accepts. */
   readonly forget: (service: string) => Effect.Effect<void>
 }
 
-/** Small named texts beside the credential (nonces, a chat's server), sealed; at most 32, each of at most 8 KiB. */
+/** Named notes of a connection (nonces, the chat server), sealed; at most 32, each up to 8 KiB. */
 export interface PlatformStore {
   readonly read: (name: string) => Effect.Effect<string | undefined>
   readonly write: (name: string, text: string | undefined) => Effect.Effect<void, Halted>
 }
 
-/** Before there is a connection: for one authorization or password login. */
+/** What an authorization or login may use before there is a connection. */
 export interface PlatformContext {
   readonly http: PlatformHttp
   readonly registrations: Registrations
 }
 
 /**
- * For one call of a Connector. There is one writer of its credential in the cluster; {@link exclusively} is its lock.
+ * What one call of a connected account may use. The cluster has one writer of the credential, and {@link exclusively}
+ * is its lock.
  */
 export interface Session extends PlatformContext {
   readonly account: Account
   readonly via: ConnectedVia
-  /** The credential as it stands now: another call may have refreshed it since this one began. */
+  /** The current credential. Another call may have refreshed it since this call started. */
   readonly credential: Effect.Effect<Credential, Halted>
   /**
-   * Runs a refresh. One at a time over all processes: it begins with a commit under the actor's fence, so an owner that
-   * was replaced while it was frozen never spends a refresh token. Read {@link credential} inside it once more, since the
-   * one who held the lock before may have refreshed it, and {@link storeCredential} the new one before it ends. It is
-   * `PlatformUnreachable` while a refresh whose process went away may have spent the token.
+   * Runs a refresh, one at a time across all processes. It starts with a commit under the actor's fence, so that a
+   * suspended process that was replaced never spends a refresh token. Read {@link credential} again inside it, because
+   * another call may have refreshed it, and {@link storeCredential} before it ends. Fails with `PlatformUnreachable`
+   * while a refresh of a crashed process may have spent the token.
    */
   readonly exclusively: <A, E>(refresh: Effect.Effect<A, E>) => Effect.Effect<A, E | Halted | PlatformUnreachable>
-  /** Durable when it answers. */
+  /** Stores a refreshed credential. It is durable when this succeeds. */
   readonly storeCredential: (credential: Credential) => Effect.Effect<void, Halted>
   readonly notes: PlatformStore
 }
 
 export interface AuthorizationRequest {
-  /** What the caller gave: a handle, `user@host`, a host; undefined where it named none. */
+  /** The account named by the caller: a handle, `user@host` or a host; undefined if none was given. */
   readonly account: string | undefined
-  /** A random text to travel as OAuth's `state`; a platform whose library makes its own answers that one instead. */
+  /** A random OAuth `state`. A platform whose library generates its own returns that instead. */
   readonly state: string
-  /** Where the platform sends the browser back to: a page of ours. */
+  /** Address to which the platform redirects the browser. */
   readonly redirectUri: string
 }
 
 export interface AuthorizationStart {
   readonly url: string
-  /** The `state` that comes back in the address; it names this authorization from then on. */
+  /** The `state` in the redirect, which identifies this authorization. */
   readonly state: string
-  /** What `finish` needs again (a PKCE verifier, a DPoP key, the server), JSON by custom. Sealed, single use, short-lived. */
+  /**
+   * Data that `finish` needs (a PKCE verifier, a DPoP key, the server), usually JSON. Sealed, single use, short-lived.
+   */
   readonly kept: Credential
   readonly instanceRules: ReadonlyArray<InstanceRule>
 }
@@ -105,130 +109,132 @@ export interface AuthorizationReturn {
   readonly kept: Credential
   readonly state: string
   readonly redirectUri: string
-  /** The query of the address that the platform sent the browser to, `state` and `code` among it. */
+  /** The query of the redirect, including `state` and `code`. */
   readonly query: URLSearchParams
 }
 
-/** What is to be written. `options` is what stood under the platform's own name, and is not judged yet. */
+/** A post to create. `options` are the options under the platform's name, not yet validated. */
 export interface NewPost {
   readonly text: string
-  /** The uri of the post to answer. */
+  /** URI of the post to reply to. */
   readonly replyTo: string | undefined
   readonly options: Readonly<Record<string, unknown>>
-  /** Whom a direct message goes to; absent for a post. */
+  /** Recipient of a direct message; absent for a post. */
   readonly to?: string | undefined
-  /** The command's uuid: the same when it comes again, so that a platform that can makes one post of it. */
+  /** UUID of the command. A retry has the same one, so that a platform with idempotency keys creates one post. */
   readonly command: string
   /**
-   * The command was begun before and its outcome is not known (a process died). A platform whose calls are not idempotent
-   * looks for what it may have made before it makes another.
+   * The command started before and its outcome is unknown, for example because a process crashed. A platform without
+   * idempotency keys must look for an existing post first.
    */
   readonly again: boolean
 }
 
 export interface PageRequest {
   readonly limit: number
-  /** The platform's own cursor, as an earlier page gave it. */
+  /** The platform's cursor from a previous page. */
   readonly cursor: string | undefined
 }
 
-/** Something that was said to the account. */
+/** A mention, reply or direct message for the account. */
 export interface ReceivedPost {
   readonly kind: Heard
-  /** What it is known by, so that it is told once: the post's uri. */
+  /** Key that deduplicates Events: the post's URI. */
   readonly key: string
   readonly post: Post
   readonly at: Date
 }
 
 export interface Poll {
-  /** What came since the mark, oldest first; at most {@link pollAtMost}. */
+  /** New posts since the mark, oldest first; at most {@link pollAtMost}. */
   readonly received: ReadonlyArray<ReceivedPost>
-  /** Where the next poll goes on. It is committed together with what was heard. */
+  /** The position for the next poll. */
   readonly mark: string
-  /** There is more right now: the next poll follows at once. */
+  /** Whether more posts are available, so that the next poll follows immediately. */
   readonly more: boolean
-  /** Not before then, where the platform's rate-limit headers say so. */
+  /** Earliest time for the next poll, if rate-limit headers define one. */
   readonly notBefore?: Date | undefined
 }
 
-/** How many posts a poll may answer. */
+/** Largest number of posts that a poll may return. */
 export const pollAtMost = 100
 
-/** What {@link Platform.disclose} has changed, JSON, so that {@link Platform.undisclose} takes back that and nothing else. */
+/** What {@link Platform.disclose} changed, as JSON, so that {@link Platform.undisclose} reverts exactly that. */
 export type Disclosure = string
 
 export interface Platform {
   readonly name: PlatformName
-  /** How people call it. */
+  /** Name for people. */
   readonly title: string
 
-  /** Connects by an app password; undefined where the platform has none. */
+  /** Connects with an app password; undefined if the platform has none. */
   readonly login:
     | ((
         visit: PlatformContext,
         login: { readonly account: string; readonly password: Redacted.Redacted<string> },
       ) => Effect.Effect<Connected, PlatformFailure>)
     | undefined
-  /** Begins OAuth: nothing is connected yet. */
+  /** Starts an OAuth authorization. */
   readonly authorize: (
     visit: PlatformContext,
     request: AuthorizationRequest,
   ) => Effect.Effect<AuthorizationStart, PlatformFailure>
-  /** Ends OAuth. `CredentialRefused` where the platform or the person said no. */
+  /** Completes an OAuth authorization. Fails with `CredentialRefused` if the platform or the person denied it. */
   readonly finish: (visit: PlatformContext, back: AuthorizationReturn) => Effect.Effect<Connected, PlatformFailure>
-  /** Ends the credential at the platform; one that is gone there already is revoked. */
+  /** Revokes the credential at the platform. Succeeds if the credential is already invalid. */
   readonly revoke: (session: Session) => Effect.Effect<void, PlatformFailure>
 
-  /** What the account is and may now: asked daily, and after each connection. */
+  /** Returns the account's current status. Called daily and after connecting. */
   readonly inspect: (session: Session) => Effect.Effect<AccountStatus, PlatformFailure>
 
-  /** Judges text, recipient and options without any call, as far as that goes (unknown options, the platform's fixed limits). */
+  /** Validates text, recipient and options as far as possible without a call. */
   readonly validate: (post: NewPost) => Effect.Effect<void, InputRefused>
   readonly post: (session: Session, post: NewPost) => Effect.Effect<Post, PlatformFailure>
   readonly sendDm: (session: Session, post: NewPost) => Effect.Effect<Post, PlatformFailure>
 
-  /** The account's own posts, newest first. */
+  /** Returns the account's own posts, newest first. */
   readonly posts: (session: Session, page: PageRequest) => Effect.Effect<Page<Post>, PlatformFailure>
-  /** Direct messages, newest first. */
+  /** Returns direct messages, newest first. */
   readonly dms: (session: Session, page: PageRequest) => Effect.Effect<Page<Post>, PlatformFailure>
-  /** The conversation around a post: what it answers from the root on, the post, what answers it. */
+  /** Returns the conversation around a post: its ancestors from the root, the post, and its replies. */
   readonly thread: (session: Session, uri: string) => Effect.Effect<Page<Post>, PlatformFailure>
-  /** Mentions, replies and direct messages, newest first. */
+  /** Returns mentions, replies and direct messages, newest first. */
   readonly notifications: (session: Session, page: PageRequest) => Effect.Effect<Page<ReceivedPost>, PlatformFailure>
-  /** What came since the mark; with no mark only where the next poll begins, so that nothing old is told. */
+  /**
+   * Returns what arrived since the mark. Without a mark, returns only the current position, so that nothing old is
+   * reported.
+   */
   readonly poll: (session: Session, mark: string | undefined) => Effect.Effect<Poll, PlatformFailure>
   /**
-   * Lasts while the platform would say at once that something was said; undefined where none of its servers would.
-   * `heard` asks for a poll, which alone tells what it was and where to go on, so nothing that comes here needs to be
-   * believed or kept. It is called when the stream is open, since what came before that is not in it, and for each thing
-   * that may be for us. `Unsupported` where this server has no stream.
+   * Listens for new posts until the stream is lost; undefined if the platform has no streams. `heard` only requests a
+   * poll, so stream content is neither trusted nor stored. It is called when the stream opens and for each message that
+   * may concern the account. Fails with `Unsupported` if this server has no stream.
    */
   readonly stream: ((session: Session, heard: () => void) => Effect.Effect<never, PlatformFailure>) | undefined
 
   /**
-   * Makes the profile say that the account is automated: the platform's flag and a line in the profile's text, keeping
-   * everything else. Answers what it changed; doing it again changes nothing and answers undefined.
+   * Marks the profile as automated with the platform's flag and a line in the profile text, and keeps everything else.
+   * Returns what was changed, or undefined if the profile was already marked.
    */
   readonly disclose: (session: Session) => Effect.Effect<Disclosure | undefined, PlatformFailure>
   readonly undisclose: (session: Session, changed: Disclosure) => Effect.Effect<void, PlatformFailure>
 }
 
-/** What a platform is made of, besides what each call hands it. */
+/** What a platform is created with. */
 export interface PlatformParts {
   readonly book: AddressBook
-  /** The line that a disclosed profile carries. */
+  /** The line for profiles that are marked as automated. */
   readonly disclosure: string
-  /** A setting of the deployment for this platform: `PLC_URL` of Bluesky is `SVC_BLUESKY_PLC_URL`. */
+  /** Returns a setting for this platform: `PLC_URL` of Bluesky is `SVC_BLUESKY_PLC_URL`. */
   readonly setting: (name: string) => string | undefined
 }
 
-/** Made once a process. `ServiceKey` is our own signing key as an OAuth client. */
+/** Creates a platform, once per process. `ServiceKey` is the signing key of this OAuth client. */
 export type MakePlatform = (parts: PlatformParts) => Effect.Effect<Platform, never, ServiceKey | Scope.Scope>
 
-/** What the module `platforms/<name>/Platform.ts` exports. */
+/** The exports of `platforms/<name>/Platform.ts`. */
 export interface PlatformModule {
   readonly make: MakePlatform
-  /** The settings it asks for, without their prefix. */
+  /** Names of the settings that it reads, without their prefix. */
   readonly settings: ReadonlyArray<string>
 }

@@ -1,7 +1,7 @@
 /**
- * A platform's way to the world: HTTP to addresses that users and servers name. Every address is judged and connected to
- * as judged (`net/GuardedClient`), a redirect is an answer, an answer that is longer than `atMost` is none, and nothing
- * leaves once the Connector is paused or belongs to another process.
+ * The HTTP client of platforms, for addresses that users and servers provide. Every address is validated and pinned
+ * (`net/GuardedClient`), redirects are returned instead of followed, responses are limited in size, and no request
+ * leaves once the Connector is paused or owned by another process.
  */
 import { Clock, Effect } from "effect"
 import type { GuardedClient, RequestFailed } from "../../net/GuardedClient.ts"
@@ -14,7 +14,7 @@ export interface PlatformRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array | undefined
-  /** Bytes of the answer's body; 1 MiB where it is left out. */
+  /** Largest response body in bytes; default 1 MiB. */
   readonly atMost?: number
 }
 
@@ -27,23 +27,23 @@ export interface PlatformResponse {
 type AskFailure = Halted | PlatformUnreachable | PlatformRateLimited
 
 export interface PlatformHttp {
-  /** A server that asks for fewer calls (429, or 503 with `Retry-After`) is `PlatformRateLimited`. */
+  /** Sends a request. A 429, or a 503 with `Retry-After`, fails with `PlatformRateLimited`. */
   readonly request: (url: string | URL, asked?: PlatformRequest) => Effect.Effect<PlatformResponse, AskFailure>
   /**
-   * The same as `fetch`, for libraries that take one. It follows no redirect, takes 429 for an answer, and rejects with a
-   * {@link Halted} or a {@link PlatformUnreachable}, which {@link failureIn} finds again in what a library throws.
+   * A `fetch` for libraries. Does not follow redirects, returns 429 as a response, and rejects with {@link Halted} or
+   * {@link PlatformUnreachable}, which {@link failureIn} finds in what a library throws.
    */
   readonly fetch: typeof globalThis.fetch
   /**
-   * Listens at a WebSocket, named by its http address, until it is lost; `Unsupported` where the server opens none. What
-   * comes is bounded, and more than that ends it.
+   * Listens to a WebSocket, given by its http address, until it closes. Fails with `Unsupported` if the server opens
+   * none. Messages are limited in size.
    */
   readonly listen: (url: string | URL, listening: Listening) => Effect.Effect<never, AskFailure | Unsupported>
-  /** Until when the last answer wants no further call, where its headers say so. */
+  /** Returns the earliest time for the next request, if the last response defined one. */
   readonly quietUntil: () => Date | undefined
 }
 
-/** Bytes of an answer. */
+/** Default for the largest response body in bytes. */
 const defaultAtMost = 1024 * 1024
 
 const words: { readonly [E in RequestFailed["error"]]: string } = {
@@ -109,13 +109,13 @@ export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>)
       )
       if (answer._tag === "Failure") throw answer.failure
       const { status, headers, body: bytes } = answer.success
-      // A response of these statuses has no body, and its constructor insists on that.
+      // The constructor rejects a body for these statuses.
       const empty = status === 204 || status === 205 || status === 304
       const response = new Response(empty ? null : Uint8Array.from(bytes), {
         status: status < 200 ? 502 : status,
         headers,
       })
-      // A library judges by it where it was sent to; nothing was followed.
+      // Libraries check the URL for redirects; none was followed.
       Object.defineProperty(response, "url", { value: request.url })
       return response
     },
@@ -139,7 +139,7 @@ export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>)
 
 const ours = new Set(["Halted", "PlatformUnreachable", "PlatformRateLimited"])
 
-/** One of our failures among the causes of what a library threw. */
+/** Finds a platform failure in the cause chain of an error thrown by a library. */
 export const failureIn = (thrown: unknown): PlatformFailure | undefined => {
   let cause = thrown
   for (let depth = 0; depth < 8 && typeof cause === "object" && cause !== null; depth++) {

@@ -1,7 +1,4 @@
-/**
- * The platforms of this process, each made of its folder: a line in {@link folders} and the folder of that name are all
- * there is to know of one.
- */
+/** The platforms of this process. To add one, create its folder and add it to {@link folders}. */
 import { Addresses } from "@svc/domain/Addresses"
 import type { PlatformName } from "@svc/domain/connectors/PlatformName"
 import { platformNames } from "@svc/domain/connectors/PlatformNames"
@@ -16,20 +13,20 @@ const folders: { readonly [Name in PlatformName]: () => Promise<PlatformModule> 
 
 const prefixOf = (name: PlatformName) => `SVC_${name.toUpperCase()}_`
 
-/** Every setting that a platform asks for, by its whole name. */
+/** Full names of the settings that platforms read. */
 export const settingNames = Effect.map(
   Effect.promise(() => Promise.all(platformNames.map(async (name) => ({ name, of: await folders[name]() })))),
   (modules) => modules.flatMap(({ name, of }) => of.settings.map((setting) => prefixOf(name) + setting)),
 )
 
 export interface PlatformSettings {
-  /** The line that a disclosed profile carries. */
+  /** The line for profiles that are marked as automated. */
   readonly disclosure: string
-  /** A setting of the deployment, by its whole name. */
+  /** Returns a setting of the deployment by its full name. */
   readonly setting: (name: string) => string | undefined
 }
 
-/** Each is loaded when the first of its Connectors is: their libraries are most of what a start would wait for. */
+/** Loads a platform when its first Connector is loaded, because the libraries would dominate the startup time. */
 export class Platforms extends Context.Service<
   Platforms,
   { readonly of: (name: PlatformName) => Effect.Effect<Platform> }
@@ -48,7 +45,7 @@ export class Platforms extends Context.Service<
           )
           made.set(name, yield* Effect.cached(Effect.provideContext(load, services)))
         }
-        // Each name has a folder, as the compiler sees to.
+        // The type of `folders` guarantees a folder for each name.
         return { of: (name) => made.get(name)! }
       }),
     )

@@ -1,23 +1,23 @@
 /**
- * What a server says of its limits: `Retry-After` (RFC 9110 section 10.2.3), `X-RateLimit-Remaining` and `-Reset` as
- * Mastodon has them (a date), `RateLimit-Remaining` and `-Reset` as Bluesky has them (seconds of the epoch, or from now).
+ * Reads rate-limit headers: `Retry-After` (RFC 9110 section 10.2.3), Mastodon's `X-RateLimit-Remaining` and `-Reset` (a
+ * date), and Bluesky's `RateLimit-Remaining` and `-Reset` (epoch seconds or a delay in seconds).
  */
 const number = (text: string | null): number | undefined =>
   text !== null && /^\s*\d{1,15}\s*$/.test(text) ? Number(text) : undefined
 
-/** No server makes us wait longer than this at a time; then it is asked again. */
+/** Longest accepted delay. */
 const longestMillis = 60 * 60 * 1000
 
 const at = (text: string | null, now: number): number | undefined => {
   if (text === null) return undefined
   const seconds = number(text)
-  // A number this large is a time; a small one counts from now.
+  // Large numbers are epoch seconds; small ones are delays.
   if (seconds !== undefined) return seconds > 1_000_000_000 ? seconds * 1000 : now + seconds * 1000
   const date = Date.parse(text)
   return Number.isNaN(date) ? undefined : date
 }
 
-/** Until when no further call is wanted; undefined where one may be made now. */
+/** Returns the earliest time for the next request, or undefined if it may be sent now. */
 export const quietUntil = (status: number, headers: Headers, now: number): Date | undefined => {
   const remaining = number(headers.get("x-ratelimit-remaining") ?? headers.get("ratelimit-remaining"))
   const refused = status === 429

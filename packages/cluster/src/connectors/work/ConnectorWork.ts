@@ -1,4 +1,4 @@
-/** What a Connector's actor does between messages, and how `Overdue` wakes it. A further kind of work is one more line. */
+/** The periodic work of Connector actors, and how `Overdue` wakes them. */
 import { Effect } from "effect"
 import { ask } from "../../actor/Ask.ts"
 import type { Backlog } from "../../work/Source.ts"

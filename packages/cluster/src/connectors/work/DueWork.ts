@@ -1,6 +1,6 @@
 /**
- * Work of a Connector that has a time of its own, such as a poll: a column of its row says when it is due, and one run is
- * under way at a time. A run that is cut short leaves the row due, and is made again after a moment.
+ * Work of a Connector with its own schedule, such as a poll. A column of its row contains the due time, and one run is
+ * in progress at a time. An interrupted run leaves the row due and is repeated.
  */
 import { Clock, Effect, type Scope } from "effect"
 import type { OwnIdentity } from "../../actor/Write.ts"
@@ -11,7 +11,7 @@ import type { PollTrigger } from "./PollTrigger.ts"
 import type { PlatformCalls } from "../PlatformCalls.ts"
 import { type Connection, type ConnectorState, isPaused } from "../ConnectorState.ts"
 
-/** What the sources of a Connector are made of. */
+/** Dependencies of the work sources. */
 export interface Parts {
   readonly ownership: Ownership<ConnectorState>
   readonly calls: PlatformCalls
@@ -21,7 +21,7 @@ export interface Parts {
 export interface DueWork {
   readonly name: string
   readonly column: "poll_due_at" | "check_due_at"
-  /** What the column says. */
+  /** Returns the due time from the in-memory state. */
   readonly dueOf: (connection: Connection) => Date | null
   readonly make: (
     parts: Parts,

@@ -1,6 +1,6 @@
 /**
- * What a poll heard becomes Events: each post once, since the row that says it was told, its Event and where the next poll
- * goes on are one commit.
+ * Converts poll results to Events. The row that deduplicates a post and its Event are one commit, so that each post
+ * raises one Event.
  */
 import { createHash } from "node:crypto"
 import type { Heard } from "@svc/domain/connectors/Post"
@@ -11,7 +11,7 @@ import { boundedPost } from "../platforms/ResponseBounds.ts"
 import type { Account, ReceivedPost } from "../platforms/Platform.ts"
 import type { PlatformName } from "@svc/domain/connectors/PlatformName"
 
-/** Posts of one kind that follow one another; an Event's type is one per statement. */
+/** Groups consecutive posts of the same kind, since a statement raises Events of one type. */
 export const groupByKind = (heard: ReadonlyArray<ReceivedPost>): ReadonlyArray<ReadonlyArray<ReceivedPost>> => {
   const found: Array<Array<ReceivedPost>> = []
   for (const one of heard) {
@@ -40,7 +40,7 @@ const json = (posts: ReadonlyArray<ReceivedPost>) =>
     }),
   )
 
-/** Raises an Event for each post of a run that was not told before; answers how many there were. */
+/** Raises an Event for each post that has none yet. Returns their number. */
 export const raiseEvents = Effect.fnUntraced(function* (
   fenced: Fenced,
   of: { readonly identity: OwnIdentity; readonly platform: PlatformName; readonly account: Account },

@@ -1,7 +1,7 @@
 /**
- * Polls as work of the actor: one at a time, every 30 seconds while something comes and less often up to ten minutes while
- * nothing does, later where the platform asks for that. What was heard is told and the mark moves in commits of their own,
- * so that a poll which is cut short is made again and tells nothing twice.
+ * Polls as a work source of the actor. One poll runs at a time: every 30 seconds while posts arrive, up to every ten
+ * minutes otherwise, and later if the platform asks for it. Events and the new mark are separate commits, so that an
+ * interrupted poll is repeated without raising an Event twice.
  */
 import { system } from "@svc/domain/account/Initiator"
 import { Clock, Effect, Random } from "effect"
@@ -16,14 +16,14 @@ import { type Poll, pollAtMost } from "../platforms/Platform.ts"
 import { dueWork } from "./DueWork.ts"
 import { credentialRefused } from "../StopReason.ts"
 
-/** So many Events an hour; what is beyond waits at the platform, since the mark stays where it is. */
+/** Limit of Events per hour. Further posts stay at the platform, because the mark does not advance. */
 const toldPerHour = 300
 const hour = 60 * 60 * 1000
 
-/** What a poll came to. */
+/** The outcome of a poll. */
 interface Outcome {
   readonly waitMillis: number
-  /** When the next one is due; null where `waitMillis` says it. */
+  /** When the next poll is due; null to use `waitMillis`. */
   readonly dueAt: Date | null
   readonly error: string | null
   readonly mark: string | null
@@ -73,7 +73,7 @@ export const source = dueWork({
       told = [...told, { at: now, count }]
       const dueAt = poll.more && count > 0 ? new Date(now) : null
       const outcome: Outcome = {
-        // The first one only finds where to begin.
+        // The first poll only determines the position.
         waitMillis: count > 0 || connection.mark === null ? Timing.pollSoonestMillis : slower(connection, 1.5),
         dueAt: latest(dueAt, poll.notBefore ?? session.http.quietUntil() ?? null),
         error: null,
@@ -89,7 +89,7 @@ export const source = dueWork({
       mark: null,
     })
 
-    /** Writes down what it came to; `polled_at` is when the platform last answered. */
+    /** Stores the outcome. `polled_at` is the time of the last successful poll. */
     const record = (connection: Connection, outcome: Outcome, rings: number) =>
       Effect.flatMap(Random.next, (random) =>
         calls.change((write, state) => {
@@ -102,7 +102,7 @@ export const source = dueWork({
           const due =
             pollTrigger.rings() === rings
               ? (outcome.dueAt ?? new Date(Math.round(waited)))
-              : // It rang meanwhile, for what this one may not have heard.
+              : // Another poll was requested during this one and may concern posts that this one missed.
                 new Date(pollTrigger.earliest(at.getTime()))
           const next: Connection = {
             ...present,
@@ -143,7 +143,7 @@ export const source = dueWork({
           InputRefused: ({ message }) => Effect.succeed(failed(connection, message, null)),
           Halted: () => Effect.succeed(null),
         }),
-        // A defect of ours or of a library must not be met for ever at full speed.
+        // A defect must not be repeated without delay.
         Effect.catchDefect((defect) =>
           Effect.as(
             Effect.logError("A poll ended in a defect", defect),

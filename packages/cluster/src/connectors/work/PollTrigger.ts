@@ -1,6 +1,6 @@
 /**
- * Asks for a poll before its time, when something was said. It becomes due in the store, so that it is made wherever the
- * actor is by then; no sooner than the platform wants, and further apart when they are many.
+ * Requests an early poll when a stream reports activity. The due time is stored, so that the poll runs wherever the
+ * actor is by then. It respects the platform's rate limit, and many polls are spaced further apart.
  */
 import { Effect } from "effect"
 import { commit } from "../../actor/Write.ts"
@@ -8,18 +8,18 @@ import { Timing } from "../../Timing.ts"
 import type { PlatformCalls } from "../PlatformCalls.ts"
 import { type Connection, type ConnectorState, isPaused } from "../ConnectorState.ts"
 
-/** Polls within a minute; more than that are further apart. */
+/** Number of polls within a minute from which the spacing grows. */
 const manyPolls = 20
 const minute = 60_000
 
 export interface PollTrigger {
-  /** How often it rang: a poll that began before the last one has not heard what that was for. */
+  /** Number of requests so far. A poll that started before the last request may have missed its cause. */
   readonly rings: () => number
-  /** When the next poll may be made, for one that is asked for now. */
+  /** Returns the earliest time for a poll that is requested now. */
   readonly earliest: (now: number) => number
-  /** A poll begins. */
+  /** Records the start of a poll. */
   readonly pollStarted: (now: number) => void
-  /** The platform wants none before then; null where it did not say. */
+  /** Sets the platform's earliest time for the next poll, or null. */
   readonly deferUntil: (until: Date | null) => void
   readonly request: (calls: PlatformCalls, connection: string) => ReturnType<PlatformCalls["change"]>
 }

@@ -1,6 +1,6 @@
 /**
- * The daily look at the profile as work of the actor: what the account is and may, and whether it still says that it is
- * automated. One that does not say so any more is stopped rather than left undeclared.
+ * The daily profile check as a work source of the actor: updates the account's name and capabilities, and stops a
+ * Connector whose profile is no longer marked as automated.
  */
 import { Effect } from "effect"
 import { commit, type OwnIdentity } from "../../actor/Write.ts"

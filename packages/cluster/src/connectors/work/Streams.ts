@@ -1,7 +1,7 @@
 /**
- * Streams as work of the actor: where a platform says at once that something was said, one is held open while the
- * Connector works, and what it says asks for a poll. The mark alone says what was told, so a stream that is lost, lies or
- * says everything twice costs polls and no more. One that is lost is opened again ever later; meanwhile polls go on.
+ * Streams as a work source of the actor. If a platform offers streams, one is open while the Connector works, and its
+ * messages request polls. Only the mark of the polls decides what is reported, so a lost, false or repeated message
+ * costs at most a poll. A lost stream is reopened with increasing delays while polls continue.
  */
 import { Clock, Effect, type Fiber, FiberSet, Latch, Random } from "effect"
 import type { OwnIdentity } from "../../actor/Write.ts"
@@ -11,11 +11,11 @@ import { type Connection, type ConnectorState, isPaused } from "../ConnectorStat
 import type { Parts } from "./DueWork.ts"
 
 export interface Streams extends Running<ConnectorState> {
-  /** Closes what is open for a Connector that was paused, stopped, connected anew or removed. */
+  /** Closes the stream of a Connector that was paused, stopped, reconnected or removed. */
   readonly committed: (state: ConnectorState) => void
 }
 
-/** The connection that wants one. */
+/** Returns the connection that should have a stream. */
 const wantedBy = (state: ConnectorState): Connection | undefined =>
   state.connection?.status === "connected" && !isPaused(state) ? state.connection : undefined
 
@@ -33,7 +33,7 @@ export const make = Effect.fnUntraced(function* ({ calls, pollTrigger }: Parts) 
     notBefore = 0
   }
 
-  /** What became of it, and when it is tried again. */
+  /** Schedules the next attempt after a stream ended. */
   const ended = Effect.fnUntraced(function* (openedAt: number | undefined, failure: unknown) {
     const now = yield* Clock.currentTimeMillis
     lost = openedAt !== undefined && now - openedAt >= Timing.streamKeptMillis ? 0 : lost + 1
@@ -73,7 +73,7 @@ export const make = Effect.fnUntraced(function* ({ calls, pollTrigger }: Parts) 
         Effect.catch((failure) =>
           Effect.gen(function* () {
             yield* ended(openedAt, failure)
-            // What was said since is heard by a poll, which are frequent again.
+            // A poll covers what arrived since the stream was lost.
             if (openedAt !== undefined) yield* Effect.ignore(ring)
           }),
         ),
