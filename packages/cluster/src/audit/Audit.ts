@@ -1,8 +1,8 @@
 /**
- * Keeping the audit log. A secret is on record before it is shown ({@link Audit.secret}, or the statement that reads it
- * with `AuditWrite.noted`), or it is not shown. A change, and whoever came in, is on record before the answer goes out: those that
- * wait at the same time share a commit. Where the store fails them after the change was made, the answer goes out all the
- * same, and the record waits here; what cannot wait is told as a gap. Other reads are only counted ({@link module:Usage}).
+ * Writes the audit log. A secret is recorded before it is shown ({@link Audit.secret}, or the statement that reads it
+ * with `auditWrite`), or it is not shown. Changes and sign-ins are recorded before the response is sent; records that
+ * wait at the same time share a commit. If the store fails after the change was made, the response is sent anyway and
+ * the record waits here. Records that no longer fit are reported as a gap. Other reads are only counted (`ReadCounts`).
  */
 import { system } from "@svc/domain/account/Initiator"
 import { AuditUnavailable, type Unavailable } from "@svc/domain/problems/Problem"
@@ -20,13 +20,13 @@ import * as Refusals from "./Refusals.ts"
 import * as ReadCounts from "./ReadCounts.ts"
 
 export interface AuditSettings {
-  /** What is kept of a client's address: all of it, its network (/24, /64), or nothing. */
+  /** How much of a client's address is stored: all of it, its network (/24, /64), or nothing. */
   readonly addresses: "full" | "network" | "none"
 }
 
-/** Records that wait for the store; the oldest goes first where there are more. */
+/** Records that may wait for the store; above that the oldest are dropped. */
 const waitingAtMost = 10_000
-/** Records of one statement. */
+/** Records per statement. */
 const batch = 100
 
 interface Gap {
@@ -43,7 +43,7 @@ const records = Metrics.counter(
 )
 const [kept, late, lost] = [records.of("kept"), records.of("late"), records.of("lost")]
 const waitingNow = Metrics.gauge("svc_audit_waiting", "Records of the audit log that wait for the store", [])
-/** What waits in each recorder of the process: a process of several roles has several. */
+/** The waiting records of each recorder; a process with several roles has several recorders. */
 const recorders = new Set<ReadonlyArray<AuditWrite.AuditWrite>>()
 const showWaiting = () => {
   let n = 0
@@ -51,13 +51,13 @@ const showWaiting = () => {
   waitingNow.set([], n)
 }
 
-/** Nothing is shown: whether somebody saw it would not be known. */
+/** Without a record the secret is not shown, because nobody would know who saw it. */
 const closed = new AuditUnavailable({
   detail: "The audit log could not be written, so nothing was shown.",
   retry_after_seconds: 1,
 })
 
-/** A statement that records what it shows: out of reach, nothing is shown. */
+/** Runs a statement that records what it shows; if the store is unreachable, nothing is shown. */
 export const orClosed = <A, E extends { readonly _tag: string }, R>(
   effect: Effect.Effect<A, E | Unavailable, R>,
 ): Effect.Effect<A, Exclude<E, Unavailable> | AuditUnavailable, R> =>
@@ -87,7 +87,7 @@ const make = (settings: AuditSettings) =>
           ? networkOf(address)
           : address
 
-    /** Time, id and proof, and no more of the address than is kept. */
+    /** Adds time, id and proof, and reduces the address as configured. */
     const note = (act: AuditWrite.Act, count?: number): Effect.Effect<AuditWrite.AuditWrite> =>
       AuditWrite.make(key, { ...act, source: { ...act.source, address: shown(act.source.address) } }, count)
 
@@ -122,7 +122,7 @@ const make = (settings: AuditSettings) =>
       showWaiting()
     }
 
-    /** On record when it returns, or waiting for the store. */
+    /** Returns when the record is stored or waits for the store. */
     const keep = (made: AuditWrite.AuditWrite): Effect.Effect<void> =>
       Effect.matchCauseEffect(write(made), {
         onSuccess: () => Effect.sync(() => void kept.n++),
@@ -133,12 +133,15 @@ const make = (settings: AuditSettings) =>
           ),
       })
 
-    // A record of several acts is of no single request.
+    // A record of several acts belongs to no single request.
     const refusals = yield* Refusals.make((act, count) =>
       Effect.flatMap(note({ ...act, command: undefined }, count), keep),
     )
 
-    /** What no statement takes by itself is lost; one that the store does not take just now is not. */
+    /**
+     * Retries waiting records one by one. A record that no statement accepts is dropped; one that the store cannot take
+     * now keeps waiting.
+     */
     const retry = Effect.gen(function* () {
       while (waiting.length > 0) {
         const taken = waiting.splice(0, batch)
@@ -164,7 +167,7 @@ const make = (settings: AuditSettings) =>
       }
     })
 
-    /** Says in the Org's Events what its log lacks. */
+    /** Reports gaps of the log in the Org's Events. */
     const tell = Effect.gen(function* () {
       for (const [org, gap] of Array.from(gaps)) {
         const at = new Date(yield* Clock.currentTimeMillis)
@@ -179,7 +182,7 @@ const make = (settings: AuditSettings) =>
 
     const round = Effect.andThen(retry, tell)
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.auditRetry), Effect.ignoreCause(round))))
-    // What is left when the process leaves: counts, and what the store did not take until now.
+    // At shutdown, stores the counts and the waiting records.
     yield* Effect.addFinalizer(() =>
       Effect.andThen(refusals.flush, round).pipe(
         Effect.timeout(Timing.settle),
@@ -196,20 +199,20 @@ const make = (settings: AuditSettings) =>
 
     return {
       note,
-      /** Commits what is about to be shown; where it cannot, nothing is shown. */
+      /** Commits the record of a secret before it is shown, or fails so that nothing is shown. */
       secret: (act: AuditWrite.Act): Effect.Effect<void, AuditUnavailable> =>
         Effect.flatMap(note(act), (made) =>
           orClosed(Effect.asVoid(Effect.tap(write(made), () => Effect.sync(() => kept.n++)))),
         ),
-      /** A change, a sign-in, a refusal: on record, or waiting for the store, when it returns. Never fails. */
+      /** Records a change, a sign-in or a rejection: stored, or waiting for the store, when it returns. Never fails. */
       record: (act: AuditWrite.Act): Effect.Effect<void> =>
         Refusals.areCounted(act) ? refusals.record(act) : Effect.flatMap(note(act), keep),
-      /** A statement of somebody else's kept it (`AuditWrite.noted`). */
+      /** Notes that another statement has stored the record (`auditWrite`). */
       kept: (made: AuditWrite.AuditWrite): void => {
         kept.n += made.count
         marks.touch([made.org])
       },
-      /** A read that is only counted. */
+      /** Counts a read. */
       used: usage.count,
     }
   })

@@ -1,4 +1,4 @@
-/** The A2A Card and the public profile as callers read them: a change shows with its commit. */
+/** Reads the A2A Card and the public profile. A change is visible from its commit on. */
 import { type AddressBook, Addresses, cardUrl, email, profileUrl } from "@svc/domain/Addresses"
 import { cardOf, documentOf, fieldsOf, type Profile, StoredCard } from "@svc/domain/card/Card"
 import type { IdentityId } from "@svc/domain/IdentityRef"
@@ -14,7 +14,7 @@ interface Row {
   readonly version: number
   readonly updated_at: Date
   readonly created_at: Date
-  /** Its Tunnel asks for a password. */
+  /** Whether the Tunnel requires a password. */
   readonly locked: boolean
 }
 const decode = Schema.decodeUnknownEffect(StoredCard)
@@ -50,7 +50,10 @@ const make = Effect.gen(function* () {
       return { card: cardOf(book, row.handle, { ...row, fields }), version: row.version }
     }, orUnavailable),
 
-    /** What anyone may see; an Identity that is not ready yet, is going or never was, looks the same. */
+    /**
+     * Returns the public profile. An Identity that is not ready, is being deleted or never existed gives the same
+     * result.
+     */
     profile: Effect.fn("CardQueries.profile")(function* (canonical: string) {
       const [row] = isStorable(canonical)
         ? yield* sql<Row>`${columns} where i.canonical = ${canonical} and i.status = 'ready'`

@@ -1,8 +1,11 @@
-/** The A2A Card in an Identity's sagas. */
+/** The A2A Card's steps in an Identity's sagas. */
 import { Effect } from "effect"
 import { partOf, type Shared, type Step } from "../saga/Step.ts"
 
-/** Editable fields at birth but the name; `interfaces` null stands for the Identity's own Tunnel (interface.md "A2A Card"). */
+/**
+ * Initial values of the editable fields except the name; `interfaces` null stands for the Identity's own Tunnel
+ * (interface.md "A2A Card").
+ */
 const defaults = JSON.stringify({
   description: "",
   version: "1.0.0",

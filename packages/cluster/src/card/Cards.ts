@@ -1,6 +1,6 @@
 /**
- * Changing the A2A Card: the write an Identity's actor makes for it. Changes that wait at the same time are one statement
- * and one commit, in the order in which they came, each with its own version, Event, record and answer.
+ * Writes changes of the A2A Card. Changes that wait at the same time share one statement and one commit, in order of
+ * arrival; each has its own version, Event, audit record and reply.
  */
 import { type CardPatch, type KeptCard, merge, StoredCard } from "@svc/domain/card/Card"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
@@ -14,7 +14,7 @@ import { isLocked } from "../tunnel/RowLock.ts"
 
 const decode = Schema.decodeUnknownEffect(StoredCard)
 
-/** Far from what a statement takes: of the cards that a batch makes only the last is written. */
+/** Well below what a statement can take: a batch only writes its last card. */
 const together = { most: 64 }
 
 export const handlers = ({ onReadyTogether }: ActorHandlers) => ({
@@ -33,18 +33,18 @@ interface Answered extends KeptCard {
   readonly noted?: boolean
 }
 
-/** What one of several changes comes to after those before it. */
+/** The result of one of several changes, after those before it. */
 interface Planned {
   readonly asked: ReceivedCommand<Change>
-  /** It changed these fields of the card; undefined where it may not change this version. */
+  /** The changed fields of the card; undefined if the change may not apply to this version. */
   readonly changed: ReadonlyArray<keyof StoredCard> | undefined
-  /** The card after it. */
+  /** The card after the change. */
   readonly card: KeptCard
 }
 
 const sameJson = (one: unknown, other: unknown) => one === other || JSON.stringify(one) === JSON.stringify(other)
 
-/** What the changes come to, one after the other; those that were done before are left out. */
+/** Applies the changes one after the other; repeated ones are left out. */
 const plan = (
   present: KeptCard,
   changes: ReadonlyArray<ReceivedCommand<Change>>,
@@ -69,7 +69,7 @@ const plan = (
 const commandsOf = (plans: ReadonlyArray<Planned>) =>
   plans.flatMap(({ asked: { commandId } }) => (commandId === undefined ? [] : [commandId]))
 
-/** Merges the patches, and answers the card as it is after each; what changes nothing is no change. */
+/** Merges the patches and returns the card after each. A patch that changes nothing creates no version. */
 const patchAll = Effect.fnUntraced(function* (write: Write, changes: ReadonlyArray<ReceivedCommand<Change>>) {
   const present = yield* recalled(write, part, read(write))
   const done = new Set<string>()
@@ -77,7 +77,7 @@ const patchAll = Effect.fnUntraced(function* (write: Write, changes: ReadonlyArr
   while (true) {
     const planned = plan(present, changes, done, write.at)
     const refused = commandsOf(planned.filter(({ changed }) => changed === undefined)).filter((id) => !looked.has(id))
-    // A repeat is refused by the version that its own first time made.
+    // A repeated change is rejected because its first attempt created a new version.
     if (refused.length > 0) {
       for (const id of yield* doneOf(write, refused)) done.add(id)
       for (const id of refused) looked.add(id)
@@ -90,7 +90,10 @@ const patchAll = Effect.fnUntraced(function* (write: Write, changes: ReadonlyArr
   }
 })
 
-/** One statement for all that change something. It does nothing where one of them was done before, and says which. */
+/**
+ * Stores all changes in one statement. If one of them was carried out before, the statement does nothing and returns
+ * which.
+ */
 const store = Effect.fnUntraced(function* (write: Write, present: KeptCard, changing: ReadonlyArray<Planned>) {
   const { sql, identity, at } = write
   const last = changing.at(-1)!.card
@@ -122,13 +125,13 @@ const store = Effect.fnUntraced(function* (write: Write, present: KeptCard, chan
     },
   )
   if (written.repeated.length > 0) return written
-  // Only another owner can have written it between our look and our write.
+  // Only another owner can have written the card between the read and this write.
   if (!written.changed) return yield* new FenceLost()
   learned(write, part, { ...last, locked: written.locked })
   return written
 })
 
-/** What each is told, in their order; `locked` is undefined where nothing was written. */
+/** Returns the reply to each change, in order; `locked` is undefined if nothing was written. */
 const answers = Effect.fnUntraced(function* (
   write: Write,
   changes: ReadonlyArray<ReceivedCommand<Change>>,
@@ -138,7 +141,7 @@ const answers = Effect.fnUntraced(function* (
 ) {
   const of = new Map(planned.map((one) => [one.asked, one]))
   const isAgain = ({ commandId }: ReceivedCommand<Change>) => commandId !== undefined && done.has(commandId)
-  // What is in memory is proven by a commit only, and where nothing changed there was none.
+  // Only a commit proves that the state in memory is current, and without a change there was none.
   const isRead = changes.some(isAgain) || (locked === undefined && planned.some(({ changed }) => changed !== undefined))
   const present = isRead ? yield* read(write) : undefined
   return changes.map((asked): Exit.Exit<Answered, PreconditionFailed> => {

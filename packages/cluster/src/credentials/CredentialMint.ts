@@ -1,6 +1,6 @@
 /**
- * Where credentials come from: tokens for sessions and keys, passwords for mail readers. Only hashes of them are kept,
- * and what its owner has not received yet, sealed ({@link ShowOnce}).
+ * Creates credentials: tokens for sessions and keys, passwords for mail programs. Only their hashes are stored, and a
+ * sealed copy until the owner has received it ({@link ShowOnce}).
  */
 import { hash, randomBytes } from "node:crypto"
 import type { CredentialKind } from "@svc/domain/account/Account"
@@ -14,7 +14,7 @@ import type { Sql } from "../store/Database.ts"
 
 export const sha256 = (text: string): Uint8Array => new Uint8Array(hash("sha256", text, "buffer"))
 
-/** The same in hex, as a look-up sends it. */
+/** Returns the hash in hexadecimal, as lookups send it. */
 export const sha256Hex = (text: string): string => hash("sha256", text, "hex")
 
 export interface Minted {
@@ -23,42 +23,42 @@ export interface Minted {
   readonly prefix: string
 }
 
-/** A new credential; only its hash is stored. */
+/** Creates a credential; only its hash is stored. */
 export const mint = (kind: CredentialKind): Minted => {
   const token = make(kind, randomBytes(32))
   return { token, hash: sha256(token), prefix: displayPrefix(token) }
 }
 
-/** A password for mail readers: 160 bits that people can type, without look-alike characters. */
+/** Creates a password for mail programs: 160 bits, easy to type, without look-alike characters. */
 export const mintPassword = (): string => {
   const alphabet = "abcdefghijkmnpqrstuvwxyz23456789"
   const letters = Array.from(randomBytes(32), (byte) => alphabet[byte & 31]).join("")
   return letters.match(/.{8}/g)!.join("-")
 }
 
-/** A value, or the column of the gate that has it. */
+/** A value, or the column of the gate that contains it. */
 type Told<A> = A | Statement.Fragment
 
 export interface NewKey {
   readonly id: Told<string>
   readonly name: Told<string>
   readonly minted: { readonly prefix: Told<string>; readonly hash: Told<Uint8Array> }
-  /** The Identity that the key is bound to, the handle as the key's row has it; null for an Admin Key. */
+  /** The Identity that the key is bound to, with the Handle in the key's row; null for an Admin Key. */
   readonly identity: { readonly id: Told<string>; readonly handle: Told<string> } | null
-  /** Everything, for ever and from everywhere where they are left out. */
+  /** The key's rights; without them it may do everything, from everywhere, without expiry. */
   readonly rights?: KeyRights
 }
 
 const boundless: KeyRights = { scopes: unlimited, expiresAt: null, networks: null }
 
-/** When a key's end is told of next; one that ends is made at a time that is known. */
+/** Returns when the expiry of a key is notified next. A key that expires is created at a known time. */
 const toldOf = (expiresAt: Date | null, at: Told<Date>): Date | null => {
   if (expiresAt === null) return null
   if (Statement.isFragment(at)) throw new Error("a key that ends is made at a time that is known")
   return nextTold(expiresAt, at.getTime())
 }
 
-/** CTEs `minted` (the key's row, where CTE `gate` has one) and its `api_key.created`. */
+/** CTEs `minted` (the key's row if CTE `gate` has one) and its Event `api_key.created`. */
 export const mintKey = (
   write: { readonly sql: Sql; readonly org: Told<string>; readonly at: Told<Date>; readonly by: Initiator },
   gate: Statement.Fragment,
@@ -85,7 +85,10 @@ export const mintKey = (
     })}`
 }
 
-/** CTEs `revoked` (the rows of `api_key` that `which` names and that were not revoked) and their `api_key.revoked`. */
+/**
+ * CTEs `revoked` (the rows of `api_key` that `which` selects and that were not revoked) and their Events
+ * `api_key.revoked`.
+ */
 export const revokeKeys = (
   write: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: Initiator },
   which: Statement.Fragment,

@@ -1,4 +1,4 @@
-/** The credentials of an Identity, which its owner sees once. */
+/** The credentials of an Identity, which are shown once. */
 import { Effect } from "effect"
 import { type Capability, cascades, credential } from "../Capability.ts"
 import { Sealing } from "../sealing/Sealing.ts"

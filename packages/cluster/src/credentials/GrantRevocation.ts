@@ -1,6 +1,6 @@
 /**
- * How Grants end: in the statement of whatever ends them, with the Event that tells of it. Their tokens stop with them,
- * since every look-up asks the Grant.
+ * Ends Grants in the statement that causes their end, together with the Event. Their tokens become invalid at the same
+ * time, because every lookup checks the Grant.
  */
 import { type Initiator, system } from "@svc/domain/account/Initiator"
 import type { GrantEnd } from "@svc/domain/oauth/Grant"
@@ -10,10 +10,10 @@ import { raiseForOrg } from "../events/Raise.ts"
 import type { StepSubject } from "../saga/Step.ts"
 import { type Sql, Unhurried } from "../store/Database.ts"
 
-/** Grants that are ended in one statement. */
+/** Grants ended by one statement. */
 const batch = 5_000
 
-/** CTEs `ended` (Grants that `which` names and that were live) and their `grant.revoked`. */
+/** CTEs `ended` (active Grants that `which` selects) and their Events `grant.revoked`. */
 export const endGrants = (
   write: { readonly sql: Sql; readonly at: Date; readonly by: Initiator },
   which: Statement.Fragment,
@@ -34,7 +34,7 @@ export const endGrants = (
     )}`
 }
 
-/** CTEs by which an Identity that goes is nobody's to act on any more; a Grant for it alone ends. */
+/** CTEs that remove an Identity from all Grants; a Grant for this Identity alone ends. */
 export const withoutIdentity = (subject: StepSubject): Statement.Fragment => {
   const { sql, identity } = subject
   const named = sql`org_id = ${identity.orgId}::uuid and identities @> array[${identity.id}::uuid] and exists (select from fence)`
@@ -47,8 +47,8 @@ export const withoutIdentity = (subject: StepSubject): Statement.Fragment => {
 }
 
 /**
- * Grants whose time is over, and those that nobody can use any more: the code was never fetched, or no token was used for
- * as long as one lives. An hour is left for what is under way.
+ * Ends Grants that have expired or that nobody can use any more: the code was never exchanged, or no token was used for
+ * a token's lifetime. An hour is left for requests in flight.
  */
 export const endExpired = Effect.gen(function* () {
   const sql = yield* Unhurried

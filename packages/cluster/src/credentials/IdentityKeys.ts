@@ -1,4 +1,4 @@
-/** The Identity Keys of an Identity: its first one, minted by the saga; new ones in place of it; their end. */
+/** The Identity Keys of an Identity: the first one, created by the saga, its rotation and its revocation. */
 import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
@@ -22,7 +22,8 @@ interface FirstKey {
 }
 
 const key: Shared<FirstKey> = {
-  // Apart from one another (`offset 0`): a plan of when there were few keys would read all that are in use, of every Org.
+  // `offset 0` keeps the lookups separate: a plan made when there were few keys would read all active keys of every
+  // Org.
   rows: (sql, gate, values) => sql`
     keyed as materialized (
       select g.identity_id, g.org_id, g.handle, g.at, v.* from ${gate} g join unnest(
@@ -49,7 +50,10 @@ const key: Shared<FirstKey> = {
   }),
 }
 
-/** The last step: with its commit the Identity is ready, and both secrets can be fetched for a while. */
+/**
+ * The last step of provisioning. With its commit the Identity is ready, and both secrets can be fetched for a limited
+ * time.
+ */
 export const provision = (sealing: Sealing["Service"]): Step =>
   Effect.fnUntraced(function* (subject) {
     const { minted, sealed } = yield* newIdentityKey(sealing, subject.identity)
@@ -59,10 +63,10 @@ export const provision = (sealing: Sealing["Service"]): Step =>
 const allOf = (sql: StepSubject["sql"], identityId: string) =>
   sql`identity_id = ${identityId}::uuid and exists (select from fence)`
 
-/** CTEs by which every key of the Identity stops working. */
+/** CTEs that revoke every key of the Identity. */
 export const revokeAll = (subject: Subject) => revokeKeys(forOrg(subject), allOf(subject.sql, subject.identity.id))
 
-/** Every key stops working, if one still did, and what was not received is forgotten. */
+/** Revokes every remaining key and deletes secrets that were not received. */
 export const teardown: Step = (subject) => {
   const { sql, identity } = subject
   return Effect.succeed({
@@ -77,7 +81,7 @@ export const handlers = ({ onReady, onPresent }: ActorHandlers, sealing: Sealing
   Acknowledge: onPresent(acknowledge),
 })
 
-/** New credentials: the present Identity Key and IMAP password stop working in the same commit. */
+/** Creates new credentials; the present Identity Key and IMAP password become invalid in the same commit. */
 const rotate = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Service"]) {
   const { sql, identity, at } = write
   const { minted, sealed } = yield* newIdentityKey(sealing, identity)
@@ -99,7 +103,7 @@ const rotate = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Serv
   )
 })
 
-/** Forgets what was received. Before `ready` nothing was shown yet, and there is nothing to forget but the parts to come. */
+/** Deletes the received secrets. Before `ready` nothing was shown yet, so only later parts could be deleted. */
 const acknowledge = (write: Write) =>
   commit(
     write,

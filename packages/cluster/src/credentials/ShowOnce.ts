@@ -1,6 +1,6 @@
 /**
- * The show-once secrets of an Identity (its Identity Key and IMAP password), sealed until they were received
- * (interface.md "Show-once secrets"), and the IMAP password's verifier, which stays.
+ * The show-once secrets of an Identity (its Identity Key and IMAP password), sealed until they are received
+ * (interface.md "Show-once secrets"), and the verifier of the IMAP password, which is kept.
  */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
@@ -34,7 +34,7 @@ export const imapVerifierPlace = ({ id, orgId }: Owner): Place => ({
 
 const encode = (text: string) => new TextEncoder().encode(text)
 
-/** A new IMAP password: what the Mailbox compares with, and the password until it was received. */
+/** Creates an IMAP password: its verifier, and the sealed password. */
 export const newImapPassword = Effect.fnUntraced(function* (sealing: Sealing["Service"], identity: OwnIdentity) {
   const password = mintPassword()
   const verifier = createHash("sha256").update(password).digest()
@@ -44,13 +44,16 @@ export const newImapPassword = Effect.fnUntraced(function* (sealing: Sealing["Se
   }
 }, Effect.orDie)
 
-/** A new Identity Key, and the same sealed until it was received. */
+/** Creates an Identity Key, and the sealed key. */
 export const newIdentityKey = Effect.fnUntraced(function* (sealing: Sealing["Service"], identity: OwnIdentity) {
   const minted = mint("identity_key")
   return { minted, sealed: yield* sealing.seal(identity.dataKey, identityKeyPlace(identity), encode(minted.token)) }
 }, Effect.orDie)
 
-/** CTE `shown`: what steps made for those of `gate` is kept until it was received; what one of them did not make stays as it was. */
+/**
+ * CTE `shown`: stores the secrets that the steps created for the rows of `gate`. Secrets that no step created stay
+ * unchanged.
+ */
 export const shown = (sql: Sql, gate: Statement.Fragment, shows: ReadonlyArray<Shows>): Statement.Fragment => {
   const columns = shows.flatMap(({ from, columns: of }) =>
     Object.entries(of).map(([name, value]) => ({

@@ -1,6 +1,6 @@
 /**
- * Whether the passwords of mail programs' sessions still stand: until they are rotated, or the Identity or its account is
- * deleted. One query for all that somebody watches, with one look per password, however many sessions it has.
+ * Watches the passwords of mail programs' sessions: a password is valid until it is rotated, or its Identity or account
+ * is deleted. One query checks all watched passwords, each once however many sessions use it.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import { orUnavailable, Reads } from "../store/Database.ts"
@@ -8,7 +8,7 @@ import { Timing } from "../Timing.ts"
 
 export interface MailboxPassword {
   readonly identityId: string
-  /** The verifier as it is stored; another password has another. */
+  /** The stored verifier; every password has another. */
   readonly verifier: Uint8Array
 }
 
@@ -39,10 +39,10 @@ const make = Effect.gen(function* () {
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.credentialCheck), Effect.exit(check))))
 
   return {
-    /** Calls `end` when the password no longer stands, and again with each look until its scope ends. */
+    /** Calls `end` when the password is no longer valid, and again after each check until the scope closes. */
     watch: (password: MailboxPassword, end: () => void): Effect.Effect<void, never, Scope.Scope> => {
       const name = nameOf(password)
-      // Of its own, so that one that is watched twice is let go of once.
+      // A new function per watch, so that each is removed separately.
       const session = () => end()
       return Effect.asVoid(
         Effect.acquireRelease(

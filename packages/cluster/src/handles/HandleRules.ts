@@ -1,4 +1,7 @@
-/** Whether a name may be claimed: the rules of `@svc/domain/handles/Handle`, then what was ever given away. */
+/**
+ * Decides whether a Handle may be claimed: by the rules of `@svc/domain/handles/Handle`, then by whether it was ever
+ * given out.
+ */
 import { check } from "@svc/domain/handles/Handle"
 import { HandleInvalid, HandleReserved, HandleTaken } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer } from "effect"
@@ -8,7 +11,7 @@ const make = (options: { readonly brand: string }) =>
   Effect.gen(function* () {
     const identities = yield* IdentityQueries
     return {
-      /** The name as it would be registered. Says nothing about a reserved one being taken. */
+      /** Returns the canonical Handle, or fails. A reserved Handle is reported as reserved, not as taken. */
       claimable: Effect.fnUntraced(function* (spelling: string) {
         const checked = check(spelling, options)
         if (checked._tag === "Invalid") return yield* new HandleInvalid({ detail: checked.detail })

@@ -1,7 +1,7 @@
 /**
- * The first answer to an `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header), kept for a day. A record also
- * holds the id of the command that its first request gave: whoever takes up a request that a crash cut short makes the
- * same command again, which is done once (traps.md 4, 18).
+ * Stores the first response to an `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header) for a day. A record
+ * also holds the command id of the first request: a request that resumes after a crash repeats the same command, which
+ * is carried out once (traps.md 4, 18).
  */
 import { createHmac } from "node:crypto"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -12,10 +12,10 @@ import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
-/** What a key is unique within. */
+/** The scope in which a key is unique. */
 export interface Scope {
   readonly credentialId: string
-  /** Method and path. */
+  /** Method and path of the request. */
   readonly operation: string
   readonly key: string
 }
@@ -23,7 +23,7 @@ export interface Scope {
 export interface StoredAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** Null where the answer carried a secret and was not kept. */
+  /** The response body; null if it carried a secret and was not stored. */
   readonly body: string | null
 }
 
@@ -40,7 +40,7 @@ interface Row {
   readonly body: string | null
 }
 
-/** An address may be longer than what an index can hold (2,704 bytes, with the key). */
+/** Shortens long paths, which may exceed what an index can hold (2,704 bytes with the key). */
 const named = (operation: string): string =>
   operation.length <= 1000 ? operation : `sha-256 ${Buffer.from(sha256(operation)).toString("base64url")}`
 
@@ -59,7 +59,7 @@ const make = Effect.gen(function* () {
     sql`credential_id = ${credentialId}::uuid and operation = ${named(operation)} and key = ${key}`
 
   return {
-    /** Claims the request for this caller, or returns the first answer, which is kept for `keptMillis`. */
+    /** Claims the request for this caller, or returns the first response, which is stored for `keptMillis`. */
     claim: Effect.fn("IdempotencyRecords.claim")(function* (
       scope: Scope,
       request: string,
@@ -71,7 +71,7 @@ const make = Effect.gen(function* () {
       const known = fingerprints(request)
       const isSame = sql`fingerprint in ${sql.in(known)}`
       const commandId = yield* makeUuidV7
-      // Expired records begin anew; one that was cut short goes on under its own command.
+      // Expired records start over; an interrupted request resumes under its own command.
       const look = sql<Row>`
         with mine as (
           insert into idempotency_record as r (credential_id, operation, key, fingerprint, command_id, started_at)
@@ -88,8 +88,8 @@ const make = Effect.gen(function* () {
         select false, ${isSame}, command_id, status, headers, body
         from idempotency_record
         where ${where(scope)} and started_at > ${expired} and not exists (select from mine)`
-      // One that another transaction commits while ours waits for it keeps ours from being made, and is not in what our
-      // statement sees: the next one sees it.
+      // If another transaction commits the record while this one waits, this insert does nothing and its snapshot does
+      // not contain the record. The next statement sees it.
       let row: Row | undefined
       while (row === undefined) [row] = yield* look
       if (row.mine) return { _tag: "Fresh", commandId: row.command_id } as Claim
@@ -103,22 +103,25 @@ const make = Effect.gen(function* () {
       return { _tag: "Answered", answer: { status: row.status, headers: row.headers ?? {}, body: row.body } } as Claim
     }, orUnavailable),
 
-    /** Keeps the first answer. */
+    /** Stores the first response. */
     settle: (scope: Scope, answer: StoredAnswer) =>
       orUnavailable(sql`
         update idempotency_record
         set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}::jsonb, body = ${answer.body}::text
         where ${where(scope)} and status is null`),
 
-    /** The request was refused for now, and nothing came of it: the key is as if it had never come. */
+    /** Deletes the record of a request that was rejected temporarily and changed nothing. */
     forget: (scope: Scope) =>
       orUnavailable(sql`delete from idempotency_record where ${where(scope)} and status is null`),
 
-    /** The outcome is not known (out of reach): a repeat tries the same command again. */
+    /**
+     * Releases the record because the outcome is unknown (store unreachable); a repeated request retries the same
+     * command.
+     */
     release: (scope: Scope) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
         orUnavailable(
-          // Twice the wait, so that a process whose clock is behind may claim it as well.
+          // Twice the wait, so that a process whose clock is behind can claim it too.
           sql`update idempotency_record set started_at = ${new Date(now - 2 * Timing.idempotencyAbandonedMillis)}
               where ${where(scope)} and status is null`,
         ),

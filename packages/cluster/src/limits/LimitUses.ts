@@ -1,7 +1,6 @@
 /**
- * How much of each limit is used, as it can be read of the store: what an Org has created, what its Tunnels transferred
- * today, and what its Identities keep and have sent in the last hour. Budgets of calls are asked of their owner
- * (`OrgLimits`).
+ * Reads how much of each limit is used: what an Org has created, what its Tunnels transferred today, and what its
+ * Identities store and have sent in the last hour. The Org's actor knows the budgets of calls (`OrgLimits`).
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import type { LimitUse } from "@svc/domain/limits/LimitApi"
@@ -13,11 +12,11 @@ export interface UseQuotas {
   readonly identityQuota: number
   readonly mailHourly: number
   readonly mailboxBytes: number
-  /** Bytes a day through the Org's Tunnels. */
+  /** Bytes per day through the Org's Tunnels. */
   readonly tunnelTransfer: number
 }
 
-/** An Org may have very many Identities; who wants one that is further back names it. */
+/** An Org may have very many Identities; callers name one that is not among the first. */
 const identitiesAtMost = 50
 
 interface IdentityRow {
@@ -31,7 +30,7 @@ const make = (quotas: UseQuotas) =>
   Effect.gen(function* () {
     const sql = yield* Reads
 
-    /** Both limits of an Identity; the fullest first where there are several. */
+    /** Returns both limits of an Identity, or of several with the fullest first. */
     const ofIdentities = Effect.fnUntraced(function* (org: string, identity: IdentityId | undefined, now: number) {
       const since = new Date(now - Timing.mailHourMillis)
       const rows = yield* sql<IdentityRow>`
@@ -68,7 +67,7 @@ const make = (quotas: UseQuotas) =>
     })
 
     return {
-      /** Without an Identity those of the Org and of all that have used anything; with one those that hold for it. */
+      /** Returns the limits of the Org and of all Identities that have used anything, or those of one Identity. */
       list: Effect.fn("LimitUses.list")(function* (org: string, identity: IdentityId | undefined) {
         const now = yield* Clock.currentTimeMillis
         const day = Math.floor(now / Timing.transferWindowMillis)

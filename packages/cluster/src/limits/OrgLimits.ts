@@ -1,7 +1,7 @@
 /**
- * Limits of credentialed calls per Org, exact over every process: the Org's actor owns the window's budget and this
- * process spends portions of it (`account/CallBudget`). What a portion has left when the window ends is lost, so a call
- * may be refused early by at most the portions that other processes hold; more than the quota is never let through.
+ * Limits of authenticated calls per Org, exact over all processes: the Org's actor owns the budget of the window, and
+ * this process spends portions of it (`account/CallBudget`). The rest of a portion is lost when the window ends, so a
+ * call may be rejected early by at most the portions that other processes hold. The quota is never exceeded.
  */
 import type { Policy } from "@svc/domain/account/OrgProtocol"
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
@@ -11,7 +11,7 @@ import { ask } from "../actor/Ask.ts"
 import { Timing } from "../Timing.ts"
 import { overLimit } from "../observe/RateLimit.ts"
 
-/** What is left after a call that was let through; `remaining` is what this process knows of. */
+/** The remaining calls after an accepted one; `remaining` is what this process knows. */
 export interface OrgLeft {
   readonly policy: Policy
   readonly quota: number
@@ -23,7 +23,7 @@ interface Portion {
   window: number
   mine: number
   left: number
-  /** Calls that wait for the actor's answer share it. */
+  /** Calls that wait for the actor share its reply. */
   readonly lock: Semaphore.Semaphore
 }
 
@@ -43,7 +43,7 @@ const make = (quotas: Quotas) =>
       return fresh
     }
 
-    /** A twentieth of the quota at a time, so that a handful of processes strand little. */
+    /** A portion is a twentieth of the quota, so that a few processes lose little. */
     const want = (policy: Policy) => Math.max(1, Math.floor(quotas[policy] / 20))
 
     const spend = (portion: Portion, window: number) => {
@@ -59,7 +59,7 @@ const make = (quotas: Quotas) =>
       resetSeconds: Math.max(1, Math.ceil((Timing.callWindowMillis - (now % Timing.callWindowMillis)) / 1000)),
     })
 
-    /** Asks the actor for a portion, unless another call just got one or the window is known to be used up. */
+    /** Fetches a portion from the actor unless another call just did or the window is used up. */
     const fetchPortion = (org: string, policy: Policy, portion: Portion, now: number) =>
       portion.lock.withPermits(1)(
         Effect.gen(function* () {
@@ -85,7 +85,7 @@ const make = (quotas: Quotas) =>
       )
 
     return {
-      /** Counts one call; over the quota it is refused with the time until the window ends. */
+      /** Counts one call. Above the quota it is rejected with the time until the window ends. */
       take: (org: string, policy: Policy) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           const portion = portionOf(`${policy}/${org}`)
@@ -94,7 +94,7 @@ const make = (quotas: Quotas) =>
             : fetchPortion(org, policy, portion, now)
         }),
 
-      /** What is left in the running window; calls that processes have taken and not spent count as used, but for ours. */
+      /** Returns what remains in the current window. Calls that other processes lease count as used. */
       left: Effect.fn("OrgLimits.left")(function* (org: string, policy: Policy) {
         const now = yield* Clock.currentTimeMillis
         const { left } = yield* ask(orgs.of(org).Lease({ policy, want: 0 }))

@@ -1,6 +1,6 @@
 /**
- * Limits of calls without a credential, by client address or email address. Those that cost a mail are counted in the
- * store, over every process; the others in this process. What is kept of an address is a keyed hash, for a window only.
+ * Limits of unauthenticated calls by client address or email address. Calls that send a mail are counted in the store,
+ * over all processes; others in this process. Only a keyed hash of an address is stored, for one window.
  */
 import type { PublicLimitName } from "@svc/domain/account/Policy"
 import { Clock, Context, Effect, Layer } from "effect"
@@ -12,11 +12,11 @@ export interface PublicLimit {
   readonly name: string
   readonly quota: number
   readonly windowSeconds: number
-  /** Counted over every process. */
+  /** Whether the limit is counted over all processes. */
   readonly shared: boolean
 }
 
-/** What is left of a limit after a call that was let through. */
+/** The remaining calls after an accepted one. */
 export interface Left {
   readonly limit: PublicLimit
   readonly remaining: number
@@ -25,7 +25,7 @@ export interface Left {
 
 export type PublicQuotas = { readonly [N in PublicLimitName]: number }
 
-/** Counters of this process are forgotten when there are this many; that is an attack, not a crowd. */
+/** Maximum number of counters in this process. More clients than this are an attack, and all counters are reset. */
 const countersAtMost = 100_000
 
 const make = (quotas: PublicQuotas) =>
@@ -72,7 +72,7 @@ const make = (quotas: PublicQuotas) =>
       )
 
     return {
-      /** Counts one call of `client`; over the quota it is refused with the time until the window ends. */
+      /** Counts one call of `client`. Above the quota it is rejected with the time until the window ends. */
       take: Effect.fn("PublicLimits.take")(function* (name: PublicLimitName, client: string) {
         const limit = limits[name]
         const millis = limit.windowSeconds * 1000

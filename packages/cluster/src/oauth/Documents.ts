@@ -1,6 +1,7 @@
 /**
- * Reads the document at a client's id (draft-ietf-oauth-client-id-metadata-document section 4). The address is a
- * stranger's, so it goes through the guarded client: public addresses, no redirect followed, few bytes, little time.
+ * Reads the metadata document at a client's id (draft-ietf-oauth-client-id-metadata-document section 4). The address is
+ * untrusted, so the request uses the guarded client: public addresses only, no redirects, a small size limit and a
+ * short timeout.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { type ClientDetails, readDocument } from "@svc/domain/oauth/Client"
@@ -10,15 +11,15 @@ import { GuardedClient } from "../net/GuardedClient.ts"
 import { freely } from "../net/Leaving.ts"
 import { Timing } from "../Timing.ts"
 
-/** Bytes of a document at most. */
+/** Maximum size of a document in bytes. */
 const atMost = 5 * 1024
 
-/** There is no document there that we take; `message` is for whoever wants to connect the client. */
+/** There is no acceptable document; `message` is for the developer of the client. */
 export class DocumentRefused extends Schema.TaggedError<DocumentRefused>()("DocumentRefused", {
   message: Schema.String,
 }) {}
 
-/** A document, and for how long it is taken as it is. */
+/** A document, and how long it stays fresh. */
 export interface ReadDocument {
   readonly details: ClientDetails
   readonly freshMillis: number
@@ -34,7 +35,7 @@ const parse = (body: Uint8Array): Option.Option<unknown> => {
   }
 }
 
-/** `max-age` within bounds: a document that changed is noticed within a day, and nobody makes us ask all the time. */
+/** Returns `max-age` within bounds: changes are noticed within a day, and no client can force a request each time. */
 const freshFor = (cacheControl: string | null): number => {
   const seconds = Number(/(?:^|[\s,])max-age=(\d{1,9})/i.exec(cacheControl ?? "")?.[1] ?? "0")
   return Math.min(Math.max(seconds * 1000, Timing.documentFreshMillis.least), Timing.documentFreshMillis.most)

@@ -1,4 +1,4 @@
-/** The letters to an account holder about Grants, in the languages of the console. */
+/** Mails to account holders about Grants, in the languages of the console. */
 import type { Language } from "@svc/domain/account/Account"
 import type { Letter } from "../mail/SystemMailer.ts"
 
@@ -58,7 +58,7 @@ export const grantLetter = (options: {
   readonly kind: NoticeKind
   readonly to: string
   readonly language: Language
-  /** As the client calls itself: one line, 60 characters at most. */
+  /** The client's own name: one line, at most 60 characters. */
   readonly name: string
   readonly host: string
   readonly keysUrl: string

@@ -1,6 +1,6 @@
 /**
- * Tells account holders by mail what happened to their Grants. The notice is a row of the commit that made the Grant or
- * ended it, so none is lost with a process or a relay.
+ * Mails account holders when a Grant is created or ends. The notice is a row in the commit of that change, so none is
+ * lost if a process or a relay fails.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
@@ -22,7 +22,7 @@ interface Waiting {
 
 const batch = 50
 
-/** What the relay does not take is tried again in the next round, and keeps nothing that came after it. */
+/** Sends the notices. One that the relay rejects is retried in the next round and does not delay others. */
 export const send = Effect.gen(function* () {
   const sql = yield* Unhurried
   const mailer = yield* SystemMailer
@@ -44,7 +44,7 @@ export const send = Effect.gen(function* () {
   }
 })
 
-/** One process of the cluster does it, so that nothing goes out twice. */
+/** Runs in one process of the cluster, so that no mail is sent twice. */
 export const layer = Singleton.make(
   "GrantNotices",
   send.pipe(

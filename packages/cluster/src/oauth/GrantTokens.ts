@@ -1,10 +1,10 @@
 /**
- * The tokens of Grants: a code becomes a pair, and the refresh token of a pair the next one. Only hashes are kept. Ages
- * are judged by the store's clock alone, so that processes whose clocks differ agree.
+ * The tokens of Grants: a code is exchanged for a pair, and the refresh token of a pair for the next one. Only hashes
+ * are stored. Ages are measured by the store's clock alone, so that processes whose clocks differ agree.
  *
- * A refresh token is used once, but answers get lost and programs run twice: a used one is taken again while nothing it
- * was given for has been presented, and for a minute in any case. What comes later comes from somebody else, and the
- * Grant ends (RFC 9700 section 4.14.2).
+ * A refresh token is used once, but responses get lost and programs run twice. A used token is therefore accepted again
+ * while none of the tokens issued for it has been presented, and for a minute in any case. A later use means that the
+ * token was stolen, and the Grant ends (RFC 9700 section 4.14.2).
  */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto"
 import { system } from "@svc/domain/account/Initiator"
@@ -19,19 +19,19 @@ import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { endGrants } from "../credentials/GrantRevocation.ts"
 
-/** Pairs that one refresh token is given at most. */
+/** Maximum number of pairs issued for one refresh token. */
 const pairsAtMost = 5
 
-/** The code or the refresh token is no good (`invalid_grant` of RFC 6749 section 5.2). */
+/** The code or the refresh token is invalid (`invalid_grant` of RFC 6749 section 5.2). */
 export class GrantInvalid extends Schema.TaggedError<GrantInvalid>()("GrantInvalid", {
   description: Schema.String,
-  /** Whose it is or was, for the record; null for what was never anybody's. */
+  /** The owner of the token for the audit log; null for a token that never existed. */
   whose: Schema.NullOr(
     Schema.Struct({
       grantId: Schema.String,
       orgId: Schema.String,
       client: Schema.String,
-      /** Why the Grant ended by it, if it did. */
+      /** The reason if this use ended the Grant. */
       ended: Schema.NullOr(Schema.String),
     }),
   ),
@@ -40,7 +40,7 @@ export class GrantInvalid extends Schema.TaggedError<GrantInvalid>()("GrantInval
 export interface TokenPair {
   readonly grantId: string
   readonly orgId: string
-  /** As the client calls itself. */
+  /** The client's own name. */
   readonly client: string
   readonly access: string
   readonly refresh: string
@@ -61,9 +61,9 @@ interface Row {
   readonly fresh: boolean
   readonly used: boolean
   readonly pairs: number
-  /** First used within the time that parallel programs need. */
+  /** Whether the first use was recent enough to come from a parallel program. */
   readonly recent: boolean
-  /** Something that it was given for was presented. */
+  /** Whether one of the tokens issued for it was presented. */
   readonly succeeded: boolean
 }
 
@@ -80,7 +80,7 @@ const refused = (description: string, row?: Row, ended: GrantEnd | null = null) 
     whose: row === undefined ? null : { grantId: row.grant_id, orgId: row.org_id, client: row.client_name, ended },
   })
 
-/** PKCE by S256 (RFC 7636 section 4.6). */
+/** Checks the PKCE verifier by S256 (RFC 7636 section 4.6). */
 const fits = (verifier: string, challenge: string) => {
   if (!/^[A-Za-z0-9._~-]{43,128}$/.test(verifier)) return false
   const made = Buffer.from(hash("sha256", verifier, "base64url"))
@@ -92,7 +92,10 @@ const make = Effect.gen(function* () {
   const sql = yield* Writes
   const feed = yield* ChangeFeed
 
-  /** A token with its Grant, held until the transaction ends: of two at once the second sees what the first did. */
+  /**
+   * Reads and locks a token with its Grant until the transaction ends; of two concurrent uses the second sees the
+   * outcome of the first.
+   */
   const held = (token: string, kind: OAuthTokenKind) =>
     Effect.map(
       sql<Row>`
@@ -132,7 +135,7 @@ const make = Effect.gen(function* () {
     return pair
   })
 
-  /** Ends the Grant in the same transaction; its holder is told of what looks like theft. */
+  /** Ends the Grant in the same transaction. Its holder is notified if the use looks like theft. */
   const end = Effect.fnUntraced(function* (row: Row, reason: GrantEnd) {
     const at = new Date(yield* Clock.currentTimeMillis)
     const notice =
@@ -145,7 +148,7 @@ const make = Effect.gen(function* () {
     return reason
   })
 
-  /** What a transaction found; a refusal commits, too, since it may have ended the Grant. */
+  /** Runs the transaction. A rejection commits too, since it may have ended the Grant. */
   const settled = <A extends TokenPair | GrantInvalid, E, R>(work: Effect.Effect<A, E, R>) =>
     Effect.flatMap(sql.withTransaction(work), (found) => {
       if (!(found instanceof GrantInvalid)) return Effect.succeed(found as Exclude<A, GrantInvalid>)
@@ -154,7 +157,7 @@ const make = Effect.gen(function* () {
     })
 
   return {
-    /** A code for a pair, once (RFC 6749 section 4.1.3). Its second use ends what the first one got. */
+    /** Exchanges a code for a pair, once (RFC 6749 section 4.1.3). A second use revokes the pair of the first. */
     exchange: Effect.fn("GrantTokens.exchange")(function* ({ code, clientId, redirect, verifier }: CodeExchange) {
       if (!isOf("code", code)) return yield* refused("The code is none of ours.")
       return yield* settled(
@@ -176,7 +179,7 @@ const make = Effect.gen(function* () {
       )
     }, orUnavailable),
 
-    /** Whether a refresh token of that client could still be good for something. */
+    /** Returns whether a refresh token of that client may still be usable. */
     isAlive: (token: string, clientId: string) =>
       isOf("refresh", token)
         ? orUnavailable(
@@ -189,7 +192,7 @@ const make = Effect.gen(function* () {
           )
         : Effect.succeed(false),
 
-    /** The next pair (RFC 6749 section 6). */
+    /** Issues the next pair (RFC 6749 section 6). */
     refresh: Effect.fn("GrantTokens.refresh")(function* (token: string, clientId: string) {
       if (!isOf("refresh", token)) return yield* refused("The refresh token is none of ours.")
       return yield* settled(
@@ -212,7 +215,7 @@ const make = Effect.gen(function* () {
       )
     }, orUnavailable),
 
-    /** Ends the Grant of an access or refresh token of that client (RFC 7009); what is no such token changes nothing. */
+    /** Ends the Grant of an access or refresh token of that client (RFC 7009); an unknown token changes nothing. */
     revoke: Effect.fn("GrantTokens.revoke")(function* (token: string, clientId: string) {
       if (!isOf("access", token) && !isOf("refresh", token)) return undefined
       const at = new Date(yield* Clock.currentTimeMillis)
@@ -235,5 +238,5 @@ export class GrantTokens extends Context.Service<GrantTokens, Effect.Success<typ
   static readonly layer = Layer.effect(GrantTokens, make)
 }
 
-/** What tells one redirect of a client from another, whatever port its program listens on. */
+/** Returns a hash that identifies a client's redirect, whatever port its program listens on. */
 export const redirectHash = (redirect: string): Uint8Array => sha256(withoutPort(redirect))

@@ -1,6 +1,6 @@
 /**
- * The Grants of an account: made by a consent, read and changed by its holder. What they allow is asked at every call, so
- * a change acts on the next one without the client's help.
+ * The Grants of an account: created by consent, read and changed by the account holder. Every call checks what its
+ * Grant allows, so a change applies to the next call.
  */
 import { randomBytes } from "node:crypto"
 import type { Initiator } from "@svc/domain/account/Initiator"
@@ -25,36 +25,36 @@ import { endGrants } from "../credentials/GrantRevocation.ts"
 import { redirectHash } from "./GrantTokens.ts"
 import type { OAuthClient } from "./OAuthClients.ts"
 
-/** Live Grants of an account at most. */
+/** Maximum number of active Grants of an account. */
 const grantsAtMost = 50
-/** The first half of the advisory locks under which an Org's consents go one by one: "grnt" in ASCII. */
+/** The first half of the advisory locks that make an Org's consents sequential: "grnt" in ASCII. */
 const grantLock = 0x67_72_6e_74
 
 const dayMillis = 24 * 60 * 60 * 1000
 
-/** The consent cannot be made: its request is gone, the account has too many Grants, or an Identity is not there. */
+/** The consent failed: its request has expired, the account has too many Grants, or an Identity does not exist. */
 export class ConsentRefused extends Schema.TaggedError<ConsentRefused>()("ConsentRefused", {
   reason: Schema.Literals(["gone", "full", "identities"]),
 }) {}
 
-/** What a client asked for, judged. */
+/** A client's validated request. */
 export interface AskedGrant {
   readonly client: OAuthClient
   readonly redirect: string
-  /** S256 of the client's verifier (RFC 7636). */
+  /** The S256 challenge of the client's verifier (RFC 7636). */
   readonly challenge: string
   readonly resource: string
 }
 
-/** What its holder allows. */
+/** The rights that the holder allows. */
 export interface Choice {
   readonly scopes: ReadonlyArray<string>
-  /** Ids of Identities; null for the whole account. */
+  /** Ids of the allowed Identities; null for the whole account. */
   readonly identities: ReadonlyArray<string> | null
   readonly days: number
 }
 
-/** A live Grant of the same client and redirect, as its holder chose. */
+/** The active Grant of the same client and redirect. */
 export interface PresentGrant {
   readonly id: string
   readonly scopes: ReadonlyArray<string>
@@ -108,7 +108,7 @@ const make = Effect.gen(function* () {
     )
 
   return {
-    /** Live Grants, newest first. */
+    /** Returns the active Grants, newest first. */
     list: (org: string, request: PageRequest) =>
       orUnavailable(
         Cursors.page(
@@ -127,7 +127,7 @@ const make = Effect.gen(function* () {
 
     read: (org: string, id: string) => orUnavailable(one(org, id)),
 
-    /** What the account allowed this client before, where that still holds. */
+    /** Returns what the account allowed this client before, if it is still valid. */
     present: (org: string, clientId: string, redirect: string) =>
       orUnavailable(
         Effect.map(
@@ -140,8 +140,8 @@ const make = Effect.gen(function* () {
       ),
 
     /**
-     * The holder's consent: the request is over, the Grant stands as chosen, and there is a code for the client. A client
-     * that is let in again renews its Grant, so that one that lost an answer leaves none behind.
+     * Records the holder's consent: ends the request, creates the Grant as chosen, and issues a code for the client. A
+     * repeated consent renews the client's Grant, so that a lost response leaves no second one.
      */
     consent: Effect.fn("Grants.consent")(function* (
       org: string,
@@ -173,7 +173,7 @@ const make = Effect.gen(function* () {
           if (choice.identities !== null && (wanted.length === 0 || found!.own < wanted.length))
             return yield* refuse("identities")
           if (found!.others >= grantsAtMost) return yield* refuse("full")
-          // One whose time is over makes room for the new one.
+          // An expired Grant makes room for the new one.
           yield* sql`with ${endGrants(change, sql`${ofClient} and expires_at <= now()`, "expired")} select 1`
           const [row] = yield* sql<{ id: string }>`
             with live as (select id from org where id = ${org} and status = 'active' for share),
@@ -211,7 +211,7 @@ const make = Effect.gen(function* () {
       return { code, grantId: granted.id }
     }, orUnavailable),
 
-    /** Narrows, widens or prolongs a Grant; what is not named stays. */
+    /** Changes the rights or the expiry of a Grant; fields that are not named stay. */
     change: Effect.fn("Grants.change")(function* (org: string, id: string, patch: GrantPatch, by: Initiator) {
       const sql = writes
       const at = new Date(yield* Clock.currentTimeMillis)
@@ -243,7 +243,7 @@ const make = Effect.gen(function* () {
       return yield* one(org, id)
     }, orUnavailable),
 
-    /** Ends a Grant: its next call is refused. Repeating is a no-op. */
+    /** Ends a Grant: its next call is rejected. Repeating it changes nothing. */
     revoke: Effect.fn("Grants.revoke")(function* (org: string, id: string, by: Initiator) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const which = writes`id = ${id} and org_id = ${org}`

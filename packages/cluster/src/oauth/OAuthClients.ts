@@ -1,6 +1,7 @@
 /**
- * The clients that are known: by a registration, whose id is a hash of what was registered, so that repeating it makes
- * nothing new; or by the document at their id, which is kept while it is fresh, and for a while when it cannot be read.
+ * The known OAuth clients. A registered client has an id that is a hash of its registration, so that repeating it
+ * creates nothing new. Other clients are described by the document at their id, which is cached while it is fresh, and
+ * longer while it cannot be read.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { type ClientDetails, isDocument, normalised } from "@svc/domain/oauth/Client"
@@ -13,7 +14,7 @@ import { DocumentRefused, make as makeDocuments } from "./Documents.ts"
 
 export interface OAuthClient extends ClientDetails {
   readonly id: string
-  /** The host whose document describes it; null where it registered. */
+  /** The host of the document that describes the client; null if it registered. */
   readonly describedBy: string | null
 }
 
@@ -32,7 +33,7 @@ const view = ({ id, name, redirects, fetched_at }: Row): OAuthClient => ({
   describedBy: fetched_at === null ? null : new URL(id).hostname,
 })
 
-/** How clients are called that have registered. */
+/** Returns the id of a registered client. */
 const idOf = (details: ClientDetails) => `oc_${Buffer.from(sha256(normalised(details))).toString("base64url")}`
 
 const make = Effect.gen(function* () {
@@ -77,13 +78,13 @@ const make = Effect.gen(function* () {
           describedBy: new URL(id).hostname,
         } satisfies OAuthClient),
       ),
-      // Documents that everybody uses were seen to vanish for hours.
+      // Documents of widely used clients have been unreachable for hours, so a cached one stays usable.
       Effect.catchTag("DocumentRefused", (refused) => (isUsable ? Effect.succeed(view(known)) : Effect.fail(refused))),
     )
   })
 
   return {
-    /** Registers a client; the same one again has the same id. */
+    /** Registers a client; the same registration gets the same id. */
     register: Effect.fn("OAuthClients.register")(function* (details: ClientDetails) {
       const id = idOf(details)
       const now = new Date(yield* Clock.currentTimeMillis)
@@ -91,10 +92,10 @@ const make = Effect.gen(function* () {
       return { id, issuedAt: now }
     }, orUnavailable),
 
-    /** What is known of a client, without asking it; undefined for none. */
+    /** Returns what is stored about a client without reading its document; undefined if it is unknown. */
     known: (id: string) => orUnavailable(Effect.map(find(id), (row) => (row === undefined ? undefined : view(row)))),
 
-    /** The client; its document is read where that is due. Undefined for one that never registered. */
+    /** Returns the client, and reads its document if it is due. Undefined if the client never registered. */
     read: Effect.fn("OAuthClients.read")(function* (id: string) {
       if (isDocument(book, id)) return yield* document(id)
       const row = yield* find(id)

@@ -1,6 +1,6 @@
 /**
- * What clients ask for, from the moment a browser brings it until its holder has decided: a quarter of an hour at most.
- * It is bound to the browser that brought it, then to the session that looks at it.
+ * Authorization requests, from the moment a browser brings one until the account holder has decided, at most 15
+ * minutes. A request is bound to the browser that brought it, then to the session that opens it.
  */
 import { randomBytes } from "node:crypto"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -9,12 +9,12 @@ import { sha256 } from "../credentials/CredentialMint.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
-/** Requests a session may have open; the oldest make room. */
+/** Open requests per session; the oldest are removed. */
 const openAtMost = 50
 
 export interface OAuthRequest {
   readonly id: string
-  /** As the client sent it. */
+  /** The query string that the client sent. */
   readonly query: string
 }
 
@@ -23,7 +23,7 @@ const make = Effect.gen(function* () {
   const life = `${Timing.oauthRequestMillis} milliseconds`
 
   return {
-    /** Keeps a request for whoever signs in with the browser that brought it; the browser gets `secret`. */
+    /** Stores a request for the browser that brought it, which gets `secret`. */
     keep: Effect.fn("OAuthRequests.keep")(function* (query: string) {
       const id = yield* makeUuidV7
       const secret = randomBytes(24).toString("base64url")
@@ -33,7 +33,7 @@ const make = Effect.gen(function* () {
       return { id, secret }
     }, orUnavailable),
 
-    /** Keeps a request that a session looks at. */
+    /** Stores a request that a session opens. */
     open: Effect.fn("OAuthRequests.open")(function* (query: string, session: string) {
       const id = yield* makeUuidV7
       yield* sql`
@@ -47,7 +47,7 @@ const make = Effect.gen(function* () {
       return request
     }, orUnavailable),
 
-    /** Whether it is this browser's; changes nothing. */
+    /** Returns whether the request belongs to this browser, without changing it. */
     isOf: (id: string, secret: string) =>
       orUnavailable(
         Effect.map(
@@ -56,7 +56,7 @@ const make = Effect.gen(function* () {
         ),
       ),
 
-    /** The request, from now on the session's; undefined where it is neither its nor its browser's. */
+    /** Binds the request to the session; undefined if it belongs neither to the session nor to its browser. */
     claim: (id: string, session: string, secret: string | undefined) =>
       orUnavailable(
         Effect.map(
@@ -69,7 +69,7 @@ const make = Effect.gen(function* () {
         ),
       ),
 
-    /** Ends a request that its session has denied; false where there is none any more. */
+    /** Ends a request that its session has denied; false if it no longer exists. */
     close: (id: string, session: string) =>
       orUnavailable(
         Effect.map(

@@ -1,4 +1,4 @@
-/** Role `actors`: a runner of the cluster, and the work that one of its processes does. */
+/** Role `actors`: a runner of the cluster, and the singleton work that one of these processes does. */
 import * as OrgActor from "@svc/cluster/capabilities/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
@@ -30,7 +30,7 @@ import type { Settings } from "../Settings.ts"
 import type { Outgoing } from "./Outgoing.ts"
 import * as Stores from "./Stores.ts"
 
-/** Mail from one Identity to another needs no way out. */
+/** Mail between Identities needs no outgoing transport. */
 const inside = (settings: Settings) =>
   InternalDelivery.layer({ mailDomain: settings.mailDomain }).pipe(
     Layer.provide([Reception.layer({ mailboxBytes: settings.mailboxBytes }), SystemMail.layer]),
@@ -54,7 +54,7 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     GrantNotices.layer,
     AuditPartitions.layer({ days: settings.auditDays }),
     AuditPartitions.health,
-    // Of a database of the operator's own there are better ways to know.
+    // An operator's own database has its own monitoring.
     Option.isNone(settings.databaseUrl) ? StoreMetrics.layer : Layer.empty,
     Horizon.layer,
     HeldMailRelease.layer,

@@ -11,7 +11,10 @@ import * as Edge from "@svc/tunnel-edge/edge/Edge"
 import { Layer, Option } from "effect"
 import type { Settings } from "../Settings.ts"
 
-/** Connections through a tunnel last long, so an edge by itself waits for them; one beside other roles goes as they do. */
+/**
+ * Seconds to wait for connections at shutdown. Tunnel connections are long-lived, so a process with only this role
+ * waits longer.
+ */
 const drainSeconds = { alone: 180, beside: 8 }
 
 export const layer = (settings: Settings, alone: boolean) =>

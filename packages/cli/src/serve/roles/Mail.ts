@@ -1,4 +1,4 @@
-/** Role `mail`: mail in by SMTP; Mailboxes for mail programs by IMAP, and what they send. */
+/** Role `mail`: incoming mail by SMTP, and IMAP and submission for mail programs. */
 import { Audit } from "@svc/cluster/audit/Audit"
 import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -28,7 +28,7 @@ import * as Stores from "./Stores.ts"
 export const layer = (settings: Settings, parts: Parts) =>
   Layer.merge(
     smtp(settings, parts),
-    // Logins of both are slowed down together.
+    // IMAP and submission share the password throttle.
     Layer.merge(imap(settings, parts), submission(settings)).pipe(
       Layer.provide(Logins.layer({ mailDomain: settings.mailDomain })),
       Layer.provide(RefusedCredentials.layer),

@@ -1,6 +1,6 @@
 /**
- * How mail leaves this deployment: through the relay if there is one, else straight to its domain if that is wanted, else
- * (Development) not at all. Roles of one process share it, and with it the connections.
+ * The outgoing transport of this deployment: the relay if there is one, otherwise direct delivery if it is enabled,
+ * otherwise (Development) none. The roles of a process share it with its connections.
  */
 import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
 import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
@@ -14,7 +14,7 @@ import { Effect, Layer, Option } from "effect"
 import type { Parts } from "../Parts.ts"
 import type { Settings } from "../Settings.ts"
 
-/** Loaded where it is wanted: what it stands on takes long to load. */
+/** Loaded on demand, because its dependencies take long to load. */
 const direct = async (settings: Settings, parts: Parts, helo: string) => {
   const [{ Dane }, DirectTransport, { MtaSts }] = await Promise.all([
     import("@svc/mail-gateway/mail/sending/dane/Dane"),
