@@ -24,8 +24,8 @@ const granted = Effect.fnUntraced(function* (
   return sum
 })
 
-layer(Layer.provideMerge(sealingLayer, databaseLayer))("the budget of an Org's calls", (it) => {
-  it.effect("is whole for a new account, however late in the minute, and whole again in the next one", () =>
+layer(Layer.provideMerge(sealingLayer, databaseLayer))("an Org's call budget", (it) => {
+  it.effect("is the full quota for a new account late in the minute, and again in the next minute", () =>
     Effect.gen(function* () {
       const actor = yield* actorOf(yield* makeOrg)
       expect(yield* granted(actor, "identity_create", 11, 1, late)).toBe(10)
@@ -34,7 +34,7 @@ layer(Layer.provideMerge(sealingLayer, databaseLayer))("the budget of an Org's c
     }),
   )
 
-  it.effect("is whole for an actor that wakes in a later minute", () =>
+  it.effect("is the full quota for an actor that is activated in a later minute", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       expect(yield* granted(yield* actorOf(org), "calls", 10, 30, late)).toBe(300)
@@ -42,7 +42,7 @@ layer(Layer.provideMerge(sealingLayer, databaseLayer))("the budget of an Org's c
     }),
   )
 
-  it.effect("is never more than the quota over actors that follow one another, or do not know of each other", () =>
+  it.effect("never exceeds the quota over consecutive or concurrent actors", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const frozen = yield* actorOf(org)
@@ -64,7 +64,7 @@ layer(Layer.provideMerge(sealingLayer, databaseLayer))("the budget of an Org's c
     }),
   )
 
-  it.effect("gives out what a want asks for, one that is more than a block too", () =>
+  it.effect("leases the requested number of calls, even more than a block", () =>
     Effect.gen(function* () {
       const actor = yield* actorOf(yield* makeOrg)
       expect(yield* actor.lease("calls", 500, late)).toMatchObject({ granted: 500, left: 100 })

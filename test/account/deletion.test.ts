@@ -43,8 +43,8 @@ const newKey = (name: string) =>
     rights: { scopes: unlimited, expiresAt: null, networks: null },
   }))
 
-layer(actors())("an account that is deleted", (it) => {
-  it.effect("refuses its credentials from that commit on, and leaves only its names behind", () =>
+layer(actors())("a deleted account", (it) => {
+  it.effect("rejects its credentials from that commit on and leaves only its Handles", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       yield* makeIdentity(org, "ada")
@@ -110,8 +110,8 @@ layer(actors())("an account that is deleted", (it) => {
   )
 })
 
-layer(Overdue.layer(OrgActor.watched).pipe(Layer.provideMerge(actors())))("a deletion", (it) => {
-  it.effect("that its process did not live to see is taken up and ended by another", () =>
+layer(Overdue.layer(OrgActor.watched).pipe(Layer.provideMerge(actors())))("an account deletion", (it) => {
+  it.effect("is completed by another process after a crash", () =>
     Effect.gen(function* () {
       const [org, other] = [yield* makeOrg, yield* makeOrg]
       yield* makeIdentity(org, "ada")

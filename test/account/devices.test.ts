@@ -31,7 +31,7 @@ const byHolder = (asked: Asked) =>
 const code = (code: string) => expect.objectContaining({ code })
 
 layer(storesLayer)("a device login", (it) => {
-  it.effect("is asked for every five seconds; five more for each time that was too soon", () =>
+  it.effect("is polled every five seconds, and five seconds slower after each early poll", () =>
     Effect.gen(function* () {
       const { refusal, intervalSeconds } = yield* started
       expect(intervalSeconds).toBe(5)
@@ -47,7 +47,7 @@ layer(storesLayer)("a device login", (it) => {
     }),
   )
 
-  it.effect("that was approved hands out a key that works, once", () =>
+  it.effect("returns a working key once after approval", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const login = yield* started
@@ -66,7 +66,7 @@ layer(storesLayer)("a device login", (it) => {
     }),
   )
 
-  it.effect("can be decided and collected for its ten minutes", () =>
+  it.effect("can be decided and collected for ten minutes", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const [pending, approved] = [yield* started, yield* started]
@@ -85,7 +85,7 @@ layer(storesLayer)("a device login", (it) => {
     }),
   )
 
-  it.effect("is decided once", () =>
+  it.effect("accepts one decision only", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const login = yield* started
@@ -100,7 +100,7 @@ layer(storesLayer)("a device login", (it) => {
     }),
   )
 
-  it.effect("gives its key to one of the polls that wait while it is approved", () =>
+  it.effect("returns its key to only one of the polls that wait for the approval", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       for (let round = 0; round < 5; round++) {
@@ -115,7 +115,7 @@ layer(storesLayer)("a device login", (it) => {
     }),
   )
 
-  it.effect("whose decision or collection dies before its commit is as it was, and goes on with the next try", () =>
+  it.effect("is unchanged by a decision or collection that crashes before its commit, and accepts the next one", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const login = yield* started
@@ -135,7 +135,7 @@ layer(storesLayer)("a device login", (it) => {
     }),
   )
 
-  it.effect("whose key was lost with the answer never shows it again; its holder takes the key away", () =>
+  it.effect("never shows a key again that was lost with the response, and its holder can revoke it", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const login = yield* started
@@ -154,7 +154,7 @@ layer(storesLayer)("a device login", (it) => {
     }),
   )
 
-  it.effect("of a code that was not given is unknown", () =>
+  it.effect("rejects an unknown code", () =>
     Effect.gen(function* () {
       const devices = yield* Devices
       expect(yield* Effect.flip(devices.poll("nonsense"))).toEqual(code("device_code_invalid"))

@@ -56,7 +56,7 @@ const filled = Effect.fnUntraced(function* (org: string, handle: string) {
 })
 
 layer(actors())("an export", (it) => {
-  it.effect("holds everything in the API's shapes, mail as mbox, and Vault values only where they are asked for", () =>
+  it.effect("contains everything in the API's format, mail as mbox, and Vault values only on request", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const [ada, bob] = [yield* filled(org, "ada"), yield* filled(org, "bob")]
@@ -99,7 +99,7 @@ layer(actors())("an export", (it) => {
     }),
   )
 
-  it.effect("of the whole Org goes with each of its Identities, one of an Identity with its own", () =>
+  it.effect("is deleted with any Identity that it contains", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const [ada, bob] = [yield* filled(org, "grace"), yield* filled(org, "edsger")]
@@ -132,7 +132,7 @@ layer(actors())("an export", (it) => {
     return id
   })
 
-  it.effect("that two owners collect at once is whole, whoever ends it", () =>
+  it.effect("is complete when two owners collect it concurrently", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       yield* filled(org, "alan")
@@ -156,7 +156,7 @@ layer(actors())("an export", (it) => {
     }),
   )
 
-  it.effect("that cannot be collected has failed, and another that is asked for is whole", () =>
+  it.effect("fails if it cannot be collected, and the next one is complete", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       yield* filled(org, "joan")
@@ -177,7 +177,7 @@ layer(actors())("an export", (it) => {
     }),
   )
 
-  it.effect("that broke off while it was downloaded is no zip, and is there to be downloaded again", () =>
+  it.effect("is an invalid zip after an interrupted download, and can be downloaded again", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       yield* filled(org, "barbara")

@@ -11,8 +11,8 @@ import { holder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
 const day = 86_400_000
 
-layer(storesLayer)("a key that ends", (it) => {
-  it.effect("is told of 7 days before, the day before and then, once each, and is refused from its end on", () =>
+layer(storesLayer)("an expiring key", (it) => {
+  it.effect("raises an Event 7 days before, one day before and at its expiry, and is rejected afterwards", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const keys = yield* ApiKeys
@@ -59,7 +59,7 @@ layer(storesLayer)("a key that ends", (it) => {
     }),
   )
 
-  it.effect("that was replaced is told of at its end only, and its successor lasts as long as it was made for", () =>
+  it.effect("raises only the last Event after a rotation, and its successor keeps its own lifetime", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const keys = yield* ApiKeys

@@ -11,8 +11,8 @@ import { holder } from "../harness/Stores.ts"
 
 const rights = { scopes: unlimited, expiresAt: null, networks: null }
 
-layer(actors(), { timeout: "60 seconds" })("the keys of an account", (it) => {
-  it.effect("are as many as allowed and no more, of which those that ended or were revoked are none", () =>
+layer(actors(), { timeout: "60 seconds" })("the key quota of an account", (it) => {
+  it.effect("is exact and counts neither expired nor revoked keys", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const keys = yield* ApiKeys

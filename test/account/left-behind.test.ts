@@ -30,8 +30,8 @@ const makeIdentity = Effect.fnUntraced(function* (org_id: string, handle: string
   )
 })
 
-layer(shared, { timeout: "60 seconds" })("an account whose process is gone", (it) => {
-  it.effect("has its export begun anew by another: what was half done is not in it", () =>
+layer(shared, { timeout: "60 seconds" })("an account after a crash of its process", (it) => {
+  it.effect("has its export started over by another process, without the partial pieces", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const export_id = yield* makeUuidV7
@@ -59,7 +59,7 @@ layer(shared, { timeout: "60 seconds" })("an account whose process is gone", (it
     }),
   )
 
-  it.effect("goes on being deleted by another, to its end; its Handle stays taken", () =>
+  it.effect("is completely deleted by another process, and its Handle stays taken", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       yield* makeIdentity(org_id, "grace").pipe(Effect.provide(process()))
@@ -76,7 +76,7 @@ layer(shared, { timeout: "60 seconds" })("an account whose process is gone", (it
     }),
   )
 
-  it.effect("answers a deletion that is asked for again as it did the first time", () =>
+  it.effect("returns the same response to a repeated deletion", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const actor = (yield* Orgs).of(org_id)
@@ -91,26 +91,24 @@ layer(shared, { timeout: "60 seconds" })("an account whose process is gone", (it
     }).pipe(Effect.provide(process())),
   )
 
-  it.effect(
-    "keeps what its Tunnels transferred: the next actor gives out of what is left, and tells each limit once",
-    () =>
-      Effect.gen(function* () {
-        const org_id = yield* makeOrg
-        const sql = yield* Writes
-        const lease = (edge: string, used: number) =>
-          Effect.flatMap(Orgs, (orgs) => ask(orgs.of(org_id).LeaseTransfer({ edge, used })))
-        const told = sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`
-        // Of 1,000,000 a day.
-        yield* lease("one", 900_000).pipe(Effect.provide(process()))
-        yield* Effect.gen(function* () {
-          const { granted } = yield* lease("two", 0)
-          expect(granted).toBeGreaterThan(0)
-          expect(granted).toBeLessThanOrEqual(100_000)
-          yield* lease("two", 50_000)
-          expect((yield* lease("two", 50_000)).granted).toBe(0)
-          expect((yield* lease("one", 10)).granted).toBe(0)
-        }).pipe(Effect.provide(process()))
-        expect((yield* told).map(({ type }) => type)).toEqual(["limit.near", "tunnel.transfer_blocked"])
-      }),
+  it.effect("keeps its transferred bytes: the next actor leases the rest and raises each Event once", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const sql = yield* Writes
+      const lease = (edge: string, used: number) =>
+        Effect.flatMap(Orgs, (orgs) => ask(orgs.of(org_id).LeaseTransfer({ edge, used })))
+      const told = sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`
+      // Of 1,000,000 a day.
+      yield* lease("one", 900_000).pipe(Effect.provide(process()))
+      yield* Effect.gen(function* () {
+        const { granted } = yield* lease("two", 0)
+        expect(granted).toBeGreaterThan(0)
+        expect(granted).toBeLessThanOrEqual(100_000)
+        yield* lease("two", 50_000)
+        expect((yield* lease("two", 50_000)).granted).toBe(0)
+        expect((yield* lease("one", 10)).granted).toBe(0)
+      }).pipe(Effect.provide(process()))
+      expect((yield* told).map(({ type }) => type)).toEqual(["limit.near", "tunnel.transfer_blocked"])
+    }),
   )
 })

@@ -18,7 +18,7 @@ const requested = Effect.fnUntraced(function* (email: string) {
 const consume = (token: string) => Effect.flatMap(Accounts, (accounts) => accounts.consume(token, undefined))
 
 layer(storesLayer)("a magic link", (it) => {
-  it.effect("signs in for 15 minutes", () =>
+  it.effect("is valid for 15 minutes", () =>
     Effect.gen(function* () {
       const token = yield* requested(newEmail())
       yield* TestClock.adjust("14 minutes")
@@ -30,7 +30,7 @@ layer(storesLayer)("a magic link", (it) => {
     }),
   )
 
-  it.effect("is used once, even when ten try at once, and verifies the address", () =>
+  it.effect("works once, even for ten concurrent uses, and verifies the address", () =>
     Effect.gen(function* () {
       const email = newEmail()
       const token = yield* requested(email)
@@ -45,7 +45,7 @@ layer(storesLayer)("a magic link", (it) => {
     }),
   )
 
-  it.effect("is given out five times in 15 minutes to one address, and again afterwards", () =>
+  it.effect("is issued five times in 15 minutes per address, and again afterwards", () =>
     Effect.gen(function* () {
       const email = newEmail()
       const now = Date.now()
@@ -59,7 +59,7 @@ layer(storesLayer)("a magic link", (it) => {
     }),
   )
 
-  it.effect("makes one Org of many first contacts at once, under the Terms that were accepted", () =>
+  it.effect("creates one Org for concurrent first contacts, under the accepted Terms", () =>
     Effect.gen(function* () {
       const email = newEmail()
       yield* Effect.forEach(Array.from({ length: 5 }), () => requested(email), { concurrency: "unbounded" })
@@ -89,7 +89,7 @@ layer(storesLayer)("a session", (it) => {
     return { use, useAndSlide, expiry }
   })
 
-  it.effect("ends when it was not used for 30 days", () =>
+  it.effect("expires after 30 days without use", () =>
     Effect.gen(function* () {
       const { use } = yield* opened
       yield* TestClock.adjust("30 days")
@@ -97,7 +97,7 @@ layer(storesLayer)("a session", (it) => {
     }),
   )
 
-  it.effect("slides with its use, at most once a minute", () =>
+  it.effect("is extended by use, at most once a minute", () =>
     Effect.gen(function* () {
       const { use, useAndSlide, expiry } = yield* opened
       for (let month = 0; month < 3; month++) {
@@ -134,7 +134,7 @@ const deployment = (settings: Partial<AccountSettings>) =>
   )
 
 layer(storesLayer)("sign-up", (it) => {
-  it.effect("needs the Terms on first contact and never again", () =>
+  it.effect("requires the Terms on first contact only", () =>
     Effect.gen(function* () {
       const accounts = yield* deployment({})
       const email = newEmail()
@@ -145,7 +145,7 @@ layer(storesLayer)("sign-up", (it) => {
     }),
   )
 
-  it.effect("lets in only the invited, or nobody; whoever is in stays in", () =>
+  it.effect("is limited to invited addresses or closed, without affecting existing accounts", () =>
     Effect.gen(function* () {
       const codes = new Set(["early", "bird"])
       const invite = yield* deployment({ registration: "invite", inviteCodes: codes })
@@ -165,7 +165,7 @@ layer(storesLayer)("sign-up", (it) => {
     }),
   )
 
-  it.effect("under other Terms gates the console from their day on, until they are accepted", () =>
+  it.effect("blocks the console from the date of new Terms until they are accepted", () =>
     Effect.gen(function* () {
       const { org } = yield* consume(yield* requested(newEmail()))
       const day = new Date((yield* Clock.currentTimeMillis) + 86_400_000)

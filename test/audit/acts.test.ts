@@ -25,8 +25,8 @@ const said = {
   body: JSON.stringify({ value: hidden, text: hidden, subject: hidden, password: hidden, name: hidden }),
 }
 
-layer(judgement)("the acts", (it) => {
-  it.effect("that show a secret, the way to one, or the log, are these", () =>
+layer(judgement)("the audited operations", (it) => {
+  it.effect("that show a secret, access to one, or the log are exactly these", () =>
     Effect.sync(() => {
       const secret = rows.filter(({ id, endpoint }) => {
         const [identifier = ""] = id.split(".")

@@ -11,7 +11,7 @@ import { act } from "./Acts.ts"
 import { edited, exported, headOf, sealing, walked, world } from "./Chains.ts"
 
 layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
-  it.effect("has every record once, in order, and its end is signed", () =>
+  it.effect("contains every record once, in order, with a signed end", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
@@ -42,7 +42,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
     }),
   )
 
-  it.effect("shows what somebody wrote to it in the database, before it was sealed too", () =>
+  it.effect("reveals records written directly to the database, even before sealing", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
@@ -81,7 +81,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
     }),
   )
 
-  it.effect("shows what was edited, taken away, put in between or cut off", () =>
+  it.effect("reveals edited, removed, inserted and truncated records", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
@@ -128,7 +128,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
     }),
   )
 
-  it.effect("goes on where it ended when a runner dies on the way, without a gap", () =>
+  it.effect("continues without a gap after a runner crashes", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
@@ -151,7 +151,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
     }),
   )
 
-  it.effect("tells its signed end once a day, where it went on", () =>
+  it.effect("reports its signed end once a day if it grew", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit

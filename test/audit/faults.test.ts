@@ -27,7 +27,7 @@ const recorded = (org: string) =>
   )
 
 layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
-  it.effect("out of reach, shows no value of the Vault", () =>
+  it.effect("shows no Vault value while it is unreachable", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const vault = yield* Vault
@@ -52,7 +52,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
-  it.effect("has each outcome of a command once, with the time of its first request", () =>
+  it.effect("records each outcome of a command once, with the time of the first request", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
@@ -82,7 +82,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
-  it.effect("out of reach after a change, has it later; a secret before is refused", () =>
+  it.effect("records a change later if it was unreachable, and rejects reading a secret meanwhile", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
@@ -101,7 +101,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
-  it.effect("says what waits in all of a process, whichever of its roles recorded last", () =>
+  it.effect("reports the waiting records of all roles in a process", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const waits = Effect.map(PrometheusMetrics.format(), (text) => /^svc_audit_waiting (\d+)$/m.exec(text)?.[1])
@@ -123,7 +123,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
-  it.effect("tells of what it lost", () =>
+  it.effect("reports lost records", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
@@ -140,7 +140,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
-  it.effect("tells from when until when its losses are", () =>
+  it.effect("reports the period of lost records", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
@@ -159,7 +159,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
-  it.effect("has refusals of one credential and code in two records a minute", () =>
+  it.effect("summarizes rejections per credential and code in two records a minute", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
@@ -173,7 +173,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
-  it.effect("has the counts of a process that ended in order, and not those of one that was killed", () =>
+  it.effect("keeps the counts of a process that shut down, but not of one that was killed", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       for (const [ending, counts] of [
@@ -215,7 +215,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
 const calendar = Layer.mergeAll(Health.layer).pipe(Layer.provideMerge(storesLayer))
 
 layer(calendar, { timeout: "60 seconds" })("the months of the audit log", (it) => {
-  it.effect("are made ahead, take what came too early, and go when they are old", () =>
+  it.effect("are created ahead, receive early records, and are dropped by age", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const sql = yield* Unhurried
@@ -259,7 +259,7 @@ layer(calendar, { timeout: "60 seconds" })("the months of the audit log", (it) =
     }),
   )
 
-  it.effect("are looked through for records that nobody marked", () =>
+  it.effect("are searched for unmarked records", () =>
     Effect.gen(function* () {
       const sql = yield* Unhurried
       const org = yield* makeOrg

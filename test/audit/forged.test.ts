@@ -58,7 +58,7 @@ const withoutMac = ({ sealed: { seq, hash, previous }, ...line }: Line): Line =>
 const without = (lines: ReadonlyArray<Line>, seq: number) => lines.filter(({ sealed }) => sealed.seq !== seq)
 
 layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
-  it.effect("is noticed where a record was removed and the rest numbered and hashed anew, and is not continued", () =>
+  it.effect("is detected after a removal with new numbers and hashes, and is not continued", () =>
     Effect.gen(function* () {
       const org = yield* sealedOrg(6)
       const lines = linesOf(yield* exported(org))
@@ -82,7 +82,7 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
     }),
   )
 
-  it.effect("goes on once it is as the service sealed it", () =>
+  it.effect("is continued once it is restored", () =>
     Effect.gen(function* () {
       const org = yield* sealedOrg(3)
       const head = `update audit_head set hash = decode(md5(hash::text) || md5(hash::text), 'hex') where org_id = '${org}'`
@@ -99,7 +99,7 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
     }),
   )
 
-  it.effect("is noticed where records changed places, where one was put in, and where the MACs were taken away", () =>
+  it.effect("is detected after records were swapped or inserted, or MACs were removed", () =>
     Effect.gen(function* () {
       const org = yield* sealedOrg(5)
       const lines = linesOf(yield* exported(org))
@@ -126,7 +126,7 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
     }),
   )
 
-  it.effect("is not continued where records at its end were taken away while its actor was in memory", () =>
+  it.effect("is not continued after its last records were removed while its actor was in memory", () =>
     Effect.gen(function* () {
       const org = yield* sealedOrg(4)
       const lines = linesOf(yield* exported(org))
@@ -141,7 +141,7 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
     }),
   )
 
-  it.effect("does not pass with the seal of another account, nor with another number", () =>
+  it.effect("is detected if a seal comes from another account or has another number", () =>
     Effect.gen(function* () {
       const keys = sealKeysOf(yield* Sealing)
       const [[id, key]] = [...keys] as [[string, never]]
@@ -156,7 +156,7 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
     }),
   )
 
-  it.effect("is found in the file by whoever has the master key, though the file says nothing of it", () =>
+  it.effect("is detected in an export with the master key, even if the export hides it", () =>
     Effect.gen(function* () {
       const org = yield* sealedOrg(3)
       const lines = yield* exported(org)
@@ -184,8 +184,8 @@ const asBefore = Effect.fnUntraced(function* (org: string, lines: ReadonlyArray<
   yield* rewritten(org, lines.map(withoutMac))
 })
 
-layer(world, { timeout: "60 seconds" })("a chain of a version without MACs", (it) => {
-  it.effect("is closed by a signed bridge and goes on with MACs, within a week", () =>
+layer(world, { timeout: "60 seconds" })("a chain from a version without MACs", (it) => {
+  it.effect("is closed by a signed bridge and continued with MACs within a week", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
@@ -256,7 +256,7 @@ const withKeys = (text: string) =>
 const ofSeals = Effect.flatMap(ServiceKey, ({ ofSeals }) => ofSeals)
 
 layer(databaseLayer)("a seal", (it) => {
-  it.effect("can be checked when its master key is gone", () =>
+  it.effect("can be verified after its master key was removed", () =>
     Effect.gen(function* () {
       const sealed = { org_id: "a", seq: 1, previous: "00", hash: "11" }
       const before = yield* Effect.andThen(rotate, ofSeals).pipe(withKeys(`a:${former}`))

@@ -131,8 +131,8 @@ const summed = (lines: ReadonlyArray<readonly [string, number]>) => {
   return Object.fromEntries([...sums].toSorted(([one], [other]) => (one < other ? -1 : 1)))
 }
 
-describe("the audit log of mixed use", () => {
-  it("has each call that went by, and nothing else", async () => {
+describe("the audit log of mixed traffic", () => {
+  it("contains each call and nothing else", async () => {
     const direct = async (method: string, path: string, body?: unknown, token = session) =>
       (await call(service.base, method, path, { token, ...(body === undefined ? {} : { body }) })).body
     const [ada, bob] = [await makeIdentity(service.base, session), await makeIdentity(service.base, session)]

@@ -37,7 +37,7 @@ const withoutAnswer = (key: string) =>
       where key = ${key}`,
   )
 
-describe("a request that comes again with its Idempotency-Key after a crash", () => {
+describe("a request repeated with its Idempotency-Key after a crash", () => {
   const requests: ReadonlyArray<readonly [action: string, path: () => string, body: unknown]> = [
     ["identities.create", () => "/api/identities", { handle: "crashed-once" }],
     [
@@ -72,7 +72,7 @@ describe("a request that comes again with its Idempotency-Key after a crash", ()
     })
   }
 
-  it("is one record of a key that was made, and one of its refusal to show it again", async () => {
+  it("creates one record of the new key and one of the refusal to show it again", async () => {
     const headers = { "idempotency-key": "made-once" }
     const body = { name: "made-once" }
     expect((await call(service.base, "POST", "/api/keys", { token: session, body, headers })).status).toBe(201)
@@ -86,7 +86,7 @@ describe("a request that comes again with its Idempotency-Key after a crash", ()
 })
 
 describe("reading the audit log", () => {
-  it("is one record an hour of a credential, and counted beside it", async () => {
+  it("creates one record per credential and hour, and is counted", async () => {
     const { body } = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "reader" } })
     const key: string = body["key"]
     const readsOf = async () =>

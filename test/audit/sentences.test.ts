@@ -19,7 +19,7 @@ const record = (part: Partial<Told>): Told => ({
 const inAll = (part: Partial<Told>) => languages.map((language) => auditSentence(language, record(part)))
 
 describe("an audit sentence", () => {
-  it("says who did what, with names", () => {
+  it("names the actor, the action and the target", () => {
     expect(inAll({})).toEqual([
       "Grace revoked the key 'laptop'",
       "Grace hat den Schlüssel „laptop“ widerrufen",
@@ -27,7 +27,7 @@ describe("an audit sentence", () => {
     ])
   })
 
-  it("names the Identity unless it is who acted", () => {
+  it("names the Identity unless it is the actor", () => {
     const target = { type: "card", name: "ada" }
     expect(inAll({ action: "cards.patch", identity: "ada", target })).toEqual([
       "Grace changed the card of ada",
@@ -38,7 +38,7 @@ describe("an audit sentence", () => {
     expect(inAll({ action: "cards.patch", identity: "ada", target, actor })[0]).toBe("ada changed the card")
   })
 
-  it("says that something was tried when it was refused or failed", () => {
+  it("marks rejected and failed operations as attempts", () => {
     expect(inAll({ outcome: "refused", count: 3 })).toEqual([
       "Grace tried to revoke the key 'laptop': refused × 3",
       "Grace wollte den Schlüssel „laptop“ widerrufen: verweigert × 3",
@@ -52,7 +52,7 @@ describe("an audit sentence", () => {
     )
   })
 
-  it("calls who has no name by what it is, and an app by its name", () => {
+  it("uses the kind of an unnamed actor, and the name of an app", () => {
     const target = null
     const session = { kind: "session", name: null, client: null }
     expect(inAll({ action: "sign_in.consumeMagicLink", actor: session, target })).toEqual([
@@ -66,7 +66,7 @@ describe("an audit sentence", () => {
     )
   })
 
-  it("says of what has no name what it is", () => {
+  it("uses the kind of an unnamed target", () => {
     expect(inAll({ action: "api_keys.create", target: null })).toEqual([
       "Grace created a key",
       "Grace hat einen Schlüssel erstellt",
@@ -74,7 +74,7 @@ describe("an audit sentence", () => {
     ])
   })
 
-  it("has words for every action that is on record, and for every group", () => {
+  it("covers every audited action and group", () => {
     for (const [name, group] of Object.entries(Api.groups)) {
       for (const endpoint of Object.values(group.endpoints)) {
         const plan = planOf({ endpoint: endpoint as never, group })
@@ -92,11 +92,11 @@ describe("an audit sentence", () => {
     }
   })
 
-  it("shows an action that it does not know by its name", () => {
+  it("shows an unknown action by its name", () => {
     expect(inAll({ action: "future.thing" })[0]).toBe("Grace: future.thing")
   })
 
-  it("keeps what others chose in one line, bounded and in its own direction", () => {
+  it("keeps untrusted names on one line, bounded and isolated in direction", () => {
     const name = `a\n\u202eb\u2069${"c".repeat(500)}`
     const [sentence] = inAll({ target: { type: "api_key", name } })
     expect(sentence).toMatch(/^Grace revoked the key 'a b c+…'$/)
@@ -110,7 +110,7 @@ describe("a record of the log", () => {
   beforeAll(async () => void (service = await startService()))
   afterAll(() => service.stop())
 
-  it("has the name of a key that was revoked", async () => {
+  it("contains the name of a revoked key", async () => {
     const { session } = await signUp(service.base)
     const made = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "laptop" } })
     await call(service.base, "DELETE", `/api/keys/${made.body.api_key.id}`, { token: session })

@@ -81,7 +81,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 describe("the audit log", () => {
-  it("has a change before its answer went out, with who, what and from where", async () => {
+  it("contains a change before its response is sent, with actor, target and origin", async () => {
     const changed = await call("PATCH", "/api/identities/ada/card", {
       key,
       body: { description: "a secret word: xyzzy" },
@@ -110,7 +110,7 @@ describe("the audit log", () => {
     expect(one.body).toMatchObject({ id: records[0]!["id"], action: "cards.patch" })
   })
 
-  it("has the marks of a message that were changed, once, and the change that was refused", async () => {
+  it("contains changed flags of a message once, and the rejected change", async () => {
     await send(service.smtpPort, { from: "grace@example.org", to: "ada@mail.localhost", subject: "marked", text: "x" })
     const [message] = (await call("GET", "/api/identities/ada/messages", { key })).body["messages"]
     const path = `/api/identities/ada/messages/${message.id}`
@@ -125,7 +125,7 @@ describe("the audit log", () => {
     expect(await of(stale.requestId)).toMatchObject([{ action: "messages.patch", outcome: "refused" }])
   })
 
-  it("has what a tool did, as the tool's call", async () => {
+  it("contains a tool's operation as the tool call", async () => {
     const called = await call("POST", "/api/mcp", {
       key: identityKey,
       body: {
@@ -141,7 +141,7 @@ describe("the audit log", () => {
     ])
   })
 
-  it("has refusals, of one credential and code at most two records a minute", async () => {
+  it("contains rejections, at most two records a minute per credential and code", async () => {
     const first = await call("PATCH", "/api/identities/bob/card", { key: identityKey, body: { description: "x" } })
     expect(first.body["code"]).toBe("foreign_identity")
     for (let n = 0; n < 5; n++) await call("GET", "/api/identities/bob/messages", { key: identityKey })
@@ -159,7 +159,7 @@ describe("the audit log", () => {
     expect(body["records"]).toMatchObject([{ action: "messages.list", code: "foreign_identity" }])
   })
 
-  it("has a key that was revoked, when somebody tries it", async () => {
+  it("contains attempts with a revoked key", async () => {
     const made = await call("POST", "/api/keys", { key: session, body: { name: "old" } })
     await call("DELETE", `/api/keys/${made.body["api_key"].id}`, { key: session })
     const tried = await call("GET", "/api/identities", { key: made.body["key"] })
@@ -169,7 +169,7 @@ describe("the audit log", () => {
     ])
   })
 
-  it("has who read a value of the Vault, and no value where it could not be recorded", async () => {
+  it("contains who read a Vault value, which is not shown if it cannot be recorded", async () => {
     await call("PUT", "/api/vault/secrets/github.token", { key, body: { value: "hunter2hunter2" } })
     const shown = await call("GET", "/api/vault/secrets/github.token/value", { key })
     expect(shown.body["value"]).toBe("hunter2hunter2")
@@ -186,7 +186,7 @@ describe("the audit log", () => {
     expect(await of(none.requestId)).toMatchObject([{ class: "secret", outcome: "refused", code: "not_found" }])
   })
 
-  it("has signing in by IMAP, and a wrong password", async () => {
+  it("contains IMAP logins and wrong passwords", async () => {
     const login = (password: string) =>
       new Promise<string>((resolve, reject) => {
         const socket = connect(service.imapPort, "127.0.0.1")
@@ -212,7 +212,7 @@ describe("the audit log", () => {
     ])
   })
 
-  it("shows an Identity Key what was done with its Identity, and nothing else", async () => {
+  it("shows an Identity Key only its Identity's records", async () => {
     await call("PATCH", "/api/identities/bob/card", { key, body: { description: "bob's" } })
     const mine = await call("GET", "/api/audit?limit=200", { key: identityKey })
     expect(mine.body["records"].length).toBeGreaterThan(2)
@@ -223,7 +223,7 @@ describe("the audit log", () => {
     expect((await call("GET", "/api/audit/usage", { key: identityKey })).status).toBe(403)
   })
 
-  it("pages and filters, and cursors are its own", async () => {
+  it("supports pages and filters, and rejects foreign cursors", async () => {
     const seen: Array<string> = []
     let cursor: string | null = null
     do {
@@ -242,7 +242,7 @@ describe("the audit log", () => {
     expect(only.body["records"].every((one: Json) => one["class"] === "change" && one["actor"].id === keyId)).toBe(true)
   })
 
-  it("cannot be changed by a statement", async () => {
+  it("rejects changes by SQL", async () => {
     for (const statement of [
       "update audit set outcome = 'allowed'",
       "delete from audit",

@@ -61,7 +61,7 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
     )
   }
 
-  it.effect("keeps what it knows over a refusal, and the state that a change made", () =>
+  it.effect("keeps its state after a rejection and after a change", () =>
     Effect.gen(function* () {
       const actor = yield* activate("Identity", "known")
       const other = yield* activate("Org", "known")
@@ -75,36 +75,34 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
     }),
   )
 
-  it.effect(
-    "says what it will be, to who asks for that, while others may see a change that it has yet to hear of",
-    () =>
-      Effect.gen(function* () {
-        const actor = yield* activate("Identity", "unheard")
-        const seen = yield* Deferred.make<void>()
-        const heard = yield* Deferred.make<void>()
-        const change = yield* Effect.forkChild(
-          actor.change(system, (write) =>
-            insert(write, "Identity/unheard").pipe(
-              Effect.andThen(Deferred.succeed(seen, undefined)),
-              Effect.andThen(Deferred.await(heard)),
-              Effect.as({ value: undefined, state: 42 }),
-            ),
+  it.effect("returns the settled state while a commit is visible to others but not yet in memory", () =>
+    Effect.gen(function* () {
+      const actor = yield* activate("Identity", "unheard")
+      const seen = yield* Deferred.make<void>()
+      const heard = yield* Deferred.make<void>()
+      const change = yield* Effect.forkChild(
+        actor.change(system, (write) =>
+          insert(write, "Identity/unheard").pipe(
+            Effect.andThen(Deferred.succeed(seen, undefined)),
+            Effect.andThen(Deferred.await(heard)),
+            Effect.as({ value: undefined, state: 42 }),
           ),
-        )
-        yield* Deferred.await(seen)
-        expect(yield* actor.state).toBe(0)
-        const settled = yield* Effect.forkChild(actor.settled, { startImmediately: true })
-        expect(settled.pollUnsafe()).toBeUndefined()
-        yield* Deferred.succeed(heard, undefined)
-        expect(yield* Fiber.join(settled)).toBe(42)
-        yield* Fiber.join(change)
-        // And waits for nothing that failed.
-        yield* Effect.flip(actor.change(system, () => Effect.fail(new NotFound({ detail: "no" }))))
-        expect(yield* actor.settled).toBe(42)
-      }),
+        ),
+      )
+      yield* Deferred.await(seen)
+      expect(yield* actor.state).toBe(0)
+      const settled = yield* Effect.forkChild(actor.settled, { startImmediately: true })
+      expect(settled.pollUnsafe()).toBeUndefined()
+      yield* Deferred.succeed(heard, undefined)
+      expect(yield* Fiber.join(settled)).toBe(42)
+      yield* Fiber.join(change)
+      // And waits for nothing that failed.
+      yield* Effect.flip(actor.change(system, () => Effect.fail(new NotFound({ detail: "no" }))))
+      expect(yield* actor.settled).toBe(42)
+    }),
   )
 
-  it.effect("believes nothing in memory after an outcome that is not known", () =>
+  it.effect("drops its state after an unknown outcome", () =>
     Effect.gen(function* () {
       const actor = yield* activate("Identity", "doubtful")
       yield* actor.change(system, (write) =>
@@ -122,7 +120,7 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
     }),
   )
 
-  it.effect("hands each write its time and who asked for it", () =>
+  it.effect("passes each write its time and initiator", () =>
     Effect.gen(function* () {
       const actor = yield* activate("Identity", "asked")
       const by = { kind: "admin_key", credentialId: "k", requestId: "req_1" } as const

@@ -39,13 +39,13 @@ const trying = (key: Buffer, identity: string) =>
   })
 
 describe("a runner's port", () => {
-  it("speaks to whoever holds the master key, and to nobody else on the machine", async () => {
+  it("accepts only peers that hold the master key", async () => {
     expect(await trying(masterKey, "0")).toBe("accepted")
     expect(await trying(Buffer.alloc(32, 8), "0")).toBe("refused")
     expect(await trying(masterKey, "1")).toBe("refused")
   })
 
-  it("answers nothing to one who proves nothing, and closes", async () => {
+  it("closes the connection of a peer without proof", async () => {
     const answered = await new Promise<string>((resolve) => {
       const socket = connectPlain({ host: "127.0.0.1", port })
       let text = ""
@@ -58,7 +58,7 @@ describe("a runner's port", () => {
 })
 
 describe("two processes without certificates of their own", () => {
-  it("ask one another", async () => {
+  it("call each other", async () => {
     const deployment = await deploy()
     try {
       await deployment.start(["actors"])

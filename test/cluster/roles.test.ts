@@ -35,8 +35,8 @@ const isLetIn = (certificate: { readonly cert: string; readonly key: string } | 
     socket.on("error", refused).on("close", refused)
   })
 
-describe("three roles as processes of their own, with mutual TLS between them", () => {
-  it("do together what one does alone", async () => {
+describe("three roles in separate processes with mutual TLS", () => {
+  it("provide the same service as one process", async () => {
     const { session } = await signUp(api.base)
     const { handle } = await makeIdentity(api.base, session)
     const receiver = await startReceiver()
@@ -59,7 +59,7 @@ describe("three roles as processes of their own, with mutual TLS between them", 
     await receiver.stop()
   })
 
-  it("hand on the largest post there may be, and one that is larger goes no way at all", async () => {
+  it("forward the largest allowed post and reject a larger one", async () => {
     const { session } = await signUp(api.base)
     const { handle } = await makeIdentity(api.base, session)
     const filled = (room: number, make: (content_base64: string) => unknown) =>
@@ -94,7 +94,7 @@ describe("three roles as processes of their own, with mutual TLS between them", 
     expect(await tool(most + 1)).toEqual([200, true, "payload_too_large"])
   })
 
-  it("let in nobody who cannot prove to be one of them", async () => {
+  it("reject peers without a valid certificate", async () => {
     expect(await isLetIn(ours)).toBe(true)
     expect(await isLetIn(strangers)).toBe(false)
     expect(await isLetIn(undefined)).toBe(false)

@@ -30,7 +30,7 @@ const telling = () => {
   return { seen, entity, actors: entity.toLayer({ Tell: () => handler }) }
 }
 
-it("makes a layer with what it needs and what the runtime reads, and nothing else", async () => {
+it("builds a layer with only the services that it and the runtime need", async () => {
   let keys: ReadonlyArray<string> = []
   const layer = Layer.effectDiscard(
     Effect.gen(function* () {
@@ -47,12 +47,12 @@ it("makes a layer with what it needs and what the runtime reads, and nothing els
   expect(keys).not.toContain(Around.key)
 })
 
-it("keeps of a context what the runtime reads of every fiber", () => {
+it("keeps the services that the runtime reads from every fiber", () => {
   const context = Context.make(Around, "around").pipe(Context.add(References.MinimumLogLevel, "None"))
   expect(keysOf(ambientOf(context as Context.Context<never>))).toEqual([References.MinimumLogLevel.key])
 })
 
-it("sends a message with nothing of whoever asks", async () => {
+it("sends a message without the caller's context", async () => {
   const { seen, entity, actors } = telling()
   await Effect.runPromise(
     Effect.gen(function* () {
@@ -63,7 +63,7 @@ it("sends a message with nothing of whoever asks", async () => {
   expect(seen[0]).not.toContain(Around.key)
 })
 
-it("carries the trace of whoever asks where traces are taken", async () => {
+it("carries the caller's trace if traces are exported", async () => {
   const { seen, entity, actors } = telling()
   let trace: string | undefined
   const asked = Effect.gen(function* () {

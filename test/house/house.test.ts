@@ -6,8 +6,8 @@ import { circle, folders, imports, root, sources } from "./Imports.ts"
 
 const read = (file: string) => readFileSync(path.join(root, file), "utf8")
 
-describe("the house", () => {
-  it("has no circle of folders or packages", () => {
+describe("the source code", () => {
+  it("has no import cycle between folders or packages", () => {
     expect(circle(folders(sources()))).toBeUndefined()
     const packages = new Map<string, Set<string>>()
     for (const file of sources()) {
@@ -29,7 +29,7 @@ describe("the house", () => {
     expect(long).toEqual([])
   })
 
-  it("asks in one place whether a write's fence held", () => {
+  it("checks in one place whether a write's fence held", () => {
     const asking = sources().filter(
       (file) => file.startsWith("packages/") && /select from fence\) as owned/.test(read(file)),
     )
@@ -41,7 +41,7 @@ describe("the house", () => {
     expect(inserting).toEqual(["packages/cluster/src/events/Raise.ts"])
   })
 
-  it("keeps the loop of work, and the fence, free of capabilities", () => {
+  it("keeps the work loop and the fence independent of capabilities", () => {
     const graph = folders(sources())
     expect([...graph.get("cluster/work")!].toSorted()).toEqual([
       "cluster/Timing.ts",
@@ -58,8 +58,8 @@ describe("the house", () => {
   })
 })
 
-describe("the look for circles", () => {
-  it("finds one", () => {
+describe("the cycle detection", () => {
+  it("finds a cycle", () => {
     const graph = new Map([
       ["a", new Set(["b"])],
       ["b", new Set(["c"])],

@@ -33,8 +33,8 @@ const eventsOf = (handle: string) =>
 
 const by = (n: number): Initiator => ({ kind: "session", credentialId: null, requestId: `req_${n}` })
 
-layer(actors())("changes of a card that come together", (it) => {
-  it.effect("share commits, and each has its version, its Event in their order, and its own cause", () =>
+layer(actors())("concurrent changes of a card", (it) => {
+  it.effect("share commits and keep their own version, Event and cause, in order", () =>
     Effect.gen(function* () {
       const { org_id, actor } = yield* ready("crowd")
       const all = yield* Effect.forEach(
@@ -60,7 +60,7 @@ layer(actors())("changes of a card that come together", (it) => {
     }),
   )
 
-  it.effect("are refused, nothing, or done before by themselves, and are nothing to those beside them", () =>
+  it.effect("are rejected, ignored or recognized as repeated without affecting one another", () =>
     Effect.gen(function* () {
       const { org_id, actor } = yield* ready("mixed")
       const other = yield* makeOrg

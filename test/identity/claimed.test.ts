@@ -6,8 +6,8 @@ import { expect, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { actors, makeOrg } from "../harness/Actors.ts"
 
-layer(actors())("an Identity that an actor claims", (it) => {
-  it.effect("is read as it is after the last write of its former owner", () =>
+layer(actors())("claiming an Identity", (it) => {
+  it.effect("reads the state after the last write of the former owner", () =>
     Effect.gen(function* () {
       const [sql, reads] = [yield* Writes, yield* Reads]
       yield* ask(

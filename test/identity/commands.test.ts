@@ -27,8 +27,8 @@ const count = (handle: string, type: string) =>
     ),
   )
 
-layer(actors())("a command that comes twice", (it) => {
-  it.effect("is answered as it was the first time, and done once", () =>
+layer(actors())("a repeated command", (it) => {
+  it.effect("is carried out once and gets the same response", () =>
     Effect.gen(function* () {
       const { org_id, actor } = yield* ready("twice")
       const by = onBehalfOf(system, yield* makeUuidV7)

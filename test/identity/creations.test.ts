@@ -65,7 +65,7 @@ const made = (orgId: string) =>
   )
 
 layer(actors({ limits: { identityQuota: 10 } }), { timeout: "60 seconds" })("the quota of Identities", (it) => {
-  it.effect("is exact where 40 are created at once for two Orgs", () =>
+  it.effect("is exact for 40 concurrent creations in two Orgs", () =>
     Effect.gen(function* () {
       const orgs = [yield* makeOrg, yield* makeOrg]
       const of = (yield* Identities).of
@@ -111,7 +111,7 @@ layer(actors({ limits: { identityQuota: 10 } }), { timeout: "60 seconds" })("the
 layer(Layer.provideMerge(CreationBatch.layer, actors()), { timeout: "60 seconds" })(
   "Identities that are created at the same time",
   (it) => {
-    it.effect("are one commit, each Org's up to its quota in the order in which they came", () =>
+    it.effect("share one commit, up to each Org's quota in order of arrival", () =>
       Effect.gen(function* () {
         const [one, other] = [yield* makeOrg, yield* makeOrg]
         const exits = yield* together(
@@ -133,7 +133,7 @@ layer(Layer.provideMerge(CreationBatch.layer, actors()), { timeout: "60 seconds"
       }),
     )
 
-    it.effect("are made one by one where a name is taken, which costs nobody else anything", () =>
+    it.effect("are created one by one if a Handle is taken, and the others succeed", () =>
       Effect.gen(function* () {
         const org = yield* makeOrg
         const former = yield* makeOrg
@@ -148,7 +148,7 @@ layer(Layer.provideMerge(CreationBatch.layer, actors()), { timeout: "60 seconds"
       }),
     )
 
-    it.effect("are not made where the actor is another's by now, or the Org is going or gone", () =>
+    it.effect("are not created if the ownership was lost or the Org is deleted", () =>
       Effect.gen(function* () {
         const [org, going] = [yield* makeOrg, yield* makeOrg]
         yield* Effect.flatMap(Writes, (sql) => sql`update org set status = 'deleting' where id = ${going}`)
@@ -165,28 +165,26 @@ layer(Layer.provideMerge(CreationBatch.layer, actors()), { timeout: "60 seconds"
       }),
     )
 
-    it.effect(
-      "do not wait for those whose Org is held by somebody else, which are made once that is free, up to its quota as it is then",
-      () =>
-        Effect.gen(function* () {
-          const sql = yield* Writes
-          const [held, free] = [yield* makeOrg, yield* makeOrg]
-          const late = [yield* creation(held, "e1"), yield* creation(held, "e3")]
-          const others = yield* creation(free, "e2")
-          const both = yield* sql.withTransaction(
-            Effect.gen(function* () {
-              yield* sql`update org set identities_created = 9 where id = ${held}`
-              const both = yield* Effect.forkDetach(together(...late, others))
-              yield* passing(made(free), ({ count }) => count === 1, 0)
-              expect(yield* made(held)).toMatchObject({ names: null, count: 0 })
-              return both
-            }),
-          )
-          const exits = (yield* Fiber.join(both)).map(outcome)
-          expect(exits[2]).toBe("made")
-          expect(exits.slice(0, 2).sort()).toEqual(["made", "refused"])
-          expect(yield* made(held)).toMatchObject({ names: [expect.stringMatching(/^e[13]$/)], count: 10 })
-        }),
+    it.effect("do not wait for a locked Org, whose Identities are created after its release within the quota", () =>
+      Effect.gen(function* () {
+        const sql = yield* Writes
+        const [held, free] = [yield* makeOrg, yield* makeOrg]
+        const late = [yield* creation(held, "e1"), yield* creation(held, "e3")]
+        const others = yield* creation(free, "e2")
+        const both = yield* sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql`update org set identities_created = 9 where id = ${held}`
+            const both = yield* Effect.forkDetach(together(...late, others))
+            yield* passing(made(free), ({ count }) => count === 1, 0)
+            expect(yield* made(held)).toMatchObject({ names: null, count: 0 })
+            return both
+          }),
+        )
+        const exits = (yield* Fiber.join(both)).map(outcome)
+        expect(exits[2]).toBe("made")
+        expect(exits.slice(0, 2).sort()).toEqual(["made", "refused"])
+        expect(yield* made(held)).toMatchObject({ names: [expect.stringMatching(/^e[13]$/)], count: 10 })
+      }),
     )
   },
 )

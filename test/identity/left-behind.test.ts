@@ -52,8 +52,8 @@ const create = Effect.fnUntraced(function* (handle: string, reached: Deferred.De
   yield* Deferred.await(reached)
 })
 
-layer(shared, { timeout: "60 seconds" })("a saga within a step", (it) => {
-  it.effect("whose process is gone is taken up by another, which does each step once", () =>
+layer(shared, { timeout: "60 seconds" })("a saga interrupted within a step", (it) => {
+  it.effect("is resumed by another process after a crash, which runs each step once", () =>
     Effect.gen(function* () {
       const reached = yield* Deferred.make<void>()
       yield* create("ada", reached).pipe(Effect.provide(process(held(reached, Effect.never))))
@@ -71,7 +71,7 @@ layer(shared, { timeout: "60 seconds" })("a saga within a step", (it) => {
     }),
   )
 
-  it.effect("whose process is frozen is taken up by another; the first wakes up and changes nothing", () =>
+  it.effect("is resumed by another process after a freeze, and the first changes nothing when it wakes up", () =>
     Effect.gen(function* () {
       const letGo = yield* Deferred.make<void>()
       const stopped = yield* Deferred.make<void>()

@@ -8,7 +8,7 @@ import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
 
 layer(actors())("an actor", (it) => {
-  it.effect("that another one asks, from within its own work, is the one that acts", () =>
+  it.effect("runs its own handler when another actor in the same process calls it", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const ada = yield* makeIdentity(org_id, "adanext")

@@ -116,8 +116,8 @@ layer(
     Layer.provideMerge(actors({ ports })),
   ),
   { timeout: "60 seconds" },
-)("Identities that are provisioned at the same time", (it) => {
-  it.effect("are ready in one commit, each with what is its own", () =>
+)("Identities provisioned at the same time", (it) => {
+  it.effect("become ready in one commit, each with its own rows", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* makeOwner, yield* makeOwner]
       const sealing = yield* Sealing
@@ -155,7 +155,7 @@ layer(
     }),
   )
 
-  it.effect("get nothing where the actor is another's by now, or the Identity is going", () =>
+  it.effect("get no rows if the ownership was lost or the Identity is being deleted", () =>
     Effect.gen(function* () {
       const owner = yield* makeOwner
       const all = [
@@ -172,7 +172,7 @@ layer(
     }),
   )
 
-  it.effect("are done one by one where the rows of one cannot be written", () =>
+  it.effect("are provisioned one by one if the rows of one cannot be written", () =>
     Effect.gen(function* () {
       const owner = yield* makeOwner
       const [good, bad, last] = [yield* born(owner, "good"), yield* born(owner, "bad"), yield* born(owner, "last")]
@@ -185,7 +185,7 @@ layer(
     }),
   )
 
-  it.effect("are left where another statement holds the Org that gets its first, and the others are not", () =>
+  it.effect("are skipped only if another statement holds the Org of a first Identity", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const [held, free] = [yield* makeOwner, yield* makeOwner]
@@ -199,7 +199,7 @@ layer(
     }),
   )
 
-  it.effect("are left from the port on where none is free, as many as there are too few", () =>
+  it.effect("stop at the port step if too few ports are free", () =>
     Effect.gen(function* () {
       const owner = yield* makeOwner
       const [{ n: free }] = (yield* rows(

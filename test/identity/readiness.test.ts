@@ -31,7 +31,7 @@ const asked = (known: Standing, next: Standing) =>
     headers: {},
   })
 
-it.effect("an Identity whose provisioning ends in these moments takes what it is asked for, and no other does", () =>
+it.effect("an Identity accepts commands as soon as its provisioning commits, and not before", () =>
   Effect.gen(function* () {
     expect(yield* asked(identity("provisioning"), identity("ready"))).toBe("done")
     const waiting = yield* Effect.flip(asked(identity("provisioning"), identity("provisioning")))

@@ -50,7 +50,7 @@ const mail = (message_id: string, received_at: Date, content: ReceivedMail["cont
 })
 const content = { raw: new TextEncoder().encode("Hello"), text: "Hello", html: null, headers: [], search_text: "hello" }
 
-layer(actors(), { timeout: "60 seconds" })("a message that comes twice", (it) => {
+layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
   it.effect("creates one Identity, and counts once against the quota", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
@@ -95,7 +95,7 @@ layer(actors(), { timeout: "60 seconds" })("a message that comes twice", (it) =>
     }),
   )
 
-  it.effect("stores one message of one DATA, though each try has an id of its own and a large body comes ahead", () =>
+  it.effect("stores one message per DATA command, despite new ids and a large body sent ahead", () =>
     Effect.gen(function* () {
       const { id } = (yield* look("ada"))!
       const actor = (yield* Identities).of("ada")
@@ -120,32 +120,30 @@ layer(actors(), { timeout: "60 seconds" })("a message that comes twice", (it) =>
     }),
   )
 
-  it.effect(
-    "leaves one live Identity Key behind a rotation that is repeated, and nothing behind an acknowledgement",
-    () =>
-      Effect.gen(function* () {
-        const { id } = (yield* look("ada"))!
-        const sql = yield* Reads
-        const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
-        const { org_id } = org!
-        const actor = (yield* Identities).of("ada")
-        const live = sql<{ id: string }>`select id from api_key where identity_id = ${id} and revoked_at is null`
-        const shown = sql<{ key_id: string }>`select key_id from show_once where identity_id = ${id}`
-        yield* ask(actor.RotateKey({ org_id }))
-        const [first] = yield* live
-        yield* ask(actor.RotateKey({ org_id }))
-        const keys = yield* live
-        expect(keys).toHaveLength(1)
-        expect(keys[0]!.id).not.toBe(first!.id)
-        // The one that can be fetched is the one that works.
-        expect(yield* shown).toEqual([{ key_id: keys[0]!.id }])
-        yield* ask(actor.Acknowledge({ org_id }))
-        yield* ask(actor.Acknowledge({ org_id }))
-        expect(yield* shown).toEqual([])
-      }),
+  it.effect("leaves one active Identity Key after a rotation, and no secret after an acknowledgement", () =>
+    Effect.gen(function* () {
+      const { id } = (yield* look("ada"))!
+      const sql = yield* Reads
+      const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
+      const { org_id } = org!
+      const actor = (yield* Identities).of("ada")
+      const live = sql<{ id: string }>`select id from api_key where identity_id = ${id} and revoked_at is null`
+      const shown = sql<{ key_id: string }>`select key_id from show_once where identity_id = ${id}`
+      yield* ask(actor.RotateKey({ org_id }))
+      const [first] = yield* live
+      yield* ask(actor.RotateKey({ org_id }))
+      const keys = yield* live
+      expect(keys).toHaveLength(1)
+      expect(keys[0]!.id).not.toBe(first!.id)
+      // The one that can be fetched is the one that works.
+      expect(yield* shown).toEqual([{ key_id: keys[0]!.id }])
+      yield* ask(actor.Acknowledge({ org_id }))
+      yield* ask(actor.Acknowledge({ org_id }))
+      expect(yield* shown).toEqual([])
+    }),
   )
 
-  it.effect("leaves the settings of a Tunnel as the first one did", () =>
+  it.effect("leaves the Tunnel settings of the first message", () =>
     Effect.gen(function* () {
       const { id } = (yield* look("ada"))!
       const sql = yield* Reads
@@ -161,7 +159,7 @@ layer(actors(), { timeout: "60 seconds" })("a message that comes twice", (it) =>
     }),
   )
 
-  it.effect("tears an Identity down once, and finds nothing after that", () =>
+  it.effect("deletes an Identity once and then reports it as not found", () =>
     Effect.gen(function* () {
       const sql = yield* Reads
       const [org] = yield* sql<{ org_id: string }>`select org_id from identity where canonical = 'ada'`

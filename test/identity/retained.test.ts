@@ -12,7 +12,7 @@ setFlagsFromString("--expose-gc")
 const collect: () => void = runInNewContext("gc")
 
 layer(actors())("an actor in memory", (it) => {
-  it.effect("keeps nothing of the request that woke it", () =>
+  it.effect("retains nothing of the request that activated it", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const identity_id = yield* makeUuidV7

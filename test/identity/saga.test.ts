@@ -88,8 +88,8 @@ beforeEach(() => {
   unwritten = undefined
 })
 
-layer(actors({ steps: fragile }))("a saga whose step fails", (it) => {
-  it.effect("is retried, shows why, and goes on from the failed step", () =>
+layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
+  it.effect("is retried, shows the reason, and resumes at the failed step", () =>
     Effect.gen(function* () {
       broken = true
       const { actor, org_id } = yield* create("ada")
@@ -108,7 +108,7 @@ layer(actors({ steps: fragile }))("a saga whose step fails", (it) => {
     }),
   )
 
-  it.effect("is tried again alone where another was to be written with it, which is done", () =>
+  it.effect("is retried alone, and the other steps of its commit succeed", () =>
     Effect.gen(function* () {
       broken = false
       const shown = (steps: (typeof Saga.Encoded)["steps"]) =>
@@ -139,7 +139,7 @@ layer(actors({ steps: fragile }))("a saga whose step fails", (it) => {
     }),
   )
 
-  it.effect("does all its steps in one commit where none fails, and both secrets can be shown", () =>
+  it.effect("runs all steps in one commit if none fails, and shows both secrets", () =>
     Effect.gen(function* () {
       broken = false
       yield* create("mary")
@@ -152,7 +152,7 @@ layer(actors({ steps: fragile }))("a saga whose step fails", (it) => {
     }),
   )
 
-  it.effect("has failed after six tries, raises identity.failed, and is retried on demand", () =>
+  it.effect("fails after six attempts, raises identity.failed, and can be retried", () =>
     Effect.gen(function* () {
       broken = true
       tries = []
@@ -178,7 +178,7 @@ layer(actors({ steps: fragile }))("a saga whose step fails", (it) => {
     }),
   )
 
-  it.effect("refuses every key of the Identity from the commit that begins its teardown", () =>
+  it.effect("rejects every key of the Identity from the commit that starts its teardown", () =>
     Effect.gen(function* () {
       broken = false
       const { actor, org_id } = yield* create("ida")

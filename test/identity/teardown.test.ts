@@ -35,8 +35,8 @@ const gone = Effect.fnUntraced(function* (org_id: string, handle: string, actor:
 })
 type Actor = Effect.Success<ReturnType<typeof makeIdentity>>["actor"]
 
-layer(actors())("an Identity that goes", (it) => {
-  it.effect("has lost its keys before a later step fails", () =>
+layer(actors())("a deleted Identity", (it) => {
+  it.effect("loses its keys before a later step fails", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const { id, actor } = yield* makeIdentity(org_id, "ada")
@@ -65,7 +65,7 @@ layer(actors())("an Identity that goes", (it) => {
     }),
   )
 
-  it.effect("leaves its name taken, and counts against the quota", () =>
+  it.effect("leaves its Handle taken and counts against the quota", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const { actor } = yield* makeIdentity(org_id, "grace")
@@ -79,7 +79,7 @@ layer(actors())("an Identity that goes", (it) => {
 })
 
 layer(actors({ limits: { identityQuota: 2 } }))("an Org's quota of Identities", (it) => {
-  it.effect("is spent for ever, and holds no name that was refused", () =>
+  it.effect("is never restored by a deletion, and does not count rejected Handles", () =>
     Effect.gen(function* () {
       const [org_id, other] = [yield* makeOrg, yield* makeOrg]
       const { actor } = yield* makeIdentity(org_id, "ada")
@@ -92,7 +92,7 @@ layer(actors({ limits: { identityQuota: 2 } }))("an Org's quota of Identities", 
 })
 
 layer(actors({ ports: { first: 20_000, last: 20_001 } }))("a TCP port", (it) => {
-  it.effect("that was freed rests for 30 days, and is then given out, the oldest first", () =>
+  it.effect("is reused 30 days after its release, oldest first", () =>
     Effect.gen(function* () {
       yield* present
       const org_id = yield* makeOrg
@@ -117,7 +117,7 @@ layer(actors({ ports: { first: 20_000, last: 20_001 } }))("a TCP port", (it) => 
 })
 
 layer(actors())("show-once secrets", (it) => {
-  it.effect("are shown for an hour after ready", () =>
+  it.effect("are available for an hour after the Identity is ready", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       yield* makeIdentity(org_id, "ada")
@@ -130,7 +130,7 @@ layer(actors())("show-once secrets", (it) => {
     }),
   )
 
-  it.effect("of a rotation are others, shown for an hour of their own, and the former key is refused", () =>
+  it.effect("change with a rotation, get another hour, and the former key is rejected", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const { actor } = yield* makeIdentity(org_id, "grace")
@@ -147,7 +147,7 @@ layer(actors())("show-once secrets", (it) => {
     }),
   )
 
-  it.effect("are gone once they were acknowledged", () =>
+  it.effect("are deleted by an acknowledgement", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const { actor } = yield* makeIdentity(org_id, "edsger")

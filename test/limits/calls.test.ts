@@ -27,7 +27,7 @@ const quotas = { calls: 60, identity_create: 10, handle_check: 5, tunnel_transfe
 const orgLimits = Effect.map(Layer.build(Layer.fresh(OrgLimits.layer(quotas))), Context.get(OrgLimits))
 
 layer(actors({ quotas }))("an Org's calls", (it) => {
-  it.effect("are its quota a minute over all processes, exactly, and whole again with the next", () =>
+  it.effect("are limited to the exact quota per minute over all processes", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* orgLimits, yield* orgLimits]
       yield* nextMinute()
@@ -39,7 +39,7 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
     }),
   )
 
-  it.effect("say what is left, and when to come back", () =>
+  it.effect("report the remaining calls and the time to wait", () =>
     Effect.gen(function* () {
       const limits = yield* orgLimits
       yield* nextMinute()
@@ -53,7 +53,7 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
     }),
   )
 
-  it.effect("are counted for each Org and each policy by itself", () =>
+  it.effect("are counted per Org and policy", () =>
     Effect.gen(function* () {
       const limits = yield* orgLimits
       yield* nextMinute()
@@ -64,7 +64,7 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
     }),
   )
 
-  it.effect("are let through as ever once a clock that was an hour ahead is set right, and no more than that", () =>
+  it.effect("get exactly their quota after a clock that was an hour ahead is corrected", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* orgLimits, yield* orgLimits]
       yield* nextMinute()
@@ -79,7 +79,7 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
     }),
   )
 
-  it.effect("of an account that begins at the end of a minute pass at first, and in full with the next", () =>
+  it.effect("of a new account are accepted at the end of a minute and get the full quota in the next", () =>
     Effect.gen(function* () {
       const limits = yield* orgLimits
       yield* nextMinute(59)
@@ -92,7 +92,7 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
     }),
   )
 
-  it.effect("of a process that is gone with a portion are lost for its minute: too few pass, never too many", () =>
+  it.effect("leased to a crashed process are not reissued within the minute", () =>
     Effect.gen(function* () {
       const [gone, other] = [yield* orgLimits, yield* orgLimits]
       yield* nextMinute()
@@ -122,8 +122,8 @@ const publicQuotas = {
 }
 const publicLimits = Effect.map(Layer.build(Layer.fresh(PublicLimits.layer(publicQuotas))), Context.get(PublicLimits))
 
-layer(storesLayer)("calls of the public", (it) => {
-  it.effect("are counted by client, in each process", () =>
+layer(storesLayer)("unauthenticated calls", (it) => {
+  it.effect("are counted per client and process", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* publicLimits, yield* publicLimits]
       yield* nextMinute(10)
@@ -141,7 +141,7 @@ layer(storesLayer)("calls of the public", (it) => {
     }),
   )
 
-  it.effect("are counted over all processes where a mail is sent, and no address is kept", () =>
+  it.effect("that send a mail are counted over all processes, without storing an address", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* publicLimits, yield* publicLimits]
       yield* nextMinute()

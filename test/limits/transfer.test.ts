@@ -28,8 +28,8 @@ const orgAtNoon = Effect.gen(function* () {
   return { org, lease: (edge: string, used: number) => ask(actor.LeaseTransfer({ edge, used })) }
 })
 
-layer(actors({ quotas: { tunnel_transfer: quota } }))("the transfer of an Org", (it) => {
-  it.effect("is leased to edges for a minute, together never more than is left", () =>
+layer(actors({ quotas: { tunnel_transfer: quota } }))("an Org's transfer budget", (it) => {
+  it.effect("is leased to edges for a minute, never more than the rest in total", () =>
     Effect.gen(function* () {
       const { lease } = yield* orgAtNoon
       const first = yield* lease("one", 0)
@@ -45,7 +45,7 @@ layer(actors({ quotas: { tunnel_transfer: quota } }))("the transfer of an Org", 
     }),
   )
 
-  it.effect("tells at 80 % and at the end of it, once a day each, and gives nothing until the next", () =>
+  it.effect("raises Events at 80 % and 100 % once a day, and then grants nothing until the next day", () =>
     Effect.gen(function* () {
       const { org, lease } = yield* orgAtNoon
       const near = Math.ceil(quota * 0.8)

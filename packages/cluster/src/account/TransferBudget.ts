@@ -26,7 +26,7 @@ export interface TransferReport {
 export interface TransferLease {
   /** Granted bytes; 0 if the day's budget is used up. */
   readonly granted: number
-  /** Milliseconds until the lease expires, or until more may be granted. */
+  /** Milliseconds until the lease, or the day, ends. */
   readonly ends_in: number
 }
 
