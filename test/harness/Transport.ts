@@ -5,8 +5,8 @@
 import { EnvelopeSender } from "@svc/cluster/mail/sending/EnvelopeSender"
 import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
 import { type Carriage, MailTransport, type Outcome, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
-import { Outbox } from "@svc/cluster/mail/sending/Outbox"
-import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
+import { Outbox } from "@svc/cluster/mail/sending/outbox/Outbox"
+import { SendingGate } from "@svc/cluster/mail/sending/outbox/SendingGate"
 import { Effect, Layer } from "effect"
 
 export type Answers = (transmission: Transmission) => Effect.Effect<ReadonlyArray<Outcome>>

@@ -13,7 +13,7 @@ const segment = (texts: ReadonlyArray<string>) => {
   const buckets = new Map([...postings.buckets()].map(({ bucket, entries }) => [bucket, entries]))
   const told = (part: string) => {
     const found = Postings.everywhere()
-    for (const one of Grams.wanted([part])) {
+    for (const one of Grams.gramsOf([part])) {
       const entries = buckets.get(one.bucket)
       if (entries === undefined) return []
       Postings.narrow(found, entries, one)
@@ -34,7 +34,7 @@ describe("a segment", () => {
         const length = 2 + draw(8)
         const from = n % 3 === 0 ? Math.max(0, text.length - length) : draw(text.length)
         const part = text.slice(from, from + length).join("")
-        expect(Grams.wanted([part]).length > 0, JSON.stringify(part)).toBe(part.length > 1)
+        expect(Grams.gramsOf([part]).length > 0, JSON.stringify(part)).toBe(part.length > 1)
         const found = new Set(told(part))
         expect(
           having(texts, part).filter((place) => !found.has(place)),

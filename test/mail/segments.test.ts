@@ -115,7 +115,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
       const { actor, id } = yield* makeIdentity(org_id, "grace")
       const due = sql<{ segment: number; built: boolean; later: boolean }>`
         select segment, built, due_at > now() as later from search_due where identity_id = ${id} order by segment`
-      const held = Segments.make(sql).candidates(id, Grams.wanted(["hapax"]), 1, 256)
+      const held = Segments.make(sql).candidates(id, Grams.gramsOf(["hapax"]), 1, 256)
       yield* letters(
         id,
         Array.from({ length: 256 }, (_, n) => (n === 9 ? "hapax" : "common")),
@@ -156,7 +156,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
       fresh.keep(kept!.id, "hapax")
       expect(yield* SegmentBuilder.run).toBe(1)
       const { candidates } = Segments.make(sql)
-      const holding = (text: string) => candidates(id, Grams.wanted([text]), 1, 256)
+      const holding = (text: string) => candidates(id, Grams.gramsOf([text]), 1, 256)
       expect(yield* holding("hapax")).toEqual([10])
       expect(yield* holding("legomenon")).toEqual([11])
       expect(yield* holding("common")).toHaveLength(254)

@@ -52,7 +52,7 @@ export const clusterMail: Mutants = {
     tests: ["mail/reading"],
   },
   "lost-lease-goes-on": {
-    file: "cluster/src/mail/sending/OutboxQueue.ts",
+    file: "cluster/src/mail/sending/outbox/OutboxQueue.ts",
     from: "for (const row of lost) underWay.get(row)?.interruptUnsafe()",
     to: "if (lost.length > 0) yield* Effect.logWarning(`${lost.length} leases of outgoing mail are another's`)",
     bug: "an attempt whose lease went to another process goes on sending (only logged)",
@@ -94,14 +94,14 @@ export const clusterMail: Mutants = {
     tests: ["sending/judgement"],
   },
   "lease-given-back-by-others": {
-    file: "cluster/src/mail/sending/Outbox.ts",
+    file: "cluster/src/mail/sending/outbox/Outbox.ts",
     from: "where id = ${id} and attempt_started_at = ${started_at}`",
     to: "where id = ${id}`",
     bug: "an attempt that lost its lease gives back the row of the one that has it",
     tests: ["sending/attempts"],
   },
   "attempt-not-taken-back": {
-    file: "cluster/src/mail/sending/Outbox.ts",
+    file: "cluster/src/mail/sending/outbox/Outbox.ts",
     from: "sql`update outbox set attempts = attempts - 1, attempt_started_at = null",
     to: "sql`update outbox set attempts = attempts, attempt_started_at = null",
     bug: "mail that was held or cut short loses its attempts",

@@ -3,7 +3,7 @@ import type { Mutants } from "./Mutant.ts"
 
 export const mailGatewayImap: Mutants = {
   "modified-as-uids": {
-    file: "mail-gateway/src/mail/imap/session/Storing.ts",
+    file: "mail-gateway/src/mail/imap/session/MessageCommands.ts",
     from: "const left = uid ? modified : selected.view.numbersOf(modified)",
     to: "const left = modified",
     bug: "STORE (UNCHANGEDSINCE) answers MODIFIED with UIDs in place of sequence numbers",
@@ -114,21 +114,21 @@ export const mailGatewayImap: Mutants = {
     tests: ["mail/imap/numbers"],
   },
   "unseen-is-uid": {
-    file: "mail-gateway/src/mail/imap/session/Selecting.ts",
+    file: "mail-gateway/src/mail/imap/session/SelectedFolder.ts",
     from: "const unseen = opened.firstUnseen === undefined ? 0 : selected.view.numberOf(opened.firstUnseen)",
     to: "const unseen = opened.firstUnseen ?? 0",
     bug: "SELECT answers UNSEEN with a UID in place of a sequence number",
     tests: ["mail/imap/numbers"],
   },
   "uidnext-follows-last": {
-    file: "mail-gateway/src/mail/imap/session/Selecting.ts",
+    file: "mail-gateway/src/mail/imap/session/SelectedFolder.ts",
     from: "`* OK [UIDNEXT ${opened.uidNext}] Predicted next UID\\r\\n`",
     to: "`* OK [UIDNEXT ${selected.view.last + 1}] Predicted next UID\\r\\n`",
     bug: "UIDNEXT falls after the last message was removed",
     tests: ["mail/imap/numbers"],
   },
   "saved-search-as-numbers": {
-    file: "mail-gateway/src/mail/imap/session/Searching.ts",
+    file: "mail-gateway/src/mail/imap/session/SearchCommands.ts",
     from: 'if (returns.has("SAVE")) selected.saved = Sets.of(new Set(meant))',
     to: 'if (returns.has("SAVE")) selected.saved = Sets.of(new Set(selected.view.numbersOf(meant)))',
     bug: "a saved search ($) stands for other messages once something was removed",

@@ -1,8 +1,8 @@
 /** Effects of a delivery attempt: who is retried, which rows change, and which addresses a bounce lists. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Reads, Writes } from "@svc/cluster/store/Database"
-import { Outbox } from "@svc/cluster/mail/sending/Outbox"
-import type { Leased } from "@svc/cluster/mail/sending/OutboxRecords"
+import { Outbox } from "@svc/cluster/mail/sending/outbox/Outbox"
+import type { Leased } from "@svc/cluster/mail/sending/outbox/OutboxRecords"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"

@@ -226,7 +226,7 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
 
 const approving = recording()
 
-const approvals = Approvals.Lapses.layer.pipe(
+const approvals = Approvals.ApprovalExpiry.layer.pipe(
   Layer.provideMerge(actors({ transport: approving, limits: { mailHourly: 100 } })),
 )
 
@@ -299,7 +299,7 @@ layer(approvals)("approval", (it) => {
       yield* ada.switchMail({ approval: "required" })
       yield* ada.send({ to: ["a@four.example"], text: "Old." })
       // Concurrent queries each get their own result.
-      const { next } = yield* Approvals.Lapses
+      const { next } = yield* Approvals.ApprovalExpiry
       const others = [yield* makeUuidV7, yield* makeUuidV7]
       const due = yield* Effect.forEach([others[0]!, ada.id, others[1]!], next, { concurrency: "unbounded" })
       expect(due).toEqual([null, expect.any(Date), null])

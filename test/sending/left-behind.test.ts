@@ -5,7 +5,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
-import { Outbox } from "@svc/cluster/mail/sending/Outbox"
+import { Outbox } from "@svc/cluster/mail/sending/outbox/Outbox"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { pause } from "@svc/cluster/store/Deadline"
 import { expect, layer } from "@effect/vitest"

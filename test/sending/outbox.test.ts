@@ -2,7 +2,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
-import * as HeldMailRelease from "@svc/cluster/mail/sending/HeldMailRelease"
+import * as HeldMailRelease from "@svc/cluster/mail/sending/outbox/HeldMailRelease"
 import { Reads } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"

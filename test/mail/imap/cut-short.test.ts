@@ -77,7 +77,7 @@ describe("a draft", { timeout: 60_000 }, () => {
 })
 
 describe("a change", { timeout: 60_000 }, () => {
-  it("has no effect if it fails before its commit, and the client is told to retry", async () => {
+  it("has no effect if it fails before its commit, and the response asks the client to retry", async () => {
     const { client, api, receive } = await makeMailbox()
     await receive("one")
     await client.say("SELECT INBOX")

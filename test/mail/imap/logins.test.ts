@@ -30,7 +30,7 @@ const key = Redacted.make(makeToken("identity_key", new Uint8Array(32)))
 /** Fails once and returns the delay in milliseconds. */
 const refusedAfter = Effect.fnUntraced(function* (mailbox: string, address: string) {
   const { judge } = yield* Logins.Logins
-  const tried = yield* Effect.forkChild(Effect.flip(judge(mailbox, key, address, Logins.imapDoor)))
+  const tried = yield* Effect.forkChild(Effect.flip(judge(mailbox, key, address, Logins.imapPurpose)))
   for (let waited = 0; ; waited += 50) {
     for (let turn = 0; turn < 50; turn++) yield* Effect.yieldNow
     if (tried.pollUnsafe() !== undefined) {

@@ -6,14 +6,14 @@ import { expect, it } from "vitest"
 import * as Sets from "@svc/mail-gateway/mail/imap/protocol/Sets"
 import type { Changes, Marked } from "@svc/mail-gateway/mail/imap/session/Store"
 import { View } from "@svc/mail-gateway/mail/imap/session/View"
-import * as FolderMarks from "@svc/mail-gateway/mail/imap/store/FolderMarks"
+import * as FolderFlagCache from "@svc/mail-gateway/mail/imap/store/FolderFlagCache"
 import { random } from "./Sessions.ts"
 
 const folder = { id: "f", name: "INBOX", use: null, uidValidity: 1, uidNext: 1 } as const
 
 it("the flag cache returns current flags and reads the whole folder once", async () => {
   const next = random(11)
-  const marks = FolderMarks.make()
+  const marks = FolderFlagCache.make()
   let held: ReadonlyArray<Marked> = []
   const gone: Array<{ readonly uid: number; readonly modseq: number }> = []
   let modseq = 1
@@ -53,7 +53,7 @@ it("the flag cache returns current flags and reads the whole folder once", async
 })
 
 it("the flag cache keeps the later of two concurrent reads and drops deleted folders", async () => {
-  const marks = FolderMarks.make()
+  const marks = FolderFlagCache.make()
   const message = (modseq: number): Marked => ({ uid: 1, modseq, flags: [`f${modseq}`] })
   const nothing = { changed: [], vanished: [], uidNext: 2, isGone: false, recentFrom: 1 }
   const look = (modseq: number) =>

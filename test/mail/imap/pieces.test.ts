@@ -33,7 +33,7 @@ describe("cooperative work", () => {
       return open ? begun : 0
     }
     setTimeout(() => (open = true), 0)
-    const one = CooperativeWork.alone(50_000, CooperativeWork.done(waiting))
+    const one = CooperativeWork.exclusive(50_000, CooperativeWork.done(waiting))
     const both = Effect.all([one, one], { concurrency: 2 })
     expect(await Effect.runPromise(both)).toEqual([1, 2])
   })

@@ -110,7 +110,7 @@ export const layer = (limits: IdentityLimits) =>
       CreationBatch.layer,
       OutboundBatch.layer,
       ProvisioningBatch.layer,
-      Approvals.Lapses.layer,
+      Approvals.ApprovalExpiry.layer,
       batchedErasure,
     ]),
   )

@@ -45,7 +45,7 @@ export const receive = Effect.fnUntraced(function* (
     for (const mail of group) {
       if (known.has(mail.message_id)) outcomes.set(mail, stored)
       else if (row.repeated.includes(mail.message_id)) outcomes.set(mail, repeated)
-      // A message that did not fit together with earlier ones may fit if some of those were not stored.
+      // A message may fit once it is known that earlier messages were not stored.
       else if (BigInt(row.used) + BigInt(mail.size) <= BigInt(quotaBytes)) again.push(mail)
       else outcomes.set(mail, full)
     }

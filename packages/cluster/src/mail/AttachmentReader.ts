@@ -10,8 +10,8 @@ export interface AttachmentContent {
   /** Bytes of the content. */
   readonly size: number
   /**
-   * Streams the bytes from `start` (inclusive) to `end` (exclusive) in chunks, so that neither memory nor the event
-   * loop handles the whole attachment at once.
+   * Streams the bytes from `start` (inclusive) to `end` (exclusive) in chunks, which bounds memory and the time per
+   * turn of the event loop.
    */
   readonly content: (start: number, end: number) => Stream.Stream<Uint8Array>
 }

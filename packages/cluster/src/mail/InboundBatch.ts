@@ -84,7 +84,7 @@ const incoming = (sql: Sql, groups: ReadonlyArray<Group>) => {
       size: mail.size,
       summary: summaryOf(mail, mail.origin),
       received_at: mail.received_at.toISOString(),
-      ...Threading.namesOf(mail),
+      ...Threading.threadKeys(mail),
       renews: renewedBy(mail),
       headers: mail.content?.headers ?? null,
       has_text: mail.content !== null && mail.content.text !== null,
@@ -137,7 +137,9 @@ interface Row extends Stored {
  * no message needs it. Each variant has its own cached plan.
  */
 const asNeeded = (sql: Sql, mails: ReadonlyArray<ReceivedMail>) => ({
-  references: mails.some(Threading.refers) ? sql`${Threading.noted(sql, sql`identity_id`, "threaded")},` : sql``,
+  references: mails.some(Threading.refers)
+    ? sql`${Threading.referencesNoted(sql, sql`identity_id`, "threaded")},`
+    : sql``,
   // Claiming a body that was stored in advance makes it searchable.
   claimed: mails.some(({ content }) => content === null)
     ? sql`

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
-import type { SendingGate } from "./sending/SendingGate.ts"
+import type { SendingGate } from "./sending/outbox/SendingGate.ts"
 
 interface ForRecipient {
   readonly org_id: string
@@ -44,7 +44,7 @@ const disallow = Effect.fnUntraced(function* (write: Write, { address }: ForReci
     )`,
     { columns: sql`exists (select from gone) as gone` },
   )
-  if (!row.gone) return yield* new NotFound({ detail: "There is no such Allowed Recipient." })
+  if (!row.gone) return yield* new NotFound({ detail: "The Allowed Recipient does not exist." })
 })
 
 /**
@@ -63,7 +63,7 @@ const lift = Effect.fnUntraced(function* (write: Write, { address }: ForRecipien
     )`,
     { columns: sql`exists (select from gone) or exists (select from lifted) as lifted` },
   )
-  if (!row.lifted) return yield* new NotFound({ detail: "Nothing is suppressed at this address." })
+  if (!row.lifted) return yield* new NotFound({ detail: "The address is not suppressed." })
 })
 
 const refuse = (what: string, version: number) =>

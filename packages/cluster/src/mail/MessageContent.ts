@@ -29,7 +29,13 @@ const numbers = 1_000_000
 const lost = new Unavailable({ detail: "The message could not be stored.", retry_after_seconds: 5 })
 
 /** Stores a part in slices numbered from `from`, under an id that nothing else uses. */
-export const putAside = Effect.fnUntraced(function* (sql: Sql, id: string, from: number, bytes: Uint8Array, at: Date) {
+export const storeSlices = Effect.fnUntraced(function* (
+  sql: Sql,
+  id: string,
+  from: number,
+  bytes: Uint8Array,
+  at: Date,
+) {
   for (let slice = 0; slice * sentAtMost < bytes.length; slice++) {
     yield* sql`
       insert into message_slice (message_id, n, bytes, created_at)
@@ -67,7 +73,7 @@ export const storeAhead = Effect.fnUntraced(function* (sql: Sql, messageId: stri
     if (value === null || (part !== "raw" && value.length <= slicedAbove)) continue
     const bytes = typeof value === "string" ? Buffer.from(value) : value
     sliced.set(part, bytes.length)
-    yield* putAside(sql, messageId, n * numbers, bytes, at)
+    yield* storeSlices(sql, messageId, n * numbers, bytes, at)
   }
   const whole = (part: (typeof parts)[number]) =>
     sql.literal(`string_agg(bytes, ''::bytea order by n) filter (where n / ${numbers} = ${parts.indexOf(part)})`)

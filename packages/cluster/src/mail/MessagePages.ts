@@ -11,14 +11,14 @@ import { type Sql, together } from "../store/Database.ts"
 import { textColumns, type TextRow } from "./MessageRows.ts"
 
 /** A page of the newest messages, optionally only those before a UID. */
-export interface AskedPage {
+export interface PageQuery {
   readonly identityId: IdentityId
   readonly before: number | undefined
   readonly atMost: number
 }
 
 /** Maximum rows of one statement: two of the largest pages. */
-const heaviest = { weight: 2 * (maxLimit + 1), of: ({ atMost }: AskedPage) => atMost }
+const heaviest = { weight: 2 * (maxLimit + 1), of: ({ atMost }: PageQuery) => atMost }
 
 /** The highest possible UID. */
 const lastOfAll = 2 ** 31 - 1
@@ -26,10 +26,10 @@ const lastOfAll = 2 ** 31 - 1
 /**
  * Returns a function that reads a page. `one` reads a single page, which costs a fifth less than the shared statement.
  */
-export const make = (sql: Sql, one: (page: AskedPage) => Effect.Effect<ReadonlyArray<TextRow>, SqlError.SqlError>) => {
+export const make = (sql: Sql, one: (page: PageQuery) => Effect.Effect<ReadonlyArray<TextRow>, SqlError.SqlError>) => {
   const columns = textColumns(sql)
 
-  const several = (asked: ReadonlyArray<AskedPage>) =>
+  const several = (asked: ReadonlyArray<PageQuery>) =>
     Effect.map(
       // The subselects hide the array lengths from the planner; otherwise it would plan again for each length.
       sql<TextRow & { readonly asked: number }>`
@@ -51,7 +51,7 @@ export const make = (sql: Sql, one: (page: AskedPage) => Effect.Effect<ReadonlyA
     )
 
   return together(
-    (asked: ReadonlyArray<AskedPage>): Effect.Effect<ReadonlyArray<ReadonlyArray<TextRow>>, SqlError.SqlError> =>
+    (asked: ReadonlyArray<PageQuery>): Effect.Effect<ReadonlyArray<ReadonlyArray<TextRow>>, SqlError.SqlError> =>
       asked.length === 1 ? Effect.map(one(asked[0]!), (rows) => [rows]) : several(asked),
     { ...Batcher.usual, heaviest },
   )

@@ -115,10 +115,10 @@ const make = Effect.gen(function* () {
   })
 
   /**
-   * Decodes the cursor of a list. Returns its position, the number of rows to read, and a function that makes the page
-   * from those rows.
+   * Decodes the cursor of a list. Returns the position, the number of rows to read, and a function that turns rows into
+   * a page.
    */
-  const askedFor = Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
+  const pageOf = Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
     const list = Cursors.narrowed(`messages/${identityId}`, filter)
     const before = yield* position(list, filter.cursor)
     const atMost = filter.offset + filter.limit + 1
@@ -137,7 +137,7 @@ const make = Effect.gen(function* () {
     return { before, atMost, page }
   })
 
-  type AskedFor = Effect.Success<ReturnType<typeof askedFor>>
+  type PageOf = Effect.Success<ReturnType<typeof pageOf>>
 
   const body = Effect.fnUntraced(function* (
     id: string,
@@ -169,7 +169,7 @@ const make = Effect.gen(function* () {
   const narrowed = Effect.fn("MessageQueries.listText")(function* (
     identityId: IdentityId,
     filter: MessageFilter,
-    { before, atMost, page }: AskedFor,
+    { before, atMost, page }: PageOf,
   ): Effect.fn.Return<TextPage, SqlError.SqlError | InvalidRequest> {
     const conditions = yield* conditionsOf(sql, filter)
     if (conditions.onContent.length === 0) {
@@ -183,7 +183,7 @@ const make = Effect.gen(function* () {
   return {
     /** Lists messages, newest first. An unknown id matches nothing. */
     list: Effect.fn("MessageQueries.list")(function* (identityId: IdentityId, filter: MessageFilter) {
-      const asked = yield* askedFor(identityId, filter)
+      const asked = yield* pageOf(identityId, filter)
       const { before, atMost } = asked
       const conditions = yield* conditionsOf(sql, filter)
       const { rows, lookedTo }: MessageSearch.Found =
@@ -202,7 +202,7 @@ const make = Effect.gen(function* () {
      * requests.
      */
     listText: Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
-      const asked = yield* askedFor(identityId, filter)
+      const asked = yield* pageOf(identityId, filter)
       const { before, atMost } = asked
       if (isPlain(filter)) return asked.page(yield* newest({ identityId, before, atMost }), summaryText, undefined)
       return yield* narrowed(identityId, filter, asked)

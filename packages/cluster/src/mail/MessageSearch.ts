@@ -83,7 +83,7 @@ export const make = (sql: Sql) => {
     atMost: number,
   ): Effect.fn.Return<Found, SqlError.SqlError> {
     const deadline = (yield* monotonicMillis) + Timing.searchMillis
-    const wanted = Grams.wanted(conditions.texts)
+    const wanted = Grams.gramsOf(conditions.texts)
     const built = wanted.length === 0 ? { complete: 0, missing: new Set<number>() } : yield* segments.built(identityId)
     const rows: Array<SummaryRow> = []
     let walkedThrough = 0

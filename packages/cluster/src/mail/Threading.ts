@@ -19,17 +19,17 @@ const looked = { threads: 5, messages: 20 }
  * The fields of a message that determine its thread. An outbound message has no origin and never joins a thread by
  * subject.
  */
-type Spoken = Pick<ReceivedMail, "references" | "in_reply_to" | "subject" | "from"> & {
+type ThreadFields = Pick<ReceivedMail, "references" | "in_reply_to" | "subject" | "from"> & {
   readonly origin?: ReceivedMail["origin"]
 }
 
-const relatedOf = (mail: Spoken) => [...mail.references, ...(mail.in_reply_to === null ? [] : [mail.in_reply_to])]
+const relatedOf = (mail: ThreadFields) => [...mail.references, ...(mail.in_reply_to === null ? [] : [mail.in_reply_to])]
 
 /** Whether a message refers to others. */
-export const refers = (mail: Spoken): boolean => relatedOf(mail).length > 0
+export const refers = (mail: ThreadFields): boolean => relatedOf(mail).length > 0
 
 /** Returns the columns by which the thread of a message is found. */
-export const namesOf = (mail: Spoken) => {
+export const threadKeys = (mail: ThreadFields) => {
   const { key, continues } = Subject.read(mail.subject)
   const sender = mail.from?.address.toLowerCase() ?? null
   return {
@@ -47,7 +47,7 @@ export const dependence = () => {
   const ids = new Set<string>()
   const subjects = new Set<string>()
   return (mail: ReceivedMail): boolean => {
-    const { related, subject_key, rejoins } = namesOf(mail)
+    const { related, subject_key, rejoins } = threadKeys(mail)
     const own = mail.message_id_header === null ? related : [...related, mail.message_id_header]
     const depends = own.some((id) => ids.has(id)) || (rejoins !== null && subjects.has(subject_key!))
     for (const id of own) ids.add(id)
@@ -57,7 +57,7 @@ export const dependence = () => {
 }
 
 /**
- * Returns an expression for the thread of a row `threading`, which has the columns of {@link namesOf} and `id`,
+ * Returns an expression for the thread of a row `threading`, which has the columns of {@link threadKeys} and `id`,
  * `message_id` and `received_at`.
  */
 export const threadOf = (sql: Sql, identityId: string | Statement.Fragment) => sql`
@@ -89,7 +89,7 @@ export const threadOf = (sql: Sql, identityId: string | Statement.Fragment) => s
     id)`
 
 /** CTE `references_noted`: assigns the references of the messages in `from` to their threads. */
-export const noted = (sql: Sql, identityId: string | Statement.Fragment, from: string) => sql`
+export const referencesNoted = (sql: Sql, identityId: string | Statement.Fragment, from: string) => sql`
   references_noted as (
     insert into thread_reference (identity_id, reference, thread_id, noted_at)
     select distinct on (1, 2) ${identityId}::uuid, reference, thread_id, received_at

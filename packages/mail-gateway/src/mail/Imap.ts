@@ -9,11 +9,11 @@ import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Context, Effect, Fiber, FiberSet, Layer, type Redacted, type Scope } from "effect"
 import * as Certificates from "./imap/server/Certificates.ts"
 import * as SessionLimits from "./imap/server/SessionLimits.ts"
-import { imapDoor, Logins } from "./imap/server/Logins.ts"
+import { imapPurpose, Logins } from "./imap/server/Logins.ts"
 import * as SpoolFiles from "./imap/server/SpoolFiles.ts"
 import * as Turns from "./imap/server/SessionTurns.ts"
 import { Wire } from "./imap/server/Wire.ts"
-import type { Denied } from "./imap/session/Authenticating.ts"
+import type { Denied } from "./imap/session/Authentication.ts"
 import * as Session from "./imap/session/Session.ts"
 import type { Store } from "./imap/session/Store.ts"
 import * as PostgresStore from "./imap/store/PostgresStore.ts"
@@ -84,7 +84,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
       password: Redacted.Redacted<string>,
     ): Effect.Effect<Store | Denied, never, Scope.Scope> =>
       Effect.gen(function* () {
-        const login = yield* logins.judge(user, password, address, imapDoor)
+        const login = yield* logins.judge(user, password, address, imapPurpose)
         const openPort = yield* Effect.acquireRelease(
           Effect.sync(() => guests.open(login.identityId)),
           (isOpen) => Effect.sync(() => isOpen && guests.close(login.identityId)),

@@ -3,7 +3,7 @@
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Writes } from "@svc/cluster/store/Database"
-import { putAside, sentAtMost } from "@svc/cluster/mail/MessageContent"
+import { storeSlices, sentAtMost } from "@svc/cluster/mail/MessageContent"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { Timing } from "../Timing.ts"
@@ -25,7 +25,7 @@ const make = Effect.gen(function* () {
       const now = new Date(yield* Clock.currentTimeMillis)
       const raw = yield* joined(mail.raw)
       const inSlices = raw.length > sentAtMost
-      if (inSlices) yield* putAside(sql, id, 0, raw, now)
+      if (inSlices) yield* storeSlices(sql, id, 0, raw, now)
       const whole = inSlices
         ? sql`select string_agg(bytes, ''::bytea order by n) as raw from message_slice where message_id = ${id}::uuid`
         : sql`select ${raw}::bytea as raw`

@@ -34,7 +34,7 @@ export interface Appended {
 }
 
 /** Removes up to {@link limits} messages from the folder. Returns whether the limit was reached. */
-export const takeOut = (write: Write, folderId: string, which: Statement.Fragment) => {
+export const removeFromFolder = (write: Write, folderId: string, which: Statement.Fragment) => {
   const { sql, identity, at } = write
   return Effect.map(
     commit<{ taken: number }>(
@@ -76,14 +76,14 @@ export const takeOut = (write: Write, folderId: string, which: Statement.Fragmen
 export const expunge = (write: Write, { folder_id, uids }: InFolder & { readonly uids: UidRanges | null }) => {
   const { sql } = write
   const named = uids === null ? sql`true` : among(sql, uids)
-  return Effect.map(takeOut(write, folder_id, sql`p.deleted and ${named}`), (left) => ({ left }))
+  return Effect.map(removeFromFolder(write, folder_id, sql`p.deleted and ${named}`), (left) => ({ left }))
 }
 
 /** Removes pictures of deleted drafts and of outdated versions. The next client to open the folder adds new ones. */
 export const hideDrafts = Effect.fnUntraced(function* (write: Write) {
   const folder = yield* DraftRenditions.folderOf(write)
   if (folder === undefined) return { left: false }
-  return { left: yield* takeOut(write, folder, DraftRenditions.isStale(write)) }
+  return { left: yield* removeFromFolder(write, folder, DraftRenditions.isStale(write)) }
 })
 
 interface Copying extends InFolder {
@@ -177,7 +177,7 @@ export const append = Effect.fnUntraced(function* (
   quotaBytes: number,
 ) {
   const { sql, identity } = write
-  const { related, subject_key } = Threading.namesOf(mail)
+  const { related, subject_key } = Threading.threadKeys(mail)
   const labels = [...new Set(change.labels ?? [])].sort()
   const row = yield* commit<{ uid_validity: number | null; uid: number | null; again: number | null; used: number }>(
     write,

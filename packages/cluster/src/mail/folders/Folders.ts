@@ -93,7 +93,7 @@ const remove = Effect.fnUntraced(function* (write: Write, { name }: Named) {
   if (known === undefined) return yield* new FolderRefused({ reason: "missing" })
   // Incoming and sent mail and drafts need their folders.
   if (known.use !== null && needed.has(known.use)) return yield* new FolderRefused({ reason: "inbox" })
-  while (yield* FolderContents.takeOut(write, known.id, sql`true`));
+  while (yield* FolderContents.removeFromFolder(write, known.id, sql`true`));
   yield* commit(write, sql`gone as (delete from folder where id = ${known.id}::uuid and exists (select from fence))`)
 })
 

@@ -1,8 +1,8 @@
 /**
  * Grams (three consecutive characters) by which texts are found. A gram is a number of 21 bits, seven per character:
- * ASCII characters map to themselves, others share these numbers. So grams can match a little too much, but never too
- * little. The first two characters of a gram choose its bucket, so that a search for two characters reads one bucket,
- * like a search for three. Characters are UTF-16 code units, in stored texts and in queries.
+ * ASCII characters map to themselves, others share these numbers. A search by grams can therefore match too much, but
+ * never too little. The first two characters of a gram choose its bucket, so that a search for two characters reads one
+ * bucket, like a search for three. Characters are UTF-16 code units, in stored texts and in queries.
  */
 const code = (unit: number): number => (unit < 128 ? unit : Math.imul(unit, 0x9e3779b1) >>> 25)
 
@@ -32,7 +32,7 @@ export const each = (text: string, visit: (gram: number) => void, from = 0, to =
 }
 
 /** A range of grams in one bucket; a match contains at least one of them. */
-export interface Wanted {
+export interface GramRange {
   readonly bucket: number
   readonly first: number
   readonly last: number
@@ -48,7 +48,7 @@ for (const [place, letter] of [...frequent].entries()) rarity[letter.charCodeAt(
 
 const rarityOf = (gram: number) => rarity[gram >>> 14]! + rarity[(gram >>> 7) & 127]! + rarity[gram & 127]!
 
-const ofText = (folded: string): ReadonlyArray<Wanted> => {
+const ofText = (folded: string): ReadonlyArray<GramRange> => {
   // PostgreSQL cannot store a lone surrogate, so the query is normalized like stored texts.
   const text = folded.toWellFormed()
   if (text.length === 2) {
@@ -69,9 +69,9 @@ const ofText = (folded: string): ReadonlyArray<Wanted> => {
  * Returns the grams that every message with all folded texts contains; empty if each text is shorter than two
  * characters.
  */
-export const wanted = (texts: ReadonlyArray<string>): ReadonlyArray<Wanted> => {
+export const gramsOf = (texts: ReadonlyArray<string>): ReadonlyArray<GramRange> => {
   const each = texts.map(ofText)
-  const found: Array<Wanted> = []
+  const found: Array<GramRange> = []
   // Takes grams from each text in turn, so that every text contributes.
   for (let place = 0; place < atMost.ofText; place++) {
     for (const grams of each) if (place < grams.length && found.length < atMost.ofSearch) found.push(grams[place]!)

@@ -14,7 +14,7 @@ export type Places = Uint32Array
 
 export const everywhere = (): Places => new Uint32Array(words).fill(0xffff_ffff)
 
-/** From this number of messages on, a bitmap is shorter. */
+/** A bitmap is shorter for at least this number of messages. */
 const many = words * 4
 
 /** Maximum size of a bucket in bytes; 256 messages with 4 kB of English prose take about 600. */
@@ -96,7 +96,7 @@ export const make = () => {
 export type Postings = ReturnType<typeof make>
 
 /** Removes from `found` the messages that the bucket excludes. */
-export const narrow = (found: Places, entries: Uint8Array, { first, last }: Grams.Wanted): void => {
+export const narrow = (found: Places, entries: Uint8Array, { first, last }: Grams.GramRange): void => {
   if (entries.length === 0) return
   const having = new Uint32Array(words)
   let at = 0

@@ -58,7 +58,7 @@ export const make = (sql: Sql) => {
    */
   const candidates = Effect.fnUntraced(function* (
     identityId: string,
-    wanted: ReadonlyArray<Grams.Wanted>,
+    wanted: ReadonlyArray<Grams.GramRange>,
     first: number,
     last: number,
   ): Effect.fn.Return<Array<number>, SqlError.SqlError> {

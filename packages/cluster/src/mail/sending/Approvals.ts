@@ -55,12 +55,14 @@ const decide = Effect.fnUntraced(function* (write: Write, decision: Decision) {
   if (waiting === undefined) return yield* new NotFound({ detail: "There is no such message to decide on." })
   if (waiting.status !== "awaiting_approval" || waiting.lapsed) {
     return yield* new Conflict({
-      detail: waiting.lapsed ? "Nobody decided on the message in time." : "The message does not wait for approval.",
+      detail: waiting.lapsed
+        ? "The message expired before anybody decided on it."
+        : "The message is not waiting for approval.",
     })
   }
   const { content_sha256 } = waiting
   if (!waiting.intact || (decision.content_sha256 ?? content_sha256) !== content_sha256) {
-    return yield* new Conflict({ detail: "The decision is about other content than the message has." })
+    return yield* new Conflict({ detail: "The decision refers to different content than the message has." })
   }
   if (!approve) {
     yield* refuse(write, [message_id], reason)
@@ -98,14 +100,14 @@ const decide = Effect.fnUntraced(function* (write: Write, decision: Decision) {
 /** Rejects the messages and raises an Event for each. */
 const refuse = (write: Write, ids: ReadonlyArray<string>, reason: string | null) => {
   const { sql, identity, at, by } = write
-  const told = ids.map((id) => ({ id, public_id: toPublic("msg_", id) }))
+  const rejected = ids.map((id) => ({ id, public_id: toPublic("msg_", id) }))
   return commit(
     write,
     sql`
     decided as (
       update outgoing o set status = 'refused', decided_at = ${at}::timestamptz, decided_by = ${by.kind}::text,
              decision_reason = ${reason}::text
-      from jsonb_to_recordset(${JSON.stringify(told)}::jsonb) as t (id uuid, public_id text)
+      from jsonb_to_recordset(${JSON.stringify(rejected)}::jsonb) as t (id uuid, public_id text)
       where o.message_id = t.id and o.identity_id = ${identity.id}::uuid and o.status = 'awaiting_approval'
         and exists (select from fence)
       returning t.public_id
@@ -123,12 +125,12 @@ const batch = 100
  * Returns when an Identity's next message expires. Concurrent requests of the actors in this process share one
  * statement.
  */
-export class Lapses extends Context.Service<
-  Lapses,
+export class ApprovalExpiry extends Context.Service<
+  ApprovalExpiry,
   { readonly next: (identityId: string) => Effect.Effect<Date | null, SqlError.SqlError> }
->()("@svc/cluster/mail/sending/Lapses") {
+>()("@svc/cluster/mail/sending/ApprovalExpiry") {
   static readonly layer = Layer.effect(
-    Lapses,
+    ApprovalExpiry,
     Effect.gen(function* () {
       const sql = yield* Writes
       const next = yield* Batcher.make((identities: ReadonlyArray<string>) =>
@@ -147,7 +149,7 @@ export class Lapses extends Context.Service<
 }
 
 /** Work source that expires undecided messages. */
-export const source: Source<OwnIdentity, Lapses | Writes> = {
+export const source: Source<OwnIdentity, ApprovalExpiry | Writes> = {
   name: "approvals",
 
   overdue: (sql, late, atMost) =>
@@ -163,7 +165,7 @@ export const source: Source<OwnIdentity, Lapses | Writes> = {
 
   make: Effect.fnUntraced(function* (ownership) {
     const sql = yield* Writes
-    const lapses = yield* Lapses
+    const lapses = yield* ApprovalExpiry
     return {
       dispatch: Effect.fnUntraced(function* (identity) {
         const at = new Date(yield* Clock.currentTimeMillis)

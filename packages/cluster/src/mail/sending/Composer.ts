@@ -24,7 +24,7 @@ export interface Letter {
   readonly language: string
 }
 
-/** A composed message, as it is sent and stored. */
+/** A composed message in the form that is sent and stored. */
 export interface Composed {
   readonly content: Content
   /** SHA-256 of the bytes. */
@@ -34,7 +34,7 @@ export interface Composed {
 }
 
 /** A message submitted by a mail client, and the data needed to rewrite it. */
-export interface Manuscript {
+export interface SubmittedMessage {
   readonly raw: Uint8Array
   /** The required author: From must be this Identity, and replies go to it. */
   readonly author: { readonly address: string; readonly canonical: string; readonly domain: string }
@@ -66,6 +66,6 @@ export class Composer extends Context.Service<
   {
     readonly compose: (letter: Letter) => Effect.Effect<Composed, Refusal>
     /** Extracts the content of the message and composes it again with the disclosure. */
-    readonly rewrite: (manuscript: Manuscript) => Effect.Effect<Rewritten, Refusal>
+    readonly rewrite: (manuscript: SubmittedMessage) => Effect.Effect<Rewritten, Refusal>
   }
 >()("@svc/cluster/mail/sending/Composer") {}

@@ -1,7 +1,7 @@
 /**
- * Stores drafts. They are written directly to the database, like Vault secrets: a draft can be large, no work is queued
- * for it, and it raises no Event. Sending a draft is a command of the actor, whose commit deletes the draft. The
- * message has the draft's id, so a draft cannot be sent twice.
+ * Stores drafts. Callers write drafts directly to the database, like Vault secrets: a draft can be large, queues no
+ * work and raises no Event. Sending a draft is a command of the actor, whose commit deletes the draft. The message has
+ * the draft's id, so a draft cannot be sent twice.
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"

@@ -6,7 +6,7 @@
 import { Context } from "effect"
 
 /** The delivery that a bounce address identifies. */
-export interface Sent {
+export interface DeliveryReference {
   /** The uuid of the message. */
   readonly messageId: string
   /** The outbox row: the message for the recipients of one domain. */
@@ -15,6 +15,7 @@ export interface Sent {
   readonly mailbox: string
 }
 
-export class EnvelopeSender extends Context.Service<EnvelopeSender, { readonly of: (sent: Sent) => string }>()(
-  "@svc/cluster/mail/sending/EnvelopeSender",
-) {}
+export class EnvelopeSender extends Context.Service<
+  EnvelopeSender,
+  { readonly of: (sent: DeliveryReference) => string }
+>()("@svc/cluster/mail/sending/EnvelopeSender") {}

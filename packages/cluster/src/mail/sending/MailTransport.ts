@@ -4,7 +4,10 @@
  */
 import { Context, Effect, Layer } from "effect"
 
-/** The last reply of a mail server about a recipient (RFC 5321 section 4.2, RFC 3463), or why there was none. */
+/**
+ * The last reply of a mail server about a recipient (RFC 5321 section 4.2, RFC 3463), or the reason for a missing
+ * reply.
+ */
 export interface SmtpReply {
   /** The reply code, such as `250`; null if there was no reply (no connection, no address, a timeout). */
   readonly code: number | null

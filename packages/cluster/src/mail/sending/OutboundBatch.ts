@@ -54,7 +54,7 @@ const noBytes = new Uint8Array(0)
 const asked = (sql: Sql, departures: ReadonlyArray<OutboundMessage>) => {
   const rows = departures.map(
     ({ write: { identity, at, by }, mail, recipient, rows, answers, draftVersion, submissionKey, waits, near }) => {
-      const { related, subject_key } = Threading.namesOf(mail)
+      const { related, subject_key } = Threading.threadKeys(mail)
       return {
         identity_id: identity.id,
         org_id: identity.orgId,
@@ -157,7 +157,7 @@ const store = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, patience: G
         ${Threading.threadOf(sql, sql`threading.identity_id`)}) as thread_id
       from departed threading
     ),
-    ${Threading.noted(sql, identityId, "threaded")},
+    ${Threading.referencesNoted(sql, identityId, "threaded")},
     stored as (
       insert into message (id, identity_id, uid, direction, thread_id, subject_key, tag, message_id, envelope_from,
                            recipient, sha256, size, summary, received_at, seen, modseq)
@@ -282,8 +282,8 @@ export class OutboundBatch extends Context.Service<
 
 /**
  * The shared statement skips Mailboxes that another statement has locked, so that statements never wait for each
- * other's locks and one slow Identity does not block others. A skipped message is stored by a statement of its own,
- * which waits for the lock.
+ * other's locks and one slow Identity does not block others. A separate statement, which waits for the lock, then
+ * stores the skipped message.
  */
 export const layer = Layer.effect(
   OutboundBatch,

@@ -28,10 +28,10 @@ export interface SendingLimits {
 
 type Command = Rpc.Payload<typeof SendMail>
 
-type Departing = OutboundBatch["Service"]
+type OutboundStore = OutboundBatch["Service"]
 
 /** Checks and stores a message within one turn of the actor, in statements that may be shared with other Identities. */
-export const handlers = ({ onReady }: ActorHandlers, limits: SendingLimits, departures: Departing) => ({
+export const handlers = ({ onReady }: ActorHandlers, limits: SendingLimits, departures: OutboundStore) => ({
   SendMail: onReady((write, command: Command) => send(write, command, limits, departures)),
 })
 
@@ -70,7 +70,7 @@ const send = Effect.fnUntraced(function* (
   write: Write,
   command: Command,
   limits: SendingLimits,
-  departures: Departing,
+  departures: OutboundStore,
 ) {
   const { mail, recipients } = command
   const before = command.submission_key === undefined ? undefined : yield* submitted(write, command.submission_key)

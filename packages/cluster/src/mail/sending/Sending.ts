@@ -23,7 +23,7 @@ import { MessageQueries } from "../MessageQueries.ts"
 import * as ReplyHeaders from "./ReplyHeaders.ts"
 import { type Composed, Composer } from "./Composer.ts"
 
-export interface Order {
+export interface SendRequest {
   readonly subject: SubjectInfo
   /** The uuid of the message, which identifies the command: a repeat sends nothing. */
   readonly id: string
@@ -124,7 +124,7 @@ const make = Effect.gen(function* () {
   const composer = yield* Composer
 
   /** Calls the actor; a large body is stored first. */
-  const hand = Effect.fnUntraced(function* (
+  const submitToActor = Effect.fnUntraced(function* (
     { subject, composed: { content, sha256, snippet, attachments }, mail, recipients, at }: Prepared,
     about: {
       readonly answers: string | null
@@ -167,7 +167,7 @@ const make = Effect.gen(function* () {
      * Accepts a message. It returns after the message is durable in the Mailbox, and in the outbox or waiting for
      * approval.
      */
-    accept: Effect.fn("Sending.accept")(function* ({ subject, id, mail, draftVersion }: Order) {
+    accept: Effect.fn("Sending.accept")(function* ({ subject, id, mail, draftVersion }: SendRequest) {
       const faults = faultsOf(mail)
       if (faults.length > 0) return yield* invalid(faults)
       const own = email(book, subject.handle)
@@ -175,18 +175,18 @@ const make = Effect.gen(function* () {
         mail.reply_to_message === undefined
           ? undefined
           : (yield* messages.read(subject.id, mail.reply_to_message)).message
-      const answer = original === undefined ? undefined : ReplyHeaders.derive(original, mail, own)
+      const reply = original === undefined ? undefined : ReplyHeaders.derive(original, mail, own)
       const { shown, recipients } = yield* peopleOf(
-        { to: answer?.to ?? mail.to ?? [], cc: answer?.cc ?? mail.cc ?? [], bcc: mail.bcc ?? [] },
-        answer !== undefined && answer.to !== mail.to,
+        { to: reply?.to ?? mail.to ?? [], cc: reply?.cc ?? mail.cc ?? [], bcc: mail.bcc ?? [] },
+        reply !== undefined && reply.to !== mail.to,
       )
       const { name, disclosure, language } = yield* settings.author(subject.id)
       const from: Address = { address: own, name }
       const at = new Date(yield* Clock.currentTimeMillis)
-      const inReplyTo = mail.in_reply_to ?? answer?.in_reply_to ?? null
-      const references = mail.references ?? answer?.references ?? (inReplyTo === null ? [] : [inReplyTo])
+      const inReplyTo = mail.in_reply_to ?? reply?.in_reply_to ?? null
+      const references = mail.references ?? reply?.references ?? (inReplyTo === null ? [] : [inReplyTo])
       const messageId = ownMessageId(book, id)
-      const subjectLine = mail.subject ?? answer?.subject ?? ""
+      const subjectLine = mail.subject ?? reply?.subject ?? ""
       const composed = yield* composer.compose({
         messageId,
         date: at,
@@ -204,7 +204,7 @@ const make = Effect.gen(function* () {
         language,
       })
       const people = (addresses: ReadonlyArray<string>) => addresses.map((address) => ({ address, name: null }))
-      return yield* hand(
+      return yield* submitToActor(
         {
           subject,
           composed,
@@ -250,7 +250,7 @@ const make = Effect.gen(function* () {
       })
       const shown = new Set([...composed.to, ...composed.cc].map(({ address }) => AddrSpec.sameAs(address)))
       const hidden = recipients.filter(({ address }) => !shown.has(AddrSpec.sameAs(address)))
-      return yield* hand(
+      return yield* submitToActor(
         {
           subject,
           composed,

@@ -21,7 +21,7 @@ export interface Refused {
 }
 
 /** The Identity and time of a check, as values or as columns of a statement. */
-interface Asked {
+interface PolicySubject {
   readonly id: string | Statement.Fragment
   readonly orgId: string | Statement.Fragment
   readonly at: Date | Statement.Fragment
@@ -31,7 +31,7 @@ interface Asked {
  * Expression for the refused addresses ({@link Refused}) among `addresses` (a relation of one column, lower case). An
  * expired or suppressed Allowed Recipient is refused, whatever created it.
  */
-export const refusedOf = (sql: Sql, { id, orgId, at }: Asked, addresses: Statement.Fragment) => sql`(
+export const refusedOf = (sql: Sql, { id, orgId, at }: PolicySubject, addresses: Statement.Fragment) => sql`(
   select coalesce(jsonb_agg(jsonb_build_object('address', address, 'reason', reason)), '[]') from (
     select given.address,
       case
@@ -92,7 +92,7 @@ export interface Use {
 }
 
 /** Columns for the current use of the hourly limit. */
-export const useOf = (sql: Sql, { id, at }: Pick<Asked, "id" | "at">) => {
+export const useOf = (sql: Sql, { id, at }: Pick<PolicySubject, "id" | "at">) => {
   const counting = sql`from mail_use where identity_id = ${id}::uuid
     and at > ${at}::timestamptz - make_interval(secs => ${Timing.mailHourMillis / 1000})`
   return sql`(select count(*)::int ${counting}) as used, (select min(at) ${counting}) as oldest`

@@ -72,7 +72,7 @@ export const outboundOf = (
               decided_at: row.decided_at,
               decided_by: row.decided_by,
               reason: row.decision_reason,
-              // While the message waits, only a caller that reads all of it gets the hash.
+              // Only a caller that reads the whole waiting message gets the hash.
               content_sha256: row.decided_at === null ? null : row.content_sha256,
             },
       delivery,
@@ -170,7 +170,7 @@ const make = Effect.gen(function* () {
       if (row === undefined) return yield* new NotFound({ detail: "There is no such message." })
       const { status, ...waiting } = row
       if (status !== "awaiting_approval") {
-        return yield* new Conflict({ detail: "The message does not wait for approval." })
+        return yield* new Conflict({ detail: "The message is not waiting for approval." })
       }
       return waiting
     }, orUnavailable),

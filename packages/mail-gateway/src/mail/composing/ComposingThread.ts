@@ -4,7 +4,7 @@
  */
 import * as path from "node:path"
 import { Worker } from "node:worker_threads"
-import type { Letter, Manuscript } from "@svc/cluster/mail/sending/Composer"
+import type { Letter, SubmittedMessage } from "@svc/cluster/mail/sending/Composer"
 import { Context, Effect, Layer, Schema } from "effect"
 import { Timing } from "../../Timing.ts"
 import type { Picture } from "./DraftMessage.ts"
@@ -118,7 +118,7 @@ const make = Effect.fnUntraced(function* (options: Partial<ThreadSettings> = {})
       Effect.flatMap(run({ _tag: "Write", letter }), (done) =>
         done._tag === "Written" ? Effect.succeed(done.written) : threw(done),
       ),
-    rewrite: (manuscript: Manuscript) =>
+    rewrite: (manuscript: SubmittedMessage) =>
       Effect.flatMap(run({ _tag: "Rewrite", manuscript }), (done) =>
         done._tag === "Rewritten" ? Effect.succeed(done.outcome) : threw(done),
       ),

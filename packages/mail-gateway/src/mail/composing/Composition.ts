@@ -2,7 +2,7 @@
  * Composes messages and parses the service's own. Small ones are processed in the process, larger ones in a thread, so
  * that no input can block the event loop. A task that exceeds its time limit ends the thread.
  */
-import { Composer, type Letter, type Manuscript } from "@svc/cluster/mail/sending/Composer"
+import { Composer, type Letter, type SubmittedMessage } from "@svc/cluster/mail/sending/Composer"
 import { MessageInvalid, MessageTooLarge, Unavailable } from "@svc/domain/problems/Problem"
 import { Effect, Layer } from "effect"
 import { parse } from "../ParsedMail.ts"
@@ -54,7 +54,7 @@ export const layerWithout = Layer.effect(
             : yield* Effect.mapError(thread.write(letter), unmade)
         return yield* composed(written)
       }),
-      rewrite: Effect.fn("Composition.rewrite")(function* (manuscript: Manuscript) {
+      rewrite: Effect.fn("Composition.rewrite")(function* (manuscript: SubmittedMessage) {
         const outcome =
           manuscript.raw.length <= small / 2
             ? yield* Effect.promise(() => rewrite(manuscript))

@@ -2,7 +2,7 @@
  * Reads the header that a mail program wrote: author, recipients, thread and allowed fields. `Bcc`, traces of the
  * program's network, and fields about how the message was made are dropped.
  */
-import type { Manuscript } from "@svc/cluster/mail/sending/Composer"
+import type { SubmittedMessage } from "@svc/cluster/mail/sending/Composer"
 import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import * as HeaderFields from "@svc/domain/mail/HeaderFields"
 import type { Address } from "@svc/domain/mail/Message"
@@ -39,7 +39,7 @@ const known = new Set(
 )
 
 /** Returns the Identity's address, with its tag if `tagged`, or undefined for any other address. */
-const own = ({ author: { address, canonical, domain } }: Manuscript, given: string, tagged: boolean) => {
+const own = ({ author: { address, canonical, domain } }: SubmittedMessage, given: string, tagged: boolean) => {
   const parts = RecipientAddress.split(given)
   const parsed = parts.domain === domain.toLowerCase() ? RecipientAddress.parse(parts.local) : undefined
   if (parsed?.mailbox !== canonical || (parsed.tag !== null && !tagged)) return undefined
@@ -47,7 +47,7 @@ const own = ({ author: { address, canonical, domain } }: Manuscript, given: stri
   return address.replace(/@[^@]*$/, (end) => tag + end)
 }
 
-export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Manuscript): Letterhead | Fault => {
+export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: SubmittedMessage): Letterhead | Fault => {
   const field = (name: string) => header(raw, rows, name)
   const notOwn = faulty("/from", `Expected exactly one From, with the address ${manuscript.author.address}`)
   if (rows.filter(({ key }) => key === "from").length !== 1) return notOwn

@@ -4,7 +4,7 @@
  * the header, and both are composed like every message ({@link put}).
  */
 import { createHash } from "node:crypto"
-import type { Manuscript as Given, Rewritten } from "@svc/cluster/mail/sending/Composer"
+import type { SubmittedMessage as Given, Rewritten } from "@svc/cluster/mail/sending/Composer"
 import { index } from "../mime/Part.ts"
 import * as Letterhead from "./Letterhead.ts"
 import * as ExtractedContent from "./ExtractedContent.ts"

@@ -1,5 +1,5 @@
 /** The messages between the process and a composing thread: one task at a time, and its result. */
-import type { Letter, Manuscript } from "@svc/cluster/mail/sending/Composer"
+import type { Letter, SubmittedMessage } from "@svc/cluster/mail/sending/Composer"
 import type { ParsedMail } from "@svc/domain/mail/Message"
 import type { Outcome } from "./MessageRewriter.ts"
 import type { NewMail } from "@svc/domain/mail/Sending"
@@ -8,7 +8,7 @@ import type { Written } from "./MessageWriter.ts"
 
 export type Task =
   | { readonly _tag: "Write"; readonly letter: Letter }
-  | { readonly _tag: "Rewrite"; readonly manuscript: Manuscript }
+  | { readonly _tag: "Rewrite"; readonly manuscript: SubmittedMessage }
   | { readonly _tag: "Read"; readonly raw: Uint8Array }
   | { readonly _tag: "Picture"; readonly picture: Picture }
   | { readonly _tag: "Draft"; readonly raw: Uint8Array }

@@ -7,7 +7,7 @@ import * as AddressList from "./AddressList.ts"
 import * as Header from "./Header.ts"
 import * as Parameters from "./Parameters.ts"
 import { index, type Part } from "./Part.ts"
-import { nstring, string } from "../imap/protocol/Writing.ts"
+import { nstring, string } from "../imap/protocol/Strings.ts"
 
 /**
  * The maximum characters of one field, of one address field, of the envelopes of embedded messages together, and of the

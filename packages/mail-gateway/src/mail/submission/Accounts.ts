@@ -6,7 +6,7 @@ import type { SubjectInfo } from "@svc/domain/account/Authorization"
 import { Effect, Exit, FiberSet, type Redacted, Scope } from "effect"
 import type { SMTPServerSession } from "smtp-server"
 import type { SessionLimits } from "../imap/server/SessionLimits.ts"
-import { Logins, submissionDoor } from "../imap/server/Logins.ts"
+import { Logins, submissionPurpose } from "../imap/server/Logins.ts"
 import type { Reply } from "../smtp/Replies.ts"
 import { openConnection } from "../smtp/Server.ts"
 import { replies } from "./Refusals.ts"
@@ -49,7 +49,7 @@ export const make = Effect.fnUntraced(function* (guests: SessionLimits) {
     user: string | undefined,
     password: Redacted.Redacted<string>,
   ) {
-    const login = yield* logins.judge(user, password, session.remoteAddress, submissionDoor)
+    const login = yield* logins.judge(user, password, session.remoteAddress, submissionPurpose)
     const opened = yield* Effect.acquireRelease(
       Effect.sync(() => guests.open(login.identityId)),
       (isOpen) => Effect.sync(() => isOpen && guests.close(login.identityId)),

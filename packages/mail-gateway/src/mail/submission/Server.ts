@@ -1,13 +1,13 @@
 /**
  * The SMTP server for mail programs (RFC 6409): {@link Server} with login, by the same SASL exchanges as IMAP ({@link
- * module:imap/session/Authenticating}).
+ * module:imap/session/Authentication}).
  */
 import type { Socket } from "node:net"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
 import type { Redacted } from "effect"
 import type { SMTPServerOptions, SMTPServerSession } from "smtp-server"
 import type { SMTPConnectionOptions } from "smtp-server/lib/smtp-connection.js"
-import * as Authenticating from "../imap/session/Authenticating.ts"
+import * as Authentication from "../imap/session/Authentication.ts"
 import type { Reply } from "../smtp/Replies.ts"
 import { Connection, Server } from "../smtp/Server.ts"
 import { Timing } from "../../Timing.ts"
@@ -68,16 +68,16 @@ class SubmissionConnection extends Connection {
       this.send(501, "5.5.4 Expected a mechanism and an optional initial response")
       callback()
     } else {
-      const firstStep = Authenticating.begin({ name: "AUTHENTICATE", mechanism: mechanism.toUpperCase(), initial })
+      const firstStep = Authentication.begin({ name: "AUTHENTICATE", mechanism: mechanism.toUpperCase(), initial })
       this.#follow(firstStep, callback)
     }
   }
 
-  #follow(step: Authenticating.Step, callback: () => void): void {
+  #follow(step: Authentication.Step, callback: () => void): void {
     switch (step._tag) {
       case "Challenge": {
         const exchange = { tag: "", ...step.exchange }
-        this._nextHandler = (line, next) => this.#follow(Authenticating.next(exchange, line.toString().trim()), next)
+        this._nextHandler = (line, next) => this.#follow(Authentication.next(exchange, line.toString().trim()), next)
         this.send(334, step.text)
         return callback()
       }

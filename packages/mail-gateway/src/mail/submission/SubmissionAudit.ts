@@ -6,7 +6,7 @@ import type { Problem } from "@svc/domain/problems/Problem"
 import { Audit } from "@svc/cluster/audit/Audit"
 import type { Act } from "@svc/cluster/audit/AuditWrite"
 import { Effect } from "effect"
-import { submissionDoor } from "../imap/server/Logins.ts"
+import { submissionPurpose } from "../imap/server/Logins.ts"
 
 export const make = Effect.map(Effect.service(Audit), (audit) => {
   const actOf = ({ id, handle, orgId, by }: SubjectInfo, address: string, message: string | null): Act => ({
@@ -23,8 +23,8 @@ export const make = Effect.map(Effect.service(Audit), (audit) => {
     target: { type: "message", id: message, name: null },
     outcome: "allowed",
     code: null,
-    scope: submissionDoor.scope,
-    source: { address, via: submissionDoor.via, tool: null, user_agent: null },
+    scope: submissionPurpose.scope,
+    source: { address, via: submissionPurpose.via, tool: null, user_agent: null },
     requestId: null,
   })
 

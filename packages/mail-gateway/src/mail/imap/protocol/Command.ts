@@ -8,7 +8,7 @@ import type { SearchKey } from "./SearchKeys.ts"
 import type * as Sets from "./Sets.ts"
 
 /** A set of messages; `saved` is `$`, the result of the last search (section 6.4.4.1). */
-export type Messages = Sets.Written | "saved"
+export type Messages = Sets.SequenceSet | "saved"
 
 export const statusItems = [
   "MESSAGES",
@@ -35,7 +35,7 @@ export interface Listing {
 export interface Resync {
   readonly uidValidity: number
   readonly modseq: number
-  readonly known: Sets.Written | undefined
+  readonly known: Sets.SequenceSet | undefined
 }
 
 export interface SearchReturn {

@@ -51,7 +51,7 @@ const tailBytes = 40
 const announced = /(~?)\{(\d{1,15})(\+?)\}$/
 
 /** A growing buffer, so that small chunks cost no more memory than their bytes. */
-class Gathered {
+class GrowingBuffer {
   #room = Buffer.alloc(0)
   length = 0
 
@@ -97,8 +97,8 @@ export class Framing {
   /** Whether the next line is a response to the server and not a command. */
   expectsLine = false
   readonly #limits: () => Limits
-  readonly #line = new Gathered()
-  readonly #content = new Gathered()
+  readonly #line = new GrowingBuffer()
+  readonly #content = new GrowingBuffer()
   #segments: Array<Segment> = []
   #textBytes = 0
   #literal: Literal | undefined

@@ -12,8 +12,8 @@ import {
   statusItems,
 } from "./Command.ts"
 import { Malformed, Reader, textOf } from "./Reader.ts"
-import { limited, mailboxOf, messages, type Reading } from "./Reading.ts"
-import { searching, sorting, threading } from "./Searches.ts"
+import { boundedPattern, mailboxOf, messages, type CommandInput } from "./Arguments.ts"
+import { searching, sorting, threading } from "./SearchCommands.ts"
 import type * as Sets from "./Sets.ts"
 
 /** Parses a command. `utf8` says whether names are UTF-8 in this session (RFC 6855, RFC 9051). */
@@ -65,7 +65,7 @@ const plain = (name: Plain) => (): Action => ({ name })
 
 const selecting =
   (name: "SELECT" | "EXAMINE") =>
-  ({ reader, mailbox }: Reading): Action => {
+  ({ reader, mailbox }: CommandInput): Action => {
     reader.space()
     const of = mailbox()
     let condstore = false
@@ -92,7 +92,7 @@ const resyncOf = (reader: Reader): Resync => {
   const uidValidity = reader.number()
   reader.space()
   const modseq = reader.modseq()
-  let known: Sets.Written | undefined
+  let known: Sets.SequenceSet | undefined
   if (reader.takes(" ")) {
     if (reader.peek !== "(") {
       const set = messages(reader)
@@ -114,7 +114,7 @@ const resyncOf = (reader: Reader): Resync => {
 
 const ofMailbox =
   (name: "DELETE" | "SUBSCRIBE" | "UNSUBSCRIBE" | "GETQUOTAROOT") =>
-  ({ reader, mailbox }: Reading): Action => {
+  ({ reader, mailbox }: CommandInput): Action => {
     reader.space()
     return { name, mailbox: mailbox() }
   }
@@ -122,7 +122,7 @@ const ofMailbox =
 const selectOptions = new Set(["SUBSCRIBED", "REMOTE", "RECURSIVEMATCH", "SPECIAL-USE"])
 const returnOptions = new Set(["SUBSCRIBED", "CHILDREN", "SPECIAL-USE", "STATUS"])
 
-const listing = ({ reader, utf8 }: Reading): Action => {
+const listing = ({ reader, utf8 }: CommandInput): Action => {
   reader.space()
   const select = new Set<string>()
   if (reader.peek === "(") {
@@ -138,7 +138,7 @@ const listing = ({ reader, utf8 }: Reading): Action => {
   const reference = mailboxOf(reader.astring(), utf8)
   reader.space()
   const extended = select.size > 0 || reader.peek === "("
-  const pattern = () => mailboxOf(limited(reader.pattern()), utf8)
+  const pattern = () => mailboxOf(boundedPattern(reader.pattern()), utf8)
   const patterns = reader.peek === "(" ? reader.list(pattern) : [pattern()]
   const returns = new Set<string>(select.has("SUBSCRIBED") ? ["SUBSCRIBED"] : [])
   if (select.has("SPECIAL-USE")) returns.add("SPECIAL-USE")
@@ -162,7 +162,7 @@ const listing = ({ reader, utf8 }: Reading): Action => {
   return { name: "LIST", listing: { reference, patterns, select, returns, status } satisfies Listing }
 }
 
-const fetching = ({ reader, uid }: Reading): Action => {
+const fetching = ({ reader, uid }: CommandInput): Action => {
   reader.space()
   const of = messages(reader)
   reader.space()
@@ -184,7 +184,7 @@ const fetching = ({ reader, uid }: Reading): Action => {
   return { name: "FETCH", uid, messages: of, items, changedSince, vanished }
 }
 
-const storing = ({ reader, uid }: Reading): Action => {
+const storing = ({ reader, uid }: CommandInput): Action => {
   reader.space()
   const of = messages(reader)
   reader.space()
@@ -212,14 +212,14 @@ const storing = ({ reader, uid }: Reading): Action => {
 
 const copying =
   (name: "COPY" | "MOVE") =>
-  ({ reader, uid, mailbox }: Reading): Action => {
+  ({ reader, uid, mailbox }: CommandInput): Action => {
     reader.space()
     const of = messages(reader)
     reader.space()
     return { name, uid, messages: of, mailbox: mailbox() }
   }
 
-const appending = ({ reader, mailbox }: Reading): Action => {
+const appending = ({ reader, mailbox }: CommandInput): Action => {
   reader.space()
   const of = mailbox()
   reader.space()
@@ -246,7 +246,7 @@ const appending = ({ reader, mailbox }: Reading): Action => {
   return { name: "APPEND", mailbox: of, flags, at, message: aside ? "aside" : bytes }
 }
 
-const actions: Readonly<Record<string, (reading: Reading) => Action>> = {
+const actions: Readonly<Record<string, (reading: CommandInput) => Action>> = {
   CAPABILITY: plain("CAPABILITY"),
   NOOP: plain("NOOP"),
   LOGOUT: plain("LOGOUT"),
@@ -322,7 +322,7 @@ const actions: Readonly<Record<string, (reading: Reading) => Action>> = {
     reader.space()
     const reference = mailbox()
     reader.space()
-    return { name: "LSUB", reference, pattern: mailboxOf(limited(reader.pattern()), utf8) }
+    return { name: "LSUB", reference, pattern: mailboxOf(boundedPattern(reader.pattern()), utf8) }
   },
   STATUS: ({ reader, mailbox }) => {
     reader.space()

@@ -12,7 +12,7 @@ export type SearchKey =
   | { readonly _tag: "Not"; readonly key: SearchKey }
   /** System flags with their backslash, lower case. */
   | { readonly _tag: "Flag"; readonly flag: string }
-  | { readonly _tag: "Numbers"; readonly set: Sets.Written; readonly uid: boolean }
+  | { readonly _tag: "Numbers"; readonly set: Sets.SequenceSet; readonly uid: boolean }
   /** `$`: the result of the last search. */
   | { readonly _tag: "Saved" }
   /** Messages that are recent in the session (RFC 3501 section 2.3.2). */

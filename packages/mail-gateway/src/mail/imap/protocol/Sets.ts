@@ -14,7 +14,7 @@ export const limit = 10_000
 export const highest = 0xffff_ffff
 
 /** A set that may contain `*`, which is resolved where the set is used. */
-export type Written = ReadonlyArray<readonly [first: number | "*", last: number | "*"]>
+export type SequenceSet = ReadonlyArray<readonly [first: number | "*", last: number | "*"]>
 
 const [zero, nine, star, colon, comma] = [48, 57, 42, 58, 44]
 
@@ -22,7 +22,7 @@ const [zero, nine, star, colon, comma] = [48, 57, 42, 58, 44]
  * Parses a set; returns undefined if the text is not a valid sequence set. It reads characters one by one: a set can be
  * as long as a command, and a regular expression per element takes ten times as long.
  */
-export const read = (text: string): Written | undefined => {
+export const read = (text: string): SequenceSet | undefined => {
   const written: Array<readonly [number | "*", number | "*"]> = []
   let at = 0
   const number = (): number | "*" | undefined => {
@@ -65,7 +65,7 @@ const isNormal = (ranges: ReadonlyArray<Range>): boolean => {
 }
 
 /** Sorts and merges ranges. */
-export const normal = (ranges: ReadonlyArray<Range>): Ranges => {
+export const normalized = (ranges: ReadonlyArray<Range>): Ranges => {
   if (isNormal(ranges)) return ranges
   const sorted = ranges.filter(([first, last]) => first <= last).sort((a, b) => a[0] - b[0])
   const out: Array<[number, number]> = []
@@ -81,8 +81,8 @@ export const normal = (ranges: ReadonlyArray<Range>): Ranges => {
  * Replaces `*` by `star`. In a Mailbox whose last number is 7, `9:*` is `7:9`, since the order does not matter (section
  * 9, seq-range).
  */
-export const resolve = (written: Written, star: number): Ranges =>
-  normal(
+export const resolve = (written: SequenceSet, star: number): Ranges =>
+  normalized(
     written.map(([a, b]) => {
       const first = a === "*" ? star : a
       const last = b === "*" ? star : b

@@ -43,24 +43,29 @@ const forgiven = 2
 /** Maximum names with counters. */
 const most = 20_000
 
-/** What a client logs in for: the action in the audit log, and the scope that a key needs. */
-export interface Door {
+/** The purpose of a login: its action in the audit log, and the scope that a key needs. */
+export interface LoginPurpose {
   readonly action: string
   readonly via: "imap" | "smtp"
   readonly scope: ScopeName
 }
 /** IMAP: read and file mail. */
-export const imapDoor: Door = { action: "imap.login", via: "imap", scope: "mail:write" }
+export const imapPurpose: LoginPurpose = { action: "imap.login", via: "imap", scope: "mail:write" }
 /** Submit mail (RFC 6409). */
-export const submissionDoor: Door = { action: "submission.login", via: "smtp", scope: "mail:send" }
+export const submissionPurpose: LoginPurpose = { action: "submission.login", via: "smtp", scope: "mail:send" }
 
-const sourceOf = (address: string, { via }: Door): AuditSource => ({ address, via, tool: null, user_agent: null })
+const sourceOf = (address: string, { via }: LoginPurpose): AuditSource => ({
+  address,
+  via,
+  tool: null,
+  user_agent: null,
+})
 
 /** Returns the audit record of a login. A password has no id, since each Mailbox has one password. */
 const signIn = (
   { identityId, orgId, handle, by }: Pick<Login, "identityId" | "orgId" | "handle" | "by">,
   address: string,
-  door: Door,
+  door: LoginPurpose,
 ): Act => ({
   org: orgId,
   class: "auth",
@@ -110,7 +115,7 @@ const make = (options: { readonly mailDomain: string }) =>
     const standingKeys = yield* StandingCredentials
     const standingPasswords = yield* StandingPasswords
     const audit = yield* Audit
-    const strangers = yield* RefusedCredentials
+    const refusedCredentials = yield* RefusedCredentials
     const failures = counters()
     const refused = new LoginRefused()
 
@@ -159,7 +164,7 @@ const make = (options: { readonly mailDomain: string }) =>
       canonical: string | undefined,
       password: Redacted.Redacted<string>,
       address: string,
-      door: Door,
+      door: LoginPurpose,
     ) {
       const [row] = yield* orUnavailable(sql<{
         id: IdentityId
@@ -197,12 +202,12 @@ const make = (options: { readonly mailDomain: string }) =>
     })
 
     return {
-      /** Authenticates a client. Without a user name, the key identifies the Identity. */
+      /** Authenticates a client. A key identifies the Identity if there is no user name. */
       judge: Effect.fnUntraced(function* (
         user: string | undefined,
         password: Redacted.Redacted<string>,
         address: string,
-        door: Door,
+        door: LoginPurpose,
       ) {
         const canonical = user === undefined ? undefined : canonicalOf(user)
         const names = [`address ${customerOf(address)}`, ...(canonical === undefined ? [] : [`mailbox ${canonical}`])]
@@ -224,7 +229,7 @@ const make = (options: { readonly mailDomain: string }) =>
                 // A failed attempt with a known credential is recorded for its owner.
                 const source = sourceOf(address, door)
                 const what = { action: door.action, code: "unauthenticated", source, requestId: null }
-                yield* strangers.turnedAway(password, what)
+                yield* refusedCredentials.turnedAway(password, what)
                 const wait = Math.min(
                   Math.max(0, worst - forgiven + 1) * Timing.loginStepMillis,
                   Timing.loginMostMillis,

@@ -1,6 +1,6 @@
 /**
- * Stores large incoming messages in temporary files. A file is unlinked as soon as it is open, so no other process can
- * find it and it never outlives the process. The total size is limited; each file reserves its size in advance.
+ * Stores large incoming messages in temporary files. A file is unlinked right after it is opened, so no other process
+ * can find it and a crash leaves nothing behind. The total size is limited; each file reserves its size in advance.
  */
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs/promises"

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import * as MailboxName from "../protocol/MailboxName.ts"
 import type * as Sets from "../protocol/Sets.ts"
-import * as Writing from "../protocol/Writing.ts"
+import * as Strings from "../protocol/Strings.ts"
 import type { Folder, Store } from "./Store.ts"
 import type * as Spool from "./Spool.ts"
 import type { View } from "./View.ts"
@@ -31,7 +31,7 @@ export const bad = (text: string, code?: string): Completion => ({
 })
 
 export const writeCompletion = (tag: string, { status, code, text }: Completion): string =>
-  `${tag} ${status} ${code === undefined ? "" : `[${code}] `}${Writing.human(text)}\r\n`
+  `${tag} ${status} ${code === undefined ? "" : `[${code}] `}${Strings.human(text)}\r\n`
 
 export interface Selected {
   readonly folder: Folder
@@ -45,7 +45,7 @@ export interface Selected {
   /** The saved result of the last SEARCH as UIDs. */
   saved: Sets.Ranges
   /** Changes already sent in the response to the client's own command, as UID and change counter. */
-  readonly told: Map<number, number>
+  readonly reported: Map<number, number>
   /** UIDs that the client changed with SILENT, until the next synchronization. */
   readonly silenced: Set<number>
   /** Keywords that the client knows. */
@@ -123,7 +123,7 @@ export class Conversation {
 
   /** Encodes a mailbox name for this client. */
   name(name: string): string {
-    if (!this.utf8) return Writing.astring(MailboxName.encode(name))
-    return /^[\x20-\x7e]*$/.test(name) ? Writing.astring(name) : `"${name.replace(/["\\]/g, "\\$&")}"`
+    if (!this.utf8) return Strings.astring(MailboxName.encode(name))
+    return /^[\x20-\x7e]*$/.test(name) ? Strings.astring(name) : `"${name.replace(/["\\]/g, "\\$&")}"`
   }
 }

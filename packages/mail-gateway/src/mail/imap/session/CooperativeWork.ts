@@ -33,7 +33,7 @@ export const done = <A>(work: () => CooperativeWork<A>): Effect.Effect<A> =>
   })
 
 /** Runs work on this many messages, including its queries; large work excludes other large work. */
-export const alone = <A, E, R>(messages: number, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const exclusive = <A, E, R>(messages: number, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   messages < many ? work : large.withPermits(1)(work)
 
 /** Maps each element into a new array. */

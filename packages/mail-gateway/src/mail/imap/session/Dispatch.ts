@@ -1,13 +1,13 @@
-/** Dispatches the commands of a logged-in client, and decides when the client may be told of changes by others. */
+/** Dispatches the commands of a logged-in client, and decides when changes by other clients may be sent. */
 import { Effect } from "effect"
 import type { Action } from "../protocol/Command.ts"
 import { bad, type Completion, type Conversation, ok } from "./Conversation.ts"
-import * as Fetching from "./Fetching.ts"
-import * as Mailboxes from "./Mailboxes.ts"
-import * as Searching from "./Searching.ts"
-import * as Selecting from "./Selecting.ts"
+import * as FetchCommand from "./FetchCommand.ts"
+import * as FolderCommands from "./FolderCommands.ts"
+import * as SearchCommands from "./SearchCommands.ts"
+import * as SelectedFolder from "./SelectedFolder.ts"
 import type { Store, StoreError } from "./Store.ts"
-import * as Storing from "./Storing.ts"
+import * as MessageCommands from "./MessageCommands.ts"
 
 const unselected = bad("Select a mailbox first.")
 
@@ -34,7 +34,7 @@ export const run = (
   store: Store,
   tag: string,
   action: Action,
-): Effect.Effect<Completion, StoreError | Fetching.CutShort> => {
+): Effect.Effect<Completion, StoreError | FetchCommand.CutShort> => {
   const { selected } = conversation
   switch (action.name) {
     case "NOOP":
@@ -48,33 +48,33 @@ export const run = (
       return Effect.succeed(ok("NAMESPACE completed."))
     case "SELECT":
     case "EXAMINE":
-      return Selecting.select(conversation, store, action)
+      return SelectedFolder.select(conversation, store, action)
     case "CREATE":
-      return Mailboxes.create(store, action)
+      return FolderCommands.create(store, action)
     case "DELETE":
-      return Mailboxes.remove(conversation, store, action.mailbox)
+      return FolderCommands.remove(conversation, store, action.mailbox)
     case "RENAME":
-      return Mailboxes.rename(store, action)
+      return FolderCommands.rename(store, action)
     case "SUBSCRIBE":
     case "UNSUBSCRIBE":
-      return Mailboxes.subscribe(store, action.name === "SUBSCRIBE", action.mailbox)
+      return FolderCommands.subscribe(store, action.name === "SUBSCRIBE", action.mailbox)
     case "LIST":
-      return Mailboxes.list(conversation, store, action.listing)
+      return FolderCommands.list(conversation, store, action.listing)
     case "LSUB":
-      return Mailboxes.lsub(conversation, store, action)
+      return FolderCommands.lsub(conversation, store, action)
     case "STATUS":
-      return Mailboxes.status(conversation, store, action)
+      return FolderCommands.status(conversation, store, action)
     case "GETQUOTA":
-      return Mailboxes.quota(conversation, store, action.root)
+      return FolderCommands.quota(conversation, store, action.root)
     case "GETQUOTAROOT":
-      return Mailboxes.quotaRoot(conversation, store, action.mailbox)
+      return FolderCommands.quotaRoot(conversation, store, action.mailbox)
     case "APPEND":
-      return Storing.append(conversation, store, action)
+      return MessageCommands.append(conversation, store, action)
     case "CLOSE":
     case "UNSELECT":
       return selected === undefined
         ? Effect.succeed(unselected)
-        : Selecting.close(conversation, store, action.name === "CLOSE")
+        : SelectedFolder.close(conversation, store, action.name === "CLOSE")
     default:
       return selected === undefined ? Effect.succeed(unselected) : inFolder(conversation, store, selected, tag, action)
   }
@@ -86,23 +86,23 @@ const inFolder = (
   selected: NonNullable<Conversation["selected"]>,
   tag: string,
   action: Action,
-): Effect.Effect<Completion, StoreError | Fetching.CutShort> => {
+): Effect.Effect<Completion, StoreError | FetchCommand.CutShort> => {
   switch (action.name) {
     case "EXPUNGE":
-      return Storing.expunge(conversation, store, selected, action)
+      return MessageCommands.expunge(conversation, store, selected, action)
     case "SEARCH":
-      return Searching.search(conversation, store, selected, tag, action)
+      return SearchCommands.search(conversation, store, selected, tag, action)
     case "SORT":
-      return Searching.sort(conversation, store, selected, tag, action)
+      return SearchCommands.sort(conversation, store, selected, tag, action)
     case "THREAD":
-      return Searching.thread(conversation, store, selected, action)
+      return SearchCommands.thread(conversation, store, selected, action)
     case "FETCH":
-      return Fetching.fetch(conversation, store, selected, action)
+      return FetchCommand.fetch(conversation, store, selected, action)
     case "STORE":
-      return Storing.store(conversation, store, selected, action)
+      return MessageCommands.store(conversation, store, selected, action)
     case "COPY":
     case "MOVE":
-      return Storing.copy(conversation, store, selected, action)
+      return MessageCommands.copy(conversation, store, selected, action)
     default:
       return Effect.succeed(bad("The command is not allowed in this state."))
   }
@@ -114,12 +114,12 @@ const inFolder = (
  */
 const byNumber = new Set<Action["name"]>(["FETCH", "STORE", "SEARCH", "SORT", "THREAD", "COPY"])
 
-export const mayTellRemovals = (action: Action): boolean =>
+export const maySendRemovals = (action: Action): boolean =>
   !byNumber.has(action.name) || ("uid" in action && action.uid)
 
 /** Commands that open or close a folder have already sent its state. */
 const settled = new Set<Action["name"]>(["SELECT", "EXAMINE", "CLOSE", "UNSELECT"])
-export const mayLook = (action: Action): boolean => !settled.has(action.name)
+export const maySync = (action: Action): boolean => !settled.has(action.name)
 
 /** NOOP and CHECK always synchronize. */
-export const looksAlways = ({ name }: Action): boolean => name === "NOOP" || name === "CHECK"
+export const alwaysSyncs = ({ name }: Action): boolean => name === "NOOP" || name === "CHECK"

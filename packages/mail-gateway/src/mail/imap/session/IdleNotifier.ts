@@ -11,21 +11,21 @@ import { Timing } from "../../../Timing.ts"
  */
 export const make = (run: (effect: Effect.Effect<void>) => void, look: Effect.Effect<boolean>) => {
   let isLooking = false
-  let isNews = false
-  const told: Effect.Effect<void> = Effect.andThen(
+  let isNotified = false
+  const synchronized: Effect.Effect<void> = Effect.andThen(
     Effect.repeat(look, { until: (isTold) => isTold, schedule: Schedule.spaced(Timing.imapAgain) }),
     Effect.suspend(() => {
-      isLooking = isNews
-      isNews = false
-      return isLooking ? told : Effect.void
+      isLooking = isNotified
+      isNotified = false
+      return isLooking ? synchronized : Effect.void
     }),
   )
   return () => {
     if (isLooking) {
-      isNews = true
+      isNotified = true
       return
     }
     isLooking = true
-    run(told)
+    run(synchronized)
   }
 }

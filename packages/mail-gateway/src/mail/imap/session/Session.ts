@@ -7,17 +7,17 @@ import { Effect, type Redacted, Scope, Semaphore } from "effect"
 import type { Action, Command } from "../protocol/Command.ts"
 import { type Frame, Framing } from "../protocol/Framing.ts"
 import { parse } from "../protocol/Parser.ts"
-import * as Authenticating from "./Authenticating.ts"
+import * as Authentication from "./Authentication.ts"
 import * as Capabilities from "./Capabilities.ts"
 import { bad, type Completion, Conversation, no, ok, writeCompletion } from "./Conversation.ts"
 import * as Dispatch from "./Dispatch.ts"
-import { type CutShort } from "./Fetching.ts"
-import { sync, tellRemovals } from "./Selecting.ts"
+import { type CutShort } from "./FetchCommand.ts"
+import { sync, sendRemovals } from "./SelectedFolder.ts"
 import * as Spool from "./Spool.ts"
 import { type Refused, type Store } from "./Store.ts"
 import * as IdleNotifier from "./IdleNotifier.ts"
 
-/** What the connection must do after a chunk was processed. The rest of the chunk starts at `at`. */
+/** The action of the connection after a chunk was processed. The rest of the chunk starts at `at`. */
 export type Turn =
   | { readonly _tag: "More" }
   | { readonly _tag: "StartTls" }
@@ -38,7 +38,7 @@ export interface Settings {
   readonly login: (
     user: string | undefined,
     password: Redacted.Redacted<string>,
-  ) => Effect.Effect<Store | Authenticating.Denied, never, Scope.Scope>
+  ) => Effect.Effect<Store | Authentication.Denied, never, Scope.Scope>
 }
 
 /** Input limits before and after login. */
@@ -79,7 +79,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
     }),
   )
   const turns = yield* Semaphore.make(1)
-  const judged: Authenticating.Login = (user, password) =>
+  const judged: Authentication.Login = (user, password) =>
     Effect.provideService(settings.login(user, password), Scope.Scope, scope)
   const state: Capabilities.State = {
     isSecure,
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
     messageBytes: settings.messageBytes,
   }
   let mistakes = 0
-  let authenticating: Authenticating.Exchange | undefined
+  let authenticating: Authentication.Exchange | undefined
   let turn: Turn | undefined
 
   const framing = new Framing(() =>
@@ -139,7 +139,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
     if (mistakes >= (conversation.store === undefined ? 4 : limits.mistakes)) yield* bye("Too many mistakes.")
   })
 
-  const loggedIn = Effect.fnUntraced(function* (tag: string, outcome: Store | Authenticating.Denied) {
+  const loggedIn = Effect.fnUntraced(function* (tag: string, outcome: Store | Authentication.Denied) {
     if ("denied" in outcome) {
       yield* complete(tag, no(outcome.text, outcome.denied))
       if (outcome.ends) yield* bye("Too many failed logins.")
@@ -206,9 +206,9 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
           )
         }
         if (action.name === "LOGIN") {
-          return yield* loggedIn(tag, yield* Authenticating.login(judged, action))
+          return yield* loggedIn(tag, yield* Authentication.login(judged, action))
         }
-        return yield* exchange(tag, Authenticating.begin(action))
+        return yield* exchange(tag, Authentication.begin(action))
       }
       case "IDLE":
         if (conversation.store === undefined) return yield* complete(tag, bad("Log in first."))
@@ -225,11 +225,11 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
         const completion = yield* settled(
           Effect.gen(function* () {
             const done = yield* Dispatch.run(conversation, store, tag, action)
-            if (Dispatch.mayLook(action)) {
-              const removals = Dispatch.mayTellRemovals(action)
-              if (conversation.dirty || Dispatch.looksAlways(action)) yield* sync(conversation, store, removals)
+            if (Dispatch.maySync(action)) {
+              const removals = Dispatch.maySendRemovals(action)
+              if (conversation.dirty || Dispatch.alwaysSyncs(action)) yield* sync(conversation, store, removals)
               else if (removals && conversation.selected !== undefined)
-                tellRemovals(conversation, conversation.selected)
+                sendRemovals(conversation, conversation.selected)
             }
             return done
           }),
@@ -239,7 +239,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
     }
   })
 
-  const exchange = Effect.fnUntraced(function* (tag: string, step: Authenticating.Step) {
+  const exchange = Effect.fnUntraced(function* (tag: string, step: Authentication.Step) {
     if (step._tag === "Challenge") {
       authenticating = { ...step.exchange, tag }
       framing.expectsLine = true
@@ -260,7 +260,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
     }
     if (authenticating === undefined) return
     const { tag } = authenticating
-    const step = Authenticating.next(authenticating, text)
+    const step = Authentication.next(authenticating, text)
     authenticating = undefined
     yield* exchange(tag, step)
   })

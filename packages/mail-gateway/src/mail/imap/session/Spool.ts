@@ -6,7 +6,7 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 
 /** An uploaded message, read when it is stored. */
-export interface Brought {
+export interface Upload {
   readonly size: number
   readonly read: Effect.Effect<Buffer, Unavailable>
 }
@@ -52,7 +52,7 @@ export const aside = (spools: Spools) => {
       const written = yield* Effect.option(spool.write(bytes))
       broken = written._tag === "None"
     }),
-    brought: (): Brought => ({
+    brought: (): Upload => ({
       size,
       read: Effect.suspend(() => (spool === undefined || broken ? Effect.fail(lost) : spool.read)),
     }),

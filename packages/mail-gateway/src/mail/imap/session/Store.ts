@@ -10,7 +10,7 @@ import type { SortKey } from "../protocol/Command.ts"
 import type { Zoned } from "../protocol/Dates.ts"
 import type { NumbersKey, SearchKey } from "../protocol/SearchKeys.ts"
 import type { Ranges } from "../protocol/Sets.ts"
-import type { Brought } from "./Spool.ts"
+import type { Upload } from "./Spool.ts"
 
 /** The Mailbox rejects a command; `code` is the response code for the client (RFC 5530). */
 export class Refused extends Schema.TaggedError<Refused>()("ImapRefused", {
@@ -58,7 +58,7 @@ export interface Opened {
   /** Ascending. */
   readonly uids: ReadonlyArray<number>
   readonly firstUnseen: number | undefined
-  /** Of messages from this UID on no session was told yet. */
+  /** The first UID that no session has reported yet. */
   readonly recentFrom: number
   readonly keywords: ReadonlyArray<string>
 }
@@ -72,7 +72,7 @@ export interface Changes {
   readonly vanished: ReadonlyArray<number>
   /** Whether the folder was deleted. */
   readonly isGone: boolean
-  /** Of messages from this UID on no session was told yet. */
+  /** The first UID that no session has reported yet. */
   readonly recentFrom: number
 }
 
@@ -184,7 +184,7 @@ export interface Store {
   ) => Effect.Effect<ReadonlyArray<number>, StoreError>
   readonly append: (
     folder: string,
-    message: Brought,
+    message: Upload,
     flags: FlagChange,
     at: Zoned | undefined,
   ) => Effect.Effect<{ readonly uidValidity: number; readonly uid: number }, StoreError>

@@ -1,7 +1,7 @@
 /**
- * A session's view of its folder: which messages have which sequence number. It only changes when the client is told
- * (RFC 9051 section 7.5.1), so both sides agree on every number. A removed message keeps its number until the client is
- * told.
+ * A session's view of its folder: which messages have which sequence number. It only changes when the session sends the
+ * change (RFC 9051 section 7.5.1), so both sides agree on every number. A removed message keeps its number until
+ * EXPUNGE or VANISHED is sent.
  */
 import * as Sets from "../protocol/Sets.ts"
 
@@ -50,23 +50,23 @@ export class View {
   }
 
   /** Adds messages with UIDs above all others of the view. */
-  arrive(uids: ReadonlyArray<number>): boolean {
+  add(uids: ReadonlyArray<number>): boolean {
     const added = uids.filter((uid) => uid > this.last)
     for (const uid of added) this.#uids.push(uid)
     return added.length > 0
   }
 
-  /** Marks messages as removed; they keep their numbers until {@link tell}. */
-  vanish(uids: ReadonlyArray<number>): void {
+  /** Marks messages as removed; they keep their numbers until {@link expunge}. */
+  markRemoved(uids: ReadonlyArray<number>): void {
     for (const uid of uids) if (this.numberOf(uid) > 0) this.#ghosts.add(uid)
   }
 
-  vanishAll(): void {
+  markAllRemoved(): void {
     for (const uid of this.#uids) this.#ghosts.add(uid)
   }
 
   /** Removes marked messages from the view. Returns their numbers as successive EXPUNGE responses, and their UIDs. */
-  tell(): { readonly numbers: ReadonlyArray<number>; readonly uids: ReadonlyArray<number> } {
+  expunge(): { readonly numbers: ReadonlyArray<number>; readonly uids: ReadonlyArray<number> } {
     if (this.#ghosts.size === 0) return { numbers: [], uids: [] }
     const numbers: Array<number> = []
     const uids: Array<number> = []
@@ -84,7 +84,7 @@ export class View {
   }
 
   /** Returns the UIDs of a set of sequence numbers, or undefined if a number is past the end. */
-  ofNumbers(set: Sets.Written): Sets.Ranges | undefined {
+  ofNumbers(set: Sets.SequenceSet): Sets.Ranges | undefined {
     if (this.count === 0) return undefined
     const ranges = Sets.resolve(set, this.count)
     if (ranges.at(-1)![1] > this.count) return undefined
@@ -102,7 +102,7 @@ export class View {
   }
 
   /** Returns the UIDs of a set that are in the view; others do not exist for the session. */
-  ofUids(set: Sets.Written): Sets.Ranges {
+  ofUids(set: Sets.SequenceSet): Sets.Ranges {
     return this.within(Sets.resolve(set, this.last))
   }
 

@@ -8,7 +8,7 @@ import type { Judging } from "../../judging/VerdictPool.ts"
 import * as Header from "../../mime/Header.ts"
 import * as Structure from "../../mime/Structure.ts"
 import { joined } from "../../SlicedWork.ts"
-import type { Kept } from "./Rows.ts"
+import type { StoredMessage } from "./Rows.ts"
 
 /** Bytes per database response. */
 const slice = 512 * 1024
@@ -32,7 +32,7 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
   const writes = yield* Writes
 
   /** Streams the bytes from `from` (inclusive) to `to` (exclusive); ends early if the message was removed. */
-  const bytes = ({ key, raw }: Pick<Kept, "key" | "raw">, from: number, to: number) =>
+  const bytes = ({ key, raw }: Pick<StoredMessage, "key" | "raw">, from: number, to: number) =>
     raw === undefined ? sliced(key, from, to) : Stream.succeed(raw.subarray(from, to))
 
   const sliced = (key: string, from: number, to: number) =>
@@ -61,7 +61,7 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
   return {
     bytes,
 
-    structure: Effect.fnUntraced(function* (message: Kept) {
+    structure: Effect.fnUntraced(function* (message: StoredMessage) {
       const pieces = yield* Stream.runCollect(bytes(message, 0, message.size))
       const raw = yield* joined([...pieces])
       const structure = yield* made(Buffer.from(raw.buffer))

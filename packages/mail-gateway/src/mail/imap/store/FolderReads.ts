@@ -20,7 +20,7 @@ export const make = (sql: Sql, identityId: string) => {
   const detail = sql`m.id, m.thread_id, m.size, m.received_at, m.received_zone`
 
   /** Condition for the selected messages after a UID. */
-  const meant = ({ id }: Folder, uids: Ranges, since: number | undefined, after: number) => sql`
+  const selection = ({ id }: Folder, uids: Ranges, since: number | undefined, after: number) => sql`
     p.folder_id = ${id}::uuid and p.uid > ${after}::int
       and ${among(sql, uids)}
       ${since === undefined ? sql`` : sql`and greatest(m.modseq, p.modseq) > ${since}::bigint`}`
@@ -148,7 +148,7 @@ export const make = (sql: Sql, identityId: string) => {
               select p.uid, greatest(m.modseq, p.modseq) as modseq, m.labels, m.tag,
                      (m.seen::int + 2 * m.flagged::int + 4 * m.answered::int + 8 * p.deleted::int + 16 * p.draft::int)::int2 as marks
               from placed p join message m on m.id = p.message_id
-              where ${meant(folder, uids, since, after)}
+              where ${selection(folder, uids, since, after)}
               order by p.uid limit ${pages.marks}
             ) page`),
           ([row]) => {
@@ -172,7 +172,7 @@ export const make = (sql: Sql, identityId: string) => {
               ${bytes ? sql`, case when m.size <= ${small}::int then c.raw end as raw` : sql``}
             from placed p join message m on m.id = p.message_id
             ${structure || bytes ? sql`left join message_content c on c.message_id = m.id` : sql``}
-            where ${meant(folder, uids, since, after)}
+            where ${selection(folder, uids, since, after)}
             order by p.uid limit ${page}`),
           (rows) => {
             const last = rows.at(-1)

@@ -31,11 +31,11 @@ import * as Bodies from "./Bodies.ts"
 import * as Copying from "./Copying.ts"
 import * as DraftsFolder from "./DraftsFolder.ts"
 import * as RecentFlag from "./RecentFlag.ts"
-import * as FolderMarks from "./FolderMarks.ts"
+import * as FolderFlagCache from "./FolderFlagCache.ts"
 import * as FolderReads from "./FolderReads.ts"
 import * as SearchCandidates from "./SearchCandidates.ts"
 import * as AppendedMessage from "./AppendedMessage.ts"
-import { hasStructure, Kept, KeptDetailed, type MessageRow } from "./Rows.ts"
+import { hasStructure, StoredMessage, DetailedMessage, type MessageRow } from "./Rows.ts"
 import * as SearchStatement from "./SearchStatement.ts"
 import * as Sorting from "./Sorting.ts"
 
@@ -84,7 +84,7 @@ const known =
   (messages: ReadonlyArray<Marked>) =>
     Stream.fromArray(since === 0 ? messages : messages.filter(({ modseq }) => modseq > since))
 
-const isKept = (message: Stored): message is Kept => message instanceof Kept
+const isKept = (message: Stored): message is StoredMessage => message instanceof StoredMessage
 
 const daysIn = (key: SearchKey) => {
   const days: Array<Extract<SearchKey, { readonly _tag: "Day" }>> = []
@@ -123,7 +123,7 @@ export const make = Effect.fnUntraced(function* ({
   const candidates = SearchCandidates.make(reads)
   const incoming = yield* AppendedMessage.make(judging, host)
   const drafts = yield* DraftsFolder.make(incoming)
-  const folderMarks = FolderMarks.make()
+  const folderMarks = FolderFlagCache.make()
   // Large messages are in memory while they are stored, so only a few at a time.
   const large = yield* Semaphore.make(largeAtOnce)
 
@@ -166,7 +166,8 @@ export const make = Effect.fnUntraced(function* ({
         })),
         (since) => orUnavailable(sql.changes(folder, since)),
       )
-    const made = (row: MessageRow) => Effect.map(bodies.structure(new Kept(row)), (made) => new KeptDetailed(row, made))
+    const made = (row: MessageRow) =>
+      Effect.map(bodies.structure(new StoredMessage(row)), (made) => new DetailedMessage(row, made))
 
     const messages = (folder: Folder, uids: Sets.Ranges, wanted: Wanted | undefined, structure: boolean) =>
       uids.length === 0 ? Stream.empty : sql.messages(folder, uids, wanted ?? {}, structure)
@@ -185,16 +186,20 @@ export const make = Effect.fnUntraced(function* ({
       stored: (folder, uids, wanted) =>
         Stream.mapArray(
           messages(folder, uids, wanted, false),
-          Arr.map((row) => new Kept(row)),
+          Arr.map((row) => new StoredMessage(row)),
         ),
       detailed: (folder, uids, wanted) =>
         Stream.mapArrayEffect(messages(folder, uids, wanted, true), (page) =>
           page.every(hasStructure)
-            ? Effect.succeed(Arr.map(page, (row) => new KeptDetailed(row)))
+            ? Effect.succeed(Arr.map(page, (row) => new DetailedMessage(row)))
             : // Overlaps parsing and storing when many structures are missing.
-              Effect.forEach(page, (row) => (hasStructure(row) ? Effect.succeed(new KeptDetailed(row)) : made(row)), {
-                concurrency: 8,
-              }),
+              Effect.forEach(
+                page,
+                (row) => (hasStructure(row) ? Effect.succeed(new DetailedMessage(row)) : made(row)),
+                {
+                  concurrency: 8,
+                },
+              ),
         ),
       bytes: (message, from, to) => (isKept(message) && to > from ? bodies.bytes(message, from, to) : Stream.empty),
 

@@ -1,6 +1,6 @@
 /**
- * Assigns `\Recent` to the first session that reports a message (RFC 3501 section 2.3.2). Nothing else depends on it,
- * so sessions write it without the Mailbox's actor.
+ * Assigns `\Recent` to the first session that reports a message (RFC 3501 section 2.3.2). Sessions write it without the
+ * Mailbox's actor, since nothing else depends on it.
  */
 import { orUnavailable, type Writes } from "@svc/cluster/store/Database"
 import { Effect } from "effect"

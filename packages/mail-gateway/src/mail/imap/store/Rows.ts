@@ -24,7 +24,7 @@ export interface MessageRow extends MarkRow {
 export const marked = (row: MarkRow): Marked => ({ uid: row.uid, modseq: row.modseq, flags: Flags.shown(row) })
 
 /** A message with its internal id, by which its bytes are read. Public ids are computed on demand. */
-export class Kept implements Stored {
+export class StoredMessage implements Stored {
   readonly uid: number
   readonly modseq: number
   readonly flags: ReadonlyArray<string>
@@ -59,7 +59,7 @@ export class Kept implements Stored {
 }
 
 /** A message with its structure, either just computed or stored and parsed on demand. */
-export class KeptDetailed extends Kept implements Detailed {
+export class DetailedMessage extends StoredMessage implements Detailed {
   readonly #text: string
   #structure: Structure | undefined
 

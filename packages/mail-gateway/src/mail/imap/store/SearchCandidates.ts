@@ -20,11 +20,11 @@ export const make = (sql: Reads["Service"]) => {
     texts: ReadonlyArray<string>,
   ): Effect.fn.Return<(text: string) => Statement.Fragment | undefined, SqlError.SqlError> {
     const conditions = new Map<string, Statement.Fragment>()
-    const told = texts.filter((text) => Grams.wanted([text]).length > 0)
-    if (told.length === 0) return () => undefined
+    const narrowing = texts.filter((text) => Grams.gramsOf([text]).length > 0)
+    if (narrowing.length === 0) return () => undefined
     const built = yield* segments.built(identityId)
-    for (const text of new Set(told)) {
-      const wanted = Grams.wanted([text])
+    for (const text of new Set(narrowing)) {
+      const wanted = Grams.gramsOf([text])
       const uids: Array<number> = []
       const parts: Array<Statement.Fragment> = []
       for (const { first, last, isBuilt } of Segments.spans(built, 0, end)) {

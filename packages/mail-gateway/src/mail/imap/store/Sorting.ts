@@ -160,7 +160,7 @@ export const make = (sql: Sql) => ({
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
         where p.folder_id = ${id}::uuid order by p.uid`),
       (rows) =>
-        CooperativeWork.alone(
+        CooperativeWork.exclusive(
           rows.length,
           CooperativeWork.done(() => onDays(rows, days)),
         ),

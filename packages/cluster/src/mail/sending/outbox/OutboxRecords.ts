@@ -5,13 +5,13 @@
 import { system } from "@svc/domain/account/Initiator"
 import { toPublic } from "@svc/domain/Ids"
 import { Effect, Exit } from "effect"
-import { raise } from "../../events/Raise.ts"
-import type { Sql } from "../../store/Database.ts"
-import * as GroupCommit from "../../store/GroupCommit.ts"
-import { Timing } from "../../Timing.ts"
-import { isAddressRejected } from "./AddressRejection.ts"
-import type { Outcome, SmtpReply } from "./MailTransport.ts"
-import { suppressed } from "./Suppression.ts"
+import { raise } from "../../../events/Raise.ts"
+import type { Sql } from "../../../store/Database.ts"
+import * as GroupCommit from "../../../store/GroupCommit.ts"
+import { Timing } from "../../../Timing.ts"
+import { isAddressRejected } from "../AddressRejection.ts"
+import type { Outcome, SmtpReply } from "../MailTransport.ts"
+import { suppressed } from "../Suppression.ts"
 
 /** A row that this process has leased. */
 export interface Leased {
@@ -45,7 +45,7 @@ interface Settled {
 }
 
 /** A finished attempt. */
-interface Ended {
+interface FinishedAttempt {
   readonly owner: Owner
   readonly leased: Leased
   readonly settled: ReadonlyArray<Settled>
@@ -69,7 +69,7 @@ const settledOf = (outcome: Outcome, isLast: boolean): Settled => {
  * Converts the outcomes of an attempt: deferred recipients are retried after the next waiting time, all others are
  * final.
  */
-const judge = (owner: Owner, leased: Leased, outcomes: ReadonlyArray<Outcome>, at: Date): Ended => {
+const finished = (owner: Owner, leased: Leased, outcomes: ReadonlyArray<Outcome>, at: Date): FinishedAttempt => {
   const wait = Timing.outboxWaitsMillis[leased.attempts]
   const settled = outcomes.filter(({ state }) => state !== "held").map((one) => settledOf(one, wait === undefined))
   const isOpen = outcomes.some(({ state }) => state === "held") || settled.some(({ status }) => status === "deferred")
@@ -80,7 +80,7 @@ const judge = (owner: Owner, leased: Leased, outcomes: ReadonlyArray<Outcome>, a
 const isBounce = ({ status }: Settled) => status === "bounced"
 
 /** The members of `email.sent` that are columns of its gate. */
-const told = (sql: Sql) => ({
+const sentMembers = (sql: Sql) => ({
   subject: sql`summary -> 'subject'`,
   snippet: sql`summary -> 'snippet'`,
   size: sql`size`,
@@ -94,8 +94,8 @@ const told = (sql: Sql) => ({
  * Records one attempt with any outcome. The last row with a final outcome decides whether the message was sent to
  * everybody. Each bounce raises an Event. Returns whether Events queued deliveries.
  */
-const alone = (sql: Sql) =>
-  Effect.fnUntraced(function* ({ owner, leased, settled, next, at }: Ended) {
+const recordOne = (sql: Sql) =>
+  Effect.fnUntraced(function* ({ owner, leased, settled, next, at }: FinishedAttempt) {
     const isDone = next === null
     const change = { sql, identity: owner, at, by: system }
     const id = toPublic("msg_", leased.message_id)
@@ -127,7 +127,7 @@ const alone = (sql: Sql) =>
       where counted.status = 'done' and counted.failed = 0 and ${isDone}::bool
     ),
     ${suppressed(change, sql`select address, diagnostic, hard from bounced`)},
-    ${raise(change, "over", "email.sent", { message_id: id, ...told(sql), sent_at: at.toISOString() })},
+    ${raise(change, "over", "email.sent", { message_id: id, ...sentMembers(sql), sent_at: at.toISOString() })},
     ${raise(
       change,
       "bounced",
@@ -150,7 +150,7 @@ const alone = (sql: Sql) =>
  * Records several attempts without bounces, each of another message, since a statement can change the counter of a
  * message only once. Arrays contain no nulls, since the driver cannot infer the type of an all-null array.
  */
-const together = (sql: Sql, ended: ReadonlyArray<Ended>) => {
+const recordSeveral = (sql: Sql, ended: ReadonlyArray<FinishedAttempt>) => {
   const people = ended.flatMap(({ leased, settled }) => settled.map((one) => ({ ...one, row: leased.id })))
   return Effect.map(
     sql<{ n: number }>`
@@ -198,7 +198,7 @@ const together = (sql: Sql, ended: ReadonlyArray<Ended>) => {
       "email.sent",
       {
         message_id: sql`public_id`,
-        ...told(sql),
+        ...sentMembers(sql),
         sent_at: sql`to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
       },
     )}
@@ -211,15 +211,16 @@ const together = (sql: Sql, ended: ReadonlyArray<Ended>) => {
 }
 
 export const make = Effect.fnUntraced(function* (sql: Sql) {
-  const one = alone(sql)
-  const store = (ended: ReadonlyArray<Ended>) =>
-    Effect.map(ended.length === 1 ? Effect.map(one(ended[0]!), (queued) => [queued]) : together(sql, ended), (queued) =>
-      queued.map((any) => Exit.succeed(any)),
+  const one = recordOne(sql)
+  const store = (ended: ReadonlyArray<FinishedAttempt>) =>
+    Effect.map(
+      ended.length === 1 ? Effect.map(one(ended[0]!), (queued) => [queued]) : recordSeveral(sql, ended),
+      (queued) => queued.map((any) => Exit.succeed(any)),
     )
   // One statement at a time: two statements that lock the same messages in different orders would deadlock.
   const share = yield* GroupCommit.make(store, { atOnce: 1, most: 100, apart: ({ leased }) => leased.message_id })
   return (owner: Owner, leased: Leased, outcomes: ReadonlyArray<Outcome>, at: Date) => {
-    const ended = judge(owner, leased, outcomes, at)
+    const ended = finished(owner, leased, outcomes, at)
     return ended.settled.some(isBounce) ? one(ended) : share(ended)
   }
 })

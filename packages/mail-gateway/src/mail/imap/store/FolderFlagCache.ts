@@ -10,14 +10,14 @@ import type { Changes, Folder, Marked } from "../session/Store.ts"
 /** Maximum cached messages per folder and in total (about 100 bytes each). */
 const atMost = { ofFolder: 50_000, inAll: 200_000 }
 
-export interface Kept {
+export interface CachedFlags {
   readonly modseq: number
   /** Ordered by UID and immutable. */
   readonly messages: ReadonlyArray<Marked>
 }
 
 /** Applies changes to a cached entry. */
-export const renewed = (kept: Kept, { modseq, changed, vanished, isGone }: Changes): Kept => {
+export const renewed = (kept: CachedFlags, { modseq, changed, vanished, isGone }: Changes): CachedFlags => {
   if (isGone) return { modseq, messages: [] }
   if (changed.length === 0 && vanished.length === 0) return { modseq, messages: kept.messages }
   const all = new Map(kept.messages.map((message) => [message.uid, message]))
@@ -34,7 +34,7 @@ export const renewed = (kept: Kept, { modseq, changed, vanished, isGone }: Chang
 
 export const make = () => {
   /** Ordered from least to most recently used. */
-  const folders = new Map<string, Kept>()
+  const folders = new Map<string, CachedFlags>()
   let count = 0
 
   const forget = (id: string) => {
@@ -42,7 +42,7 @@ export const make = () => {
     folders.delete(id)
   }
 
-  const keep = (id: string, kept: Kept) => {
+  const keep = (id: string, kept: CachedFlags) => {
     const known = folders.get(id)
     // If two reads were concurrent, the later value is kept.
     const latest = known !== undefined && known.modseq > kept.modseq ? known : kept
@@ -60,7 +60,7 @@ export const make = () => {
     /** Returns all messages of a folder: `whole` reads them, `changes` the changes since. */
     of: (
       { id }: Folder,
-      whole: Effect.Effect<Kept, Unavailable>,
+      whole: Effect.Effect<CachedFlags, Unavailable>,
       changes: (since: number) => Effect.Effect<Changes, Unavailable>,
     ): Effect.Effect<ReadonlyArray<Marked>, Unavailable> =>
       Effect.suspend(() => {

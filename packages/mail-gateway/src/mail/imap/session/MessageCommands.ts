@@ -7,8 +7,8 @@ import type { Named } from "../protocol/Command.ts"
 import * as Sets from "../protocol/Sets.ts"
 import { bad, type Conversation, no, ok, type Selected } from "./Conversation.ts"
 import * as Flags from "./Flags.ts"
-import { flagsOf, learn, named, readOnly, sync } from "./Selecting.ts"
-import type { Brought } from "./Spool.ts"
+import { flagsOf, announceKeywords, named, readOnly, sync } from "./SelectedFolder.ts"
+import type { Upload } from "./Spool.ts"
 import { Refused, type Store } from "./Store.ts"
 
 const tooMany = no("A message cannot have that many keywords.", "LIMIT")
@@ -37,8 +37,8 @@ export const store = Effect.fnUntraced(function* (
       const number = selected.view.numberOf(message.uid)
       if (number === 0) return Effect.void
       found++
-      learn(conversation, selected, message.flags)
-      selected.told.set(message.uid, message.modseq)
+      announceKeywords(conversation, selected, message.flags)
+      selected.reported.set(message.uid, message.modseq)
       const parts = [
         ...(uid || conversation.qresync ? [`UID ${message.uid}`] : []),
         ...(conversation.condstore ? [`MODSEQ (${message.modseq})`] : []),
@@ -105,7 +105,7 @@ export const append = Effect.fnUntraced(function* (
   const change = Flags.change("set", flags)
   if (change === undefined) return bad("One of the flags cannot be stored.")
   if (Flags.areTooMany(change)) return tooMany
-  const brought: Brought =
+  const brought: Upload =
     message === "aside" ? conversation.aside.brought() : { size: message.length, read: Effect.succeed(message) }
   if (brought.size === 0) return no("The message is empty.")
   const { uidValidity, uid } = yield* store.append(mailbox, brought, change, at)

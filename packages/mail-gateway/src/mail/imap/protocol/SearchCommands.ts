@@ -1,7 +1,7 @@
 /** Parses SEARCH, SORT and THREAD with their return options. */
 import type { Action, SearchReturn, SortKey } from "./Command.ts"
 import { Malformed, type Reader } from "./Reader.ts"
-import type { Reading } from "./Reading.ts"
+import type { CommandInput } from "./Arguments.ts"
 import * as SearchKeys from "./SearchKeys.ts"
 
 const searchReturns = new Set(["MIN", "MAX", "COUNT", "ALL", "SAVE"])
@@ -21,7 +21,7 @@ const returning = (reader: Reader): SearchReturn["returns"] | undefined => {
 
 const charset = (reader: Reader) => reader.astring().toString("latin1").toUpperCase()
 
-export const searching = ({ reader, uid }: Reading): Action => {
+export const searching = ({ reader, uid }: CommandInput): Action => {
   reader.space()
   const returns = returning(reader)
   let set: string | undefined
@@ -36,7 +36,7 @@ export const searching = ({ reader, uid }: Reading): Action => {
 
 const sortKeys = new Set(["ARRIVAL", "CC", "DATE", "FROM", "SIZE", "SUBJECT", "TO", "DISPLAYFROM", "DISPLAYTO"])
 
-export const sorting = ({ reader, uid }: Reading): Action => {
+export const sorting = ({ reader, uid }: CommandInput): Action => {
   reader.space()
   const returns = returning(reader)
   const keys: Array<SortKey> = []
@@ -56,7 +56,7 @@ export const sorting = ({ reader, uid }: Reading): Action => {
   return { name: "SORT", uid, returns, charset: set, keys, key: SearchKeys.keys(reader) }
 }
 
-export const threading = ({ reader, uid }: Reading): Action => {
+export const threading = ({ reader, uid }: CommandInput): Action => {
   reader.space()
   const algorithm = reader.word()
   reader.space()

@@ -1,7 +1,7 @@
 /** Makes mail due that was held because no transport was configured, when a process with a transport starts. */
 import { Clock, Effect, Layer } from "effect"
-import { Unhurried } from "../../store/Database.ts"
-import { MailTransport } from "./MailTransport.ts"
+import { Unhurried } from "../../../store/Database.ts"
+import { MailTransport } from "../MailTransport.ts"
 
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {

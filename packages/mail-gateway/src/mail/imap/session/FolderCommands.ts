@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import type { Listing, Named, StatusItem } from "../protocol/Command.ts"
 import * as MailboxName from "../protocol/MailboxName.ts"
 import { type Conversation, no, ok } from "./Conversation.ts"
-import { find, leave, mailboxId } from "./Selecting.ts"
+import { find, closeFolder, mailboxId } from "./SelectedFolder.ts"
 import { type Folder, type Folders, Refused, type Store } from "./Store.ts"
 
 const useFlags: Readonly<Record<FolderUse, string | undefined>> = {
@@ -181,7 +181,7 @@ export const create = Effect.fnUntraced(function* (store: Store, { mailbox, uses
 export const remove = Effect.fnUntraced(function* (conversation: Conversation, store: Store, name: string) {
   yield* store.remove(name)
   if (conversation.selected?.folder.name === name) {
-    leave(conversation)
+    closeFolder(conversation)
     if (conversation.rev2) conversation.write("* OK [CLOSED] The mailbox was deleted\r\n")
   }
   return ok("DELETE completed.")

@@ -38,7 +38,7 @@ const highest = (changes: Changes, uids: ReadonlyArray<number>): number =>
   uids.reduce((most, uid) => Math.max(most, changes.get(uid) ?? 0), 0)
 
 /** Writes ESEARCH (RFC 4731 section 3.1) and sets the meaning of `$`. */
-const answer = (
+const writeEsearch = (
   conversation: Conversation,
   selected: Selected,
   tag: string,
@@ -51,10 +51,10 @@ const answer = (
   const ascending = [...uids].sort((a, b) => a - b)
   const edges = !returns.has("ALL") && !returns.has("COUNT") && (returns.has("MIN") || returns.has("MAX"))
   /** The messages of the result: only the lowest and highest if nothing else is requested. */
-  const meant = edges
+  const result = edges
     ? [...(returns.has("MIN") ? ascending.slice(0, 1) : []), ...(returns.has("MAX") ? ascending.slice(-1) : [])]
     : ascending
-  if (returns.has("SAVE")) selected.saved = Sets.of(new Set(meant))
+  if (returns.has("SAVE")) selected.saved = Sets.of(new Set(result))
   const parts: Array<string> = []
   const [least, most] = edge(numbers)
   if (returns.has("MIN") && numbers.length > 0) parts.push(`MIN ${least}`)
@@ -62,7 +62,7 @@ const answer = (
   if (returns.has("COUNT")) parts.push(`COUNT ${numbers.length}`)
   if (returns.has("ALL") && numbers.length > 0) parts.push(`ALL ${Sets.writeInOrder(numbers)}`)
   if (returns.size === 1 && returns.has("SAVE")) return
-  if (changes !== undefined && numbers.length > 0) parts.push(`MODSEQ ${highest(changes, meant)}`)
+  if (changes !== undefined && numbers.length > 0) parts.push(`MODSEQ ${highest(changes, result)}`)
   conversation.write(`* ESEARCH (TAG "${tag}")${uid ? " UID" : ""}${parts.map((part) => ` ${part}`).join("")}\r\n`)
 }
 
@@ -91,7 +91,7 @@ export const search = Effect.fnUntraced(function* (
   if (charset !== undefined && !charsets.has(charset)) return yield* Effect.as(failed, badCharset)
   const { uids, changes } = yield* Effect.onError(run(conversation, store, selected, key), () => failed)
   if (returns !== undefined || conversation.rev2) {
-    answer(conversation, selected, tag, uid, returns ?? new Set(["ALL"]), uids, changes)
+    writeEsearch(conversation, selected, tag, uid, returns ?? new Set(["ALL"]), uids, changes)
   } else {
     const numbers = uid ? uids : selected.view.numbersOf(uids)
     const change = changes === undefined || numbers.length === 0 ? "" : ` (MODSEQ ${highest(changes, uids)})`
@@ -113,8 +113,8 @@ export const sort = Effect.fnUntraced(function* (
   const sorted =
     uids.length === 0
       ? []
-      : yield* CooperativeWork.alone(uids.length, store.sorted(selected.folder, Sets.of(uids), keys))
-  if (returns !== undefined) answer(conversation, selected, tag, uid, returns, sorted, changes)
+      : yield* CooperativeWork.exclusive(uids.length, store.sorted(selected.folder, Sets.of(uids), keys))
+  if (returns !== undefined) writeEsearch(conversation, selected, tag, uid, returns, sorted, changes)
   else {
     const numbers = uid
       ? sorted
@@ -140,7 +140,7 @@ export const thread = Effect.fnUntraced(function* (
   if (threads === undefined) return no("Unknown threading algorithm.")
   const { uids } = yield* run(conversation, store, selected, key)
   if (uids.length > orderedAtMost) return tooMany
-  const text = yield* CooperativeWork.alone(
+  const text = yield* CooperativeWork.exclusive(
     uids.length,
     Effect.gen(function* () {
       const messages = uids.length === 0 ? [] : yield* store.threadable(selected.folder, Sets.of(uids))

@@ -4,7 +4,7 @@ import * as MailboxName from "./MailboxName.ts"
 import { Malformed, type Reader, textOf } from "./Reader.ts"
 import * as Sets from "./Sets.ts"
 
-export interface Reading {
+export interface CommandInput {
   readonly reader: Reader
   readonly uid: boolean
   readonly mailbox: () => string
@@ -28,7 +28,7 @@ export const messages = (reader: Reader): Messages => {
 }
 
 /** Bounds the length and wildcards of a pattern, which determine its cost. */
-export const limited = (bytes: Buffer): Buffer => {
+export const boundedPattern = (bytes: Buffer): Buffer => {
   if (bytes.length > 500 || bytes.filter((byte) => byte === 42 || byte === 37).length > 10) {
     throw new Malformed("The pattern is too long")
   }

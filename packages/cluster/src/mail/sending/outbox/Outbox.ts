@@ -9,12 +9,12 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { permitted } from "../../actor/Permit.ts"
-import { type Claim, FenceLost } from "../../actor/Write.ts"
-import * as Batcher from "../../store/Batcher.ts"
-import { type Sql, Writes } from "../../store/Database.ts"
-import { Timing } from "../../Timing.ts"
-import type { Backlog } from "../../work/Source.ts"
+import { permitted } from "../../../actor/Permit.ts"
+import { type Claim, FenceLost } from "../../../actor/Write.ts"
+import * as Batcher from "../../../store/Batcher.ts"
+import { type Sql, Writes } from "../../../store/Database.ts"
+import { Timing } from "../../../Timing.ts"
+import type { Backlog } from "../../../work/Source.ts"
 import * as OutboxRecords from "./OutboxRecords.ts"
 import type { Leased } from "./OutboxRecords.ts"
 
@@ -22,7 +22,7 @@ import type { Leased } from "./OutboxRecords.ts"
 const inOneRead = 64 * 1024
 
 /** A request for the due rows of one Identity. */
-interface Wanted {
+interface LeaseRequest {
   readonly identityId: string
   readonly now: Date
   readonly atMost: number
@@ -30,16 +30,13 @@ interface Wanted {
   readonly renews?: Claim
 }
 
-/** The leased rows. If there are none, `due` is when the next row is due, or null if none waits. */
+/** The leased rows. If no row was due, `due` is when the next row is due, or null if no row waits. */
 export interface Lease {
   readonly leased: ReadonlyArray<Leased>
   readonly due: Date | null
 }
 
-/**
- * Condition: attempts of the row are allowed. They are not while outgoing mail is stopped or the Identity is being
- * deleted.
- */
+/** Condition: outgoing mail is not stopped and the Identity is not being deleted. */
 const waiting = (sql: Sql) => sql`exists (
   select from mailbox m join identity i on i.id = m.identity_id
   where m.identity_id = o.identity_id and m.stopped_at is null and i.status = 'ready')`
@@ -57,7 +54,7 @@ type Leasing = Lease | undefined
  * Leases the due rows of each Identity, oldest first. Identities that are stopped or being deleted have no due rows. A
  * permit is only renewed if a row was leased, since a check that finds nothing should write nothing.
  */
-const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) =>
+const lease = (sql: Sql) => (wanted: ReadonlyArray<LeaseRequest>) =>
   Effect.map(
     sql<Row>`
     with asked as (
@@ -144,7 +141,7 @@ const make = Effect.gen(function* () {
   const together = yield* Batcher.make(lease(sql), { ...Batcher.usual, most: 32 })
   return {
     /** Leases rows. If the request renews a permit and rows were leased, the permit was granted. */
-    lease: (wanted: Wanted): Effect.Effect<Lease, SqlError.SqlError | FenceLost> =>
+    lease: (wanted: LeaseRequest): Effect.Effect<Lease, SqlError.SqlError | FenceLost> =>
       Effect.flatMap(together(wanted), (found) =>
         found === undefined ? Effect.fail(new FenceLost()) : Effect.succeed(found),
       ),
@@ -158,6 +155,8 @@ const make = Effect.gen(function* () {
   }
 })
 
-export class Outbox extends Context.Service<Outbox, Effect.Success<typeof make>>()("@svc/cluster/mail/sending/Outbox") {
+export class Outbox extends Context.Service<Outbox, Effect.Success<typeof make>>()(
+  "@svc/cluster/mail/sending/outbox/Outbox",
+) {
   static readonly layer = Layer.effect(Outbox, make)
 }

@@ -55,11 +55,11 @@ export const select = Effect.fnUntraced(function* (
     uidNext: opened.uidNext,
     recent: new Set(),
     saved: [],
-    told: new Map(),
+    reported: new Map(),
     silenced: new Set(),
     keywords: new Set(opened.keywords.map(Flags.keyword)),
   }
-  yield* meet(conversation, store, selected, opened.uids, opened)
+  yield* claimRecent(conversation, store, selected, opened.uids, opened)
   conversation.selected = selected
   conversation.write(writeFlags(selected))
   conversation.write(`* ${selected.view.count} EXISTS\r\n`)
@@ -89,7 +89,7 @@ export const select = Effect.fnUntraced(function* (
 })
 
 /** Determines which new messages are recent in this session; a read-only session claims none. */
-const meet = Effect.fnUntraced(function* (
+const claimRecent = Effect.fnUntraced(function* (
   conversation: Conversation,
   store: Store,
   selected: Selected,
@@ -112,7 +112,11 @@ const writeMarked = (conversation: Conversation, selected: Selected, number: num
 }
 
 /** Announces keywords that the client does not know before a message uses them. */
-export const learn = (conversation: Conversation, selected: Selected, flags: ReadonlyArray<string>): void => {
+export const announceKeywords = (
+  conversation: Conversation,
+  selected: Selected,
+  flags: ReadonlyArray<string>,
+): void => {
   let isNew = false
   for (const flag of flags) {
     if (flag.startsWith("\\") || selected.keywords.has(flag)) continue
@@ -139,13 +143,13 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
       }),
   )
   const { view } = selected
-  if (isGone) view.vanishAll()
-  view.vanish(vanished)
-  if (removals) tellRemovals(conversation, selected)
+  if (isGone) view.markAllRemoved()
+  view.markRemoved(vanished)
+  if (removals) sendRemovals(conversation, selected)
   const known = view.last
-  if (view.arrive(changed.map(({ uid }) => uid))) {
+  if (view.add(changed.map(({ uid }) => uid))) {
     const arrived = changed.map(({ uid }) => uid).filter((uid) => uid > known)
-    yield* meet(conversation, store, selected, arrived, { recentFrom, uidNext })
+    yield* claimRecent(conversation, store, selected, arrived, { recentFrom, uidNext })
     conversation.write(`* ${view.count} EXISTS\r\n`)
     if (!conversation.rev2) conversation.write(`* ${selected.recent.size} RECENT\r\n`)
   }
@@ -153,10 +157,10 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
   for (const message of changed) {
     // Yields to other fibers, even if no message produces output.
     if (++looked % 1_000 === 0) yield* Effect.yieldNow
-    const told = selected.told.get(message.uid)
+    const told = selected.reported.get(message.uid)
     const number = view.numberOf(message.uid)
     if (number === 0 || (told !== undefined && told >= message.modseq)) continue
-    learn(conversation, selected, message.flags)
+    announceKeywords(conversation, selected, message.flags)
     // EXISTS announces a new message; its flags are only sent if it has any.
     if (message.uid > known && message.flags.length === 0) continue
     if (selected.silenced.has(message.uid)) {
@@ -165,14 +169,14 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
     } else conversation.write(writeMarked(conversation, selected, number, message))
     if (conversation.isFull) yield* conversation.flush
   }
-  selected.told.clear()
+  selected.reported.clear()
   selected.silenced.clear()
   selected.modseq = modseq
   selected.uidNext = uidNext
 })
 
-export const tellRemovals = (conversation: Conversation, selected: Selected): void => {
-  const { numbers, uids } = selected.view.tell()
+export const sendRemovals = (conversation: Conversation, selected: Selected): void => {
+  const { numbers, uids } = selected.view.expunge()
   if (uids.length === 0) return
   for (const uid of uids) selected.recent.delete(uid)
   selected.saved = Sets.without(selected.saved, Sets.of(uids))
@@ -181,21 +185,25 @@ export const tellRemovals = (conversation: Conversation, selected: Selected): vo
 }
 
 /** Leaves the folder without sending pending changes. */
-export const leave = (conversation: Conversation): void => {
+export const closeFolder = (conversation: Conversation): void => {
   conversation.selected = undefined
 }
 
 export const close = Effect.fnUntraced(function* (conversation: Conversation, store: Store, expunges: boolean) {
   const { selected } = conversation
   if (selected !== undefined && expunges && !selected.readOnly) yield* store.expunge(selected.folder, undefined)
-  leave(conversation)
+  closeFolder(conversation)
   return ok(expunges ? "CLOSE completed." : "UNSELECT completed.")
 })
 
 export const readOnly: Completion = no("The mailbox was opened read-only.", "NOPERM")
 
 /** Returns the UIDs of a command's set, or undefined if a sequence number does not exist. */
-export const named = (selected: Selected, messages: Sets.Written | "saved", uid: boolean): Sets.Ranges | undefined => {
+export const named = (
+  selected: Selected,
+  messages: Sets.SequenceSet | "saved",
+  uid: boolean,
+): Sets.Ranges | undefined => {
   if (messages === "saved") return selected.view.within(selected.saved)
   return uid ? selected.view.ofUids(messages) : selected.view.ofNumbers(messages)
 }

@@ -8,11 +8,11 @@ import type { Named } from "../protocol/Command.ts"
 import * as Dates from "../protocol/Dates.ts"
 import type { FetchItem, Partial } from "../protocol/FetchItems.ts"
 import * as Sets from "../protocol/Sets.ts"
-import * as Writing from "../protocol/Writing.ts"
+import * as Strings from "../protocol/Strings.ts"
 import { bad, type Conversation, no, ok, type Selected } from "./Conversation.ts"
-import * as Decoding from "./Decoding.ts"
+import * as TransferDecoder from "./TransferDecoder.ts"
 import { fieldsOf, nodeAt, type Span, spanOf } from "./Sections.ts"
-import { flagsOf, learn, named, sync } from "./Selecting.ts"
+import { flagsOf, announceKeywords, named, sync } from "./SelectedFolder.ts"
 import type { Detailed, Marked, Store, StoreError, Stored } from "./Store.ts"
 
 /** A message was removed while its bytes were sent: the literal cannot be completed, so the connection is closed. */
@@ -67,8 +67,8 @@ export const fetch = Effect.fnUntraced(function* (
     const { vanished: gone } = yield* store.changes(selected.folder, changedSince)
     const range =
       messages === "saved" ? selected.saved : Sets.resolve(messages, Math.max(selected.view.last, selected.uidNext - 1))
-    const told = gone.filter((one) => Sets.has(range, one) && !selected.view.isGhost(one))
-    if (told.length > 0) conversation.write(`* VANISHED (EARLIER) ${Sets.write(Sets.of(told))}\r\n`)
+    const reported = gone.filter((one) => Sets.has(range, one) && !selected.view.isGhost(one))
+    if (reported.length > 0) conversation.write(`* VANISHED (EARLIER) ${Sets.write(Sets.of(reported))}\r\n`)
   }
   const sees =
     !selected.readOnly && items.some((item) => item._tag === "Section" && !item.peek && item.decoded !== "size")
@@ -77,14 +77,14 @@ export const fetch = Effect.fnUntraced(function* (
   let unknownEncoding = false
   let found = 0
 
-  const answer = Effect.fnUntraced(function* (page: ReadonlyArray<Marked | Stored | Detailed>) {
+  const writePage = Effect.fnUntraced(function* (page: ReadonlyArray<Marked | Stored | Detailed>) {
     for (const message of page) {
       const number = selected.view.numberOf(message.uid)
       if (number === 0) continue
       found++
       if (showsFlags) {
-        learn(conversation, selected, message.flags)
-        selected.told.set(message.uid, message.modseq)
+        announceKeywords(conversation, selected, message.flags)
+        selected.reported.set(message.uid, message.modseq)
       }
       let text = `* ${number} FETCH (`
       let first = true
@@ -113,7 +113,7 @@ export const fetch = Effect.fnUntraced(function* (
     : items.every(isMark)
       ? store.marked(selected.folder, uids, wanted)
       : store.stored(selected.folder, uids, wanted)
-  yield* Stream.runForEachArray(rows, answer)
+  yield* Stream.runForEachArray(rows, writePage)
   if (sees) yield* sync(conversation, store, uid)
   if (unknownEncoding) return no("Unknown transfer encoding.", "UNKNOWN-CTE")
   const gone = changedSince === undefined && found < Sets.count(uids)
@@ -170,7 +170,7 @@ const ofStored = (
     case "THREADID":
       return `THREADID (${message.threadId})`
     case "PREVIEW":
-      return `PREVIEW ${Writing.string(message.snippet)}`
+      return `PREVIEW ${Strings.string(message.snippet)}`
     case "ENVELOPE":
       return `ENVELOPE ${isDetailed(message) ? message.envelope : "NIL"}`
     case "BODY":
@@ -238,7 +238,7 @@ const gathered = (store: Store, message: Stored, { from, to }: Span) =>
     ? Effect.succeed(Buffer.from(message.raw.buffer, message.raw.byteOffset + from, to - from))
     : Effect.map(Stream.runCollect(store.bytes(message, from, to)), (pieces) => Buffer.concat([...pieces]))
 
-/** Writes decoded content. It is read twice, since its size comes first. */
+/** Writes decoded content. The content is read twice, since its size comes first. */
 const binary = Effect.fnUntraced(function* (
   conversation: Conversation,
   store: Store,
@@ -251,12 +251,12 @@ const binary = Effect.fnUntraced(function* (
     conversation.write(`${label} ${wanted === "size" ? "0" : "NIL"}`)
     return true
   }
-  if (!Decoding.encodings.has(encoding)) {
+  if (!TransferDecoder.encodings.has(encoding)) {
     conversation.write(`${label} ${wanted === "size" ? "0" : "NIL"}`)
     return false
   }
   const read = (use: (bytes: Buffer) => Effect.Effect<void>) => {
-    const decoder = Decoding.make(encoding)
+    const decoder = TransferDecoder.make(encoding)
     return Effect.andThen(
       Stream.runForEach(store.bytes(message, span.from, span.to), (bytes) => use(decoder.push(Buffer.from(bytes)))),
       Effect.suspend(() => use(decoder.end())),

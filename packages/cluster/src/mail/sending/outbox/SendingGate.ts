@@ -1,7 +1,7 @@
 /**
  * The last check before DATA. An attempt may begin DATA while the permit of its Identity's actor is valid
- * (`actor/Permit.ts`). The statement that leases messages grants the permit, so most attempts need no statement of
- * their own. A later attempt requests another permit, which is only granted while it still holds its lease and outgoing
+ * (`actor/Permit.ts`). The statement that leases messages grants the permit, so most attempts need no further
+ * statement. A later attempt requests another permit, which is only granted while it still holds its lease and outgoing
  * mail is not stopped.
  *
  * A stop ends the permit, then waits for the attempts of this process that have begun DATA, at most until their
@@ -10,12 +10,12 @@
  */
 import { system } from "@svc/domain/account/Initiator"
 import { Context, Deferred, Effect, Layer, type Scope } from "effect"
-import * as Permit from "../../actor/Permit.ts"
-import { commitTogether, type Fenced, type OwnIdentity } from "../../actor/Write.ts"
-import * as Batcher from "../../store/Batcher.ts"
-import { Writes } from "../../store/Database.ts"
-import { pause } from "../../store/Deadline.ts"
-import type { Writing } from "../../work/Source.ts"
+import * as Permit from "../../../actor/Permit.ts"
+import { commitTogether, type Fenced, type OwnIdentity } from "../../../actor/Write.ts"
+import * as Batcher from "../../../store/Batcher.ts"
+import { Writes } from "../../../store/Database.ts"
+import { pause } from "../../../store/Deadline.ts"
+import type { Writing } from "../../../work/Source.ts"
 import type { Leased } from "./OutboxRecords.ts"
 
 /** One attempt as the gate knows it. */
@@ -51,7 +51,7 @@ interface Entry {
 }
 
 /** A request for permission; the attempt should still hold the lease. */
-interface Asked {
+interface PermissionRequest {
   readonly write: Fenced
   readonly identityId: string
   readonly leased: Pick<Leased, "id" | "started_at">
@@ -65,7 +65,7 @@ const make = Effect.gen(function* () {
   const entries = new Map<string, Entry>()
 
   /** Requests permits and returns whether sending is allowed. */
-  const grant = yield* Batcher.make((asked: ReadonlyArray<Asked>) =>
+  const grant = yield* Batcher.make((asked: ReadonlyArray<PermissionRequest>) =>
     commitTogether<{ open: boolean }>(
       asked.map(({ write }) => write),
       sql`asked as (
@@ -164,7 +164,7 @@ const make = Effect.gen(function* () {
 })
 
 export class SendingGate extends Context.Service<SendingGate, Effect.Success<typeof make>>()(
-  "@svc/cluster/mail/sending/SendingGate",
+  "@svc/cluster/mail/sending/outbox/SendingGate",
 ) {
   static readonly layer = Layer.effect(SendingGate, make)
 }
