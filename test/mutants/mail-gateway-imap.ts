@@ -129,8 +129,8 @@ export const mailGatewayImap: Mutants = {
   },
   "saved-search-as-numbers": {
     file: "mail-gateway/src/mail/imap/session/SearchCommands.ts",
-    from: 'if (returns.has("SAVE")) selected.saved = Sets.of(new Set(meant))',
-    to: 'if (returns.has("SAVE")) selected.saved = Sets.of(new Set(selected.view.numbersOf(meant)))',
+    from: 'if (returns.has("SAVE")) selected.saved = Sets.of(new Set(result))',
+    to: 'if (returns.has("SAVE")) selected.saved = Sets.of(new Set(selected.view.numbersOf(result)))',
     bug: "a saved search ($) stands for other messages once something was removed",
     tests: ["mail/imap/numbers"],
   },
