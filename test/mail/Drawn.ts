@@ -1,7 +1,7 @@
-/** Texts that are drawn by chance, and which of them have what is looked for. */
+/** Random texts, and which of them contain a search term. */
 import { fold } from "@svc/domain/mail/SearchText"
 
-/** The same numbers at every run. */
+/** Produces the same numbers in every run. */
 export const drawn = (seed: number) => {
   let state = seed
   return (below: number) => {
@@ -14,6 +14,6 @@ const alphabet = [..."abcd .жук日本é", "😀", "\u{10ffff}"]
 export const written = (draw: (below: number) => number, length: number) =>
   fold(Array.from({ length }, () => alphabet[draw(alphabet.length)]).join(""))
 
-/** Places of texts that have it, the last one first. */
+/** Returns the positions of the texts that contain it, last first. */
 export const having = (texts: ReadonlyArray<string>, part: string) =>
   texts.flatMap((text, place) => (text.includes(part) ? [place] : [])).toReversed()

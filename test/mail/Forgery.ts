@@ -1,4 +1,4 @@
-/** Messages as forgers write them: signed by whoever has a key, then changed, sent from a host that some domain names. */
+/** Generates forged messages: signed with any key, then modified, and sent from a host that some domain authorizes. */
 import { generateKeyPairSync } from "node:crypto"
 import * as fc from "fast-check"
 import { dkimSign } from "mailauth/lib/dkim/sign.js"
@@ -7,7 +7,7 @@ const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 10
 const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString()
 const key = publicKey.export({ type: "spki", format: "der" }).toString("base64")
 
-/** Who owns each name, written down by hand: what the Public Suffix List and care come to. */
+/** The owner of each domain, listed by hand, as the Public Suffix List implies. */
 export const owners: Readonly<Record<string, string>> = {
   "bank.example": "bank",
   "mail.bank.example": "bank",
@@ -23,7 +23,10 @@ export const names = Object.keys(owners)
 
 const honestHost = "192.0.2.1"
 
-/** All of them sign by selector `s`, all name one host; `github.io` and `bank.example` have a policy. */
+/**
+ * Every domain signs with selector `s` and authorizes the same host; `github.io` and `bank.example` have a DMARC
+ * policy.
+ */
 export const dns = (name: string, type: string): Promise<Array<Array<string>>> => {
   const records: Array<[string, string]> = names.flatMap((one): Array<[string, string]> => [
     [`TXT s._domainkey.${one}`, `v=DKIM1; k=rsa; p=${key}`],
@@ -63,14 +66,14 @@ export const sign = async (
   return Buffer.concat([Buffer.from(signatures), message])
 }
 
-/** What is done to a message after it was signed. */
+/** Modifications after signing. */
 export interface Trick {
   readonly name: string
   readonly apply: (raw: string) => string
 }
 
 const top = (field: string) => (raw: string) => `${field}\r\n${raw}`
-/** As the last field of the header. */
+/** Appended as the last header field. */
 const bottom = (field: string) => (raw: string) => raw.replace("\r\n\r\n", `\r\n${field}\r\n\r\n`)
 const inserted = (field: string): ReadonlyArray<Trick> => [
   { name: `${field} on top`, apply: top(field) },
@@ -119,7 +122,7 @@ export const tricks: ReadonlyArray<Trick> = [
   { name: "a boundary of the body's", apply: (raw) => raw.replace("boundary=good", "boundary=evil") },
 ]
 
-/** How an author is written; `@@` stands for the address. */
+/** Spellings of an author; `@@` stands for the address. */
 const spellings = [
   "Ada <@@>",
   "@@",
@@ -145,7 +148,7 @@ const bodies = [
 
 const forged = fc.record({
   author: fc.constantFrom(...names),
-  /** Whether who signs and who sends are the author's own, rather than anybody. */
+  /** Whether the signer and the sending host are the author's own. */
   isOwn: fc.boolean(),
   spelling: fc.oneof({ weight: 2, arbitrary: fc.constant("Ada <@@>") }, fc.constantFrom(...spellings)),
   part: fc.constantFrom(...bodies),
@@ -164,7 +167,7 @@ const forged = fc.record({
   ip: fc.constantFrom(honestHost, "203.0.113.9", "203.0.113.9"),
 })
 
-/** Nothing is found out about forgeries that could not have been honest but for one thing. */
+/** Includes messages that are legitimate except for one thing, since others would prove nothing. */
 export const forgery = forged.map((one) =>
   one.isOwn ? { ...one, signer: one.author, sender: one.sender === "" ? "" : one.author } : one,
 )
@@ -173,7 +176,7 @@ export const isHonestHost = (ip: string) => ip === honestHost
 
 export type Forged = typeof forgery extends fc.Arbitrary<infer A> ? A : never
 
-/** What was written, and what is sent. */
+/** The message as written, and as sent. */
 export const written = async (one: Forged) => {
   const before = Buffer.from(
     `From: ${one.spelling.replace("@@", `a@${one.author}`)}\r\nTo: bob@mail.localhost\r\nSubject: invoice\r\n` +

@@ -1,4 +1,4 @@
-/** What an actor makes of messages that wait at the same time: one commit, and an answer for each. */
+/** An actor that receives several messages at once: one commit, and a reply to each. */
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
@@ -66,9 +66,9 @@ const stored = (id: string) =>
   )
 
 layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxBytes } }))))(
-  "messages that wait for one Mailbox",
+  "Concurrent messages for a Mailbox",
   (it) => {
-    /** Sends all while the Mailbox is locked, so that they gather behind the first. */
+    /** Sends all messages while the Mailbox is locked, so that they queue behind the first. */
     const together = Effect.fnUntraced(function* (
       { actor, id }: Effect.Success<ReturnType<typeof ready>>,
       mails: ReadonlyArray<ReceivedMail>,
@@ -92,7 +92,7 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
       return yield* Fiber.join(yield* held)
     })
 
-    it.effect("are few commits, with UIDs and Events in the order in which they came", () =>
+    it.effect("share few commits, with UIDs and Events in the order of arrival", () =>
       Effect.gen(function* () {
         const box = yield* ready("many")
         const mails = yield* Effect.forEach(Array.from({ length: 40 }), (_, i) => mail({ subject: `n${i}` }))
@@ -131,13 +131,13 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
       }),
     )
 
-    it.effect("make Allowed Recipients as mail is sent to them, and of nobody else", () =>
+    it.effect("add exactly their verified senders to the Allowed Recipients", () =>
       Effect.gen(function* () {
         const box = yield* ready("letters")
         const written = [
           "Ada@b\u00fccher.example",
           "ada@\uff45xample.org",
-          // A letter of its own that is a k when it is made small.
+          // The Kelvin sign, whose lower case is k.
           "\u212aarl@example.org",
           "a b@example.org",
         ]
@@ -150,7 +150,7 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
       }),
     )
 
-    it.effect("each are told their own: full, repeated, stored", () =>
+    it.effect("get individual replies: full, repeated, stored", () =>
       Effect.gen(function* () {
         const box = yield* ready("mixed")
         const first = yield* mail({ subject: "first" })
@@ -159,10 +159,10 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
           first,
           yield* mail({ subject: "half", ...half }),
           yield* mail({ subject: "too much", ...half }),
-          // After one that did not fit, though it fits itself.
+          // After one that did not fit, although it would fit itself.
           yield* mail({ subject: "small" }),
           yield* mail({ subject: "first again", key: first.key }),
-          // The same message once more, as the cluster sends it after a doubt.
+          // The same message again, as the cluster sends it when in doubt.
           first,
         ]
         const outcomes = yield* together(box, mails)
@@ -179,7 +179,7 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
       }),
     )
 
-    it.effect("join the thread of one that waits with them", () =>
+    it.effect("join the thread of a message in the same batch", () =>
       Effect.gen(function* () {
         const box = yield* ready("threaded")
         const question = yield* mail({ subject: "question", message_id_header: "<q@example.org>" })
@@ -195,11 +195,11 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
       }),
     )
 
-    it.effect("are listed, paged and gone on from in the order of their commits, whatever their ids", () =>
+    it.effect("are listed and paged in the order of their commits, whatever their ids", () =>
       Effect.gen(function* () {
         const box = yield* ready("ordered")
         const messages = yield* MessageQueries
-        // Minted early, committed late.
+        // Created early, committed late.
         const late = yield* mail({ subject: "late" })
         const early = yield* Effect.forEach(["one", "two", "three"], (subject) => mail({ subject }))
         for (const one of early) yield* ask(box.actor.ReceiveMail(one))
@@ -228,7 +228,7 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
           "invalid_cursor",
         )
 
-        // Going on behind a message that was removed meanwhile.
+        // Continues after a message that was removed meanwhile.
         yield* ask(box.actor.RemoveMessage({ org_id: box.org_id, message_id: early[2]!.message_id }))
         expect(yield* subjects({ limit: 10, offset: 0, after: newest })).toEqual(["late"])
         const oldest = yield* messages.oldest(box.id, 2, 10)

@@ -1,4 +1,4 @@
-/** What is handed on carries a seal that others can check. */
+/** Forwarded mail has an ARC seal that others can verify. */
 import { generateKeyPairSync } from "node:crypto"
 import { expect, it } from "@effect/vitest"
 import { seal } from "@svc/mail-gateway/mail/ArcSeal"
@@ -10,7 +10,7 @@ const body = "From: a@example.org\r\nTo: postmaster@mail.example\r\nSubject: s\r
 const results = "Authentication-Results: mail.example;\r\n dmarc=none;\r\n spf=pass smtp.mailfrom=a@example.org\r\n"
 const raw = (text: string) => new Uint8Array(Buffer.from(text))
 
-describe.each(["rsa", "ed25519"])("with a key of kind %s", (kind) => {
+describe.each(["rsa", "ed25519"])("An ARC seal with a key of kind %s", (kind) => {
   const { privateKey, publicKey } =
     kind === "rsa" ? generateKeyPairSync("rsa", { modulusLength: 2048 }) : generateKeyPairSync("ed25519")
   const spki = publicKey.export({ type: "spki", format: "der" })
@@ -20,7 +20,7 @@ describe.each(["rsa", "ed25519"])("with a key of kind %s", (kind) => {
     selector: "arc",
     key: Redacted.make(privateKey.export({ type: "pkcs8", format: "pem" }).toString()),
   }
-  /** What the next one finds, who knows our public key. */
+  /** Returns the result of the next receiver, who knows the public key. */
   const found = (message: Uint8Array) =>
     Effect.promise(() =>
       authenticate(Buffer.from(message), {
@@ -35,7 +35,7 @@ describe.each(["rsa", "ed25519"])("with a key of kind %s", (kind) => {
       }),
     )
 
-  it.effect("a message is sealed with what we found, once and once more", () =>
+  it.effect("contains the authentication results, also after a second forwarding", () =>
     Effect.gen(function* () {
       const once = yield* seal(raw(results + body), settings)
       const text = Buffer.from(once).toString()
@@ -50,7 +50,7 @@ describe.each(["rsa", "ed25519"])("with a key of kind %s", (kind) => {
     }),
   )
 
-  it.effect("a sender who writes that the seals before ours are good is not believed", () =>
+  it.effect("does not trust a sender's claim that earlier seals are valid", () =>
     Effect.gen(function* () {
       const once = yield* seal(raw(results + body), settings)
       const broken = Buffer.from(Buffer.from(once).toString().replace("hello", "HELLO"))
@@ -62,7 +62,7 @@ describe.each(["rsa", "ed25519"])("with a key of kind %s", (kind) => {
     }),
   )
 
-  it.effect("what we found nothing about, or another wrote about, goes on as it is", () =>
+  it.effect("is not added to mail without results, or with results of another server", () =>
     Effect.gen(function* () {
       for (const text of [body, results.replace("mail.example", "other.example") + body]) {
         expect(Buffer.from(yield* seal(raw(text), settings)).toString()).toBe(text)

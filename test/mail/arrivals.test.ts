@@ -1,4 +1,4 @@
-/** Messages of several Mailboxes in one statement: what befalls one Mailbox's is nothing to the others. */
+/** Messages of several Mailboxes in one statement: a failure in one Mailbox does not affect the others. */
 import type { OwnIdentity, Write } from "@svc/cluster/actor/Write"
 import * as InboundBatch from "@svc/cluster/mail/InboundBatch"
 import { RecentTexts } from "@svc/cluster/mail/search/RecentTexts"
@@ -15,7 +15,7 @@ import { rows } from "../harness/Stores.ts"
 
 const dataKey = Redacted.make(createSecretKey(new Uint8Array(32)))
 
-/** A Mailbox with a Webhook that hears of mail, as its actor would write to it. */
+/** A Mailbox with a Webhook for mail, and a write as its actor would do it. */
 const makeBox = Effect.fnUntraced(function* (handle: string) {
   const sql = yield* Writes
   const orgId = yield* makeOrg
@@ -58,7 +58,7 @@ const makeBox = Effect.fnUntraced(function* (handle: string) {
   return { orgId, handle, group, inbox, told, due: () => due }
 })
 
-/** Groups that arrive in the same turn, and so in one statement. */
+/** Batches that arrive in the same turn, hence in one statement. */
 const arrive = (...groups: ReadonlyArray<InboundBatch.Group>) =>
   Effect.flatMap(InboundBatch.InboundBatch, ({ store }) =>
     Effect.all(
@@ -67,8 +67,8 @@ const arrive = (...groups: ReadonlyArray<InboundBatch.Group>) =>
     ),
   )
 
-layer(Layer.provideMerge(InboundBatch.layer, actors()))("messages of several Mailboxes at the same time", (it) => {
-  it.effect("go each to its own, in their order, with their Event and its delivery", () =>
+layer(Layer.provideMerge(InboundBatch.layer, actors()))("Concurrent messages of several Mailboxes", (it) => {
+  it.effect("are stored in their own Mailboxes in order, with their Events and deliveries", () =>
     Effect.gen(function* () {
       const ada = yield* makeBox("ada")
       const grace = yield* makeBox("grace")
@@ -89,7 +89,7 @@ layer(Layer.provideMerge(InboundBatch.layer, actors()))("messages of several Mai
     }),
   )
 
-  it.effect("are stored where the actor owns its Mailbox, and not where another has taken it over", () =>
+  it.effect("are stored only if the actor still owns its Mailbox", () =>
     Effect.gen(function* () {
       const owner = yield* makeBox("owner")
       const former = yield* makeBox("former")
@@ -109,7 +109,7 @@ layer(Layer.provideMerge(InboundBatch.layer, actors()))("messages of several Mai
     }),
   )
 
-  it.effect("do not wait for one whose Mailbox is held by somebody else", () =>
+  it.effect("do not wait for a Mailbox that is locked by someone else", () =>
     Effect.gen(function* () {
       const held = yield* makeBox("held")
       const free = yield* makeBox("free")
@@ -125,7 +125,7 @@ layer(Layer.provideMerge(InboundBatch.layer, actors()))("messages of several Mai
           yield* passing(waiting, ([row]) => row!.n > 0, 0)
           const stored = yield* arrive(free.group([yield* receivedMail({ subject: "at once" })]))
           expect(stored.every(Exit.isSuccess)).toBe(true)
-          // The other one still waits: it was not given up so that this one could go.
+          // The other message still waits: it was not dropped to let this one through.
           expect(yield* waiting).toEqual([{ n: 1 }])
           return waits
         }),
@@ -135,12 +135,12 @@ layer(Layer.provideMerge(InboundBatch.layer, actors()))("messages of several Mai
     }),
   )
 
-  it.effect("are stored though the store cannot take one of them", () =>
+  it.effect("are stored even if the store rejects one of them", () =>
     Effect.gen(function* () {
       const good = yield* makeBox("good")
       const bad = yield* makeBox("bad")
       const [refused, ...stored] = yield* arrive(
-        // What the store's texts cannot hold; the gateway lets none through.
+        // A character that PostgreSQL cannot store; the gateway lets none through.
         bad.group([yield* receivedMail({ subject: "\u0000" })]),
         good.group([yield* receivedMail({ subject: "one" })]),
         good.group([yield* receivedMail({ subject: "two" })]),

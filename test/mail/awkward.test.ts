@@ -24,7 +24,9 @@ const read = (raw: Buffer): Required<Reading> => {
   }
 }
 
-/** What Python reads otherwise, most of it because it gives up; of an address that is its own name it shows the name. */
+/**
+ * What Python parses differently, mostly because it gives up. For an address that is its own name it shows the name.
+ */
 const otherwise: Readonly<Record<string, ReadonlyArray<keyof Reading>>> = {
   "a subject of raw latin1": ["subject"],
   "a name of raw UTF-8": ["from"],
@@ -62,10 +64,10 @@ const otherwise: Readonly<Record<string, ReadonlyArray<keyof Reading>>> = {
   "a parameter on a line of its own that is not folded": ["attachments"],
 }
 
-describe("the ids of a letter", () => {
+describe("Message ids of an awkward message", () => {
   it.each([
     ["Message-ID: <a@b>", "<a@b>", null],
-    // Some programs write no brackets, or one of them, and others answer all the same.
+    // Some programs omit one or both brackets, and others reply nevertheless.
     ["Message-ID: a@b", "<a@b>", null],
     ["Message-ID: <a@b", "<a@b>", null],
     ["Message-ID: a@b (of today)", null, null],
@@ -79,12 +81,12 @@ describe("the ids of a letter", () => {
   })
 })
 
-describe("a letter as programs write them", () => {
-  it.each(Object.entries(awkward))("with %s is read as it was meant", (_, { raw, reading }) => {
+describe("An awkward message", () => {
+  it.each(Object.entries(awkward))("with %s is read as intended", (_, { raw, reading }) => {
     expect(read(raw)).toMatchObject(reading)
   })
 
-  it.skipIf(!has("python"))("is read by Python in the same way, but for what it cannot read", () => {
+  it.skipIf(!has("python"))("is read by Python in the same way, except what Python cannot parse", () => {
     const names = Object.keys(awkward)
     const theirs = readings(names.map((name) => awkward[name]!.raw))
     const differs = names.flatMap((name, at) => {

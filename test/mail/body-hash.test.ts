@@ -1,4 +1,4 @@
-/** The hash of a body that signatures are made of, over bodies of every kind of white space and line. */
+/** Body hashes of DKIM signatures over all kinds of white space and lines. */
 import { createHash } from "node:crypto"
 import * as BodyHash from "@svc/mail-gateway/mail/judging/BodyHash"
 import fc from "fast-check"
@@ -18,7 +18,7 @@ const bodies = fc
   .array(fc.constantFrom("a", "word", " ", "  ", "\t", "\r\n", "\r\n\r\n", "\r", "\n", "=", "."), { maxLength: 12 })
   .map((parts) => parts.join(""))
 
-it("is of the canonical form, whether or not that is the body as it stands", () => {
+it("the body hash is that of the canonical form, whether or not the body is already canonical", () => {
   fc.assert(
     fc.property(bodies, (body) => {
       const hashes = BodyHash.make(Buffer.from(body, "latin1"))

@@ -1,4 +1,4 @@
-/** Mail in chunks (BDAT, RFC 3030): to the parser, to the server alone, and to the service. */
+/** Mail in chunks (BDAT, RFC 3030): parser, server, and whole service. */
 import { connect } from "node:net"
 import * as ChunkStream from "@svc/mail-gateway/mail/smtp/ChunkStream"
 import { Reply } from "@svc/mail-gateway/mail/smtp/Replies"
@@ -8,7 +8,10 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
-/** Says all of it at once when greeted, and answers all replies until the server closes; of several lines the last. */
+/**
+ * Sends everything after the greeting, and returns all replies until the server closes; of multi-line ones the last
+ * line.
+ */
 const talk = (port: number, says: string): Promise<ReadonlyArray<string>> =>
   new Promise((resolve, reject) => {
     let text = ""
@@ -23,11 +26,11 @@ const talk = (port: number, says: string): Promise<ReadonlyArray<string>> =>
 const envelope = (to: string) => `EHLO x\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<${to}>\r\n`
 const codes = (replies: ReadonlyArray<string>) => replies.map((line) => line.slice(0, 3)).join(" ")
 
-describe("the bytes of a chunk", () => {
+describe("The bytes of a chunk", () => {
   const content = "QUIT\r\n.\r\nBDAT 3\r\n\0\r\r\n.."
   const says = `NOOP\r\nBDAT ${content.length}\r\n${content}RSET\r\nBDAT 1 LAST\r\n.HELP\r\n`
 
-  it("are those that were counted, however they come over the wire", async () => {
+  it("are those counted, however the network splits them", async () => {
     for (let length = 1; length <= says.length; length++) {
       const heard: Array<string> = []
       const parser = new ChunkStream.ChunkStream()
@@ -56,7 +59,7 @@ describe("the bytes of a chunk", () => {
     }
   })
 
-  it("are counted in decimal, and by nothing else", () => {
+  it("are counted in decimal only", () => {
     expect(ChunkStream.read("bdat 12 last")).toEqual({ size: 12, isLast: true })
     expect(ChunkStream.read("BDAT  0 ")).toEqual({ size: 0, isLast: false })
     for (const command of [
@@ -73,7 +76,7 @@ describe("the bytes of a chunk", () => {
   })
 })
 
-describe("a server", () => {
+describe("An SMTP server with BDAT", () => {
   const most = 10_000
   let server: Server
   let port: number
@@ -109,17 +112,17 @@ describe("a server", () => {
   })
   afterAll(() => new Promise<void>((resolve) => server.close(() => resolve())))
 
-  /** The replies behind those to the greeting and the envelope, and what was taken as a message. */
+  /** Returns the replies after the envelope, and the received message. */
   const said = async (says: string, before = envelope("b@example.org")) => {
     taken.length = 0
     begun.length = 0
     const replies = await talk(port, `${before}${says}QUIT\r\n`)
     return { codes: codes(replies.slice(1 + before.split("\r\n").length - 1)), taken: [...taken], replies }
   }
-  /** A second message in the same session, which shows that it stands where it should. */
+  /** A second message in the same session, which shows that parsing resumed at the right place. */
   const another = "MAIL FROM:<c@example.org>\r\nRCPT TO:<d@example.org>\r\nBDAT 5 LAST\r\nafter"
 
-  it("offers it", async () => {
+  it("announces CHUNKING", async () => {
     const socket = connect(port, "127.0.0.1")
     let text = ""
     socket.on("data", (bytes) => (text += bytes.toString()))
@@ -134,7 +137,7 @@ describe("a server", () => {
     expect(text).not.toMatch(/BINARYMIME/)
   })
 
-  it("takes a message of one chunk, of several, and with nothing in the last", async () => {
+  it("accepts a message of one chunk, of several, and with an empty last one", async () => {
     expect(await said("BDAT 5 LAST\r\nhello" + another)).toMatchObject({
       codes: "250 250 250 250 221",
       taken: ["hello", "after"],
@@ -150,17 +153,17 @@ describe("a server", () => {
     expect((await said("BDAT 5\r\nhelloBDAT 0 LAST\r\n")).replies.at(-3)).toMatch(/^250 2\.0\.0 5 /)
   })
 
-  it("takes nothing in a chunk as an end or a command, and no dot out", async () => {
+  it("treats nothing in a chunk as an end or a command, and removes no dot", async () => {
     const text = "..\r\n.\r\nRSET\r\nDATA\r\n.\r\nBDAT 1 LAST\r\n"
     expect(await said(`BDAT ${text.length} LAST\r\n${text}`)).toMatchObject({ codes: "250 221", taken: [text] })
   })
 
-  it("passes over the bytes of a chunk that has no transaction", async () => {
+  it("skips the bytes of a chunk without a transaction", async () => {
     const inside = "MAIL FROM:<evil@example.org>\r\n"
     const bytes = `BDAT ${inside.length} LAST\r\n${inside}`
     expect(await said(bytes, "")).toMatchObject({ codes: "503 221", taken: [] })
     expect(await said(bytes, "EHLO x\r\nMAIL FROM:<a@example.org>\r\n")).toMatchObject({ codes: "503 221", taken: [] })
-    // Behind the last one, and behind one that was refused.
+    // After the last chunk, and after a rejected one.
     expect(await said(`BDAT 5 LAST\r\nhello${bytes}${another}`)).toMatchObject({
       codes: "250 503 250 250 250 221",
       taken: ["hello", "after"],
@@ -171,7 +174,7 @@ describe("a server", () => {
     })
   })
 
-  it("forgets a message at RSET and EHLO, and when the connection ends", async () => {
+  it("discards a message at RSET and EHLO, and when the connection ends", async () => {
     expect(await said(`BDAT 5\r\nhelloRSET\r\n${another}`)).toMatchObject({
       codes: "250 250 250 250 250 221",
       taken: ["after"],
@@ -187,7 +190,7 @@ describe("a server", () => {
     )
   })
 
-  it("takes no DATA, MAIL or RCPT between chunks", async () => {
+  it("rejects DATA, MAIL and RCPT between chunks", async () => {
     const between = "DATA\r\nRCPT TO:<c@example.org>\r\nMAIL FROM:<a@example.org>\r\n"
     expect(await said(`BDAT 3\r\nhel${between}BDAT 2 LAST\r\nlo`)).toMatchObject({
       codes: "250 503 503 503 250 221",
@@ -195,18 +198,18 @@ describe("a server", () => {
     })
   })
 
-  it("refuses what is too large in a chunk or in all, and goes on behind it", async () => {
+  it("rejects what is too large in one chunk or in total, and continues after it", async () => {
     const half = "x".repeat(most / 2 + 1)
     expect(
       await said(`BDAT ${half.length}\r\n${half}BDAT ${half.length}\r\n${half}BDAT 2 LAST\r\n\r\n${another}`),
     ).toMatchObject({ codes: "250 552 503 250 250 250 221" })
-    // One that says so beforehand is not read out.
+    // A chunk that is announced as far too large is not read.
     const { replies } = await said(`BDAT ${most * 2 + 1} LAST\r\nQUIT\r\n`)
     expect(replies.at(-1)).toMatch(/^552 5\.3\.4 /)
     expect((await said(`BDAT 123456789012345\r\nQUIT\r\n`, "")).codes).toBe("552")
   })
 
-  it("leaves whose chunk's end cannot be known, or whose chunks are too small", async () => {
+  it("disconnects clients with chunks of unknown size or too many small chunks", async () => {
     expect(await said("BDAT 5LAST\r\nhello")).toMatchObject({ codes: "501", taken: [] })
     const { codes: answered } = await said("BDAT 1\r\nx".repeat(1_100))
     expect(answered.split(" ")).toHaveLength(1_001)
@@ -214,7 +217,7 @@ describe("a server", () => {
   })
 })
 
-describe("the service", () => {
+describe("The service with BDAT", () => {
   let service: TestService
   let session: string
   let handle: string
@@ -234,27 +237,27 @@ describe("the service", () => {
       `${envelope(`${handle}@mail.localhost`)}${chunks.map((chunk, at) => `BDAT ${chunk.length}${at === chunks.length - 1 ? " LAST" : ""}\r\n${chunk}`).join("")}QUIT\r\n`,
     )
 
-  it("stores it as it stores what comes by DATA", async () => {
+  it("stores a message like one sent by DATA", async () => {
     const whole = letter("chunks")
     expect(codes(await deliver([whole.slice(0, 20), whole.slice(20)]))).toBe("220 250 250 250 250 250 221")
     expect((await messages()).map((one: any) => one.subject)).toEqual(["chunks"])
     const [{ id }] = await messages()
     expect((await get(`/api/identities/${handle}/messages/${id}`)).body.text).toBe(".a dot\n..two\n")
-    // A 250 was said, so an equal one is a second mail.
+    // A 250 was sent, so an identical message is a second one.
     await deliver([whole])
     expect(await messages()).toHaveLength(2)
     await send(service.smtpPort, { from: "a@example.org", to: `${handle}@mail.localhost`, text: "and by DATA" })
     expect(await messages()).toHaveLength(3)
   })
 
-  it("refuses in it what it refuses in DATA", async () => {
+  it("rejects what it rejects in DATA", async () => {
     const before = (await messages()).length
     expect((await deliver([letter("bare").replaceAll("\r\n", "\n")])).at(-1)).toMatch(/^554 5\.6\.0 Lines/)
     expect((await deliver([`${letter("cut")}\r`, "x\r\n"])).at(-1)).toMatch(/^554 5\.6\.0 Lines/)
     expect((await deliver([letter("nul").replace("dot", "\0")])).at(-2)).toMatch(/^554 5\.6\.0 .*NUL/)
     expect((await deliver([letter("large"), "x".repeat(100_001)])).at(-2)).toMatch(/^552 5\.3\.4 /)
     expect(await messages()).toHaveLength(before)
-    // The Identity hears of the one that was too large.
+    // The Identity is notified of the one that was too large.
     await eventually(
       () => get(`/api/events?type=email.refused&handle=${handle}`),
       ({ body }) => body.events.length === 1,

@@ -1,4 +1,4 @@
-/** How much one client may do, at the edge of each limit. */
+/** Limits per client, each at its boundary. */
 import * as Clients from "@svc/mail-gateway/mail/smtp/Clients"
 import { Timing } from "@svc/mail-gateway/Timing"
 import { expect, it } from "vitest"
@@ -6,7 +6,7 @@ import { expect, it } from "vitest"
 const { limits } = Clients
 const many = (count: number, act: () => unknown) => Array.from({ length: count }, act)
 
-it("a client has 100 connections at once, and another once one has ended", () => {
+it("a client has at most 100 concurrent connections, and another after one has closed", () => {
   const clients = Clients.make()
   expect(many(limits.atOnce, () => clients.enter("192.0.2.1", 0)).every(Boolean)).toBe(true)
   expect(clients.enter("192.0.2.1", 0)).toBe(false)
@@ -16,7 +16,7 @@ it("a client has 100 connections at once, and another once one has ended", () =>
   expect(clients.enter("192.0.2.1", 0)).toBe(false)
 })
 
-it("a client opens 1,200 connections in a minute, and as many in each minute after it", () => {
+it("a client opens at most 1,200 connections per minute", () => {
   const clients = Clients.make()
   const minute = Timing.smtpClientWindowMillis
   const opened = (at: number) =>
@@ -28,13 +28,13 @@ it("a client opens 1,200 connections in a minute, and as many in each minute aft
   expect(opened(0)).toBe(limits.perMinute)
   expect(clients.enter("192.0.2.1", minute)).toBe(false)
   expect(opened(minute + 1)).toBe(limits.perMinute)
-  // The second minute began where the first ended.
+  // The second minute starts where the first ends.
   expect(clients.enter("192.0.2.1", minute + 2)).toBe(false)
   expect(clients.enter("192.0.2.1", 2 * minute + 1)).toBe(false)
   expect(opened(2 * minute + 2)).toBe(limits.perMinute)
 })
 
-it("2,000 connections are open in all", () => {
+it("at most 2,000 connections are open in total", () => {
   const clients = Clients.make()
   for (let n = 0; n < limits.inAll; n++) expect(clients.enter(`192.0.${Math.floor(n / 100)}.1`, 0)).toBe(true)
   expect(clients.enter("198.51.100.1", 0)).toBe(false)

@@ -1,4 +1,4 @@
-/** What DATA came to, however the network cut it. */
+/** The result of DATA, however the network splits it. */
 import * as Data from "@svc/mail-gateway/mail/smtp/Data"
 import { describe, expect, it } from "@effect/vitest"
 import { createHash } from "node:crypto"
@@ -6,9 +6,9 @@ import { createHash } from "node:crypto"
 const letter = Buffer.from("From: ada@example.org\r\nSubject: pieces\r\n\r\nOne line.\r\nAnother.\r\n")
 const digest = new Uint8Array(createHash("sha256").update(letter).digest())
 
-describe("the bytes of a message", () => {
+describe("Message data", () => {
   for (const pieces of [1, 2, 3, letter.length]) {
-    it(`are the same with the same hash in ${pieces} ${pieces === 1 ? "piece" : "pieces"}`, () => {
+    it(`is the same with the same hash in ${pieces} ${pieces === 1 ? "piece" : "pieces"}`, () => {
       const data = Data.make(1024)
       const each = Math.ceil(letter.length / pieces)
       for (let at = 0; at < letter.length; at += each) data.push(letter.subarray(at, at + each))
@@ -18,28 +18,25 @@ describe("the bytes of a message", () => {
     })
   }
 
-  it.each(["a\r\n", `${"a".repeat(200)}\r\n`])(
-    "have a flaw where a CR or a LF stands alone, in lines like %j",
-    (line) => {
-      const flawOf = (text: string, each: number) => {
-        const data = Data.make(100_000)
-        const raw = Buffer.from(text)
-        for (let at = 0; at < raw.length; at += each) data.push(raw.subarray(at, at + each))
-        const received = data.finish()
-        return typeof received === "string" ? received : undefined
+  it.each(["a\r\n", `${"a".repeat(200)}\r\n`])("is rejected for a lone CR or LF, in lines like %j", (line) => {
+    const flawOf = (text: string, each: number) => {
+      const data = Data.make(100_000)
+      const raw = Buffer.from(text)
+      for (let at = 0; at < raw.length; at += each) data.push(raw.subarray(at, at + each))
+      const received = data.finish()
+      return typeof received === "string" ? received : undefined
+    }
+    const before = line.repeat(20)
+    for (let each = 1; each < 12; each++) {
+      expect(flawOf(`${before}x\r\n\r\ny\r\n${before}`, each)).toBe(undefined)
+      for (const alone of ["\n", "\r", "\r\r\n", "\n\r\n", "\r\n\n", "\r\n\r"]) {
+        expect(flawOf(`${before}x${alone}y\r\n${before}`, each)).toBe("bare_line_break")
+        expect(flawOf(`${before}x${alone}`, each)).toBe("bare_line_break")
       }
-      const before = line.repeat(20)
-      for (let each = 1; each < 12; each++) {
-        expect(flawOf(`${before}x\r\n\r\ny\r\n${before}`, each)).toBe(undefined)
-        for (const alone of ["\n", "\r", "\r\r\n", "\n\r\n", "\r\n\n", "\r\n\r"]) {
-          expect(flawOf(`${before}x${alone}y\r\n${before}`, each)).toBe("bare_line_break")
-          expect(flawOf(`${before}x${alone}`, each)).toBe("bare_line_break")
-        }
-      }
-    },
-  )
+    }
+  })
 
-  it("are accepted up to the largest size, and not a byte above it", () => {
+  it("is accepted up to the maximum size, and not a byte more", () => {
     const fill = (size: number, each: number) => {
       const data = Data.make(1024)
       for (let left = size; left > 0; left -= each) data.push(Buffer.alloc(Math.min(each, left), "x"))
@@ -51,7 +48,7 @@ describe("the bytes of a message", () => {
     }
   })
 
-  it("are a loop with more than 100 Received fields, and made of empty lines from 200,001 lines on", () => {
+  it("is rejected with more than 100 Received fields, and with 200,001 empty lines", () => {
     const finished = (text: string) => {
       const data = Data.make(10_000_000)
       data.push(Buffer.from(text))
@@ -64,7 +61,7 @@ describe("the bytes of a message", () => {
     expect([finished("xx\r\n".repeat(250_000)), finished("x\r\n".repeat(250_000))]).toEqual(["fine", "short_lines"])
   })
 
-  it("are hashed where there are none", () => {
+  it("is hashed even if it is empty", () => {
     expect(Data.make(1024).finish()).toMatchObject({ sha256: new Uint8Array(createHash("sha256").digest()) })
   })
 })

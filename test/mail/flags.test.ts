@@ -1,4 +1,4 @@
-/** The marks on messages, and the order of changes that IMAP and lists go by. */
+/** Flags of messages, and the change counter that IMAP and lists use. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Label } from "@svc/domain/mail/Flags"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
@@ -24,8 +24,8 @@ const makeMailbox = Effect.fnUntraced(function* (handle: string) {
   return { org_id, id, actor, receive, counter, removed }
 })
 
-layer(actors())("the marks of messages", (it) => {
-  it.effect("are changed for several at once, as one change, and again without one", () =>
+layer(actors())("Flags", (it) => {
+  it.effect("of several messages change in one step, and unconditionally on request", () =>
     Effect.gen(function* () {
       const { org_id, actor, receive, counter } = yield* makeMailbox("ada")
       const [first, second] = [yield* receive(), yield* receive()]
@@ -60,7 +60,7 @@ layer(actors())("the marks of messages", (it) => {
     }),
   )
 
-  it.effect("stay where they were changed since, and where a message would have too many", () =>
+  it.effect("are unchanged if the message changed since, or would have too many labels", () =>
     Effect.gen(function* () {
       const { org_id, actor, receive, counter } = yield* makeMailbox("grace")
       const { message_id } = yield* receive()
@@ -76,7 +76,7 @@ layer(actors())("the marks of messages", (it) => {
     }),
   )
 
-  it.effect("are those of the Org's own messages only", () =>
+  it.effect("change only on messages of the own Org", () =>
     Effect.gen(function* () {
       const { receive } = yield* makeMailbox("edsger")
       const { message_id } = yield* receive()
@@ -89,8 +89,8 @@ layer(actors())("the marks of messages", (it) => {
   )
 })
 
-layer(actors())("the order of changes", (it) => {
-  it.effect("is raised by arrivals, marks and removals, and by nothing else", () =>
+layer(actors())("The change counter", (it) => {
+  it.effect("is incremented by arrivals, flags and removals, and by nothing else", () =>
     Effect.gen(function* () {
       const { org_id, actor, receive, counter, removed } = yield* makeMailbox("ada")
       const start = yield* counter

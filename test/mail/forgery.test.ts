@@ -4,10 +4,10 @@ import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { dns, forgery, isHonestHost, owners, sign, tricks, written } from "./Forgery.ts"
 
-/** A signature does not cover how much white space there is (RFC 6376 section 3.4). */
+/** Signatures do not cover the amount of white space (RFC 6376 section 3.4). */
 const fold = (text: string | null) => text?.replace(/\s+/g, " ").trim() ?? null
 
-/** What a reader is shown of a message. */
+/** Returns what a reader sees of a message. */
 const shown = (mail: ReturnType<typeof parse>) => ({
   from: mail.from,
   reply_to: mail.reply_to,
@@ -29,8 +29,8 @@ const judged = (raw: Buffer, options: { readonly ip?: string; readonly sender?: 
     dns,
   )
 
-describe("a message that is verified", () => {
-  it("shows one address, and a domain of its owner's authenticated exactly what is shown", async () => {
+describe("A verified message", () => {
+  it("shows one address, whose organisation authenticated exactly what is shown", async () => {
     const seen = { verified: 0, not: 0 }
     await fc.assert(
       fc.asyncProperty(forgery, async (one) => {
@@ -50,18 +50,18 @@ describe("a message that is verified", () => {
           owners[one.signer] === owner &&
           JSON.stringify(shown(parsed)) === JSON.stringify(shown(parse(before)))
         expect(byHost || bySignature).toBe(true)
-        // Whatever proves it, nothing is said twice.
+        // No evidence excuses repeated fields.
         for (const name of ["from", "subject", "date", "to", "content-type", "reply-to"]) {
           expect(parsed.headers.filter((header) => header.name.toLowerCase() === name).length).toBeLessThanOrEqual(1)
         }
       }),
       { numRuns: 1_500 },
     )
-    // The grammar makes both kinds.
+    // The generator produces both kinds.
     expect(Math.min(seen.verified, seen.not)).toBeGreaterThan(50)
   }, 120_000)
 
-  it("is so by a signature alone, whatever is added that nobody is shown", async () => {
+  it("is verified by a signature alone, whatever invisible content is added", async () => {
     const raw = Buffer.from(
       "From: Ada <a@mail.bank.example>\r\nTo: b@mail.localhost\r\nSubject: invoice\r\n\r\nhello\r\n",
     )

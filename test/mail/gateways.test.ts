@@ -1,4 +1,7 @@
-/** Mail processes that die before the actor is asked or right behind a 250, and two that take equal mails at once. */
+/**
+ * Mail processes that die before the actor is called or right after a 250, and two that receive identical messages
+ * concurrently.
+ */
 import { connect } from "node:net"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { inStore } from "../faults/Store.ts"
@@ -29,7 +32,7 @@ const makeMailbox = async () => {
   return { handle, to: `${handle}@mail.localhost`, subjects }
 }
 
-/** Hands it to this gateway and answers the reply to its data. */
+/** Delivers the message to this gateway and returns the reply to its data. */
 const deliver = async ({ smtpPort }: Process, to: string, subject: string) =>
   (await converse(smtpPort, [...upToData(to), letter(subject), "QUIT\r\n"])).at(-2)
 
@@ -40,10 +43,10 @@ const marks = (count: number) =>
     60,
   )
 
-it("that dies with all of a message, before it asks the actor, has stored nothing; the sender's next try is stored", async () => {
+it("a gateway that dies with a complete message before calling the actor has stored nothing, and the sender's retry is stored", async () => {
   const { to, subjects } = await makeMailbox()
   const gateway = await deployment.start(["mail"])
-  // Stopped behind its 354, so that the message is all there and nobody has looked at it.
+  // Stopped after its 354, so that the message is complete and unprocessed.
   const socket = connect(gateway.smtpPort, "127.0.0.1")
   const says = [...upToData(to)]
   let text = ""
@@ -75,11 +78,11 @@ it("that dies with all of a message, before it asks the actor, has stored nothin
   await another.gone
 }, 240_000)
 
-it("that dies behind its 250, before the mark goes, has lost nothing; one equal mail after it passes for a repeat", async () => {
+it("a gateway that dies after its 250 and before deleting the mark has lost nothing, and an identical message after it counts as a retry", async () => {
   const { to, subjects } = await makeMailbox()
   await marks(0)
   const gateway = await deployment.start(["mail"])
-  // The mark cannot go.
+  // The mark cannot be deleted.
   await inStore(
     deployment,
     "create function stay() returns trigger language plpgsql as $$ begin raise exception 'held'; end $$",
@@ -102,13 +105,13 @@ it("that dies behind its 250, before the mark goes, has lost nothing; one equal 
   await another.gone
 }, 240_000)
 
-it("two of which take equal mails at once store one, if one of them stands still behind its commit", async () => {
+it("two gateways that receive identical messages concurrently store one if the first is frozen after its commit", async () => {
   const { handle, to, subjects } = await makeMailbox()
   await marks(0)
   const [one, two] = [await deployment.start(["mail"]), await deployment.start(["mail"])]
   const first = conversation(one.smtpPort, [...upToData(to), letter("weekly"), "QUIT\r\n"])
   await stopAfterCommit(deployment, { handle, table: "message", process: one })
-  // It finds the mark, looks again, and finds it again.
+  // It finds the mark, checks again, and still finds it.
   expect(await deliver(two, to, "weekly")).toMatch(/^250 /)
   one.signal("SIGCONT")
   expect(await first.broke).toMatch(/^221 /)

@@ -1,4 +1,4 @@
-/** A message on its way to its Mailbox's actor: believed within a process, judged between two. */
+/** Messages to a Mailbox's actor: passed by reference within a process, validated between processes. */
 import { ReceivedMail, ReceiveMail } from "@svc/domain/mail/MailboxProtocol"
 import { Exit, Schema } from "effect"
 import { describe, expect, it } from "vitest"
@@ -28,12 +28,12 @@ const mail: ReceivedMail = {
 
 const payload = Schema.toCodecJson(ReceiveMail.payloadSchema)
 
-describe("a message that is handed to an actor", () => {
-  it("of this process is the very one", () => {
+describe("A message for an actor", () => {
+  it("in the same process is passed by reference", () => {
     expect(ReceiveMail.payloadSchema.make(mail)).toBe(mail)
   })
 
-  it("of another process goes as it is written down, and is judged there", () => {
+  it("in another process is encoded and validated", () => {
     const written = Schema.encodeSync(payload)(mail)
     expect(written).toEqual(Schema.encodeSync(Schema.toCodecJson(ReceivedMail))(mail))
     expect(Schema.decodeUnknownSync(payload)(written)).toEqual(mail)

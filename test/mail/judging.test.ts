@@ -17,12 +17,12 @@ const dns = {
       : Effect.succeed([[record]] as const)
   },
 }
-/** Silent for longer than a healthy thread is on a machine that has much else to do. */
+/** Longer than a healthy worker is silent on a busy machine. */
 const stuck = { entry: new URL("./StuckThread.ts", import.meta.url), silenceMillis: 2_000 }
 const withDns = Effect.provideService(Resolver, dns)
 
-describe("a judging thread", () => {
-  it.live("judges by the process's DNS, and so does the process where there are no threads", () =>
+describe("A verdict worker", () => {
+  it.live("queries DNS through the process, as the process does without workers", () =>
     Effect.gen(function* () {
       for (const workers of [0, 1]) {
         const { judge } = yield* VerdictPool.make({ workers })
@@ -33,7 +33,7 @@ describe("a judging thread", () => {
     }).pipe(Effect.scoped, withDns),
   )
 
-  it.live("that a message stops is ended: the message is kept with what its header says, and the next is judged", () =>
+  it.live("that is blocked by a message is killed; the message is kept with its header, and the next is judged", () =>
     Effect.gen(function* () {
       const { judge } = yield* VerdictPool.make({ workers: 1, ...stuck })
       for (const text of ["loop for ever", "end the thread"]) {
@@ -46,7 +46,7 @@ describe("a judging thread", () => {
     }).pipe(Effect.scoped, withDns),
   )
 
-  it.live("takes nobody with it: what was in it beside the message is judged all the same", () =>
+  it.live("that is killed does not affect the verdicts of its other messages", () =>
     Effect.gen(function* () {
       const { judge } = yield* VerdictPool.make({ workers: 1, ...stuck })
       const texts = ["one", "two", "loop for ever", "three", "four"]
@@ -70,8 +70,8 @@ describe("a judging thread", () => {
   )
 })
 
-describe("what waits for DNS", () => {
-  it.live("holds up nobody, however much there is of it", () =>
+describe("A message that waits for DNS", () => {
+  it.live("does not block others, however many there are", () =>
     Effect.gen(function* () {
       const answer = yield* Deferred.make<void>()
       const allWait = yield* Deferred.make<void>()
@@ -88,7 +88,7 @@ describe("what waits for DNS", () => {
         const late = yield* Effect.forkChild(
           Effect.forEach(
             Array.from({ length: 50 }, (_, at) => at),
-            // Some of them ask the same.
+            // Some of them repeat a query.
             (at) => judge(letter("late"), { ...arrival, mailFrom: `a@${at % 25}.slow.example` }),
             { concurrency: "unbounded" },
           ),
@@ -102,8 +102,8 @@ describe("what waits for DNS", () => {
   )
 })
 
-describe("more than can be worked off", () => {
-  it.live("is put off, not taken", () =>
+describe("A full queue", () => {
+  it.live("defers further messages", () =>
     Effect.gen(function* () {
       const { judge } = yield* VerdictPool.make({ workers: 1, ...stuck })
       const outcomes = yield* Effect.forEach(

@@ -1,4 +1,4 @@
-/** A mail process that is killed within a message, and between a message's commit and its 250. */
+/** A mail process that is killed while it receives a message, and between a message's commit and its 250. */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, type Process } from "../harness/Deployment.ts"
@@ -18,7 +18,7 @@ afterAll(() => deployment.stop(), 60_000)
 
 const letter = (subject: string) => `From: cron@example.org\r\nSubject: ${subject}\r\n\r\nNothing to report.\r\n`
 
-it("has stored nothing of the one, and stores the other once when it comes again", async () => {
+it("A killed mail process stores nothing of a partial message, and stores a committed one once when it is retried", async () => {
   const token = (await signUp(api.base)).session
   const { handle, secrets } = await makeIdentity(api.base, token)
   const to = `${handle}@mail.localhost`
@@ -52,7 +52,7 @@ it("has stored nothing of the one, and stores the other once when it comes again
       ({ subject }: { readonly subject: string }) => subject,
     )
   expect(await subjects()).toEqual(["whole"])
-  // The mark of its transaction has gone with the 250, so that what comes now is another letter.
+  // The mark was deleted after the 250, so the next transaction is another message.
   await eventually(
     async () => {
       await converse(another.smtpPort, [hello!, ...envelope, `${letter("whole")}.\r\n`, "QUIT\r\n"])

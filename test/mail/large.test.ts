@@ -1,4 +1,4 @@
-/** Messages larger than the driver takes at once: read, and exported. */
+/** Messages larger than the driver's limit: read and exported. */
 import { unzipSync } from "fflate"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-it("a message over 16 MiB is read as it came, and does not break an export", async () => {
+it("a message over 16 MiB is readable unchanged, and does not break an export", async () => {
   const { handle } = await makeIdentity(service.base, session)
   for (const subject of ["large", "small"]) {
     await send(service.smtpPort, { from: "a@example.org", to: `${handle}@mail.localhost`, subject, text: "x" })

@@ -1,10 +1,10 @@
-/** What is left of an HTML message: the words that a reader sees, and where its links lead. */
+/** Text and links extracted from HTML messages. */
 import * as Links from "@svc/cluster/html/Links"
 import { fromHtml, linksOf, wordsOf } from "@svc/cluster/html/PlainText"
 import { textReply } from "@svc/domain/mail/TextReply"
 import { describe, expect, it } from "vitest"
 
-describe("link targets", () => {
+describe("Link targets", () => {
   it.each([
     ['Please <a href="https://example.org/x">confirm</a>, now.', "Please confirm (https://example.org/x), now."],
     ["<a href='https://example.org/a?b=1&amp;c=2'>b</a>", "b (https://example.org/a?b=1&c=2)"],
@@ -28,11 +28,11 @@ describe("link targets", () => {
     expect(fromHtml(html)).toBe(text)
   })
 
-  it("are left out where only the words are wanted", () => {
+  it("are omitted if only the text is requested", () => {
     expect(wordsOf("<a href=https://example.org/x>words</a>")).toBe("words")
   })
 
-  it("are listed with their words, at most 100, each pair once", () => {
+  it("are listed with their text, at most 100, each pair once", () => {
     expect(
       linksOf("<a href=https://a.example/>x</a><a href=https://a.example/>x</a><a href=tel:+4930>call</a>"),
     ).toEqual([
@@ -49,7 +49,7 @@ describe("link targets", () => {
     expect(linksOf(`<a href=https://a.example/${"x".repeat(2_031)}>x</a>`)).toEqual([])
   })
 
-  it("are found in plain text, without the punctuation of its sentences", () => {
+  it("are found in plain text, without the punctuation around them", () => {
     expect(
       Links.ofText("See https://a.example/x, (https://b.example/y) <https://c.example/z>. https://a.example/x!").map(
         ({ url }) => url,
@@ -60,7 +60,7 @@ describe("link targets", () => {
   })
 })
 
-describe("a link whose words name another host", () => {
+describe("A link whose text names another host", () => {
   it.each([
     ["paypal.com", "https://evil.example/", true],
     ["https://www.paypal.com/login", "https://paypal.com.evil.example/", true],
@@ -84,13 +84,13 @@ describe("a link whose words name another host", () => {
     ["10.5 or e.g. 3.14", "https://a.example/", false],
     ["ada.me@bank.example", "mailto:ada.me@bank.example", false],
     ["b\u00fccher.example", "https://xn--bcher-kva.example/", false],
-  ])("%s to %s: %s", (words, url, deceptive) => {
+  ])("with text %s and target %s is deceptive: %s", (words, url, deceptive) => {
     expect(Links.isDeceptive(words, url)).toBe(deceptive)
     expect(linksOf(`<a href="${url}">${words}</a>`)).toMatchObject([{ deceptive }])
   })
 })
 
-describe("what a reader does not see", () => {
+describe("Invisible text", () => {
   it.each([
     "<div style='display:none'>no</div>",
     "<div style='DISPLAY : None !important;'>no</div>",
@@ -144,11 +144,11 @@ describe("what a reader does not see", () => {
     "<table><tr><td style='display:none'>no<td>seen</table>",
     "<div><p style='display:none'>no<div>seen</div></div>",
     "<div style='display:none'><table><tr><td>no</div></td></tr></table></div><p>seen</p>",
-  ])("is not %s", (html) => {
+  ])("does not include %s", (html) => {
     expect(fromHtml(html)).toBe("seen".replace("", html.includes("<li>") ? "- " : ""))
   })
 
-  it("is the padding of a preview", () => {
+  it("includes the padding of a preview", () => {
     const padding = "&zwnj;&nbsp;&#847;&shy;&#8203;&#8199;&#65279; ".repeat(100)
     expect(fromHtml(`Preview${padding}<p>Hello</p>`)).toBe("Preview\u200c\n\nHello")
     expect(fromHtml("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \ud83d\udc68\u200d\ud83d\udcbb")).toBe(
@@ -157,21 +157,21 @@ describe("what a reader does not see", () => {
   })
 })
 
-describe("a quoted message in HTML", () => {
+describe("A quoted message in HTML", () => {
   const quoted =
     "<p>Yes.</p><div>On 3/12/25 14:02, Grace wrote:<br></div><blockquote type=cite><p>Thursday?</p><p>Or</p><blockquote type=cite>Friday</blockquote></blockquote><p>Bye"
 
-  it("is marked line by line, so that the reply is told from it", () => {
+  it("is marked line by line, so that it is distinguishable from the reply", () => {
     expect(fromHtml(quoted)).toBe("Yes.\n\nOn 3/12/25 14:02, Grace wrote:\n\n> Thursday?\n>\n> Or\n>\n>> Friday\n\nBye")
     expect(textReply(fromHtml(quoted))).toBe("Yes.\n\nBye")
   })
-  it("is not what an author indents", () => {
+  it("is not detected in an indented paragraph", () => {
     expect(fromHtml("<p>a<blockquote style='margin:0 0 0 40px'>b</blockquote>")).toBe("a\n\nb")
   })
 })
 
-describe("hostile HTML", () => {
-  it("of any shape is read in time", () => {
+describe("Hostile HTML", () => {
+  it("of any shape is parsed quickly", () => {
     const size = 2 * 1024 * 1024
     for (const piece of [
       "<b>",

@@ -1,6 +1,6 @@
 /**
- * Letters arrive, and messages leave, beside the other writes of an Identity. Whatever changes a Mailbox holds its row before
- * any other that those change too; else two statements would wait for one another until the database ends one of them.
+ * Mail arrives and leaves concurrently with other writes of an Identity. Every write to a Mailbox locks the Mailbox's row before
+ * any shared row; otherwise two statements could deadlock.
  */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Unhurried } from "@svc/cluster/store/Database"
@@ -25,7 +25,7 @@ type Mailbox = Effect.Success<ReturnType<typeof mailbox>>
 
 const copying = { uids: [[1, 1]] as const, to: "Trash" }
 
-layer(actors())("a Mailbox's row is held before those of its folders and messages", (it) => {
+layer(actors())("A Mailbox's row is locked before those of its folders and messages", (it) => {
   it.effect.each<[string, (mailbox: Mailbox) => Effect.Effect<unknown, unknown, never>]>([
     [
       "a copy",

@@ -1,4 +1,4 @@
-/** What an Identity's actor makes of mail that a gateway hands it. */
+/** An Identity's actor receiving mail from a gateway. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import type { IdentityId } from "@svc/domain/IdentityRef"
@@ -29,8 +29,8 @@ const makeMailbox = Effect.fnUntraced(function* (handle: string) {
 
 const verified = { verdict: "verified", spf: "pass", dkim: "pass", dmarc: "pass", domain: "example.org" } as const
 
-layer(actors({ limits: { mailboxBytes } }))("a Mailbox", (it) => {
-  it.effect("that is full takes no more until something was removed, whose bytes it has back", () =>
+layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
+  it.effect("that is full accepts no more until something was removed, which frees its bytes", () =>
     Effect.gen(function* () {
       const { receive, remove, stored } = yield* makeMailbox("ada")
       const first = yield* receive({ size: 6_000 })
@@ -40,14 +40,14 @@ layer(actors({ limits: { mailboxBytes } }))("a Mailbox", (it) => {
       expect(yield* Effect.flip(remove(first.message_id))).toMatchObject({ code: "not_found" })
       expect(yield* Effect.flip(receive({ size: 6_001 }))).toMatchObject({ reason: "full" })
       yield* receive({ size: 6_000 })
-      // The UID of what was removed is not given again.
+      // The UID of the removed message is not reused.
       expect((yield* stored).map(({ uid }) => uid)).toEqual([2, 3])
       const contents = yield* rows((sql) => sql`select 1 from message_content where message_id = ${first.message_id}`)
       expect(contents).toEqual([])
     }),
   )
 
-  it.effect("that is four fifths full is told to its account holder, once a day while it stays so", () =>
+  it.effect("that is 80 % full notifies the account holder, at most once a day", () =>
     Effect.gen(function* () {
       const { org_id, receive, remove } = yield* makeMailbox("nearly")
       const told = rows(
@@ -70,7 +70,7 @@ layer(actors({ limits: { mailboxBytes } }))("a Mailbox", (it) => {
     }),
   )
 
-  it.effect("takes a repeat of a transaction that was not answered for the same message, for five days", () =>
+  it.effect("recognizes a retry of an unanswered transaction for five days", () =>
     Effect.gen(function* () {
       const { receive, stored } = yield* makeMailbox("grace")
       const once = { key: new TextEncoder().encode("the same transaction") }
@@ -87,7 +87,7 @@ layer(actors({ limits: { mailboxBytes } }))("a Mailbox", (it) => {
     }),
   )
 
-  it.effect("tells of mail turned away once an hour, with how much it was", () =>
+  it.effect("reports refused mail once an hour, with the number of messages", () =>
     Effect.gen(function* () {
       const { id, actor } = yield* makeMailbox("edsger")
       const turnAway = ask(actor.RefuseMail({ reason: "full", from: "grace@example.org" }))
@@ -105,8 +105,8 @@ layer(actors({ limits: { mailboxBytes } }))("a Mailbox", (it) => {
   )
 })
 
-layer(actors())("a sender", (it) => {
-  it.effect("becomes an Allowed Recipient for 30 days by a verified message, and by no other", () =>
+layer(actors())("A sender", (it) => {
+  it.effect("becomes an Allowed Recipient for 30 days by a verified message only", () =>
     Effect.gen(function* () {
       const { receive, recipients } = yield* makeMailbox("ada")
       for (const verdict of ["unverified", "failed", "error"] as const) {
@@ -129,7 +129,7 @@ layer(actors())("a sender", (it) => {
     }),
   )
 
-  it.effect("whom the account allowed by hand stays allowed without an end", () =>
+  it.effect("who was allowed by the account stays allowed without an expiry", () =>
     Effect.gen(function* () {
       const { org_id, actor, receive, recipients } = yield* makeMailbox("grace")
       yield* ask(actor.AllowRecipient({ org_id, address: "grace@example.org" }))

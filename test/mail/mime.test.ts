@@ -5,20 +5,20 @@ import iconv from "iconv-lite"
 import { createTransport } from "nodemailer"
 import { describe, expect, it } from "vitest"
 
-/** A message as nodemailer, an independent writer of MIME, composes it. */
+/** A message composed by nodemailer, an independent implementation. */
 const compose = async (mail: object): Promise<Buffer> => {
   const transport = createTransport({ streamTransport: true, buffer: true, newline: "windows" })
   return (await transport.sendMail(mail)).message as Buffer
 }
 
-/** Text as people write it: any script, no control characters, no line ends. */
+/** Text in any script, without control characters and line ends. */
 const line = fc
   .string({ unit: "grapheme", minLength: 1, maxLength: 60 })
   .filter((text) => !/[\p{C}\p{Z}]/u.test(text.replaceAll(" ", "")) && text.trim() !== "")
 const spaces = (text: string) => text.replace(/\s+/g, " ").trim()
 
-describe("a composed message", () => {
-  it("is read as it was written, in every script", async () => {
+describe("A composed message", () => {
+  it("is decoded as it was written, in every script", async () => {
     await fc.assert(
       fc.asyncProperty(
         line,
@@ -76,7 +76,7 @@ describe("a composed message", () => {
     ["Big5-HKSCS", "big5hkscs", "啲嘢喺度"],
     ["cp950", "big5hkscs", "正體中文"],
     ["x-mac-ce", "maccenteuro", "Příliš žluťoučký"],
-  ])("in %s has the characters that %s adds", (name, encoding, text) => {
+  ])("in %s includes the characters that %s adds", (name, encoding, text) => {
     const head = `Content-Type: text/plain; charset=${name}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n`
     expect(parse(Buffer.concat([Buffer.from(head), iconv.encode(text, encoding)])).text).toBe(text)
   })
@@ -90,12 +90,12 @@ describe("a composed message", () => {
     ["hz-gb-2312", "This ~{<:Ky2;S{~}~\r\n ~~", "This 己所不欲 ~"],
     ["hz", "~{<", "\ufffd"],
     ["iso-2022-kr", "\x1b\x1b$\x0e\x7f>", "$\x7f\ufffd".replace("\x7f", "")],
-  ])("in %s, which switches between sets, is decoded: %j", (name, bytes, text) => {
+  ])("in %s, which switches character sets, is decoded: %j", (name, bytes, text) => {
     const head = `Content-Type: text/plain; charset=${name}\r\n\r\n`
     expect(parse(Buffer.from(head + bytes, "latin1")).text).toBe(text)
   })
 
-  it("in a set that is none of text is read as it stands", () => {
+  it("in a set that is not a character set is read unchanged", () => {
     for (const name of ["hex", "base64", "binary", "hz\u0000"]) {
       expect(parse(Buffer.from(`Content-Type: text/plain; charset=${name}\r\n\r\nas it stands`)).text).toBe(
         "as it stands",
@@ -106,7 +106,7 @@ describe("a composed message", () => {
   it("with encoded words in its subject is decoded, however they are split", () => {
     const subject = "Ünïcödé ".repeat(20).trim()
     const bytes = Buffer.from(subject)
-    // Cut without regard to characters, as careless senders do.
+    // Split within characters, as some senders do.
     const words = Array.from(
       { length: Math.ceil(bytes.length / 7) },
       (_, at) => `=?utf-8?B?${bytes.subarray(at * 7, at * 7 + 7).toString("base64")}?=`,
@@ -116,7 +116,7 @@ describe("a composed message", () => {
   })
 })
 
-describe("a thousand parts", () => {
+describe("A thousand parts", () => {
   const parts = (fields: (at: number) => string) => {
     const pieces = Array.from({ length: 990 }, (_, at) => `--b\r\n${fields(at)}\r\n\r\nx\r\n`)
     return Buffer.from(
@@ -125,7 +125,7 @@ describe("a thousand parts", () => {
   }
   const names = (raw: Buffer) => parse(raw).attachments.map(({ filename }) => filename)
 
-  it("have each its name, as people write them", () => {
+  it("each have their file name, in any common spelling", () => {
     const raw = parts(
       (at) => `Content-Type: image/png\r\nContent-Disposition: attachment; filename*=utf-8''B%C3%A4r${at}.png`,
     )
@@ -139,7 +139,7 @@ describe("a thousand parts", () => {
       `image/png; name*=cp437''%84;\r\n ${Array.from({ length: 60 }, (_, n) => `n${n}*=u''a`).join(";\r\n ")}`,
       "=84",
     ],
-  ])("have no more decoded %s than a message may ask for", (_, type, undecoded) => {
+  ])("have no more decoded %s than the limit of a message", (_, type, undecoded) => {
     const found = names(parts(() => `Content-Type: ${type}`))
     expect(found).toHaveLength(990)
     expect(found[0]).toMatch(/^ä/)
@@ -147,7 +147,7 @@ describe("a thousand parts", () => {
   })
 })
 
-describe("any bytes at all", () => {
+describe("Arbitrary bytes", () => {
   const word = fc.constantFrom(
     "Content-Type: multipart/mixed; boundary=b\r\n",
     "Content-Type: message/rfc822\r\n",
@@ -176,7 +176,7 @@ describe("any bytes at all", () => {
     )
     .map((parts) => Buffer.concat(parts))
 
-  it("parse to something that PostgreSQL and JSON can hold", () => {
+  it("parse to values that PostgreSQL and JSON can store", () => {
     fc.assert(
       fc.property(bytes, (raw) => {
         const text = JSON.stringify(parse(raw))

@@ -1,4 +1,4 @@
-/** What an operator of a mail server expects of one: replies, limits, balancers, lists. */
+/** What operators expect of a mail server: replies, limits, load balancers, lists. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer } from "effect"
@@ -14,7 +14,7 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { converse, upToData } from "../harness/Mail.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
-/** DNS in which 198.51.100.66 is on a block list, and 127.0.0.1 would be if anyone asked. */
+/** DNS in which 198.51.100.66 is on a block list, and 127.0.0.1 would be if it were queried. */
 const listed = Layer.succeed(Resolver, {
   lookup: (name) =>
     name === "66.100.51.198.list.example"
@@ -40,7 +40,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 const proxied = (from = "203.0.113.7") => `PROXY TCP4 ${from} 10.0.0.1 12345 25\r\n`
-/** A conversation in which the first bytes are the balancer's, sent with nobody asking. */
+/** A session that starts with the load balancer's header, sent without waiting. */
 const behind = (header: string | Buffer, says: ReadonlyArray<string | Buffer>) =>
   converse(service.smtpPort, says, header)
 const newest = async () => {
@@ -51,17 +51,17 @@ const newest = async () => {
 }
 const data = "From: a@example.org\r\nSubject: s\r\n\r\nx\r\n.\r\n"
 
-describe("behind a balancer", () => {
-  it("the client is the one that the balancer names, in trace fields too", async () => {
+describe("Behind a load balancer", () => {
+  it("the client is the one in the PROXY header, also in trace fields", async () => {
     const replies = await behind(proxied(), [...upToData(to), data, "QUIT\r\n"])
     expect(replies[5]).toMatch(/^250 2\.6\.0 /)
     const received = (await newest()).headers.find(({ name }: { name: string }) => name === "Received")
     expect(received.value).toContain("([203.0.113.7])")
   })
-  it("a connection without the header is closed without a word", async () => {
+  it("a connection without the header is closed silently", async () => {
     expect(await converse(service.smtpPort, ["EHLO x\r\n"], "EHLO x\r\n")).toEqual([])
   })
-  it("a client on a block list is refused, but can reach the operator; a list that does not answer lists nobody", async () => {
+  it("a client on a block list is rejected but can reach the operator, and a list that does not respond lists nobody", async () => {
     const rcpt = async (from: string, address: string) =>
       (await behind(proxied(from), ["EHLO x\r\n", "MAIL FROM:<>\r\n", `RCPT TO:<${address}>\r\n`, "QUIT\r\n"]))[3]
     expect(await rcpt("198.51.100.66", to)).toMatch(/^554 5\.7\.1 /)
@@ -71,12 +71,12 @@ describe("behind a balancer", () => {
   })
 })
 
-describe("commands", () => {
+describe("Commands", () => {
   const replyTo = async (...commands: ReadonlyArray<string>) =>
     (await behind(proxied("203.0.113.50"), ["EHLO x\r\n", ...commands, "QUIT\r\n"])).at(-2)
   const mail = "MAIL FROM:<a@example.org>\r\n"
 
-  it("are answered with one enhanced code, which fits", async () => {
+  it("are answered with exactly one enhanced code, which matches", async () => {
     expect(await replyTo(mail, "RCPT TO:<someone@elsewhere.example>\r\n")).toMatch(/^550 5\.7\.1 \D/)
     expect(await replyTo(mail, "RCPT TO:<nobodyhasthis@mail.localhost>\r\n")).toMatch(/^550 5\.1\.1 \D/)
     expect(await replyTo("MAIL FROM:<a@example.org> FOO=bar\r\n")).toMatch(/^555 5\.5\.4 \D/)
@@ -84,7 +84,7 @@ describe("commands", () => {
     expect(await replyTo(mail, `RCPT TO:<${to}> NOTIFY=SUCCESS\r\n`)).toMatch(/^555 5\.5\.4 \D/)
     expect(await replyTo("MAIL FROM:<a@example.org> SIZE=100 BODY=8BITMIME SMTPUTF8\r\n")).toMatch(/^250 2\.1\.0 /)
   })
-  it("have letters beyond ASCII only with SMTPUTF8, and DATA has nothing behind it", async () => {
+  it("are ASCII unless SMTPUTF8 is announced, and DATA has no parameters", async () => {
     expect(await replyTo("MAIL FROM:<bücher@example.org>\r\n")).toMatch(/^553 5\.6\.7 \D/)
     expect(await replyTo("MAIL FROM:<a@bücher.example> BODY=8BITMIME\r\n")).toMatch(/^553 5\.6\.7 \D/)
     expect(await replyTo("MAIL FROM:<bücher@bücher.example> smtputf8\r\n")).toMatch(/^250 /)
@@ -106,7 +106,7 @@ describe("commands", () => {
     expect(await replyTo('MAIL FROM:<"a\x01b"@example.org>\r\n')).toMatch(/^501 /)
     expect(await replyTo('MAIL FROM:<"ab@example.org>\r\n')).toMatch(/^501 /)
   })
-  it("behind a refused line ending are not read", async () => {
+  it("after a rejected line ending are not read", async () => {
     const behindIt = `RSET\r\n${mail}RCPT TO:<${to}>\r\nDATA\r\n${data}`
     const replies = await behind(proxied(), [
       ...upToData(to),
@@ -116,11 +116,11 @@ describe("commands", () => {
   })
 })
 
-layer(Layer.empty)("who guesses recipients", (it) => {
+layer(Layer.empty)("A client that guesses recipients", (it) => {
   const rcpt = Effect.gen(function* () {
     const clients = Clients.make()
     const judge = yield* Recipients.make({ mailDomain: "mail.localhost" }, clients)
-    /** What a guess in a session is answered, and after how many milliseconds. */
+    /** Returns the reply to a guess, and its delay in milliseconds. */
     return Effect.fnUntraced(function* (session: SMTPServerSession) {
       const start = yield* Clock.currentTimeMillis
       const fiber = yield* Effect.forkChild(
@@ -140,7 +140,7 @@ layer(Layer.empty)("who guesses recipients", (it) => {
   )
   const from = (remoteAddress: string) => ({ remoteAddress }) as SMTPServerSession
 
-  it.effect("is answered ever later, and sent away in the end", () =>
+  it.effect("is delayed more with every guess, and disconnected in the end", () =>
     Effect.gen(function* () {
       const guess = yield* rcpt
       const session = from("203.0.113.9")
@@ -152,7 +152,7 @@ layer(Layer.empty)("who guesses recipients", (it) => {
     }),
   )
 
-  it.effect("in session after session is counted as the client that it is", () =>
+  it.effect("is counted across sessions", () =>
     Effect.gen(function* () {
       const guess = yield* rcpt
       const codes: Array<number> = []
@@ -166,8 +166,8 @@ layer(Layer.empty)("who guesses recipients", (it) => {
   )
 })
 
-describe("a client", () => {
-  it("is an IPv6 /64, and an IPv4 address", () => {
+describe("A client", () => {
+  it("is an IPv6 /64 or an IPv4 address", () => {
     const clients = Clients.make()
     for (let i = 0; i < Clients.limits.atOnce; i++)
       expect(clients.enter(`2001:db8:0:1::${i.toString(16)}`, 0)).toBe(true)
@@ -185,8 +185,8 @@ describe("a client", () => {
   })
 })
 
-describe("the policy for senders", () => {
-  it("names the mail servers and asks for nothing but reports, unless told to", async () => {
+describe("The MTA-STS policy", () => {
+  it("names the mail servers and only asks for reports by default", async () => {
     const answer = await fetch(`${service.base}/.well-known/mta-sts.txt`)
     expect([answer.status, answer.headers.get("content-type")]).toEqual([200, expect.stringMatching(/^text\/plain/)])
     expect(await answer.text()).toBe("version: STSv1\r\nmode: testing\r\nmx: mail.localhost\r\nmax_age: 604800\r\n")

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest"
 const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
 const key = publicKey.export({ type: "spki", format: "der" }).toString("base64")
 
-/** Public DNS is out of reach of tests; this is all of it that they need. */
+/** DNS records for the tests, which have no access to public DNS. */
 const zone: Record<string, string> = {
   "TXT strict.example": "v=spf1 ip4:192.0.2.1 -all",
   "TXT _dmarc.strict.example": "v=DMARC1; p=reject",
@@ -57,7 +57,7 @@ const signed = async (message: Buffer, domain: string, options: { fields?: strin
   return Buffer.concat([Buffer.from(signatures), message])
 }
 
-describe("the origin verdict", () => {
+describe("The origin verdict", () => {
   it("is verified when DMARC passes by SPF or by DKIM", async () => {
     const message = raw("From: a@strict.example\r\n")
     expect(await verdict(message, { ip: "192.0.2.1", mailFrom: "a@strict.example" })).toMatchObject({
@@ -79,11 +79,11 @@ describe("the origin verdict", () => {
     const altered = await signed(raw("From: a@strict.example\r\n"), "strict.example")
     expect(await verdict(Buffer.from(altered.toString().replace("body", "evil")))).toMatchObject({ verdict: "failed" })
   })
-  it("is failed without a From, or with several", async () => {
+  it("is failed without a From field or with several", async () => {
     expect((await verdict(raw(""))).verdict).toBe("failed")
     expect((await verdict(raw("From: a@strict.example\r\nFrom: b@lenient.example\r\n"))).verdict).toBe("failed")
   })
-  it("is verified without DMARC where SPF or DKIM passes for the From domain", async () => {
+  it("is verified without DMARC if SPF or DKIM passes for the From domain", async () => {
     expect(
       await verdict(raw("From: a@lenient.example\r\n"), { ip: "192.0.2.1", mailFrom: "b@lenient.example" }),
     ).toMatchObject({ verdict: "verified", dmarc: "none" })
@@ -91,25 +91,25 @@ describe("the origin verdict", () => {
       verdict: "verified",
     })
   })
-  it("is unverified where there is nothing to go by, a stranger's pass included", async () => {
+  it("is unverified if no domain authenticates the author, even if an unrelated domain passes", async () => {
     expect((await verdict(raw("From: a@nowhere.example\r\n"))).verdict).toBe("unverified")
     const stranger = { ip: "192.0.2.1", mailFrom: "b@other.example" }
     expect((await verdict(raw("From: a@nowhere.example\r\n"), stranger)).verdict).toBe("unverified")
   })
-  it("is error when DNS does not answer", async () => {
+  it("is error when DNS does not respond", async () => {
     expect((await verdict(raw("From: a@silent.example\r\n"), { mailFrom: "a@silent.example" })).verdict).toBe("error")
   })
 })
 
-/** What is kept of a message, without the fields we put on top. */
+/** Returns the stored message without the service's own fields. */
 const kept = async (message: Buffer) => {
   const { cuts } = await judge(message, arrivalOf({}), dns)
   return Buffer.concat(stamp([], message, cuts)).toString()
 }
 
-describe("alignment", () => {
-  it("is of organisations, not of suffixes", async () => {
-    // A policy above does not make neighbours of those who got their names from the same hand.
+describe("Alignment", () => {
+  it("compares registered domains and does not match public suffixes", async () => {
+    // Domains below a shared public suffix belong to different owners.
     const neighbour = await signed(raw("From: support@github.io\r\n"), "attacker.github.io")
     expect((await verdict(neighbour, { ip: "192.0.2.1", mailFrom: "a@attacker.github.io" })).verdict).toBe("failed")
     const victim = await signed(raw("From: a@victim.github.io\r\n"), "attacker.github.io")
@@ -120,7 +120,7 @@ describe("alignment", () => {
       "verified",
     )
   })
-  // Full width, another full stop, what shows nothing, a letter that becomes another when it is made small, the root.
+  // Full-width letters, another full stop, an invisible character, a letter whose lower case is ASCII, the root dot.
   it.each([
     "\uff53trict.example",
     "strict\u3002example",
@@ -128,7 +128,7 @@ describe("alignment", () => {
     "stric\u200bt.example",
     "\u017ftrict.example",
     "STRICT.example.",
-  ])("is asked of the domain that %j is", async (spelling) => {
+  ])("normalizes the spelling %j before querying DNS", async (spelling) => {
     const {
       verdict: said,
       dmarc,
@@ -138,33 +138,33 @@ describe("alignment", () => {
   })
 })
 
-describe("a signature", () => {
+describe("A DKIM signature", () => {
   const message = raw("From: a@strict.example\r\nReply-To: b@strict.example\r\n")
 
-  it("of endless white space is not looked at", async () => {
+  it("is skipped if it contains excessive white space", async () => {
     for (const gap of [" ".repeat(7_000), " \t\r\n".repeat(200), "\r\n ".repeat(200)]) {
       const field = `DKIM-Signature: v=1; a=rsa-sha256; d${gap}x; s=s1; h=from; bh=A; b=A\r\n`
       expect(await verdict(Buffer.concat([Buffer.from(field), message]))).toMatchObject({ dkim: "none" })
     }
   })
-  it("of a domain that is only trying to sign counts for nothing", async () => {
+  it("does not count if the domain is testing DKIM", async () => {
     const tried = await signed(raw("From: a@trying.example\r\n"), "trying.example")
     expect(await verdict(tried)).toMatchObject({ verdict: "unverified", dkim: "policy" })
   })
-  it("that leaves out part of the body counts for nothing", async () => {
+  it("does not count if it covers only part of the body", async () => {
     const partly = await signed(message, "strict.example", { length: 3 })
     expect(await verdict(partly)).toMatchObject({ verdict: "failed", dkim: "policy", dmarc: "fail" })
     const more = Buffer.concat([await signed(message, "strict.example", { length: 6 }), Buffer.from("more\r\n")])
     expect((await verdict(more)).verdict).toBe("failed")
     expect((await verdict(await signed(message, "strict.example", { length: 6 }))).verdict).toBe("verified")
   })
-  it("that leaves out a field that is shown counts for nothing", async () => {
+  it("does not count if it omits a displayed field", async () => {
     const some = await signed(message, "strict.example", { fields: "From:Subject:Date" })
     expect(await verdict(some)).toMatchObject({ verdict: "failed", dkim: "policy" })
     const all = await signed(message, "strict.example", { fields: "From:Subject:Reply-To" })
     expect((await verdict(all)).verdict).toBe("verified")
   })
-  it("may leave out what describes a body that can be read in one way only", async () => {
+  it("may omit the content fields if the body can be read in only one way", async () => {
     const fields = { fields: "From:Subject" }
     const of = (type: string, body: string) =>
       Buffer.from(`From: a@strict.example\r\nSubject: x\r\n${type}\r\n\r\n${body}`)
@@ -191,15 +191,15 @@ describe("a signature", () => {
   })
 })
 
-describe("a message that says two things at once", () => {
+describe("A message with ambiguous fields", () => {
   const from = "From: a@strict.example\r\n"
   it.each(["Subject: hello", "subject : other", "Date: Fri, 20 Nov 2026 12:00:00 +0000", "Subject\r\n : other"])(
-    "by a second %j is never verified",
+    "is never verified with a second %j",
     async (field) => {
       const message = Buffer.from(`${field}\r\n${(await signed(raw(from), "strict.example")).toString()}`)
       expect((await verdict(message, { ip: "192.0.2.1", mailFrom: "a@strict.example" })).verdict).toBe("failed")
       const { parsed } = await judge(message, arrivalOf({}), dns)
-      // What is shown is what was signed.
+      // The displayed value is the signed one.
       expect(parsed.subject).toBe("hello")
     },
   )
@@ -213,7 +213,7 @@ describe("a message that says two things at once", () => {
     "=?utf-8?b?Y2VvQG90aGVyLmV4YW1wbGU=?=@strict.example",
     "=?utf-8?q?ceo=40other.example=2C?=a@strict.example",
     "a@=?utf-8?q?strict.example?=",
-    // What goes on behind the domain belongs to it for readers that allow white space and comments there (RFC 5322 section 4.4).
+    // Readers that allow white space and comments in a domain (RFC 5322 section 4.4) join what follows.
     "a@strict.example .other.example",
     "a@strict.example other",
     "a@strict.example(x).other.example",
@@ -225,7 +225,7 @@ describe("a message that says two things at once", () => {
     "a@strict.example\v.other.example",
     "a@.strict.example",
     "a@strict\uff0e.example",
-  ])("in From: %s is failed", async (value) => {
+  ])("fails with From: %s", async (value) => {
     const session = { ip: "192.0.2.1", mailFrom: "a@strict.example" }
     expect((await verdict(raw(`From: ${value}\r\n`), session)).verdict).toBe("failed")
   })
@@ -236,14 +236,14 @@ describe("a message that says two things at once", () => {
     "a@strict.example <a@strict.example>",
     "a@strict.example,",
     "<a@strict.example> Ada",
-  ])("is none by From: %s", async (value) => {
+  ])("fails with From: %s", async (value) => {
     const session = { ip: "192.0.2.1", mailFrom: "a@strict.example" }
     expect((await verdict(raw(`From: ${value}\r\n`), session)).verdict).toBe("verified")
   })
 })
 
-describe("DNS that does not answer", () => {
-  it("is error where the answer could have proved it, and failed where it could not", async () => {
+describe("A DNS outage", () => {
+  it("yields error if an answer could have proved the origin, otherwise failed", async () => {
     const message = raw("From: a@policy.example\r\n")
     expect((await verdict(message, { mailFrom: "a@policy.example" })).verdict).toBe("error")
     expect((await verdict(message, { mailFrom: "a@silent.example" })).verdict).toBe("failed")
@@ -255,19 +255,19 @@ describe("DNS that does not answer", () => {
   })
 })
 
-describe("our Authentication-Results", () => {
+describe("Authentication-Results of the service", () => {
   it.each([
     ['"x dmarc=pass (y"@lenient.example', "From: a@strict.example\r\n", "dmarc=fail"],
     ['"; dmarc=pass"@other.example', "From: a@strict.example, b@strict.example\r\n", "dmarc=none"],
     ['"\tdmarc=pass"@other.example', "", "dmarc=none"],
-  ])("say what DMARC came to before any word of the sender's: %s", async (mailFrom, from, first) => {
+  ])("states the DMARC result before anything that quotes the sender: %s", async (mailFrom, from, first) => {
     const { header } = await judge(raw(from), arrivalOf({ ip: "192.0.2.1", mailFrom }), dns)
     expect(header).toMatch(/^Authentication-Results: mail\.localhost;\r\n dmarc=/)
     expect(/dmarc=\w+/.exec(header ?? "")?.[0]).toBe(first)
   })
 })
 
-describe("Authentication-Results in our name", () => {
+describe("Forged Authentication-Results", () => {
   it.each([
     "Authentication-Results: mail.localhost; dmarc=pass",
     "Authentication-Results: MAIL.localhost. 1; dmarc=pass",
@@ -284,7 +284,7 @@ describe("Authentication-Results in our name", () => {
     'Authentication-Results: "mail"."localhost" 1; dmarc=pass',
     "Authentication-Results: mail\u0001.localhost; dmarc=pass",
     "Authentication-Results: (never closed mail.localhost; dmarc=pass",
-  ])("are taken out as %j", async (field) => {
+  ])("are removed when written as %j", async (field) => {
     const rest = "Subject: x\r\n\r\nbody\r\n"
     expect(await kept(Buffer.from(`X-Before: a\r\n${field}\r\n${rest}`))).toBe(`X-Before: a\r\n${rest}`)
   })
@@ -292,12 +292,12 @@ describe("Authentication-Results in our name", () => {
     "Authentication-Results: mail.localhost.example; dmarc=pass",
     "Authentication-Results: other.example; x=mail.localhost",
     "X-Authentication-Results: mail.localhost; dmarc=pass",
-  ])("are not %j", async (field) => {
+  ])("do not include %j", async (field) => {
     const message = `${field}\r\n\r\nbody\r\n`
     expect(await kept(Buffer.from(message))).toBe(message)
   })
 
-  it("are taken out of what comes in, others stay", async () => {
+  it("are removed from incoming mail while other fields are kept", async () => {
     const message = Buffer.from(
       "Authentication-Results: mail.localhost;\r\n dmarc=pass\r\nAuthentication-Results: other.example; spf=pass\r\nSubject: Authentication-Results: mail.localhost;\r\n\r\nAuthentication-Results: mail.localhost; x\r\n",
     )

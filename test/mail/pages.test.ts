@@ -1,4 +1,4 @@
-/** A page of messages as it goes out: the text that the store has of each, which says what its values say. */
+/** A page of messages as the store encodes it in JSON, compared with its values. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import type { IdentityId } from "@svc/domain/IdentityRef"
@@ -12,7 +12,7 @@ import { correspondent } from "../sending/Letters.ts"
 const awkward = 'Zwei "Wörter" \\ \u2028 \u0007 </script> 😀 \ud7ff'
 const encode = Schema.encodeSync(Schema.toCodecJson(MessageSummary))
 
-layer(actors())("a page of messages", (it) => {
+layer(actors())("A page of messages", (it) => {
   it.effect("is the same as text and as values, whatever the messages are", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("adapages", ["grace@x.example"])
@@ -37,7 +37,7 @@ layer(actors())("a page of messages", (it) => {
     }),
   )
 
-  it.effect("is its own where many are asked for at the same time, wherever they begin and however long they are", () =>
+  it.effect("is independent of other pages that are requested concurrently", () =>
     Effect.gen(function* () {
       const [bea, cleo] = [yield* correspondent("beapages", []), yield* correspondent("cleopages", [])]
       for (let n = 0; n < 5; n++) yield* ask(bea.actor.ReceiveMail(yield* receivedMail({ subject: `bea ${n}` })))

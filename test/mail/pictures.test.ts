@@ -1,4 +1,4 @@
-/** The pictures that a message carries for its HTML: by their Content-ID, of kinds that are pictures and nothing else. */
+/** Images of a message that its HTML references by Content-ID. */
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import * as Attachments from "@svc/mail-gateway/mail/Attachments"
 import { Effect } from "effect"
@@ -16,8 +16,8 @@ const picturesOf = async (raw: Buffer) => {
 }
 const small = Buffer.from("picture")
 
-describe("the pictures of a message", () => {
-  it("are found by their Content-ID, the first of a name", async () => {
+describe("Images of a message", () => {
+  it("are found by their Content-ID, the first of equal ones", async () => {
     const found = await picturesOf(
       mail(
         part("image/png", "<one@x>", small),
@@ -31,7 +31,7 @@ describe("the pictures of a message", () => {
     ])
   })
 
-  it("are nothing that could be a document, and have a name", async () => {
+  it("have a Content-ID and a raster format", async () => {
     const found = await picturesOf(
       mail(
         part("image/svg+xml", "<svg@x>", small),
@@ -44,7 +44,7 @@ describe("the pictures of a message", () => {
     expect([...found.keys()]).toEqual([])
   })
 
-  it("are whole or left out: 2 MiB each, 6 MiB together", async () => {
+  it("are complete or omitted, with at most 2 MiB each and 6 MiB in total", async () => {
     const mebibytes = (count: number, more = 0) => Buffer.alloc(count * 1024 * 1024 + more)
     const found = await picturesOf(
       mail(

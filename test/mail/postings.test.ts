@@ -1,4 +1,4 @@
-/** What a segment is made of, and what it says. */
+/** Search segments: their construction and their answers. */
 import * as RecentTexts from "@svc/cluster/mail/search/RecentTexts"
 import * as Grams from "@svc/cluster/mail/search/Grams"
 import * as Postings from "@svc/cluster/mail/search/Postings"
@@ -6,7 +6,7 @@ import * as Segments from "@svc/cluster/mail/search/Segments"
 import { describe, expect, it } from "@effect/vitest"
 import { drawn, having, written } from "./Drawn.ts"
 
-/** Places that may have what is wanted, as one segment of these texts tells, and how large its buckets are. */
+/** Returns the positions that a segment of these texts reports, and the size of its buckets. */
 const segment = (texts: ReadonlyArray<string>) => {
   const postings = Postings.make()
   for (const [place, text] of texts.entries()) postings.add(place, text)
@@ -23,8 +23,8 @@ const segment = (texts: ReadonlyArray<string>) => {
   return { told, sizes: [...buckets.values()].map(({ length }) => length) }
 }
 
-describe("a segment", () => {
-  it("leaves out no text that has what is looked for, from two characters on, at its end too", () => {
+describe("A segment", () => {
+  it("misses no text that contains the term, from two characters on, including at its end", () => {
     const draw = drawn(1)
     for (let round = 0; round < 3; round++) {
       const texts = Array.from({ length: Postings.places }, () => written(draw, 2 + draw(120)))
@@ -44,7 +44,7 @@ describe("a segment", () => {
     }
   })
 
-  it("of a text that goes in piece by piece is the same", () => {
+  it("is the same for a text that is added in pieces", () => {
     const text = written(drawn(5), 1_000)
     const bucketsOf = (pieces: number) => {
       const postings = Postings.make()
@@ -55,7 +55,7 @@ describe("a segment", () => {
     for (const pieces of [1, 2, 3, 64, 999]) expect(bucketsOf(pieces), `${pieces}`).toEqual(whole)
   })
 
-  it("has nothing of the one that was made before it", () => {
+  it("contains nothing of the previously built one", () => {
     const draw = drawn(6)
     const [one, other] = [written(draw, 400), written(draw, 400)]
     const postings = Postings.make()
@@ -69,7 +69,7 @@ describe("a segment", () => {
     expect(bucketsOf(3, one)).toEqual(first)
   })
 
-  it("tells exactly who has two or three characters of ASCII", () => {
+  it("is exact for two or three ASCII characters", () => {
     const draw = drawn(2)
     const texts = Array.from({ length: Postings.places }, () =>
       Array.from({ length: draw(60) }, () => String.fromCharCode(97 + draw(20))).join(""),
@@ -79,7 +79,7 @@ describe("a segment", () => {
     }
   })
 
-  it("of texts that have too many grams says less, and never too little", () => {
+  it("of texts with too many trigrams is less precise, but never misses a text", () => {
     const draw = drawn(3)
     const texts = Array.from({ length: 3 }, () =>
       Array.from({ length: 150_000 }, () => String.fromCharCode(32 + draw(0xa000))).join(""),
@@ -93,8 +93,8 @@ describe("a segment", () => {
   })
 })
 
-describe("texts of messages that were just stored", () => {
-  it("are kept up to so many characters, the newest of them, and none that is large", () => {
+describe("Recently stored texts", () => {
+  it("are cached up to a total size, the newest first, without large ones", () => {
     const fresh = RecentTexts.make({ inAll: 10, inOne: 6 })
     for (const [id, text] of Object.entries({ a: "1234", b: "1234567", c: "12\ud8004", d: "123" })) fresh.keep(id, text)
     expect(["a", "b", "c", "d"].map(fresh.take)).toEqual([undefined, undefined, "12\ufffd4", "123"])
@@ -105,8 +105,8 @@ describe("texts of messages that were just stored", () => {
   })
 })
 
-describe("the spans of a Mailbox", () => {
-  it("are what has segments and what has none, newest first, without a gap", () => {
+describe("The spans of a Mailbox", () => {
+  it("cover segments and gaps between them, newest first, without omission", () => {
     const spans = (low: number, high: number) =>
       [...Segments.spans({ complete: 4, missing: new Set([2]) }, low, high)].map(({ first, last, isBuilt }) => [
         first,

@@ -1,7 +1,4 @@
-/**
- * Programs that hand mail to us over the network: with TLS, pipelined, in 8 bits, from an address in its own letters.
- * nodemailer always; curl, swaks, msmtp, Python, Postfix, Exim and OpenSMTPD where they are installed (the last three: as root).
- */
+/** Programs that send mail to the service: with TLS, pipelining, 8BITMIME and non-ASCII addresses. */
 import { execFile, spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
@@ -43,7 +40,7 @@ afterAll(async () => {
 
 const words = "Grüße aus Köln — 你好"
 
-/** In UTF-8 and 8 bits, as it is. */
+/** Unencoded UTF-8 in 8 bits. */
 const letter = (subject: string, from = "grace@example.org") =>
   `From: Grace <${from}>\r\nTo: ${to}\r\nSubject: ${subject} ${words}\r\nMIME-Version: 1.0\r\n` +
   `Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n${words}\r\n.leading dot\r\n`
@@ -56,7 +53,7 @@ const fileOf = (subject: string, text = letter(subject)) => {
 
 const get = (path: string) => call(service.base, "GET", `/api/identities/${handle}${path}`, { token })
 
-/** The message whose subject begins so, once it is there, with its bytes. */
+/** Waits for the message whose subject starts like this, and returns it with its bytes. */
 const received = async (subject: string, seconds = 30) => {
   const [found] = await eventually(
     async () =>
@@ -74,12 +71,12 @@ const received = async (subject: string, seconds = 30) => {
 const expectWhole = (message: any, subject: string) => {
   expect(message.subject).toBe(`${subject} ${words}`)
   expect(message.text.trimEnd()).toBe(`${words}\n.leading dot`)
-  // Over TLS: RFC 3848.
+  // Over TLS (RFC 3848).
   expect(message.raw).toMatch(/^Received: from [^;]* with (?:UTF8SMTPS|ESMTPS)\b/m)
 }
 
-describe("mail from", () => {
-  it("nodemailer over TLS, from an address in its own letters, is taken as it is", async () => {
+describe("Mail from", () => {
+  it("nodemailer over TLS, with a non-ASCII address, is stored unchanged", async () => {
     const transport = createTransport({
       host: "127.0.0.1",
       port: service.smtpPort,
@@ -96,7 +93,7 @@ describe("mail from", () => {
   }, 60_000)
 
   it.skipIf(!has("swaks"))(
-    "swaks, pipelined over TLS, is taken as it is",
+    "swaks, pipelined over TLS, is stored unchanged",
     async () => {
       const { stdout } = await run("swaks", [
         "--server",
@@ -117,7 +114,7 @@ describe("mail from", () => {
   )
 
   it.skipIf(!has("msmtp"))(
-    "msmtp over TLS is taken as it is",
+    "msmtp over TLS is stored unchanged",
     async () => {
       const sending = run("msmtp", [
         "--host=127.0.0.1",
@@ -136,7 +133,7 @@ describe("mail from", () => {
   )
 
   it.skipIf(!has("curl"))(
-    "curl over TLS is taken as it is",
+    "curl over TLS is stored unchanged",
     async () => {
       await run("curl", [
         "-sS",
@@ -156,7 +153,7 @@ describe("mail from", () => {
   )
 
   it.skipIf(spawnSync(python, ["-c", "import smtplib"]).status !== 0)(
-    "Python over TLS with SMTPUTF8 and 8BITMIME is taken as it is",
+    "Python over TLS with SMTPUTF8 and 8BITMIME is stored unchanged",
     async () => {
       const program = `
 import smtplib, ssl, sys
@@ -183,7 +180,7 @@ with smtplib.SMTP("127.0.0.1", int(port), local_hostname="mx.example.org") as sm
   )
 
   it.skipIf(!has("postfix"))(
-    "Postfix, which relays it pipelined over TLS, is taken as it is, several over one connection",
+    "Postfix, pipelined over TLS with several messages per connection, is stored unchanged",
     async () => {
       const postfix = await startPostfix(() => service.smtpPort, {
         smtp_tls_security_level: "encrypt",
@@ -206,13 +203,13 @@ with smtplib.SMTP("127.0.0.1", int(port), local_hostname="mx.example.org") as sm
   )
 
   it.skipIf(!has("exim"))(
-    "Exim, which relays it in chunks over TLS with SMTPUTF8, is taken as it is",
+    "Exim, in chunks over TLS with SMTPUTF8, is stored unchanged",
     async () => {
       const exim = startExim(service.smtpPort)
       try {
         const from = "josé@example.org"
         await exim.send(from, to, letter("exim", from))
-        // Pipelined, and in chunks (its own notation).
+        // Pipelined and in chunks (Exim's own notation).
         expect(exim.log()).toMatch(/ => \S+ .* X=TLS\S+ .* L.* K C="250 /)
         const message = await received("exim")
         expectWhole(message, "exim")
@@ -228,7 +225,7 @@ with smtplib.SMTP("127.0.0.1", int(port), local_hostname="mx.example.org") as sm
   )
 
   it.skipIf(!has("opensmtpd"))(
-    "OpenSMTPD, which relays it over TLS, is taken as it is",
+    "OpenSMTPD over TLS is stored unchanged",
     async () => {
       const relay = await startOpenSmtpd(service.smtpPort)
       try {

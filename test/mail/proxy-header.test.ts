@@ -7,7 +7,7 @@ const binary = (versionAndCommand: number, family: number, body: ReadonlyArray<n
 const v4 = [203, 0, 113, 7, 10, 0, 0, 1, 0x30, 0x39, 0x00, 0x19]
 const v6 = [0x20, 0x01, 0x0d, 0xb8, ...Array(11).fill(0), 1, ...Array(15).fill(0), 2, 0x30, 0x39, 0x00, 0x19]
 
-describe("a PROXY protocol header", () => {
+describe("A PROXY protocol header", () => {
   const cases: ReadonlyArray<readonly [string, Buffer, ReturnType<typeof ProxyHeader.read>]> = [
     [
       "of version 1 for IPv4",
@@ -34,7 +34,7 @@ describe("a PROXY protocol header", () => {
     ["that is none", Buffer.from("EHLO client.example.org\r\n"), "invalid"],
   ]
   for (const [what, bytes, expected] of cases) {
-    it(`${what} is read, in however many pieces it comes`, () => {
+    it(`${what} is parsed in any number of pieces`, () => {
       expect(ProxyHeader.read(bytes)).toEqual(expected)
       expect(ProxyHeader.read(Buffer.concat([bytes, Buffer.from("EHLO x\r\n")]))).toEqual(expected)
       if (expected === "invalid") return

@@ -1,4 +1,4 @@
-/** Reading over HTTP: marks and their conditions, attachments and ranges of them, threads, waiting. */
+/** Reading over HTTP: flags and their conditions, attachments and ranges, threads, waiting. */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { disposition, rangeOf, safeName, safeType } from "@svc/api/mail/Download"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
@@ -25,7 +25,7 @@ const mailbox = async () => {
   return { path, get, patch, deliver }
 }
 
-it("marks a message, as it was when it was read where that is asked for", async () => {
+it("flags of a message change under a condition on its version, if one is given", async () => {
   const { get, patch, deliver } = await mailbox()
   await deliver({ subject: "One", text: "Yes.\n\nOn 3/12/25 14:02, Ada wrote:\n> No?\n" })
   const [listed] = (await get("/messages?seen=false")).body.messages
@@ -52,7 +52,7 @@ it("marks a message, as it was when it was read where that is asked for", async 
   expect([search.status, search.body.errors[0].path]).toEqual([400, "/query"])
 })
 
-it("answers nothing of a message that is another Identity's or another Org's", async () => {
+it("a message of another Identity or another Org is not found", async () => {
   const { get, deliver } = await mailbox()
   await deliver({ subject: "mine", text: "secret", attachments: [{ filename: "a.txt", content: "secret" }] })
   const [{ id }] = (await get("/messages")).body.messages
@@ -71,7 +71,7 @@ it("answers nothing of a message that is another Identity's or another Org's", a
   }
 })
 
-it("shows the links of a message: of its HTML, or of its text", async () => {
+it("the links of a message come from its HTML, or from its text", async () => {
   const { get, deliver } = await mailbox()
   await deliver({
     subject: "html",
@@ -89,7 +89,7 @@ it("shows the links of a message: of its HTML, or of its text", async () => {
   expect((await read("text")).links).toEqual([{ url, text: url, deceptive: false }])
 })
 
-it("gives out attachments to be saved, whole or a range of them", async () => {
+it("attachments are downloaded as files, whole or a range", async () => {
   const { path, get, deliver } = await mailbox()
   const content = Buffer.from(Array.from({ length: 700_000 }, (_, n) => n % 251))
   await deliver({
@@ -139,7 +139,7 @@ it("gives out attachments to be saved, whole or a range of them", async () => {
   expect((await download(3)).status).toBe(404)
 })
 
-it("shows conversations, and waits for what comes into them", async () => {
+it("conversations are listed, and a wait returns what arrives in them", async () => {
   const { get, deliver } = await mailbox()
   const waited = get("/messages/wait?seconds=30&from=grace@example.org")
   await deliver({ from: "nobody@example.org", subject: "else", text: "x" })
@@ -162,7 +162,7 @@ it("shows conversations, and waits for what comes into them", async () => {
   expect(nothing.body).toEqual({ messages: [], after: next.body.after })
 })
 
-it("reads a message whose bodies are over what the driver takes at once", async () => {
+it("a message whose bodies exceed the driver's limit is readable", async () => {
   const { get, deliver } = await mailbox()
   await deliver({ subject: "large", text: "x" })
   const [{ id }] = (await get("/messages")).body.messages
@@ -171,7 +171,7 @@ it("reads a message whose bodies are over what the driver takes at once", async 
       update message_content set text = repeat('ä', 5000000), html = repeat('<p>x</p>', 1500000)
       where message_id = (select id from message where summary ->> 'subject' = 'large')`,
   )
-  // A slow machine may be told to wait; it is read all the same.
+  // A slow machine may respond with a retry first.
   const { status, body } = await eventually(
     () => get(`/messages/${id}`),
     (answer) => answer.status !== 503,
@@ -180,7 +180,7 @@ it("reads a message whose bodies are over what the driver takes at once", async 
   expect([status, body.text.length, body.html.length, body.text.slice(-1)]).toEqual([200, 5_000_000, 12_000_000, "ä"])
 }, 120_000)
 
-it("a name that is given out is only a name", () => {
+it("a file name in a response contains no path", () => {
   expect(safeName("../../etc/passwd")).toBe("_.._etc_passwd")
   expect(safeName(".htaccess ")).toBe("htaccess")
   expect(safeName("a\r\nb\u0000\u202e\u2066c")).toBe("a__b___c")
@@ -194,7 +194,7 @@ it("a name that is given out is only a name", () => {
   for (const type of ["application/pdf", "image/png", "text/plain", "text/csv"]) expect(safeType(type)).toBe(type)
 })
 
-it("a range is one of bytes, or everything is given", () => {
+it("an invalid range returns the whole content", () => {
   expect(rangeOf("bytes=0-", 10)).toEqual({ start: 0, end: 10 })
   expect(rangeOf("bytes=2-3", 10)).toEqual({ start: 2, end: 4 })
   expect(rangeOf("bytes=2-99", 10)).toEqual({ start: 2, end: 10 })

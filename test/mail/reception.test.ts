@@ -18,8 +18,8 @@ const messages = async (handle: string) =>
 const message = (handle: string, id: string) =>
   call(service.base, "GET", `/api/identities/${handle}/messages/${id}`, { token: session })
 
-describe("a message", () => {
-  it("arrives with its tag, decoded, with what it came by, and raises email.received", async () => {
+describe("A message", () => {
+  it("arrives decoded, with its tag, trace and verdict, and raises email.received", async () => {
     const { handle, identity } = await makeIdentity(service.base, session)
     const spelled = `${handle.slice(0, 3)}-${handle.slice(3)}`.toUpperCase()
     await send(service.smtpPort, {
@@ -57,7 +57,7 @@ describe("a message", () => {
     })
   })
 
-  it("over 256 KiB arrives whole", async () => {
+  it("over 256 KiB arrives complete", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const text = "0123456789abcdef".repeat(40_000)
     await send(service.smtpPort, { from: "a@example.org", to: `${handle}@mail.localhost`, subject: "large", text })
@@ -66,7 +66,7 @@ describe("a message", () => {
     expect((await message(handle, summary.id)).body.text.replaceAll(/\s/g, "")).toBe(text)
   })
 
-  it("joins the thread it answers", async () => {
+  it("joins the thread of the message it replies to", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const to = `${handle}@mail.localhost`
     await send(service.smtpPort, {
@@ -102,7 +102,7 @@ describe("a message", () => {
   })
 })
 
-describe("recipients", () => {
+describe("Recipients", () => {
   const rcpt = async (address: string) =>
     (
       await converse(service.smtpPort, [
@@ -113,24 +113,24 @@ describe("recipients", () => {
       ])
     )[3]
 
-  it("that do not exist are refused for good, elsewhere too", async () => {
+  it("that do not exist, or are of another domain, are rejected permanently", async () => {
     expect(await rcpt("nobodyhasthis@mail.localhost")).toMatch(/^550 5\.1\.1 /)
     expect(await rcpt("a@example.org")).toMatch(/^550 5\.7\.1 /)
     expect(await rcpt("no_such.name@mail.localhost")).toMatch(/^550 5\.1\.1 /)
   })
-  it("that every domain must have are taken", async () => {
+  it("that every domain must have are accepted", async () => {
     expect(await rcpt("postmaster@mail.localhost")).toMatch(/^250 /)
     const data = "From: a@example.org\r\nSubject: help\r\n\r\nplease\r\n.\r\n"
     const replies = await converse(service.smtpPort, [...upToData("Abuse@mail.localhost"), data, "QUIT\r\n"])
     expect(replies[5]).toMatch(/^250 /)
     expect(await service.query((sql) => sql`select subject from system_mail`)).toEqual([{ subject: "help" }])
   })
-  it("that are gone are refused for good", async () => {
+  it("that were deleted are rejected permanently", async () => {
     const { handle } = await makeIdentity(service.base, session)
     await call(service.base, "DELETE", `/api/identities/${handle}`, { token: session })
     expect(await rcpt(`${handle}@mail.localhost`)).toMatch(/^550 /)
   })
-  it("that are full are told later, and the Identity hears of it once an hour", async () => {
+  it("that are full are deferred, and the Identity is notified once an hour", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const big = "y".repeat(900_000)
     const outcomes: Array<string> = []
@@ -152,7 +152,7 @@ describe("recipients", () => {
   })
 })
 
-describe("hostile input", () => {
+describe("Hostile input", () => {
   let to: string
   let handle: string
   beforeAll(async () => {
@@ -205,7 +205,7 @@ describe("hostile input", () => {
     it(`${what}: ${reply.source}`, async () => expect(await data(bytes)).toMatch(reply))
   }
 
-  it("changed no sender and left the server answering", async () => {
+  it("changes no sender and leaves the server responsive", async () => {
     const list = await messages(handle)
     expect(
       list.every(({ from }: { from: { address: string } | null }) => from === null || from.address === "a@example.org"),
@@ -218,7 +218,7 @@ describe("hostile input", () => {
     )
   })
 
-  it("offers no authentication and no talk before the greeting", async () => {
+  it("finds no authentication and must wait for the greeting", async () => {
     const [, ehlo] = await converse(service.smtpPort, ["EHLO x\r\n", "QUIT\r\n"])
     expect(ehlo).toMatch(/SIZE 1048576/)
     expect(ehlo).toMatch(/STARTTLS/)

@@ -24,7 +24,7 @@ afterAll(async () => {
   await relay.stop()
 })
 
-/** As a page of a site that somebody owns asks, to whom Development shows no link; `fetch` sets these headers itself. */
+/** The headers of a request by another site, to which Development shows no link. `fetch` sets these headers itself. */
 const askFromElsewhere = (email: string) =>
   new Promise<{ readonly status: number | undefined; readonly body: any }>((resolve, reject) => {
     const headers = {
@@ -41,12 +41,12 @@ const askFromElsewhere = (email: string) =>
 const ask = (email: string, more: object = {}, headers: Record<string, string> = {}) =>
   call(service.base, "POST", "/api/auth/magic-link", { body: { email, tos_accepted: true, ...more }, headers })
 
-describe("the sign-in letter", () => {
+describe("The sign-in email", () => {
   it.each([
     ["en", "Your sign-in link", "Sign in"],
     ["de", "Ihr Anmeldelink", "Anmelden"],
     ["fr", "Votre lien de connexion", "Se connecter"],
-  ])("goes out through the relay in %s, and its link signs in", async (language, subject, button) => {
+  ])("is sent through the relay in %s, and its link signs in", async (language, subject, button) => {
     const email = `letter-${language}@example.org`
     expect((await ask(email, { language })).status).toBe(202)
     const letter = await eventually(
@@ -63,7 +63,7 @@ describe("the sign-in letter", () => {
     expect(consumed.body.org).toMatchObject({ email, language })
   })
 
-  it("takes its language from Accept-Language where none is named", async () => {
+  it("uses the language of Accept-Language if none is given", async () => {
     await ask("spoken@example.org", {}, { "accept-language": "it, fr;q=0.8, de;q=0.5" })
     const letter = await eventually(
       async () => relay.taken.find(({ to }) => to[0] === "spoken@example.org"),
@@ -72,7 +72,7 @@ describe("the sign-in letter", () => {
     expect(letter!.raw).toContain("Votre lien de connexion")
   })
 
-  it("is one for one address, whatever is written into the address", async () => {
+  it("is sent to exactly one address, whatever the address contains", async () => {
     const before = relay.taken.length
     for (const email of [
       "a@b@c.example",
@@ -85,7 +85,7 @@ describe("the sign-in letter", () => {
     expect(relay.taken.length).toBe(before)
   })
 
-  it("that the relay does not take is shown in Development, and asked for again everywhere else", async () => {
+  it("that the relay rejects is shown in Development, and is an error to retry elsewhere", async () => {
     relay.refuses(true)
     const shown = await ask("refused@example.org")
     const hidden = await askFromElsewhere("refused@example.org")

@@ -1,4 +1,4 @@
-/** Two equal mails are two mails; a transaction that its sender did not see answered, sent again, is one. */
+/** Two identical messages are two messages; a retried transaction whose reply the sender did not see is one. */
 import { connect, type Socket } from "node:net"
 import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -21,7 +21,7 @@ const noMarks = () => eventually(marks, ([row]) => row?.n === 0)
 
 const data = (subject: string) => `From: cron@example.org\r\nSubject: ${subject}\r\n\r\nNothing to report.\r\n.\r\n`
 
-/** Sends the mail and answers the reply to its data. */
+/** Sends the message and returns the reply to its data. */
 const deliver = async (to: string | ReadonlyArray<string>, subject: string, from?: string) => {
   const [first, ...others] = typeof to === "string" ? [to] : to
   const commands = upToData(first!, from)
@@ -29,7 +29,7 @@ const deliver = async (to: string | ReadonlyArray<string>, subject: string, from
   return (await converse(service.smtpPort, [...commands, data(subject), "QUIT\r\n"])).at(-2)!
 }
 
-/** Sends the mail and is gone before its 250 can be written: what it sent is in, and the connection reset. */
+/** Sends the message and disconnects before the 250 can be written. */
 const deliverUnheard = async (to: string, subject: string) => {
   const socket: Socket = connect(service.smtpPort, "127.0.0.1")
   const says = [...upToData(to), data(subject)]
@@ -43,8 +43,8 @@ const deliverUnheard = async (to: string, subject: string) => {
   socket.resetAndDestroy()
 }
 
-describe("equal mails", () => {
-  it("one after the other, or at once, are as many messages", async () => {
+describe("Identical messages", () => {
+  it("are all stored, whether sequential or concurrent", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const to = `${handle}@mail.localhost`
     for (let i = 0; i < 3; i++) expect(await deliver(to, "nightly")).toMatch(/^250 /)
@@ -54,7 +54,7 @@ describe("equal mails", () => {
     await noMarks()
   })
 
-  it("for two tags of one Mailbox are two messages, in one transaction or in two", async () => {
+  it("for two tags of a Mailbox are two messages, in one transaction or in two", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const [one, two] = [`${handle}+one@mail.localhost`, `${handle}+two@mail.localhost`]
     expect(await deliver(one, "both")).toMatch(/^250 /)
@@ -63,23 +63,23 @@ describe("equal mails", () => {
     expect((await messages(handle)).map(({ tag }) => tag).sort()).toEqual(["one", "one", "two", "two"])
   })
 
-  it("for one Mailbox under several spellings are one message", async () => {
+  it("for a Mailbox under several spellings are stored once", async () => {
     const { handle } = await makeIdentity(service.base, session)
     await deliver([`${handle}@mail.localhost`, `${handle.slice(0, 2)}-${handle.slice(2)}@mail.localhost`], "spelled")
     expect(await messages(handle)).toHaveLength(1)
   })
 
-  it("for the operator are as many", async () => {
+  it("for the operator are all stored", async () => {
     for (let i = 0; i < 2; i++) expect(await deliver("abuse@mail.localhost", "complaint")).toMatch(/^250 /)
     expect(await service.query((sql) => sql`select subject from system_mail`)).toHaveLength(2)
   })
 })
 
-describe("a transaction sent again", () => {
-  it("after its connection was lost is one message, and the mail after it another", async () => {
+describe("A retried transaction", () => {
+  it("after a lost connection is stored once, and the next message separately", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const to = `${handle}@mail.localhost`
-    // Stored, and on its way to a 250 that nobody hears: held there by a lock on the sender's Mailbox.
+    // Stored, but its 250 is delayed by a lock on the sender's Mailbox until the client is gone.
     await service.query((sql) =>
       sql.withTransaction(
         Effect.gen(function* () {
@@ -110,13 +110,13 @@ describe("a transaction sent again", () => {
     expect(await messages(handle)).toHaveLength(2)
   })
 
-  it("after 451 for one of its recipients is one message for the other", async () => {
+  it("after a 451 for one recipient is stored once for the other", async () => {
     const there = await makeIdentity(service.base, session)
     const late = await makeIdentity(service.base, session)
     const to = [`${there.handle}@mail.localhost`, `${late.handle}@mail.localhost`]
     const commands = upToData(to[0]!)
     commands.splice(3, 0, `RCPT TO:<${to[1]}>\r\n`)
-    // The second one's Mailbox fails after the recipients were accepted.
+    // The second Mailbox fails after the recipients were accepted.
     await service.query(
       (sql) => sql`alter table message add constraint held check (recipient <> ${sql.literal(`'${to[1]}'`)})`,
     )
@@ -128,7 +128,7 @@ describe("a transaction sent again", () => {
     await noMarks()
   })
 
-  it("by another sender is another", async () => {
+  it("by another sender is another message", async () => {
     const { handle } = await makeIdentity(service.base, session)
     await deliver(`${handle}@mail.localhost`, "once")
     await deliver(`${handle}@mail.localhost`, "once", "other@example.org")
@@ -136,9 +136,9 @@ describe("a transaction sent again", () => {
   })
 })
 
-describe("the marks of answered transactions", () => {
-  // The service is gone after it: the last one.
-  it("leave with the process, whatever stands in their way until then", async () => {
+describe("Marks of answered transactions", () => {
+  // The service stops after this test, which is the last.
+  it("are deleted at shutdown even if they could not be deleted before", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const held = `create function held() returns trigger language plpgsql as $$
       begin perform pg_advisory_xact_lock(4711); return null; end $$`

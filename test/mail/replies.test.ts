@@ -1,4 +1,4 @@
-/** Which reply a sending server gets at each step, and whether it says "try again" (4xx) or "never" (5xx). */
+/** The reply to a sending server at each step, and whether it is temporary (4xx) or permanent (5xx). */
 import { Health } from "@svc/cluster/health/Health"
 import { MailboxRefused, Reception, ReceptionUnavailable } from "@svc/mail-gateway/mail/Reception"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
@@ -21,7 +21,7 @@ const refused = (reason: "full" | "gone" | "not_yet") => new MailboxRefused({ re
 
 const bounce = `bounce+${"a".repeat(45)}@mail.localhost`
 
-/** What the services behind the listener say now. */
+/** The current responses of the services behind the listener. */
 const now = {
   status: {} as Record<string, "accept" | "unknown" | "not_yet" | "full" | "away">,
   deliver: {} as Record<string, Failing>,
@@ -54,7 +54,7 @@ const services = Layer.mergeAll(
   stub(Bounces, {
     judge: () => Effect.suspend(() => (now.judge === "away" ? Effect.die("away") : Effect.succeed(now.judge))),
     record: () => Effect.suspend(() => (now.record === "away" ? away : Effect.void)),
-    taken: () => Effect.void,
+    accepted: () => Effect.void,
   }),
   stub(Transactions, {
     within: (_: unknown, work: Effect.Effect<unknown>) => Effect.as(work, { end: () => {} }),
@@ -73,12 +73,12 @@ afterAll(() => runtime.dispose())
 
 const to = (name: string) => (name.includes("@") ? name : `${name}@mail.localhost`)
 
-/** The reply to RCPT for one recipient. */
+/** Returns the reply to RCPT for one recipient. */
 const recipient = async (name: string, set: Partial<typeof now> = {}) => {
   Object.assign(now, sound, set)
   return (await converse(port, [...upToData(to(name)).slice(0, 3), "QUIT\r\n"])).at(-2)!
 }
-/** The reply to the content, for recipients that were all taken. */
+/** Returns the reply to the content, for accepted recipients. */
 const content = async (
   names: ReadonlyArray<string>,
   set: Partial<typeof now> = {},
@@ -90,7 +90,7 @@ const content = async (
   return (await converse(port, [...says, `${data}.\r\n`, "QUIT\r\n"])).at(-2)!
 }
 
-it("RCPT is answered by what is known of the recipient", { timeout: 60_000 }, async () => {
+it("the reply to RCPT depends on the recipient's state", { timeout: 60_000 }, async () => {
   expect(await recipient("ada")).toMatch(/^250 /)
   expect(await recipient("ada", { status: { ada: "unknown" } })).toMatch(/^550 5\.1\.1 /)
   expect(await recipient("ada", { status: { ada: "not_yet" } })).toMatch(/^450 4\.2\.1 /)
@@ -108,13 +108,13 @@ it("RCPT is answered by what is known of the recipient", { timeout: 60_000 }, as
   expect(await recipient("ada> X=1 <", {})).toMatch(/^5\d\d /)
 })
 
-it("the content is answered by what became of it in every Mailbox", { timeout: 60_000 }, async () => {
+it("the reply to the content depends on the outcome in every Mailbox", { timeout: 60_000 }, async () => {
   expect(await content(["ada"])).toMatch(/^250 /)
   expect(await content(["ada"], { deliver: { ada: unavailable } })).toMatch(/^451 4\.3\.0 /)
   expect(await content(["ada"], { deliver: { ada: refused("not_yet") } })).toMatch(/^451 4\.3\.0 /)
   expect(await content(["ada"], { deliver: { ada: refused("full") } })).toMatch(/^452 4\.2\.2 /)
   expect(await content(["ada"], { deliver: { ada: refused("gone") } })).toMatch(/^550 5\.1\.1 /)
-  // One reply for all: whatever a repeat could still change is temporary, and else who has it has it.
+  // One reply for all: temporary if a retry could change anything.
   expect(await content(["ada", "bob"], { deliver: { ada: unavailable } })).toMatch(/^451 4\.3\.0 /)
   expect(await content(["ada", "bob"], { deliver: { bob: refused("not_yet") } })).toMatch(/^451 4\.3\.0 /)
   expect(await content(["ada", "bob"], { deliver: { bob: refused("full") } })).toMatch(/^250 /)
@@ -128,23 +128,23 @@ it("the content is answered by what became of it in every Mailbox", { timeout: 6
 })
 
 it(
-  "content with a flaw is refused for good, and a message of exactly the largest size is not",
+  "flawed content is rejected permanently, and a message of exactly the maximum size is accepted",
   { timeout: 60_000 },
   async () => {
     const head = "Subject: x\r\n\r\n"
     const sized = (bytes: number) => `${head}${"x".repeat(bytes - head.length - 2)}\r\n`
     expect(await content(["ada"], {}, sized(maxBytes))).toMatch(/^250 /)
     expect(await content(["ada"], {}, sized(maxBytes + 1))).toMatch(/^552 5\.3\.4 /)
-    // The sender hears why, up to twice the size; then it is cut off.
+    // The sender gets the reason up to twice the size, and is disconnected beyond that.
     expect(await content(["ada"], {}, sized(2 * maxBytes - 100))).toMatch(/^552 5\.3\.4 /)
     expect(await content(["ada"], {}, "Subject: x\r\n\r\na\0b\r\n")).toMatch(/^554 5\.6\.0 /)
-    // The connection ends with the refusal: what follows was perhaps never meant as commands.
+    // The connection closes with the rejection: what follows may be smuggled content.
     const all = await converse(port, [...upToData(to("ada")), "Subject: x\r\n\r\na\rb\r\n.\r\n", "QUIT\r\n"])
     expect(all.at(-1)).toMatch(/^554 5\.6\.0 /)
   },
 )
 
-it("every reply that says to try again has a code of 4xx in both of its forms, every final one 5xx", () => {
+it("every retryable reply has a 4xx code in both forms, and every final one 5xx", () => {
   const temporary = ["later", "tooManyUnknown", "notYet", "full", "busy", "greylisted"]
   for (const [name, { responseCode, message }] of Object.entries(replies)) {
     const first = temporary.includes(name) ? "4" : "5"
@@ -152,7 +152,7 @@ it("every reply that says to try again has a code of 4xx in both of its forms, e
   }
 })
 
-it("a mail program is told to try again for what passes by itself, and that it is final for what a person must mend", () => {
+it("a mail program gets a temporary code for what passes by waiting, and a permanent one for what a person must fix", () => {
   const told = (problem: object) => {
     const { responseCode, message } = Refusals.of({ detail: "x", ...problem } as unknown as Problem)
     return `${responseCode} ${message.split(" ")[0]}`
@@ -181,7 +181,7 @@ it("a mail program is told to try again for what passes by itself, and that it i
   }
 })
 
-it("a reply to what we send is final from 500 on, but for those that ask something else of us", () => {
+it("replies to outgoing mail are final from 500 on, except those that ask for authentication or encryption", () => {
   const states = (codes: ReadonlyArray<number | null>) =>
     new Set(codes.map((code) => Outcomes.ofReply("a@x.example", { code, status: null, text: "", host: null }).state))
   expect(states([200, 250, 251, 252, 299])).toEqual(new Set(["sent"]))

@@ -1,4 +1,4 @@
-/** Greylisting: who comes again after a while is let in, by address and not by chance. */
+/** Greylisting: a client that retries after a while is accepted. */
 import { expect, layer } from "@effect/vitest"
 import { LookupFailed, Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Screening } from "@svc/mail-gateway/mail/Screening"
@@ -10,8 +10,8 @@ const nobody = Layer.succeed(Resolver, { lookup: () => Effect.fail(new LookupFai
 const screening = (greylisting: boolean, blockLists: ReadonlyArray<string> = []) =>
   Screening.layer({ greylisting, blockLists }).pipe(Layer.provide([nobody, databaseLayer]))
 
-layer(screening(true, ["list.example"]))("a client not seen before", (it) => {
-  it.effect("is told to come again, and is let in when it does after a minute, from its network", () =>
+layer(screening(true, ["list.example"]))("An unknown client", (it) => {
+  it.effect("is deferred, and accepted when it retries after a minute from its network", () =>
     Effect.gen(function* () {
       const { isTooNew, isListed } = yield* Screening
       const seen = (address: string, to = "ada@mail.localhost") => isTooNew(address, "a@example.org", to)
@@ -27,8 +27,8 @@ layer(screening(true, ["list.example"]))("a client not seen before", (it) => {
   )
 })
 
-layer(screening(false))("without greylisting", (it) => {
-  it.effect("everyone is let in", () =>
+layer(screening(false))("Without greylisting", (it) => {
+  it.effect("every client is accepted", () =>
     Effect.gen(function* () {
       const { isTooNew } = yield* Screening
       expect(yield* isTooNew("203.0.113.1", "a@example.org", "ada@mail.localhost")).toBe(false)

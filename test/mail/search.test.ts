@@ -1,4 +1,4 @@
-/** Finding messages: what a query says, what it finds, and that both ways to a message find the same. */
+/** Message search: queries, their results, and the equality of both search paths. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import * as SegmentBuilder from "@svc/cluster/mail/search/SegmentBuilder"
@@ -15,7 +15,7 @@ import { receivedMail } from "../harness/Mail.ts"
 const makeMailbox = Effect.fnUntraced(function* (handle: string) {
   const org_id = yield* makeOrg
   const { actor, id } = yield* makeIdentity(org_id, handle)
-  /** A message whose snippet is its name here, with the given body. */
+  /** Creates a message whose snippet is its name in the test, with this body. */
   const receive = Effect.fnUntraced(function* (snippet: string, text: string, part: Partial<ReceivedMail> = {}) {
     const mail = yield* receivedMail({ subject: snippet, snippet, ...part })
     const search_text = searchText(mail, [text])
@@ -34,8 +34,8 @@ const makeMailbox = Effect.fnUntraced(function* (handle: string) {
 
 const attachment = (filename: string) => ({ index: 0, filename, content_type: "application/pdf", size: 1 })
 
-layer(actors())("a search", (it) => {
-  it.effect("finds by every part, whatever the case and the accents, and all of several words", () =>
+layer(actors())("A search", (it) => {
+  it.effect("matches every part of a message, ignoring case and accents, and requires all words", () =>
     Effect.gen(function* () {
       const { receive, find } = yield* makeMailbox("ada")
       yield* receive("one", "Die Größe des Übergangs,\nzwei Zeilen", {
@@ -68,7 +68,7 @@ layer(actors())("a search", (it) => {
     }),
   )
 
-  it.effect("knows tags, labels, attachments, days and marks, and filters beside it", () =>
+  it.effect("matches tags, labels, attachments, days and flags, and combines with filters", () =>
     Effect.gen(function* () {
       const { org_id, actor, receive, find } = yield* makeMailbox("grace")
       const at = (day: string) => ({ received_at: new Date(`${day}T12:00:00.000Z`) })
@@ -105,7 +105,7 @@ layer(actors())("a search", (it) => {
     }),
   )
 
-  it.effect("says what it cannot read", () =>
+  it.effect("reports a query that it cannot parse", () =>
     Effect.gen(function* () {
       const { find } = yield* makeMailbox("edsger")
       const problem = yield* Effect.flip(find('a "b'))
@@ -118,13 +118,13 @@ layer(actors())("a search", (it) => {
   )
 
   it.effect(
-    "finds the same on both ways to a message, page by page, and none of another Mailbox",
+    "finds the same by both search paths, page by page, and nothing of another Mailbox",
     () =>
       Effect.gen(function* () {
         const { id, page, queries } = yield* makeMailbox("barbara")
         const other = yield* makeMailbox("donald")
         const writes = yield* Writes
-        // Every message has "common", each tenth "seldom", and two of the oldest "hapax".
+        // Every message has "common", one in ten "seldom", and two of the oldest "hapax".
         for (const [identity, count] of [
           [id, 1_500],
           [other.id, 300],
@@ -172,7 +172,7 @@ layer(actors())("a search", (it) => {
         // Five segments of the one, and one of the other.
         expect(yield* SegmentBuilder.run).toBe(6)
         yield* look
-        // One that is not there is walked through.
+        // A term that does not occur requires a full scan.
         yield* writes`delete from search_segment where identity_id = ${id} and segment = 0`
         expect(yield* everything("hapax", 50)).toEqual([])
         yield* writes`insert into search_due (identity_id, segment, due_at) values (${id}, 0, now() + interval '1 hour')`

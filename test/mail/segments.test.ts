@@ -1,4 +1,4 @@
-/** Segments of a Mailbox's search: they find what looking at each message finds, and keep nothing of what is gone. */
+/** Segments of a Mailbox's search: they find the same as a full scan, and keep nothing of removed messages. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { RecentTexts } from "@svc/cluster/mail/search/RecentTexts"
@@ -13,7 +13,7 @@ import { Effect, Fiber } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
 import { drawn, having, written } from "./Drawn.ts"
 
-layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it) => {
+layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it) => {
   const letters = Effect.fnUntraced(function* (identity: string, texts: ReadonlyArray<string>) {
     const sql = yield* Writes
     yield* sql`
@@ -48,13 +48,13 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
     )
 
   it.effect(
-    "is searched as if each message was looked at, whatever has segments",
+    "is searched with the same result as a full scan, whatever has segments",
     () =>
       Effect.gen(function* () {
         const sql = yield* Writes
         const identity = yield* makeIdentity(yield* makeOrg, "ada")
         const draw = drawn(4)
-        // Words of which the n-th is as seldom as it is late.
+        // The n-th word is rarer the larger n is.
         const words = Array.from({ length: 300 }, () => written(draw, 3 + draw(9)).replaceAll(" ", "") || "x")
         const word = () => words[Math.floor(words.length ** (draw(1_000) / 1_000))]!
         const texts = Array.from({ length: 600 }, () =>
@@ -82,7 +82,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
         yield* look
         expect(yield* SegmentBuilder.run).toBe(2)
         yield* look
-        // As mail programs are told.
+        // In the form that mail programs get.
         const searched = words.slice(0, 20).filter((text) => text.length > 1)
         const mayHave = yield* SearchCandidates.make(yield* Reads)(identity.id, searched)
         for (const text of searched) {
@@ -95,7 +95,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
           ).toEqual(naive(text))
         }
         expect(mayHave("never asked")).toBeUndefined()
-        // Again without one of them, and with messages that went.
+        // Repeated without one segment, and after removals.
         yield* sql`delete from search_segment where identity_id = ${identity.id} and segment = 1`
         yield* sql`insert into search_due (identity_id, segment, due_at) values (${identity.id}, 1, now() + interval '1 hour')`
         for (const uid of [3, 255, 256, 257, 500, 600]) gone.add(uid)
@@ -108,7 +108,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
     { timeout: 120_000 },
   )
 
-  it.effect("has each segment once its last UID is given, and nothing of what was removed", () =>
+  it.effect("has each segment after its last UID was assigned, and nothing of removed messages", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const org_id = yield* makeOrg
@@ -127,14 +127,14 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
       const [message] = yield* sql<{ id: string }>`select id from message where identity_id = ${id} and uid = 10`
       yield* ask(actor.RemoveMessages({ org_id, message_ids: [message!.id] }))
       expect(yield* due).toEqual([{ segment: 0, built: true, later: true }])
-      // Not due yet, so what was made is searched on.
+      // Not due yet, so the existing segment is used.
       yield* SegmentBuilder.run
       expect(yield* held).toEqual([10])
       yield* sql`update search_due set due_at = now() where identity_id = ${id}`
       yield* SegmentBuilder.run
       expect(yield* due).toEqual([])
       expect(yield* held).toEqual([])
-      // The last ones of it: no bucket is left.
+      // The last messages of the segment: no bucket is left.
       yield* sql`delete from message where identity_id = ${id}`
       yield* sql`update search_due set due_at = now() where identity_id = ${id}`
       yield* SegmentBuilder.run
@@ -143,7 +143,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
     }),
   )
 
-  it.effect("is made of what is kept in memory, and of what is read where that is not there", () =>
+  it.effect("builds segments from cached texts, and reads the others", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const { id } = yield* makeIdentity(yield* makeOrg, "edsger")
@@ -164,7 +164,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
     }),
   )
 
-  it.effect("leaves out pictures of drafts, whatever has segments", () =>
+  it.effect("excludes rendered drafts, whatever has segments", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const { id } = yield* makeIdentity(yield* makeOrg, "dorothy")
@@ -180,7 +180,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
     }),
   )
 
-  it.effect("is made again where a message went while it was made", () =>
+  it.effect("builds a segment again if a message was removed meanwhile", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const { id } = yield* makeIdentity(yield* makeOrg, "barbara")
@@ -195,8 +195,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
         Effect.gen(function* () {
           yield* sql`delete from message where identity_id = ${id} and uid = 7`
           const fiber = yield* Effect.forkChild(SegmentBuilder.run)
-          // It has read the messages that are there still, and waits for what was noted.
-          // In a transaction its first look would be kept.
+          // It has read the remaining messages, and waits for the list of removals.
           yield* Effect.repeat(Effect.andThen(sql`select pg_stat_clear_snapshot()`, waits), {
             until: ([row]) => row!.n === 1,
           })

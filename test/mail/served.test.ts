@@ -1,4 +1,4 @@
-/** What strangers wrote reaches people without becoming a page of ours: raw messages, links, and the contact form. */
+/** Content of strangers is never served as a page of the service: raw messages, links, and the contact form. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
@@ -24,8 +24,8 @@ const received = async (html: string) => {
   return body.messages[0].id as string
 }
 
-describe("a raw message", () => {
-  it("is a download in a sandbox, as attachments are", async () => {
+describe("A raw message", () => {
+  it("is served as a sandboxed download, like attachments", async () => {
     const id = await received("<script>alert(1)</script>")
     const raw = await call(service.base, "GET", `/api/identities/${handle}/messages/${id}/raw`, { token: session })
     expect(raw.status).toBe(200)
@@ -38,7 +38,7 @@ describe("a raw message", () => {
   })
 })
 
-describe("a link of a message", () => {
+describe("A link of a message", () => {
   it.each([
     ["mailto:%ff", "%ff"],
     ["mailto:gr%C3%BCn%2Bx@example.org", "grün+x@example.org"],
@@ -56,8 +56,8 @@ describe("a link of a message", () => {
   })
 })
 
-describe("the contact form in Development", () => {
-  it("delivers to the postmaster where nobody else is named", async () => {
+describe("The contact form in Development", () => {
+  it("delivers to the postmaster if no other address is configured", async () => {
     const message = { name: "Grace", email: "grace@example.org", subject: "Grüße", message: "Is anybody there?" }
     expect((await call(service.base, "POST", "/api/contact", { body: message })).status).toBe(202)
     const kept = await service.query<{ subject: string; raw: Uint8Array }>(

@@ -1,4 +1,4 @@
-/** Very large bodies, which are stored slice by slice ahead of their message. */
+/** Very large bodies, which are stored in slices before their message. */
 import { storeAhead } from "@svc/cluster/mail/MessageContent"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
@@ -18,8 +18,8 @@ const stored = (id: string) =>
   )
 const slices = Effect.flatMap(Reads, (sql) => sql`select 1 from message_slice`)
 
-layer(storesLayer, { timeout: "60 seconds" })("a very large body", (it) => {
-  it.effect("is stored whole, once, and leaves no slice", () =>
+layer(storesLayer, { timeout: "60 seconds" })("A very large body", (it) => {
+  it.effect("is stored completely, once, and leaves no slice", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       yield* storeAhead(sql, first, content, new Date())
@@ -32,10 +32,10 @@ layer(storesLayer, { timeout: "60 seconds" })("a very large body", (it) => {
     }),
   )
 
-  it.effect("goes with its texts in slices too, of which none is above a megabyte", () =>
+  it.effect("is sent in slices together with its texts, each below a megabyte", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
-      // Two bytes each: a slice parts one of them.
+      // Two-byte characters, one of which is split by a slice.
       const text = `x${"ü".repeat(1_400_000)}`
       const long = {
         ...content,
@@ -61,7 +61,7 @@ layer(storesLayer, { timeout: "60 seconds" })("a very large body", (it) => {
     }),
   )
 
-  it.effect("is not stored in part where the store has lost a slice", () =>
+  it.effect("is not stored in part if the store has lost a slice", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       yield* sql`create function lose() returns trigger language plpgsql

@@ -1,4 +1,4 @@
-/** The service's own mail, through a relay that speaks SMTP: letters to people, and the operator's mail as it came. */
+/** The service's own mail through an SMTP relay: letters to people, and forwarded mail for the operator. */
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { Writes } from "@svc/cluster/store/Database"
@@ -37,8 +37,8 @@ const waiting = Effect.map(
   ([row]) => row!.n,
 )
 
-layer(actors())("mail for postmaster@", (it) => {
-  it.effect("goes on to the operator as it came, once; what the relay refuses is tried again", () =>
+layer(actors())("Mail for postmaster@", (it) => {
+  it.effect("is forwarded to the operator unchanged and once, and retried if the relay rejects it", () =>
     Effect.gen(function* () {
       const { relay, mailer } = yield* relayed
       yield* receive("a complaint")
@@ -60,12 +60,12 @@ layer(actors())("mail for postmaster@", (it) => {
       expect(relay.taken[1]!.raw).toContain("Subject: another")
     }),
   )
-  it.effect("goes on once more where it was not noted that the relay has it", () =>
+  it.effect("is forwarded again if the relay's acceptance was not recorded", () =>
     Effect.gen(function* () {
       const { relay, mailer } = yield* relayed
       const sql = yield* Writes
       yield* receive("taken twice")
-      // As a process that dies behind the relay's 250 leaves it.
+      // The state after a process died behind the relay's 250.
       yield* sql`alter table system_mail add constraint unnoted check (forwarded_at is null) not valid`
       yield* Layer.build(SystemMailForwarding.layer({ to: "operator@example.org" }).pipe(Layer.provide(mailer)))
       yield* passing(
@@ -81,29 +81,27 @@ layer(actors())("mail for postmaster@", (it) => {
       expect(relay.taken.length).toBe(noted)
     }),
   )
-  it.effect(
-    "goes on though it is larger than the driver takes at once, and though the relay refuses what came before",
-    () =>
-      Effect.gen(function* () {
-        const { relay, mailer } = yield* relayed
-        relay.refuses("large")
-        const sql = yield* Writes
-        yield* sql`
+  it.effect("is forwarded even if it exceeds the driver's limit, and if the relay rejected the message before it", () =>
+    Effect.gen(function* () {
+      const { relay, mailer } = yield* relayed
+      relay.refuses("large")
+      const sql = yield* Writes
+      yield* sql`
         insert into system_mail (id, envelope_from, sha256, subject, raw, received_at)
         select uuidv7(), '', '', name, convert_to(E'Subject: ' || name || E'\\r\\n\\r\\n' || repeat(E'0123456789abcde\\r\\n', lines), 'UTF8'),
                now() + n * interval '1 millisecond'
         from (values (1, 'large', 1200000), (2, 'small', 1)) as mail (n, name, lines)`
-        yield* Layer.build(SystemMailForwarding.layer({ to: "operator@example.org" }).pipe(Layer.provide(mailer)))
-        yield* passing(waiting, (count) => count === 1)
-        expect(relay.taken.map(({ raw }) => raw.slice(0, 14))).toEqual(["Subject: small"])
-        relay.refuses(false)
-        yield* passing(waiting, (count) => count === 0)
-        expect(relay.taken[1]!.raw.length).toBeGreaterThan(20_000_000)
-      }),
+      yield* Layer.build(SystemMailForwarding.layer({ to: "operator@example.org" }).pipe(Layer.provide(mailer)))
+      yield* passing(waiting, (count) => count === 1)
+      expect(relay.taken.map(({ raw }) => raw.slice(0, 14))).toEqual(["Subject: small"])
+      relay.refuses(false)
+      yield* passing(waiting, (count) => count === 0)
+      expect(relay.taken[1]!.raw.length).toBeGreaterThan(20_000_000)
+    }),
   )
 })
 
-layer(foundation)("a letter", (it) => {
+layer(foundation)("A letter", (it) => {
   it.effect("goes to exactly one address, from the service's own", () =>
     Effect.gen(function* () {
       const { relay, mailer } = yield* relayed

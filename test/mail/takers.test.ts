@@ -1,11 +1,11 @@
-/** Which Mailboxes are known to take mail, and for how long. */
+/** Caching of Mailboxes that accept mail. */
 import * as AcceptingMailboxes from "@svc/mail-gateway/mail/AcceptingMailboxes"
 import { Timing } from "@svc/mail-gateway/Timing"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 
-/** A store that answers what is said, one look-up after the other. */
+/** A store that returns the given states, one per look-up. */
 const storeOf = (...standings: ReadonlyArray<AcceptingMailboxes.MailboxState>) => {
   const left = [...standings]
   return { lookUp: () => Effect.sync(() => left.shift()), left }
@@ -13,7 +13,7 @@ const storeOf = (...standings: ReadonlyArray<AcceptingMailboxes.MailboxState>) =
 
 const ready = (used: "little" | "much" | "all") => ({ status: "ready", used })
 
-it.effect("one with room to spare is asked for once in a second", () =>
+it.effect("a Mailbox with free space is looked up once per second", () =>
   Effect.gen(function* () {
     const store = storeOf(ready("little"), ready("all"), undefined)
     const status = yield* AcceptingMailboxes.make(store.lookUp)
@@ -27,7 +27,7 @@ it.effect("one with room to spare is asked for once in a second", () =>
   }),
 )
 
-it.effect("of any other it is asked each time", () =>
+it.effect("any other Mailbox is looked up every time", () =>
   Effect.gen(function* () {
     const ask = Effect.fnUntraced(function* (before: AcceptingMailboxes.MailboxState) {
       const status = yield* AcceptingMailboxes.make(storeOf(before, ready("little")).lookUp)

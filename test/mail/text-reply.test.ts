@@ -1,4 +1,4 @@
-/** What a person wrote, as mail programs surround it. */
+/** Extracting what a person wrote from replies of mail programs. */
 import { textReply } from "@svc/domain/mail/TextReply"
 import { expect, it } from "@effect/vitest"
 
@@ -50,17 +50,17 @@ const around: Readonly<Record<string, string>> = {
 }
 
 for (const [name, text] of Object.entries(around)) {
-  it(`of ${name} what was written is left`, () => {
+  it(`a reply of ${name} is reduced to what was written`, () => {
     expect(textReply(text)).toBe(written)
   })
 }
 
-it("written between the quotes is kept in its order", () => {
+it("text between quotes is kept in its order", () => {
   const text = "On 3/12/25 14:02, Grace Hopper wrote:\n> Thursday?\nYes.\n> And the slides?\nI bring them.\n-- \nAda\n"
   expect(textReply(text)).toBe("Yes.\nI bring them.")
 })
 
-it("is not taken for a quote where it only looks a little like one", () => {
+it("text that only resembles a quote is kept", () => {
   const texts = [
     "Von: hier bis dort.\nDann weiter.",
     "From: the beginning\nit was clear.",
@@ -84,7 +84,7 @@ it("is not taken for a quote where it only looks a little like one", () => {
   for (const text of texts) expect(textReply(text)).toBe(text.replace(/\n--\n$/, "").trim())
 })
 
-it("keeps the author's lines right above an attribution, and an attribution that no quote follows", () => {
+it("lines directly above an attribution, and an attribution without a quote, are kept", () => {
   const attribution = "On Wed, Mar 12, 2025 at 2:02 PM Grace Hopper <grace@example.org> wrote:"
   expect(textReply(`I told her what he wrote:\nwait.\n${attribution}\n> Thursday?\n`)).toBe(
     "I told her what he wrote:\nwait.",
@@ -95,14 +95,14 @@ it("keeps the author's lines right above an attribution, and an attribution that
   expect(textReply(`Before.\n\nOn 12/03/2025 she wrote:\nPay.`)).toBe("Before.\n\nOn 12/03/2025 she wrote:\nPay.")
 })
 
-it("of a message that only quotes is the whole text", () => {
+it("a message that only quotes is kept as a whole", () => {
   const text = "-----Original Message-----\nFrom: Grace\nDoes Thursday work?"
   expect(textReply(text)).toBe(text)
   expect(textReply("")).toBe("")
 })
 
-it("reads a text made to stall no longer than one as long as it may be", () => {
-  // A loop that goes back over the lines would be at it for minutes.
+it("text crafted to be slow takes no longer than the longest text", () => {
+  // Backtracking over the lines would take minutes.
   for (const line of ["On 1 ", "From: a\n", "> \n", "-- \n", "a:\n", "\n", "-", " ", "From:\n\n\n", "wrote ", "[:"]) {
     expect(textReply(line.repeat(1_000_000)).length).toBeLessThanOrEqual(128 * 1024)
   }

@@ -12,7 +12,7 @@ import { describe, expect, it } from "vitest"
 const mail = (text: string) => parse(Buffer.from(text, "latin1"))
 const html = (markup: string) => mail(`Content-Type: text/html; charset=utf-8\r\n\r\n${markup}`).text
 
-describe("the text of HTML", () => {
+describe("Text of HTML", () => {
   it.each([
     ["<p>Fish &amp; chips &eacute;&nbsp;&#8364;&#x20AC; &hellip; &xyzzy;</p>", "Fish & chips é €€ … &xyzzy;"],
     ["<h1>Head</h1><p>one</p><p>two<br>three</p>", "Head\n\none\n\ntwo\nthree"],
@@ -37,7 +37,7 @@ describe("the text of HTML", () => {
   })
 })
 
-describe("HTML that names its own charset", () => {
+describe("HTML that declares its charset", () => {
   const named = (head: string, body: string, field = "text/html") =>
     parse(Buffer.from(`Content-Type: ${field}\r\n\r\n${head}${body}`, "latin1")).text
   it.each([
@@ -50,7 +50,7 @@ describe("HTML that names its own charset", () => {
   ])("%s", (head, bytes, text) => {
     expect(named(head, `<p>${bytes}</p>`)).toBe(text)
   })
-  it("is read in the charset of the part where that has one, and ignores an element behind 1,024 bytes", () => {
+  it("uses the charset of the part if it has one, and ignores declarations after 1,024 bytes", () => {
     expect(named("<meta charset=koi8-r>", "\xe9", "text/html; charset=iso-8859-1")).toBe("é")
     expect(named("<meta charset=koi8-r>", "\xc3\xa9", 'text/html; charset=""')).toBe("ц╘")
     expect(named(`<!--${" ".repeat(1_100)}--><meta charset=koi8-r>`, "\xc3\xa9")).toBe("é")
@@ -59,20 +59,20 @@ describe("HTML that names its own charset", () => {
   })
 })
 
-describe("bodies side by side", () => {
+describe("Bodies", () => {
   const parts = (type: string, ...all: ReadonlyArray<readonly [type: string, body: string]>) =>
     `Content-Type: multipart/${type}; boundary=b${type}\r\n\r\n` +
     all.map(([one, body]) => `--b${type}\r\nContent-Type: ${one}\r\n\r\n${body}\r\n`).join("") +
     `--b${type}--\r\n`
 
-  it("have no control characters but tabs, line breaks and form feeds, and the HTML has none", () => {
+  it("have no control characters except tabs, line breaks and form feeds, and HTML has none", () => {
     const controls = String.fromCharCode(...Array.from({ length: 31 }, (_, n) => n + 1), 127)
     const written = controls.replace(/[\r\n]/g, "")
     expect(mail(`Content-Type: text/plain\r\n\r\na${written}[31mb\r\nc`).text).toBe("a\t\f[31mb\nc")
     expect(mail(`Content-Type: text/html\r\n\r\n<p>a${written}[31mb`).html).toBe("<p>a\t\f[31mb")
   })
 
-  it("stand under a subject, names and file names of one line each, which nothing in them turns into orders", () => {
+  it("come with a subject, names and file names of one line without control characters", () => {
     const hidden = "=0D=0ABcc:_x=1B[2J=07=C2=9B=E2=80=A8z"
     const read = mail(
       [
@@ -90,16 +90,16 @@ describe("bodies side by side", () => {
     expect(read.attachments).toMatchObject([{ filename: "a Bcc: x [2J z" }])
   })
 
-  it("are all read, in their order", () => {
+  it("are concatenated in their order", () => {
     const text = mail(parts("mixed", ["text/plain", "one"], ["text/html", "<p>two"], ["text/plain", "three"])).text
     expect(text).toBe("one\ntwo\nthree")
   })
-  it("are an HTML message and a list's footer, which does not take its place", () => {
+  it("include HTML and a list's footer, which does not replace it", () => {
     const list = mail(parts("mixed", ["text/html", "<p>what was written"], ["text/plain", "_____\nfooter"]))
     expect(list.text).toBe("what was written\n_____\nfooter")
     expect(list.html).toBe("<p>what was written")
   })
-  it("that are alternatives are read once, the plain one if it says anything", () => {
+  it("that are alternatives are read once, preferring non-empty plain text", () => {
     const both = parts("alternative", ["text/plain", "plain"], ["text/html", "<p>rich only"])
     expect(mail(both)).toMatchObject({ text: "plain", html: "<p>rich only" })
     expect(mail(both).search_text).toContain("rich only")
@@ -111,22 +111,22 @@ describe("format=flowed", () => {
   const flowed = (lines: ReadonlyArray<string>, more = "") =>
     mail(`Content-Type: text/plain; format=flowed${more}\r\n\r\n${lines.join("\r\n")}`).text
 
-  it("is unwrapped, quotes by their depth, signatures and stuffing left alone", () => {
+  it("is unwrapped, respecting quote depth, signatures and space-stuffing", () => {
     expect(flowed(["one ", "two", "", "> a ", "> b", ">> c ", "> d", " >not a quote", "-- ", "Ada ", "x"])).toBe(
       "one two\n\n> a b\n>> c \n> d\n>not a quote\n-- \nAda x",
     )
     expect(flowed(["one ", "two"], "; delsp=yes")).toBe("onetwo")
   })
-  it("is left as it is where nobody says so", () => {
+  it("is not assumed without the parameter", () => {
     expect(mail("\r\none \r\ntwo").text).toBe("one \ntwo")
   })
 })
 
-describe("transfer encodings", () => {
-  it("of base64 go on after padding within", () => {
+describe("Transfer encodings", () => {
+  it("in Base64 continue after inner padding", () => {
     expect(mail("Content-Transfer-Encoding: base64\r\n\r\nb25l\r\nIA==\r\ndHdv\r\nIQ=\r\nPw").text).toBe("one two!?")
   })
-  it("give as many bytes as are counted, and what other decoders give", () => {
+  it("yield as many bytes as counted, equal to those of other decoders", () => {
     const piece = fc.constantFrom(
       "=",
       "=\r\n",
@@ -165,7 +165,7 @@ describe("transfer encodings", () => {
   })
 })
 
-describe("encoded words", () => {
+describe("Encoded words", () => {
   it.each([
     ["Subject: =?iso-8859-1?q?Gr\xfc\xdfe?=", "Grüße"],
     ["Subject: =?utf-8?q?Gr\xc3\xbc\xc3\x9fe?=", "Grüße"],
@@ -179,12 +179,12 @@ describe("encoded words", () => {
   })
 })
 
-describe("what costs much to read", () => {
+describe("A message that is expensive to parse", () => {
   const of = (top: string, piece: string, bytes: number) =>
     Buffer.from(top + piece.repeat(Math.floor(bytes / piece.length)), "latin1")
   const million = 1_000_000
 
-  it("has a header that nobody needs: it is turned away unread", () => {
+  it("is rejected before parsing if its header is too large", () => {
     expect(isModest(of("", "X: y\r\n", 6 * 2_000))).toBe(true)
     expect(isModest(of("", "X: y\r\n", 6 * 2_001))).toBe(false)
     expect(isModest(of("X: y\r\n", " folded\r\n", 20_000))).toBe(false)
@@ -193,7 +193,7 @@ describe("what costs much to read", () => {
     expect(isModest(Buffer.from(`X: ${"y".repeat(300 * 1024)}`))).toBe(false)
     expect(isModest(of("X: y\r\n\r\n", "body\r\n", million))).toBe(true)
   })
-  it("has boundaries that are one another's beginnings: they are told apart, as deep as is read", () => {
+  it("may have boundaries that are prefixes of each other", () => {
     let text = ""
     for (let depth = 1; depth <= 60; depth++) {
       text += `Content-Type: multipart/mixed; boundary=${"b".repeat(depth)}\r\n\r\n--${"b".repeat(depth)}\r\n`
@@ -212,7 +212,7 @@ describe("what costs much to read", () => {
     [51, "related"],
     [300, "mixed"],
     [60, "alternative"],
-  ])("is nested %i levels deep in multipart/%s: no text is lost, and none is repeated", (levels, type) => {
+  ])("nested %i levels deep in multipart/%s loses and repeats no text", (levels, type) => {
     let [top, bottom] = ["", ""]
     for (let level = 1; level <= levels; level++) {
       top += `Content-Type: multipart/${type}; boundary=b${level}\r\n\r\n--b${level}\r\n`
@@ -229,13 +229,13 @@ describe("what costs much to read", () => {
     if (type !== "alternative")
       expect(lines).toEqual(["innermost", ...Array.from({ length: levels }, (_, n) => `after ${levels - n}`)])
   })
-  it("is a message within 25 messages: what is deeper than the limit stays one attachment", () => {
+  it("nested in 25 messages keeps what is beyond the limit as one attachment", () => {
     const letter = `${"Content-Type: message/rfc822\r\n\r\n".repeat(25)}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\none\r\n--b--\r\n`
     let part = index(Buffer.from(letter))
     for (; part.parts.length > 0; part = part.parts[0]!) expect(part.parts).toHaveLength(1)
     expect(part.type).toBe("message/rfc822")
   })
-  it("is searched in steps, and no delimiter is lost between two", () => {
+  it("is searched in steps without missing a delimiter between two", () => {
     const head = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n"
     for (let shift = -6; shift <= 6; shift++) {
       const filler = "-\n".repeat(1024 * 1024).slice(0, 1024 * 1024 + shift)
@@ -247,7 +247,7 @@ describe("what costs much to read", () => {
     expect(steps(of(head, "--\r\n", 20 * million))).toBeGreaterThan(40)
     expect(steps(of(head, "--b\r\nX: y\r\n\r\n", 20 * million))).toBeGreaterThan(40)
   })
-  it("has more parts, lines, addresses or ids than are read", () => {
+  it("is read up to the limits on parts, lines, addresses and ids", () => {
     const parts = index(of("Content-Type: multipart/mixed; boundary=b\r\n\r\n", "--b\r\n\r\nx\r\n", 20 * million))
     expect(parts.parts.length).toBe(limits.parts)
     const lines = of("Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n", "--\r\n", 20 * million)
@@ -265,15 +265,15 @@ describe("what costs much to read", () => {
     ["Content-Type: text/html", "&amp"],
     ["Content-Type: text/plain; format=flowed", "a \r\n"],
     ["Content-Type: text/plain; charset=utf-7", "+AAA-"],
-  ])("as %s of %j is read up to a limit", (field, piece) => {
+  ])("with %s of %j is read up to a limit", (field, piece) => {
     const parsed = parse(of(`${field}\r\n\r\n`, piece, 20 * million))
     expect(parsed.text?.length ?? 0).toBeLessThanOrEqual(2 * 1024 * 1024)
     expect(Buffer.byteLength(parsed.search_text)).toBeLessThanOrEqual(1024 * 1024)
   })
 })
 
-describe("an attachment", () => {
-  it("is taken out by its index, as long as it was said to be", async () => {
+describe("An attachment", () => {
+  it("is extracted by its index, with the announced size", async () => {
     const raw = Buffer.from(
       "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\ntext\r\n--b\r\nContent-Type: image/png\r\n" +
         "Content-Disposition: attachment; filename*=utf-8''%C3%BC.png\r\nContent-Transfer-Encoding: base64\r\n\r\n" +
@@ -290,10 +290,10 @@ describe("an attachment", () => {
     expect(await Effect.runPromise(read(raw, 1))).toBe(undefined)
   })
 
-  it.each(["base64", "quoted-printable", "8bit"])("of %s is the same in pieces as in one", async (encoding) => {
+  it.each(["base64", "quoted-printable", "8bit"])("in %s is the same in pieces and as a whole", async (encoding) => {
     const content = Buffer.from(Array.from({ length: 1_500_000 }, (_, n) => (n * 7919) % 251))
     const encoded = {
-      // Lines of a length that no group of four letters divides.
+      // Lines of a length that is not a multiple of four.
       base64: content.toString("base64").replace(/(.{75})/g, "$1\r\n"),
       "quoted-printable": Array.from(content, (byte) => `=${byte.toString(16).toUpperCase().padStart(2, "0")}`)
         .join("")
@@ -315,15 +315,15 @@ describe("an attachment", () => {
   })
 })
 
-describe("a uuencoded file", () => {
+describe("A uuencoded file", () => {
   const encoded = "begin 644 hello.txt\r\n-:&5L;&\\L('=O<FQD\"@``\r\n`\r\nend\r\n"
 
-  it("within text stays in it as it is, and is no attachment", () => {
+  it("within text is kept as text and is not an attachment", () => {
     const letter = mail(`Subject: old\r\n\r\nHere it is.\r\n\r\n${encoded}`)
     expect(letter.text).toBe(`Here it is.\n\n${encoded.replaceAll("\r\n", "\n")}`)
     expect(letter.attachments).toEqual([])
   })
-  it("that is a part of its own is an attachment of the bytes as they came", () => {
+  it("in a part of its own is an attachment with its bytes unchanged", () => {
     const letter = mail(
       "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nHere it is.\r\n--b\r\n" +
         `Content-Type: application/octet-stream; name=hello.txt\r\nContent-Transfer-Encoding: x-uuencode\r\n\r\n${encoded}--b--\r\n`,

@@ -1,4 +1,4 @@
-/** Which messages are one conversation, and what a list of conversations says of them. */
+/** Threads of messages, and the list of conversations. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { ThreadQueries } from "@svc/cluster/mail/ThreadQueries"
@@ -36,8 +36,8 @@ const makeMailbox = Effect.fnUntraced(function* (handle: string) {
   return { org_id, id: id as IdentityId, actor, receive, list, read }
 })
 
-layer(actors())("messages are one conversation", (it) => {
-  it.effect("where one answers another, or both answer one that never came", () =>
+layer(actors())("Messages form one conversation", (it) => {
+  it.effect("if one replies to another, or both reply to a missing one", () =>
     Effect.gen(function* () {
       const { receive } = yield* makeMailbox("ada")
       const first = yield* receive({ message_id_header: "<1@x>", subject: "a" })
@@ -48,13 +48,13 @@ layer(actors())("messages are one conversation", (it) => {
       const right = yield* receive({ message_id_header: "<9@x>", subject: "e", in_reply_to: "<7@x>" })
       expect(left.thread).not.toBe(first.thread)
       expect(right.thread).toBe(left.thread)
-      // What they answered comes after them.
+      // The parent arrives after its replies.
       expect((yield* receive({ message_id_header: "<7@x>", subject: "f" })).thread).toBe(left.thread)
       expect((yield* receive({ message_id_header: "<10@x>", subject: "g" })).thread).not.toBe(left.thread)
     }),
   )
 
-  it.effect("also where they come at the same time", () =>
+  it.effect("even if they arrive at the same time", () =>
     Effect.gen(function* () {
       const { id, actor } = yield* makeMailbox("linus")
       const mails = [
@@ -78,13 +78,13 @@ layer(actors())("messages are one conversation", (it) => {
     }),
   )
 
-  it.effect("where the references were cut, by their subject and somebody who took part, for 30 days", () =>
+  it.effect("with truncated references, by subject and a common participant, for 30 days", () =>
     Effect.gen(function* () {
       const { receive } = yield* makeMailbox("grace")
       const base = { from: grace, to: [ada, edsger] }
       const first = yield* receive({ ...base, subject: "Thursday's  plan" })
       expect((yield* receive({ from: edsger, subject: "AW: Re: thursday's plan" })).thread).toBe(first.thread)
-      // The same words begin another one where they answer nothing.
+      // The same subject starts a new conversation if it is not a reply.
       expect((yield* receive({ ...base, subject: "Thursday's plan" })).thread).not.toBe(first.thread)
       const stranger = { address: "mallory@example.org", name: "Grace" }
       expect((yield* receive({ from: stranger, subject: "Re: Thursday's plan" })).thread).not.toBe(first.thread)
@@ -99,7 +99,7 @@ layer(actors())("messages are one conversation", (it) => {
     }),
   )
 
-  it.effect("in their own Mailbox only", () =>
+  it.effect("only within their own Mailbox", () =>
     Effect.gen(function* () {
       const one = yield* makeMailbox("barbara")
       const two = yield* makeMailbox("donald")
@@ -111,8 +111,8 @@ layer(actors())("messages are one conversation", (it) => {
   )
 })
 
-layer(actors())("a list of conversations", (it) => {
-  it.effect("has the one with the newest message first, with who takes part and what is unread", () =>
+layer(actors())("The list of conversations", (it) => {
+  it.effect("starts with the newest message, and shows participants and unread messages", () =>
     Effect.gen(function* () {
       const { org_id, actor, receive, list, read } = yield* makeMailbox("ada")
       const first = yield* receive({
@@ -144,7 +144,7 @@ layer(actors())("a list of conversations", (it) => {
     }),
   )
 
-  it.effect("forgets what is removed, and goes back to the message before", () =>
+  it.effect("omits what is removed, and falls back to the message before", () =>
     Effect.gen(function* () {
       const { org_id, actor, receive, list } = yield* makeMailbox("grace")
       const first = yield* receive({ subject: "One", snippet: "a", message_id_header: "<1@z>" })
@@ -157,7 +157,7 @@ layer(actors())("a list of conversations", (it) => {
     }),
   )
 
-  it.effect("is read page by page, and so are the messages of one", () =>
+  it.effect("is paged, and so are the messages of a conversation", () =>
     Effect.gen(function* () {
       const { receive, list, read, id } = yield* makeMailbox("edsger")
       for (let n = 1; n <= 5; n++) yield* receive({ subject: `s${n}`, message_id_header: `<${n}@p>` })

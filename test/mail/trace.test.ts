@@ -1,4 +1,4 @@
-/** What we write of a session on top of a message, whatever the client calls itself. */
+/** The trace fields of a session, whatever the client calls itself. */
 import { received } from "@svc/mail-gateway/mail/smtp/Trace"
 import { describe, expect, it } from "vitest"
 
@@ -13,14 +13,14 @@ const session = {
   at: new Date(0),
 }
 
-describe("Received", () => {
+describe("The Received field", () => {
   it.each([
     [{ isExtended: false }, "SMTP"],
     [{}, "ESMTP"],
     [{ secure: true }, "ESMTPS"],
     [{ isUtf8: true }, "UTF8SMTP"],
     [{ isUtf8: true, secure: true }, "UTF8SMTPS"],
-  ])("of %j is by %s", (part, protocol) => {
+  ])("of %j names the protocol %s", (part, protocol) => {
     expect(received({ ...session, ...part })).toBe(
       "Received: from mx.example.org ([192.0.2.1])\r\n" +
         `\tby mail.localhost with ${protocol} id 1;\r\n\tThu, 01 Jan 1970 00:00:00 +0000`,
@@ -32,7 +32,7 @@ describe("Received", () => {
     ["bank.example([198.51.100.1])by", "bank.example[198.51.100.1]by"],
     ["a;b\r\nX: y", "abX:y"],
     ["ä(", "unknown"],
-  ])("has no more of %j than a name", (helo, name) => {
+  ])("keeps only a valid name of %j", (helo, name) => {
     expect(received({ ...session, helo })).toContain(`Received: from ${name} ([192.0.2.1])\r\n`)
   })
 })

@@ -1,4 +1,4 @@
-/** Waiting for mail, without a store: what a word of a change costs, and when an answer comes. */
+/** Waiting for mail, without a store: the cost of a change notification, and when a wait ends. */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { expect, layer } from "@effect/vitest"
 import { Addresses } from "@svc/domain/Addresses"
@@ -36,16 +36,16 @@ const caller = {
   networks: null,
 } as CallerOfRequest
 
-/** What the test turns. */
+/** The switches of a test. */
 interface World {
   looks: number
-  /** What the last look asked for. */
+  /** The parameters of the last query. */
   asked: MessageFilter | undefined
   mail: Array<MessageSummary>
   revoked: boolean
-  /** As the credential is by now. */
+  /** The current state of the credential. */
   caller: CallerOfRequest
-  /** Which way it was said to come, each time that it was judged. */
+  /** The source of each authorization check. */
   readonly ways: Array<string | undefined>
   readonly gone: Latch.Latch
   readonly subscribers: Subscribers.Subscribers
@@ -96,7 +96,7 @@ const services = Layer.mergeAll(
   ),
 ).pipe(Layer.provideMerge(Layer.fresh(world)))
 
-/** A call with `wait=10`, and the world it waits in. */
+/** A call with `wait=10` and its environment. */
 const calling = Effect.fnUntraced(function* (filter: MessageFilter) {
   const wait = yield* MessageWait.make
   const turned = yield* Turned
@@ -115,8 +115,8 @@ const calling = Effect.fnUntraced(function* (filter: MessageFilter) {
 })
 const waiting = calling({ limit: 10, offset: 0 }).pipe(Effect.provide(Layer.fresh(services)))
 
-layer(Layer.empty)("a wait", (it) => {
-  it.effect("looks once for a word, and goes on waiting when nothing matched", () =>
+layer(Layer.empty)("A wait", (it) => {
+  it.effect("queries once per notification, and continues if nothing matched", () =>
     Effect.gen(function* () {
       const { fiber, turned } = yield* waiting
       expect(turned.looks).toBe(1)
@@ -131,7 +131,7 @@ layer(Layer.empty)("a wait", (it) => {
     }),
   )
 
-  it.effect("answers nothing when its time is over, not later", () =>
+  it.effect("returns an empty result when its time is over, not later", () =>
     Effect.gen(function* () {
       const { fiber } = yield* waiting
       yield* TestClock.adjust("9999 millis")
@@ -141,13 +141,13 @@ layer(Layer.empty)("a wait", (it) => {
     }),
   )
 
-  it.effect("lasts as long as it was asked for when the clock is set back an hour meanwhile", () =>
+  it.effect("lasts as long as requested when the clock is set back an hour meanwhile", () =>
     Effect.gen(function* () {
       const { fiber, turned } = yield* waiting
       yield* TestClock.adjust("4 seconds")
       const now = yield* Clock.currentTimeMillis
       yield* TestClock.setTime(now - 3_600_000)
-      // The test's clock holds its sleepers to the time of day: a word of a change makes the wait sleep anew.
+      // The test clock holds its sleepers to the time of day, so a notification restarts the sleep.
       turned.subscribers.wake(identity)
       yield* TestClock.adjust("5999 millis")
       expect(fiber.pollUnsafe()).toBe(undefined)
@@ -156,7 +156,7 @@ layer(Layer.empty)("a wait", (it) => {
     }),
   )
 
-  it.effect("answers no mail to a credential that was revoked meanwhile, and tells it so at once", () =>
+  it.effect("returns no mail to a credential that was revoked meanwhile, but an error immediately", () =>
     Effect.gen(function* () {
       const mailCame = yield* waiting
       mailCame.turned.revoked = true
@@ -170,7 +170,7 @@ layer(Layer.empty)("a wait", (it) => {
     }),
   )
 
-  it.effect("judges again as the call was judged: by its way in, for its Identity and for mail", () =>
+  it.effect("re-authorizes like the original call: by its transport, for its Identity and for mail", () =>
     Effect.gen(function* () {
       const granted = { ...caller, kind: "grant" as const }
       const outcome = Effect.fnUntraced(function* (narrowed: CallerOfRequest) {
@@ -188,7 +188,7 @@ layer(Layer.empty)("a wait", (it) => {
     }),
   )
 
-  it.effect("answers at once when the process leaves", () =>
+  it.effect("ends immediately when the process shuts down", () =>
     Effect.gen(function* () {
       const { fiber, departure } = yield* waiting
       yield* departure.open
@@ -196,15 +196,17 @@ layer(Layer.empty)("a wait", (it) => {
     }),
   )
 
-  it.effect("whose process is gone is asked again behind the same message, and has what came meanwhile at once", () =>
-    Effect.gen(function* () {
-      const filter = { limit: 10, offset: 0, after: "msg_1" }
-      const lost = yield* calling(filter)
-      yield* Fiber.interrupt(lost.fiber)
-      lost.turned.mail = [message]
-      const { fiber, turned } = yield* calling(filter)
-      expect((yield* Fiber.join(fiber)).page.messages).toEqual([message])
-      expect(turned.asked).toEqual(filter)
-    }).pipe(Effect.provide(Layer.fresh(services))),
+  it.effect(
+    "of a dead process is repeated from the same position, and immediately returns what arrived meanwhile",
+    () =>
+      Effect.gen(function* () {
+        const filter = { limit: 10, offset: 0, after: "msg_1" }
+        const lost = yield* calling(filter)
+        yield* Fiber.interrupt(lost.fiber)
+        lost.turned.mail = [message]
+        const { fiber, turned } = yield* calling(filter)
+        expect((yield* Fiber.join(fiber)).page.messages).toEqual([message])
+        expect(turned.asked).toEqual(filter)
+      }).pipe(Effect.provide(Layer.fresh(services))),
   )
 })

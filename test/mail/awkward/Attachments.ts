@@ -1,4 +1,4 @@
-/** Letters with what programs attach: invitations, signatures, bounces, letters within letters. */
+/** Messages with attachments: invitations, signatures, bounces, embedded messages. */
 import { type Awkward, attached, letter } from "./Letter.ts"
 
 const tnef = Buffer.from([0x78, 0x9f, 0x3e, 0x22, 1, 0, 1, 6, 0x90, 8, 0, 4, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1])

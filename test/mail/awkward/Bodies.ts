@@ -1,4 +1,4 @@
-/** Letters whose parts are awkward: multiparts, character sets, encodings. */
+/** Messages with awkward parts: multiparts, character sets, encodings. */
 import { type Awkward, attached, file, letter, utf8 } from "./Letter.ts"
 
 export const bodies: Readonly<Record<string, Awkward>> = {
@@ -154,7 +154,7 @@ export const bodies: Readonly<Record<string, Awkward>> = {
     "--x--",
   ),
 
-  // Sets and encodings of bodies.
+  // Character sets and encodings of bodies.
   "a body of KOI8-R in 8 bits": letter(
     { text: "привет" },
     "From: a@example.org",

@@ -1,4 +1,4 @@
-/** Letters whose parts are awkwardly set apart: from one another, or their text from their header. */
+/** Messages with awkward boundaries between parts, or between header and body. */
 import { type Awkward, letter, utf8 } from "./Letter.ts"
 
 export const boundaries: Readonly<Record<string, Awkward>> = {

@@ -1,4 +1,4 @@
-/** Letters whose header fields are awkward: encoded words, raw 8-bit, parameters, what is missing. */
+/** Messages with awkward header fields: encoded words, raw 8-bit, parameters, missing fields. */
 import { type Awkward, attached, file, letter, plain, utf8 } from "./Letter.ts"
 
 export const fields: Readonly<Record<string, Awkward>> = {

@@ -1,15 +1,12 @@
-/**
- * What letters are made of that programs really write, each awkward in one way, with what a reader should make of it.
- * Strings stand for bytes (latin1); text that is UTF-8 on the wire goes through `utf8`.
- */
+/** Builds messages that programs really send, each awkward in one way, with the expected reading. */
 
-/** What is said of a letter; what is left out does not matter here. */
+/** The expected reading; omitted members are not compared. */
 export interface Reading {
   readonly subject?: string
   /** Name and address of the author. */
   readonly from?: string
   readonly to?: ReadonlyArray<string>
-  /** White space at line ends and at the end left aside. */
+  /** Ignores white space at line ends and at the end. */
   readonly text?: string
   /** File name, type and decoded bytes of each. */
   readonly attachments?: ReadonlyArray<readonly [filename: string | null, type: string, size: number]>
@@ -32,7 +29,7 @@ export const letter = (reading: Reading, ...all: ReadonlyArray<string>): Awkward
 export const plain = (subject: string, ...head: ReadonlyArray<string>) =>
   lines("From: a@example.org", `Subject: ${subject}`, ...head, "", "x")
 
-/** A letter with one attachment whose header fields are given. */
+/** A message with one attachment that has these header fields. */
 export const attached = (...head: ReadonlyArray<string>) =>
   lines(
     "From: a@example.org",

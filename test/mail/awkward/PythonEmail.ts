@@ -1,4 +1,4 @@
-/** A second reader of mail, Python's `email` package: what it makes of letters. */
+/** A second mail parser: Python's `email` package. */
 import { spawnSync } from "node:child_process"
 import type { Reading } from "./Letter.ts"
 
@@ -47,7 +47,7 @@ def reading(raw):
 print(json.dumps([reading(raw) for raw in json.load(sys.stdin)]))
 `
 
-/** Null where it finds none; of a size, where it does not say it. */
+/** Null if it finds none; the size is null if it does not report one. */
 export const readings = (letters: ReadonlyArray<Uint8Array>): ReadonlyArray<Record<keyof Reading, unknown>> => {
   const input = JSON.stringify(letters.map((raw) => Buffer.from(raw).toString("base64")))
   const { status, stdout, stderr } = spawnSync(python ?? "python3", ["-c", program], { input, encoding: "utf8" })

@@ -1,4 +1,4 @@
-/** Certificates that an authority signed, made by `openssl` where it is installed. */
+/** Certificates signed by a test authority, created with `openssl` if it is installed. */
 import { execFileSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
@@ -6,7 +6,7 @@ import * as path from "node:path"
 
 const ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 
-/** An authority; a server's certificate of it, one for another name, and one that only says it is of it. */
+/** An authority; a certificate for a server, one for another name, and one that falsely claims this issuer. */
 export const chained = () => {
   const directory = mkdtempSync(path.join(os.tmpdir(), "svc-chain-"))
   const file = (name: string) => path.join(directory, name)
@@ -18,7 +18,7 @@ export const chained = () => {
   }
   const server = (name: string, host: string, by: string) => {
     openssl("req", ...ec, "-subj", `/CN=${host}`, "-keyout", file(`${name}.key`), "-out", file(`${name}.csr`))
-    // Without the key's id of whoever signed it: only the signature says who that was.
+    // Without the issuer's key id, so that only the signature identifies it.
     writeFileSync(file(`${name}.ext`), `subjectAltName=DNS:${host}\nauthorityKeyIdentifier=none\n`)
     const signer = ["-CA", file(`${by}.pem`), "-CAkey", file(`${by}.key`), "-CAcreateserial", "-days", "1"]
     openssl(

@@ -1,4 +1,4 @@
-/** A second implementation of DKIM, Debian's `python3-dkim`: what it says of each signature of messages. */
+/** A second DKIM implementation, Debian's `python3-dkim`. */
 import { spawnSync } from "node:child_process"
 
 const python = "/usr/bin/python3"
@@ -14,7 +14,7 @@ messages = [dkim.DKIM(base64.b64decode(raw)) for raw in given["raws"]]
 print(json.dumps([[one.verify(idx=i, dnsfunc=txt) for i in range(given["count"])] for one in messages]))
 `
 
-/** Of each message, whether each of its first signatures holds. `zone` has TXT records by their names. */
+/** Returns for each message whether each of its first signatures verifies. `zone` has TXT records by name. */
 export const verify = (
   messages: ReadonlyArray<Uint8Array>,
   zone: Readonly<Record<string, string>>,

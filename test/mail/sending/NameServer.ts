@@ -1,4 +1,4 @@
-/** A name server of the tests' own, over UDP and TCP: what it has, whether it vouches for it, and how it fails. */
+/** A test name server over UDP and TCP with configurable records, DNSSEC status and failures. */
 import { createSocket } from "node:dgram"
 import { createServer } from "node:net"
 import type { Type } from "@svc/mail-gateway/mail/sending/dane/Message"
@@ -12,13 +12,13 @@ export interface Has {
   readonly data?: ReadonlyArray<Uint8Array>
   readonly isSecure?: boolean
   readonly code?: number
-  /** The name that this one stands for. */
+  /** The target of an alias. */
   readonly alias?: string
-  /** Over UDP only that it is too long is said. */
+  /** Whether UDP answers are truncated. */
   readonly isLong?: boolean
 }
 
-/** By `TYPE name`; what is not there is no name, and vouched for. */
+/** Records by `TYPE name`. Missing names do not exist, with an authentic answer. */
 export type Names = Readonly<Record<string, Has>>
 
 const nameOf = (name: string) =>
@@ -33,7 +33,7 @@ export const mx = (priority: number, exchange: string) =>
 export const tlsa = (usage: number, selector: number, matching: number, data: Uint8Array) =>
   Buffer.concat([Buffer.from([usage, selector, matching]), data])
 
-/** Its own name is written as a pointer to the question's. */
+/** The owner name is a compression pointer to the question. */
 const record = (owner: Buffer, type: number, data: Uint8Array) =>
   Buffer.concat([owner, Buffer.from([0, type, 0, 1, 0, 0, 0, 60, data.length >> 8, data.length & 0xff]), data])
 
@@ -62,7 +62,7 @@ const answered = (question: Buffer, names: Names, isUdp: boolean): Buffer => {
   return Buffer.concat([head, question.subarray(12, at + 5), ...(isCut ? [] : records)])
 }
 
-/** The port it answers at. */
+/** Returns the port it listens on. */
 export const nameServer = (names: Names) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly port: number; readonly stop: () => void }, "taken">((resume) => {
@@ -84,7 +84,7 @@ export const nameServer = (names: Names) =>
           overTcp.close()
           overUdp.close()
         }
-        // A port that is free over TCP may be somebody's over UDP.
+        // A port that is free for TCP may be in use for UDP.
         overUdp.once("error", () => {
           stop()
           resume(Effect.fail("taken"))

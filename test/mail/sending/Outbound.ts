@@ -1,4 +1,4 @@
-/** An Identity that sends, over the whole service, and a mail server that gets it. */
+/** An Identity that sends mail through the whole service, and a receiving mail server. */
 import { Effect, Scope } from "effect"
 import type { SMTPServerOptions } from "smtp-server"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
@@ -6,7 +6,7 @@ import { closeScope } from "../../harness/Database.ts"
 import { startService } from "../../harness/Service.ts"
 import { type Sink, sink } from "./Sinks.ts"
 
-/** A relay, and the service that sends through it. */
+/** A relay, and a service that sends through it. */
 export const startOutbound = async (
   options: { readonly relay?: SMTPServerOptions; readonly env?: Readonly<Record<string, string>> } = {},
 ) => {
@@ -25,7 +25,7 @@ export const startOutbound = async (
   }
 }
 
-/** An Identity that may write to these. */
+/** Creates an Identity that may write to these addresses. */
 export const writer = async (base: string, allowed: ReadonlyArray<string>) => {
   const owner = await signUp(base)
   const { handle, secrets } = await makeIdentity(base, owner.session)

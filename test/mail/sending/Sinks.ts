@@ -1,4 +1,4 @@
-/** Mail servers at the other end: honest ones that do as they are told, ones that follow a script, and the way to them. */
+/** Receiving mail servers for tests, compliant or scripted, and the transports to reach them. */
 import { createServer, type Socket } from "node:net"
 import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
 import type { Transmission } from "@svc/cluster/mail/sending/MailTransport"
@@ -18,14 +18,14 @@ import { SMTPServer, type SMTPServerOptions } from "smtp-server"
 
 export const mailDomain = "mail.example"
 
-/** A certificate for the servers of the tests, and one of a stranger. */
+/** A certificate for the test servers, and one of an untrusted authority. */
 export const certificate = selfSigned(["localhost", "mx.example.org", "mx1.example.org"], new Date())
 export const strange = selfSigned(["elsewhere.example"], new Date())
 
 export interface Taken {
   readonly from: string
   readonly to: ReadonlyArray<string>
-  /** Parameters of MAIL. */
+  /** The parameters of MAIL. */
   readonly parameters: Readonly<Record<string, unknown>>
   readonly raw: string
   readonly secure: boolean
@@ -35,11 +35,11 @@ export interface Sink {
   readonly port: number
   readonly taken: Array<Taken>
   readonly connections: () => number
-  /** Connections that are there now. */
+  /** The number of open connections. */
   readonly open: () => number
 }
 
-/** A refusal as a server says it. */
+/** A rejection as a server sends it. */
 export const reply = (responseCode: number, message: string) => Object.assign(new Error(message), { responseCode })
 
 export const sink = (options: SMTPServerOptions = {}, host = "127.0.0.1") =>
@@ -92,8 +92,8 @@ export const sink = (options: SMTPServerOptions = {}, host = "127.0.0.1") =>
   )
 
 /**
- * A server that answers each line as the script says, content but for its end left out; the first line is empty. A reply of
- * null is silence, one of `close` ends the connection.
+ * A server that replies to each line by a script, which sees no content except its end. The first line, before the greeting,
+ * is empty. Null means no reply, and `close` ends the connection.
  */
 export const scripted = (script: (line: string, socket: Socket) => string | null | "close") =>
   Effect.acquireRelease(
@@ -138,7 +138,7 @@ export const scripted = (script: (line: string, socket: Socket) => string | null
 const lettersBy = (keys: typeof DkimKeys.layer) => Letters.layer({ mailDomain }).pipe(Layer.provide(keys))
 const letters = lettersBy(DkimKeys.layer)
 
-/** The relay transport for a relay's URL; `host` is where it really is, `deadlines` how long it has. */
+/** A relay transport. `host` is the actual address, `deadlines` overrides the timeouts. */
 export const throughRelay = (url: string, ca?: string, host?: string, deadlines?: Deadlines, keys = DkimKeys.layer) =>
   RelayTransport.layer.pipe(
     Layer.provide([
@@ -158,14 +158,14 @@ export const throughRelay = (url: string, ca?: string, host?: string, deadlines?
 
 export type Zone = Readonly<Record<string, ReadonlyArray<unknown> | string>>
 
-/** DNS of the tests' own: records by `TYPE name`; a string is the code with which a look-up fails. */
+/** Test DNS: records by `TYPE name`; a string is the error code of the look-up. */
 export const zoned = (zone: Zone) =>
   Layer.succeed(Resolver, {
     lookup: (name, type) => {
       const found = zone[`${type} ${name}`] ?? "ENOTFOUND"
       return typeof found === "string"
         ? Effect.fail(new LookupFailed({ code: found }))
-        : // What a look-up answers depends on its type, as node's.
+        : // The record type depends on the query type, as with Node's resolver.
           Effect.succeed(found as unknown as Records)
     },
   })
@@ -173,15 +173,15 @@ export const zoned = (zone: Zone) =>
 export interface Straight extends Partial<DirectTransport.DirectSettings> {
   readonly port: number
   readonly zone: Zone
-  /** Policies of MTA-STS by their domain. */
+  /** MTA-STS policies by domain. */
   readonly policies?: Readonly<Record<string, string>>
-  /** Port of a name server that validates; where there is one it is asked for servers and addresses. */
+  /** The port of a validating name server. If set, it is queried for servers and addresses. */
   readonly validating?: number
 }
 
 const unasked = () => Effect.die("nobody asks this")
 
-/** The direct transport, by this DNS, to this port. */
+/** A direct transport with this DNS and this port. */
 export const straight = ({ port, zone, policies = {}, validating, ...settings }: Straight) => {
   const dane =
     validating === undefined ? Dane.none : Dane.layer({ resolver: { host: "127.0.0.1", port: validating }, port: 25 })

@@ -1,6 +1,6 @@
 /**
- * Unbound (Debian's) as a name server that validates, where it and ldns-utils are installed: it asks zones of its own, signed
- * here, which it judges by their keys as it would those of others.
+ * Unbound as a validating name server, if it and ldns-utils are installed. It serves zones signed by the tests and validates
+ * them like any others.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -16,15 +16,15 @@ const tools = ["/usr/bin/ldns-keygen", "/usr/bin/ldns-signzone"] as const
 
 export interface Zone {
   readonly name: string
-  /** Lines of a zone file, names relative to the zone. */
+  /** Lines of a zone file, with names relative to the zone. */
   readonly records: ReadonlyArray<string>
-  /** What somebody made of it on the way, after it was signed. */
+  /** Modifies the zone after it was signed, as an attacker would. */
   readonly altered?: (signed: string) => string
-  /** It has no keys, and nobody expects any. */
+  /** The zone is unsigned and has no DS record. */
   readonly isUnsigned?: boolean
 }
 
-/** Signs a zone; answers its file and, where it has any, that of its key. */
+/** Signs a zone. Returns its file and, if it is signed, that of its key. */
 const written = (directory: string, { name, records, altered = (same) => same, isUnsigned = false }: Zone) => {
   const file = path.join(directory, name)
   const text = `$ORIGIN ${name}.\n$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nns A 127.0.0.1\n${records.join("\n")}\n`
@@ -37,7 +37,7 @@ const written = (directory: string, { name, records, altered = (same) => same, i
   return { name, file, key: path.join(directory, `${key}.key`) }
 }
 
-/** The port it answers at, once it does. */
+/** Returns the port once the server answers. */
 export const unbound = (zones: ReadonlyArray<Zone>) =>
   Effect.acquireRelease(
     Effect.promise(async () => {

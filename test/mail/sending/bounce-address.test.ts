@@ -1,4 +1,4 @@
-/** The address that reports of a message come to. */
+/** The addresses to which bounces of a message are sent. */
 import { it as effect } from "@effect/vitest"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { localPart, read as readAddress } from "@svc/mail-gateway/mail/sending/BounceAddress"
@@ -8,8 +8,8 @@ import { sealingLayer } from "../../harness/Stores.ts"
 
 const outboxId = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99"
 
-describe("a bounce address", () => {
-  effect.effect("leads back to its row, in any case of its letters, and fits a local part", () =>
+describe("A bounce address", () => {
+  effect.effect("is decoded to its row in any letter case, and fits into a local part", () =>
     Effect.gen(function* () {
       const sealing = yield* Sealing
       const local = localPart(sealing, outboxId)
@@ -19,7 +19,7 @@ describe("a bounce address", () => {
     }).pipe(Effect.provide(sealingLayer)),
   )
 
-  effect.effect("that we did not make, or that was changed anywhere, is none", () =>
+  effect.effect("that is forged or modified is rejected", () =>
     Effect.gen(function* () {
       const sealing = yield* Sealing
       const local = localPart(sealing, outboxId)

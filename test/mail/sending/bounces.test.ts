@@ -1,4 +1,4 @@
-/** Where bounces come back to, and what they say: as they should be, as they are, and as somebody would like them to be. */
+/** The content of bounces: standard ones, those that servers really send, and forged ones. */
 import { index } from "@svc/mail-gateway/mail/mime/Part"
 import { parse } from "@svc/mail-gateway/mail/ParsedMail"
 import { read } from "@svc/mail-gateway/mail/sending/BounceReport"
@@ -39,8 +39,8 @@ const report = (...blocks: ReadonlyArray<ReadonlyArray<string>>) =>
     "--b--",
   )
 
-describe("a delivery report", () => {
-  it("names the recipient, the status and what the server said", () => {
+describe("A delivery report", () => {
+  it("yields the recipient, the status and the server's reply", () => {
     const block = [
       "Final-Recipient: rfc822; grace@internal.example",
       "Original-Recipient: rfc822;Grace+2Btag@example.org",
@@ -64,7 +64,7 @@ describe("a delivery report", () => {
     ["failed", "4.4.7", false],
     ["", "5.2.1", true],
     ["", "4.2.2", false],
-  ])("of action %j and status %s is hard: %s", (action, status, hard) => {
+  ])("with action %j and status %s is hard: %s", (action, status, hard) => {
     const block = [
       "Final-Recipient: rfc822;grace@example.org",
       ...(action === "" ? [] : [`Action: ${action}`]),
@@ -73,19 +73,19 @@ describe("a delivery report", () => {
     expect(reported(report(block))).toMatchObject([{ status, hard }])
   })
 
-  it.each(["delayed", "delivered", "relayed", "expanded"])("of action %s is no bounce", (action) => {
+  it.each(["delayed", "delivered", "relayed", "expanded"])("with action %s is not a bounce", (action) => {
     expect(reported(report(["Final-Recipient: rfc822;g@example.org", `Action: ${action}`, "Status: 5.0.0"]))).toEqual(
       [],
     )
   })
 
-  it("of several recipients is several, and of very many not more than a hundred", () => {
+  it("with several recipients yields several failures, at most a hundred", () => {
     const block = (at: number) => [`Final-Recipient: rfc822;r${at}@example.org`, "Action: failed", "Status: 5.1.1"]
     expect(reported(report(block(0), block(1)))).toHaveLength(2)
     expect(reported(report(...Array.from({ length: 500 }, (_, at) => block(at))))).toHaveLength(100)
   })
 
-  it("is not what somebody put into the message that comes back", () => {
+  it("is not read from the returned message", () => {
     const inner = report(["Final-Recipient: rfc822;victim@example.org", "Action: failed", "Status: 5.1.1"])
     const outer = lines("From: a@example.org", "Subject: hello", "Content-Type: message/rfc822", "") + inner
     expect(reported(outer)).toEqual([])
@@ -98,7 +98,7 @@ const plainly = (subject: string, text: ReadonlyArray<string>, ...head: Readonly
 const away = (text: string, ...head: ReadonlyArray<string>) =>
   plainly("Undeliverable: away until May", [text], ...head).replace("MAILER-DAEMON@", "grace@")
 
-describe("a bounce without a report", () => {
+describe("A bounce without a report", () => {
   it.each([
     [
       "qmail",
@@ -153,7 +153,7 @@ describe("a bounce without a report", () => {
       plainly("Undeliverable", ["Your message to grace@example.org could not be delivered.", "452 4.2.2 Mailbox full"]),
       { status: "4.2.2", hard: false },
     ],
-  ])("of %s is understood", (_, letter, expected) => {
+  ])("of %s is recognized", (_, letter, expected) => {
     const found = reported(letter)
     expect(found).toMatchObject([expected])
     expect(found[0]!.addresses).toContain("grace@example.org")
@@ -180,10 +180,10 @@ describe("a bounce without a report", () => {
         .replace("delivery-status;", "disposition-notification;")
         .replace("message/delivery-status", "message/disposition-notification"),
     ],
-  ])("is not %s", (_, letter) => expect(reported(letter)).toEqual([]))
+  ])("is not recognized in %s", (_, letter) => expect(reported(letter)).toEqual([]))
 })
 
-describe("a bounce that names several", () => {
+describe("A bounce with several recipients", () => {
   const two = ["grace@example.org", "bob@example.org", "carl@example.org"]
   const told = (letter: string) =>
     reported(letter).map((failure) => ({
@@ -192,7 +192,7 @@ describe("a bounce that names several", () => {
       hard: failure.hard,
     }))
 
-  it("of qmail says of each what befell it, and nothing of those it only quotes", () => {
+  it("of qmail yields the reason for each, and nothing for quoted addresses", () => {
     const letter = plainly("failure notice", [
       "Hi. This is the qmail-send program at example.org.",
       "I'm afraid I wasn't able to deliver your message to the following addresses.",
@@ -214,7 +214,7 @@ describe("a bounce that names several", () => {
     ])
   })
 
-  it("of Exim says it of all that failed", () => {
+  it("of Exim yields the reason for all failed recipients", () => {
     const letter = plainly(
       "Mail delivery failed: returning message to sender",
       [
@@ -242,7 +242,7 @@ describe("a bounce that names several", () => {
     ])
   })
 
-  it("of sendmail ends where the message that comes back begins, also behind spaces", () => {
+  it("of sendmail ends where the returned message starts, even if indented", () => {
     const letter = plainly("Returned mail: see transcript for details", [
       "The original message was received at Mon, 23 Nov 2026 01:00:00 +0000",
       "",
@@ -261,7 +261,7 @@ describe("a bounce that names several", () => {
   })
 })
 
-describe("a report that is not as it should be", () => {
+describe("A malformed report", () => {
   const text = ["Your message was not delivered to", "", "<grace@example.org>:", "550 5.1.1 No such user"]
   const headed = (type: string, ...parts: ReadonlyArray<string>) =>
     lines(
@@ -291,7 +291,7 @@ describe("a report that is not as it should be", () => {
         "",
       ),
     ],
-  ])("and %s is read by its text", (_, letter) => {
+  ])("with %s is read by its text", (_, letter) => {
     expect(reported(letter)).toMatchObject([{ addresses: ["grace@example.org"], status: "5.1.1", hard: true }])
   })
 
@@ -299,32 +299,32 @@ describe("a report that is not as it should be", () => {
     ["failed (no such user)", 1],
     ["delayed (will retry)", 0],
     ["Relayed; to elsewhere", 0],
-  ])("may have more than a word for its action: %s", (action, found) => {
+  ])("may have text after the action keyword: %s", (action, found) => {
     const block = ["Final-Recipient: rfc822;grace@example.org", `Action: ${action}`, "Status: 4.4.7"]
     expect(reported(report(block))).toHaveLength(found)
   })
 
-  it("is none where a person's own program says that it was not read, nor where a report is of something else", () => {
+  it("is ignored if it is a read receipt or a report of something else", () => {
     expect(reported(away(text.join("\r\n"), "Auto-Submitted: auto-replied"))).toEqual([])
     expect(reported(headed("multipart/report; report-type=disposition-notification; boundary=b"))).toEqual([])
     expect(reported(headed("multipart/report; report-type=feedback-report; boundary=b"))).toEqual([])
   })
 })
 
-describe("whom a bounce is about", () => {
+describe("The recipient of a bounce", () => {
   const ours = ["grace@example.org", "Bob@example.org"]
   const about = (...addresses: ReadonlyArray<string>) => ({ addresses, status: null, diagnostic: null, hard: true })
-  it("is one of the message's own recipients, or nobody", () => {
+  it("is one of the message's own recipients, or none", () => {
     expect(recipientOf(about("bob@example.org"), ours)).toBe("Bob@example.org")
     expect(recipientOf(about("stranger@example.org"), ours)).toBeUndefined()
     expect(recipientOf(about(), ours)).toBeNull()
-    // Whom it was for comes before whom it was passed on to, though both are recipients.
+    // The original recipient takes precedence over the final one, though both are recipients.
     expect(recipientOf(about("bob@example.org", "grace@example.org"), ours)).toBe("Bob@example.org")
     expect(recipientOf(about("forwarded@elsewhere.example"), ["grace@example.org"])).toBe("grace@example.org")
   })
 })
 
-describe("what is hostile", () => {
+describe("Hostile input", () => {
   it.each([
     ["a field without an end", report(["Final-Recipient: rfc822;" + "a".repeat(3_000_000)])],
     ["blocks without a number", report(...Array.from({ length: 30_000 }, () => ["X: y"]))],
@@ -340,7 +340,7 @@ describe("what is hostile", () => {
         ..."--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n".repeat(5_000).split("\r\n"),
       ),
     ],
-  ])("%s is read in little work", (_, letter) => {
+  ])("%s is parsed quickly", (_, letter) => {
     const raw = Buffer.from(letter)
     const root = index(raw)
     const { subject, text } = parse(raw, root)

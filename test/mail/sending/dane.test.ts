@@ -1,4 +1,7 @@
-/** DANE for SMTP (RFC 7672): who gets mail over which certificate, as DNS says that a validating resolver vouches for. */
+/**
+ * DANE for SMTP (RFC 7672): which certificates are required, according to DNS answers that a validating resolver
+ * authenticates.
+ */
 import { createHash, X509Certificate } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
@@ -29,7 +32,7 @@ const named = (...records: ReadonlyArray<Uint8Array>): Names => ({
   "TLSA _25._tcp.mx.example.org": { data: records },
 })
 
-/** The state of one message to example.org by these names, and what became of its status. */
+/** Returns the state and the status of a message to example.org. */
 const sent = Effect.fnUntraced(function* (names: Names, port: number) {
   const { port: validating } = yield* nameServer(names)
   const { send } = yield* Effect.provide(MailTransport, straight({ port, zone: {}, validating }))
@@ -37,8 +40,8 @@ const sent = Effect.fnUntraced(function* (names: Names, port: number) {
   return [outcome!.state, "reply" in outcome! ? (outcome.reply?.status ?? null) : null] as const
 }, Effect.scoped)
 
-layer(foundation)("a server with TLSA records", (it) => {
-  it.effect("gets mail over TLS with a certificate that they name, whoever signed it", () =>
+layer(foundation)("A server with TLSA records", (it) => {
+  it.effect("gets mail over TLS with a matching certificate, whoever issued it", () =>
     Effect.gen(function* () {
       const whole = raw(strange.cert)
       for (const record of [
@@ -54,7 +57,7 @@ layer(foundation)("a server with TLSA records", (it) => {
     }),
   )
 
-  it.effect("gets none over another certificate, nor without TLS", () =>
+  it.effect("gets no mail with another certificate or without TLS", () =>
     Effect.gen(function* () {
       const other = yield* sink()
       const stripped = yield* sink({ ...strange, disabledCommands: ["STARTTLS"] })
@@ -77,7 +80,7 @@ layer(foundation)("a server with TLSA records", (it) => {
     }),
   )
 
-  it.effect("gets none while DNS does not say which", () =>
+  it.effect("gets no mail while the records cannot be queried", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink(strange)
       const names = { ...zone, "TLSA _25._tcp.mx.example.org": { code: 2 } }
@@ -86,7 +89,7 @@ layer(foundation)("a server with TLSA records", (it) => {
     }),
   )
 
-  it.effect("none of which can be used gets mail over whatever TLS it has, and not without", () =>
+  it.effect("that are all unusable gets mail over TLS with any certificate, but not without TLS", () =>
     Effect.gen(function* () {
       const unusable = named(tlsa(1, 1, 1, sha256(Buffer.from("x"))), tlsa(3, 1, 1, Buffer.from("short")))
       const good = yield* sink(strange)
@@ -97,7 +100,7 @@ layer(foundation)("a server with TLSA records", (it) => {
     }),
   )
 
-  it.effect("is found behind an alias, and by answers too long for a datagram", () =>
+  it.effect("is found behind an alias, and by answers that need TCP", () =>
     Effect.gen(function* () {
       const names: Names = {
         ...zone,
@@ -111,7 +114,7 @@ layer(foundation)("a server with TLSA records", (it) => {
     }),
   )
 
-  it.effect("is as any other where nobody vouches for them, or there are none", () =>
+  it.effect("is treated like any other if the records are not authentic or missing", () =>
     Effect.gen(function* () {
       const where: ReadonlyArray<Names> = [
         zone,
@@ -128,7 +131,7 @@ layer(foundation)("a server with TLSA records", (it) => {
   )
 
   it.effect.skipIf(!has("openssl"))(
-    "that name an authority gets mail over a certificate that this one signed for it",
+    "that name an authority gets mail with a certificate issued by it for this server",
     () =>
       Effect.gen(function* () {
         const { authority, own, ...others } = chained()
@@ -144,8 +147,8 @@ layer(foundation)("a server with TLSA records", (it) => {
   )
 })
 
-describe("an answer of DNS", () => {
-  test("is read or not, whatever its bytes are", () => {
+describe("The DNS parser", () => {
+  test("accepts any bytes without throwing", () => {
     const types = fc.constantFrom<Message.Type>("A", "AAAA", "MX", "TLSA")
     const head = Buffer.from([0, 1, 0x81, 0xa0, 0, 1, 0, 2, 0, 0, 0, 0])
     fc.assert(
@@ -155,7 +158,7 @@ describe("an answer of DNS", () => {
       }),
       { numRuns: 2_000 },
     )
-    // A name that points to itself.
+    // A compression pointer to itself.
     expect(Message.answer(Buffer.concat([head, Buffer.from([0xc0, 12])]), "A")).toBeUndefined()
   })
 })

@@ -1,4 +1,4 @@
-/** What goes straight to the servers of its domain: which are asked, in what order, over what, and which never. */
+/** Direct delivery to the servers of a domain: which ones are tried, in what order, over which TLS, and which never. */
 import { expect, layer } from "@effect/vitest"
 import { MailTransport, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { Effect } from "effect"
@@ -12,12 +12,12 @@ const mx = (...servers: ReadonlyArray<readonly [string, number]>) =>
 const sent = (to: Straight, more: Partial<Transmission> = {}) =>
   Effect.flatMap(MailTransport, ({ send }) => send(transmission(more))).pipe(Effect.provide(straight(to)))
 
-/** Several servers share a port; each has an address of its own. */
+/** Several servers share a port, each on its own address. */
 const here = { "A mx.example.org": ["127.0.0.1"] }
 const simple = { "MX example.org": mx(["mx.example.org", 10]), ...here }
 
-layer(foundation)("mail to a domain", (it) => {
-  it.effect("goes to its server, by whatever TLS that offers", () =>
+layer(foundation)("Direct delivery", (it) => {
+  it.effect("uses whatever TLS the server offers", () =>
     Effect.gen(function* () {
       for (const [options, secure] of [
         [{}, true],
@@ -36,7 +36,7 @@ layer(foundation)("mail to a domain", (it) => {
     }),
   )
 
-  it.effect("goes without TLS where the server's is broken", () =>
+  it.effect("falls back to clear text if the server's TLS is broken", () =>
     Effect.gen(function* () {
       const { port, heard } = yield* scripted((line, socket) => {
         if (line === "") return "220 hi"
@@ -52,12 +52,12 @@ layer(foundation)("mail to a domain", (it) => {
     }),
   )
 
-  it.effect("tries its servers in their order, and the next one where one does not answer or is busy", () =>
+  it.effect("tries the servers in order, and the next one if one does not respond or is busy", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink({}, "127.0.0.3")
       const zone = {
         "MX example.org": mx(["third.example.org", 30], ["first.example.org", 10], ["second.example.org", 20]),
-        // Nobody listens there, and the second has no address.
+        // The first has no listener, and the second no address.
         "A first.example.org": ["127.0.0.9"],
         "A second.example.org": "ETIMEOUT",
         "A third.example.org": ["127.0.0.3"],
@@ -67,7 +67,7 @@ layer(foundation)("mail to a domain", (it) => {
     }),
   )
 
-  it.effect("gives nobody a second copy: a refusal ends it, and so does silence after the content", () =>
+  it.effect("does not retry after a permanent rejection or a timeout after DATA", () =>
     Effect.gen(function* () {
       for (const end of ["550 5.7.1 no", "451 4.3.0 later", "close"]) {
         const first = yield* scripted((line) =>
@@ -93,7 +93,7 @@ layer(foundation)("mail to a domain", (it) => {
     }),
   )
 
-  it.effect("goes to the domain itself where it names no server", () =>
+  it.effect("uses the domain itself if it has no MX records", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink()
       expect(
@@ -119,7 +119,7 @@ layer(foundation)("mail to a domain", (it) => {
       "5.4.6",
     ],
     ["has a DNS that does not answer", { "MX example.org": "ESERVFAIL" }, "deferred", "4.4.3"],
-  ] as const)("that %s is told so", ([, zone, state, status]) =>
+  ] as const)("to a domain that %s ends with the matching status", ([, zone, state, status]) =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink()
       expect(yield* sent({ port, zone })).toMatchObject([{ state, reply: { code: null, status } }])
@@ -127,7 +127,7 @@ layer(foundation)("mail to a domain", (it) => {
     }),
   )
 
-  it.effect("never goes to private, loopback or reserved addresses, nor to ones within others", () =>
+  it.effect("never connects to private, loopback or reserved addresses, including embedded ones", () =>
     Effect.gen(function* () {
       const { port, taken, connections } = yield* sink()
       for (const address of [
@@ -152,7 +152,7 @@ layer(foundation)("mail to a domain", (it) => {
     }),
   )
 
-  it.effect("leaves a domain alone for a while once none of its servers could be reached", () =>
+  it.effect("backs off from a domain after none of its servers could be reached", () =>
     Effect.gen(function* () {
       let connections = 0
       const { port } = yield* scripted((line) => {
@@ -168,7 +168,7 @@ layer(foundation)("mail to a domain", (it) => {
     }),
   )
 
-  it.effect("is in no hurry with one that is busy with many", () =>
+  it.effect("limits the concurrent deliveries to one domain", () =>
     Effect.gen(function* () {
       let most = 0
       let open = 0
@@ -196,8 +196,8 @@ const policy = (mode: string, server: string) =>
   `version: STSv1\r\nmode: ${mode}\r\nmx: ${server}\r\nmax_age: 86400\r\n`
 const announced = { ...simple, "TXT _mta-sts.example.org": [["v=STSv1; id=1;"]] }
 
-layer(foundation)("a domain with an MTA-STS policy", (it) => {
-  it.effect("gets mail over checked TLS to the servers it names, and else none", () =>
+layer(foundation)("A domain with an MTA-STS policy", (it) => {
+  it.effect("gets mail only over verified TLS to the servers that the policy lists", () =>
     Effect.gen(function* () {
       const policies = { "example.org": policy("enforce", "*.example.org") }
       const good = yield* sink()
@@ -216,7 +216,7 @@ layer(foundation)("a domain with an MTA-STS policy", (it) => {
     }),
   )
 
-  it.effect("is held to the policy for max_age seconds after the policy can no longer be fetched, and no longer", () =>
+  it.effect("is subject to the policy for max_age seconds after it can no longer be fetched", () =>
     Effect.gen(function* () {
       const policies: Record<string, string> = { "example.org": policy("enforce", "*.example.org") }
       const { port, taken } = yield* sink()
@@ -224,7 +224,7 @@ layer(foundation)("a domain with an MTA-STS policy", (it) => {
       yield* Effect.gen(function* () {
         const { send } = yield* MailTransport
         expect(yield* send(transmission())).toMatchObject([{ state: "sent" }])
-        // An attacker withdraws the policy and names a server of their own.
+        // An attacker removes the policy and adds a server of their own.
         delete policies["example.org"]
         zone["TXT _mta-sts.example.org"] = [["v=STSv1; id=2;"]]
         zone["MX example.org"] = mx(["mx.attacker.example", 10])
@@ -237,7 +237,7 @@ layer(foundation)("a domain with an MTA-STS policy", (it) => {
     }),
   )
 
-  it.effect("that only tests it, or whose policy cannot be had, gets mail as any other", () =>
+  it.effect("in testing mode, or with an unavailable policy, gets mail like any other", () =>
     Effect.gen(function* () {
       for (const policies of [{ "example.org": policy("testing", "mx.elsewhere.example") }, {}]) {
         const { port, taken } = yield* sink({ disabledCommands: ["STARTTLS"] })
@@ -248,8 +248,8 @@ layer(foundation)("a domain with an MTA-STS policy", (it) => {
   )
 })
 
-layer(foundation)("a server that refuses one of several", (it) => {
-  it.effect("answers for each", () =>
+layer(foundation)("A server that rejects one of several recipients", (it) => {
+  it.effect("determines the outcome of each recipient", () =>
     Effect.gen(function* () {
       const { port } = yield* sink({
         onRcptTo: ({ address }, _, done) => (address.startsWith("gone") ? done(reply(550, "5.1.1 gone")) : done()),

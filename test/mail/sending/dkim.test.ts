@@ -1,4 +1,4 @@
-/** Signatures over what we send, judged by two implementations; and the life of the keys that make them. */
+/** DKIM signatures of outgoing mail, verified by two implementations, and the life cycle of keys. */
 import { expect, layer } from "@effect/vitest"
 import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
 import { rotate as resealByFirst } from "@svc/cluster/sealing/Rotation"
@@ -30,7 +30,7 @@ const bodies: Readonly<Record<string, string>> = {
   "more than a slice of it": `.\r\n..a\r\n${"\r\n".repeat(2_000)}x${" ".repeat(900)}y\r\n${`${"z".repeat(76)} \r\n`.repeat(3_000)}`,
 }
 
-/** What mailauth says of each signature, by its selector. */
+/** Returns mailauth's result of each signature, by selector. */
 const judged = (message: Uint8Array, zone: Readonly<Record<string, string>>) =>
   Effect.promise(async () => {
     const { dkim } = await authenticate(Buffer.from(message), {
@@ -59,8 +59,8 @@ const signed = Effect.fnUntraced(function* (content: Buffer) {
   }
 })
 
-layer(keysLayer)("what we send", (it) => {
-  it.effect.each(Object.entries(bodies))("is signed with RSA and Ed25519, and both hold: %s", ([, body]) =>
+layer(keysLayer)("Outgoing mail", (it) => {
+  it.effect.each(Object.entries(bodies))("is signed with valid RSA and Ed25519 signatures: %s", ([, body]) =>
     Effect.gen(function* () {
       const { message, zone } = yield* signed(letter(body))
       expect(yield* judged(message, zone)).toEqual(["pass", "pass"])
@@ -68,7 +68,7 @@ layer(keysLayer)("what we send", (it) => {
     }),
   )
 
-  it.effect("does not hold any more once a field was added, changed or taken away", () =>
+  it.effect("fails verification after a field was added, changed or removed", () =>
     Effect.gen(function* () {
       const { message, zone } = yield* signed(letter("hello\r\n"))
       const text = message.toString("latin1")
@@ -91,8 +91,8 @@ layer(keysLayer)("what we send", (it) => {
   )
 })
 
-layer(keysLayer)("keys", (it) => {
-  it.effect("are made once, whoever is first, and sealed under a name that holds domain and selector", () =>
+layer(keysLayer)("DKIM keys", (it) => {
+  it.effect("are created once by concurrent processes, and sealed for their domain and selector", () =>
     Effect.gen(function* () {
       const store = yield* DkimKeys
       const sql = yield* Unhurried
@@ -102,18 +102,18 @@ layer(keysLayer)("keys", (it) => {
         ["svc1-ed25519", "signing"],
         ["svc1-rsa", "signing"],
       ])
-      // A sealed key that is moved to another selector does not open there.
+      // A sealed key cannot be opened under another selector.
       yield* store.ensure("other.example")
       yield* sql`
         update service_key set sealed = (select sealed from service_key where name = 'dkim/other.example/svc1-rsa')
         where name = 'dkim/other.example/svc1-ed25519'`
       expect((yield* Effect.exit(store.signing("other.example")))._tag).toBe("Failure")
-      // A start with the same master key finds nothing to seal anew, and nothing it cannot open.
+      // A restart with the same master key re-seals nothing and can open everything.
       yield* resealByFirst
     }),
   )
 
-  it.effect("change with an overlap: the new ones sign once they were seen, the old ones stay listed", () =>
+  it.effect("overlap during rotation: new keys sign once they are published, and old keys stay listed", () =>
     Effect.gen(function* () {
       const store = yield* DkimKeys
       const states = Effect.map(store.list(domain), (listed) =>
@@ -130,7 +130,7 @@ layer(keysLayer)("keys", (it) => {
       expect(yield* signs).toEqual(["svc2-ed25519", "svc2-rsa"])
       yield* TestClock.adjust(Timing.dkimOverlapMillis)
       expect(yield* states).toEqual(["past", "signing"])
-      // The next rotation forgets them; and begins after a wait where nobody saw the records.
+      // The next rotation removes the old keys, and waits if the records are not yet published.
       yield* store.rotate(domain)
       expect(yield* states).toEqual(["signing", "waiting"])
       yield* TestClock.adjust(Timing.dkimWaitMillis)

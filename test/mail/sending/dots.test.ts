@@ -1,4 +1,4 @@
-/** Content on its way to a server: a dot more where a line begins with one, and an end, wherever the pieces are cut. */
+/** Dot stuffing of content, wherever the pieces are split. */
 import { stuffed } from "@svc/mail-gateway/mail/sending/smtp/DotStuffing"
 import fc from "fast-check"
 import { expect, it } from "vitest"
@@ -15,7 +15,7 @@ const expected = (parts: ReadonlyArray<string>) => {
   return `${content.replaceAll(/^\./gm, "..")}${content === "" || content.endsWith("\n") ? "" : "\r\n"}.\r\n`
 }
 
-it("has its dots, whatever the parts are", () => {
+it("Dot stuffing is independent of how the content is split", () => {
   const part = fc.array(fc.constantFrom(".", "..", "\r\n", "\r\n.", "word", "\r\n.\r\n"), { maxLength: 8 })
   fc.assert(
     fc.property(fc.array(part, { maxLength: 4 }), (parts) => {
@@ -26,7 +26,7 @@ it("has its dots, whatever the parts are", () => {
   )
 })
 
-it("goes in pieces where it is large, and a dot at the beginning of one is one", () => {
+it("Large content is sent in pieces, and a dot at the start of a piece is not doubled by mistake", () => {
   for (const before of [piece - 3, piece - 2, piece - 1, piece, piece + 1]) {
     const texts = ["Signed: x\r\n", `${"a".repeat(before - 2)}\r\n.\r\n.b\r\n`.repeat(3)]
     const { text, pieces } = written(texts)

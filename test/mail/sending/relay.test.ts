@@ -1,4 +1,4 @@
-/** What leaves through the operator's relay, and what comes of it for each recipient. */
+/** Delivery through the operator's relay, and the outcome for each recipient. */
 import type { Socket } from "node:net"
 import { expect, layer } from "@effect/vitest"
 import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
@@ -15,7 +15,7 @@ const via = (url: string, ca?: string) => {
     Effect.flatMap(MailTransport, ({ send }) => send(transmission(more))).pipe(Effect.provide(transport))
 }
 
-/** Through one transport, so over one pool. */
+/** Uses one transport, hence one pool. */
 const over = <A, E, R>(
   url: string,
   work: (
@@ -26,8 +26,8 @@ const over = <A, E, R>(
     Effect.provide(throughRelay(url)),
   )
 
-layer(foundation)("a relay", (it) => {
-  it.effect("gets the message as it is, signed on top, over checked TLS", () =>
+layer(foundation)("A relay", (it) => {
+  it.effect("gets the message unchanged, with signatures on top, over verified TLS", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink()
       const outcomes = yield* via(`smtp://localhost:${port}?tls=required`, certificate.cert)()
@@ -42,7 +42,7 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("gets nothing in the clear, and nothing with a stranger's certificate, where TLS is required", () =>
+  it.effect("gets nothing without TLS or with an untrusted certificate if TLS is required", () =>
     Effect.gen(function* () {
       const stripped = yield* sink({ disabledCommands: ["STARTTLS"] })
       const other = yield* sink(strange)
@@ -55,7 +55,7 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("gets no password in the clear, but where the address says that there is no TLS", () =>
+  it.effect("gets a password without TLS only if the URL disables TLS", () =>
     Effect.gen(function* () {
       const logins = Effect.fnUntraced(function* (query: string) {
         const { port, heard } = yield* scripted((line) =>
@@ -69,25 +69,23 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect(
-    "that says more in the clear than it was asked, before TLS, is left: it would be taken for what comes under it",
-    () =>
-      Effect.gen(function* () {
-        const { port } = yield* scripted((line) =>
-          line === ""
-            ? "220 hi"
-            : line.startsWith("EHLO")
-              ? "250-x\r\n250 STARTTLS"
-              : line === "STARTTLS"
-                ? "220 go\r\n250-injected\r\n250 AUTH PLAIN"
-                : "250 ok",
-        )
-        const [outcome] = yield* via(`smtp://localhost:${port}?tls=required`, certificate.cert)()
-        expect(outcome).toMatchObject({ state: "deferred", reply: { text: expect.stringContaining("before TLS") } })
-      }),
+  it.effect("that sends data before TLS is disconnected, since it could be taken for replies under TLS", () =>
+    Effect.gen(function* () {
+      const { port } = yield* scripted((line) =>
+        line === ""
+          ? "220 hi"
+          : line.startsWith("EHLO")
+            ? "250-x\r\n250 STARTTLS"
+            : line === "STARTTLS"
+              ? "220 go\r\n250-injected\r\n250 AUTH PLAIN"
+              : "250 ok",
+      )
+      const [outcome] = yield* via(`smtp://localhost:${port}?tls=required`, certificate.cert)()
+      expect(outcome).toMatchObject({ state: "deferred", reply: { text: expect.stringContaining("before TLS") } })
+    }),
   )
 
-  it.effect("gets mail in clear text if its optional TLS fails, like a server that is reached directly", () =>
+  it.effect("gets mail in clear text if its optional TLS fails, like a directly reached server", () =>
     Effect.gen(function* () {
       const broken = (line: string, socket: Socket) => {
         if (line === "") return "220 hi"
@@ -101,7 +99,7 @@ layer(foundation)("a relay", (it) => {
       const { port, heard } = yield* scripted(broken)
       expect(yield* via(`smtp://127.0.0.1:${port}?tls=optional`)()).toMatchObject([{ state: "sent" }])
       expect(heard.filter((line) => line === "STARTTLS")).toHaveLength(1)
-      // Required TLS does not fall back, and a password for another host is not sent in clear text.
+      // Required TLS does not fall back, and a password for a remote host is not sent in clear text.
       const strict = yield* scripted(broken)
       const withPassword = throughRelay(`smtp://u:p@relay.example:${strict.port}?tls=optional`, undefined, "127.0.0.1")
       const deferred = [
@@ -120,7 +118,7 @@ layer(foundation)("a relay", (it) => {
     ["RCPT", { command: "RCPT" }],
     ["DATA", { command: "DATA", shared: true }],
     [".", { command: "DATA", shared: true }],
-  ] as const)("that refuses at %s is quoted with the command it refused", ([at, said]) =>
+  ] as const)("that rejects %s is quoted with the rejected command", ([at, said]) =>
     Effect.gen(function* () {
       const { port } = yield* scripted((line) =>
         line === ""
@@ -140,7 +138,7 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("answers for each recipient: taken, refused, and later", () =>
+  it.effect("determines the outcome of each recipient: sent, refused or deferred", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink({
         onRcptTo: ({ address }, _, done) => {
@@ -164,7 +162,7 @@ layer(foundation)("a relay", (it) => {
   it.effect.each([
     [451, "deferred"],
     [554, "refused"],
-  ] as const)("that answers the message with %i leaves it %s", ([code, state]) =>
+  ] as const)("that replies %i to the message makes it %s", ([code, state]) =>
     Effect.gen(function* () {
       const { port } = yield* sink({
         onData: (stream, _, done) => {
@@ -176,14 +174,14 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("that wants a login we do not have is for the operator to mend: the mail waits", () =>
+  it.effect("that requires a missing login defers the mail for the operator to fix", () =>
     Effect.gen(function* () {
       const { port } = yield* sink({ authOptional: false })
       expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state: "deferred", reply: { code: 530 } }])
     }),
   )
 
-  it.effect("gets no content once the switch was thrown: it is asked right before DATA", () =>
+  it.effect("gets no content after sending was stopped, which is checked right before DATA", () =>
     Effect.gen(function* () {
       const heard: Array<string> = []
       const { port, heard: lines } = yield* scripted((line) => {
@@ -202,7 +200,7 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("keeps its connection for the next letter, and makes a new one where that has gone", () =>
+  it.effect("reuses its connection, and gets a new one if it was closed", () =>
     Effect.gen(function* () {
       const { port, taken, connections, open } = yield* sink({ socketTimeout: 300, closeTimeout: 50 })
       yield* over(`smtp://127.0.0.1:${port}`, (send) =>
@@ -210,7 +208,7 @@ layer(foundation)("a relay", (it) => {
           yield* send()
           yield* send()
           expect(connections()).toBe(1)
-          // The relay ends what is idle.
+          // The relay closes idle connections.
           yield* Effect.repeat(pause(20), { until: () => open() === 0 })
           expect(yield* send()).toMatchObject([{ state: "sent" }])
           expect(connections()).toBe(2)
@@ -220,7 +218,7 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("that ends a kept connection at the next letter gets that over a new one at once", () =>
+  it.effect("that closes a reused connection gets the message over a new one immediately", () =>
     Effect.gen(function* () {
       const letters = new WeakMap<Socket, number>()
       const { port, heard } = yield* scripted((line, socket) => {
@@ -241,7 +239,7 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("that closes when it should answer the message leaves the mail deferred, and it is not given again", () =>
+  it.effect("that closes instead of replying to the message leaves it deferred without a second copy", () =>
     Effect.gen(function* () {
       const { port, heard } = yield* scripted((line) =>
         line === ""
@@ -263,20 +261,18 @@ layer(foundation)("a relay", (it) => {
     [421, "deferred"],
     [451, "deferred"],
     [552, "refused"],
-  ] as const)(
-    "that answers %i in the middle of the content and closes leaves the mail %s with that reply",
-    ([code, state]) =>
-      Effect.gen(function* () {
-        const { port } = yield* scripted((line, socket) => {
-          if (line === "DATA") socket.once("data", () => socket.end(`${code} no more\r\n`))
-          return line === "" ? "220 hi" : line === "DATA" ? "354 go" : line === "." ? null : "250 ok"
-        })
-        const large = Buffer.concat([content, Buffer.from(`${"0123456789".repeat(7)}\r\n`.repeat(400_000))])
-        expect(yield* via(`smtp://127.0.0.1:${port}`)({ content: large })).toMatchObject([{ state, reply: { code } }])
-      }),
+  ] as const)("that replies %i during the content and closes makes the mail %s with that reply", ([code, state]) =>
+    Effect.gen(function* () {
+      const { port } = yield* scripted((line, socket) => {
+        if (line === "DATA") socket.once("data", () => socket.end(`${code} no more\r\n`))
+        return line === "" ? "220 hi" : line === "DATA" ? "354 go" : line === "." ? null : "250 ok"
+      })
+      const large = Buffer.concat([content, Buffer.from(`${"0123456789".repeat(7)}\r\n`.repeat(400_000))])
+      expect(yield* via(`smtp://127.0.0.1:${port}`)({ content: large })).toMatchObject([{ state, reply: { code } }])
+    }),
   )
 
-  it.effect("gets nothing unsigned: while the keys cannot be read nothing is tried", () =>
+  it.effect("gets nothing unsigned: no attempt is made while the keys cannot be read", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink()
       const away = Layer.mock(DkimKeys, {
@@ -291,7 +287,7 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("is told who wants to hear of a failure, where it understands that", () =>
+  it.effect("with DSN support gets the parameters for failure notifications", () =>
     Effect.gen(function* () {
       const { port, heard } = yield* scripted((line) =>
         line === ""
@@ -313,7 +309,7 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("is asked for no more than it takes", () =>
+  it.effect("gets no message above its SIZE limit", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink({ size: 100 })
       expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([
@@ -323,7 +319,7 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("gets nothing that could be read as two messages", () =>
+  it.effect("gets no content that could be read as two messages", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink()
       for (const body of ["a\nb\r\n", "a\r.\rb\r\n", "a\0b\r\n", "a\r"]) {
@@ -336,7 +332,7 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("that says what is no SMTP, or never ends a line, is left", () =>
+  it.effect("that does not speak SMTP, or sends endless lines, is disconnected", () =>
     Effect.gen(function* () {
       for (const greeting of ["HTTP/1.1 200 OK", "2".repeat(10_000), `220-x\r\n`.repeat(1_000)]) {
         const { port } = yield* scripted((line) => (line === "" ? greeting : "250 ok"))

@@ -1,4 +1,7 @@
-/** The whole way: an Identity sends, the relay gets it signed, a bounce comes back; and bounces that mean something else. */
+/**
+ * The whole path: an Identity sends, the relay receives the signed message, a bounce returns; and bounces that must not
+ * count.
+ */
 import { authenticate } from "mailauth"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { converse } from "../../harness/Mail.ts"
@@ -11,7 +14,7 @@ let service: Awaited<ReturnType<typeof startOutbound>>
 let ada: Awaited<ReturnType<typeof writer>>
 
 const recipients = ["grace@example.org", "bob@example.org", "eve@other.example"]
-/** Whose mail bounces, so that the others are left to the other tests. */
+/** An Identity whose mail bounces, so that other tests are unaffected. */
 const later = "later@example.org"
 
 beforeAll(async () => {
@@ -20,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Sends, and answers what the relay got. */
+/** Sends a message and returns what the relay received. */
 const sent = async (to: ReadonlyArray<string>, subject: string) => {
   const answer = await ada.send({ to, subject, text: "hello\n.\n..\n" })
   expect(answer.status).toBe(202)
@@ -53,7 +56,7 @@ const report = (recipient: string, action = "failed", status = "5.1.1") =>
     "",
   ].join("\r\n")
 
-/** A server says this to an address of ours; its last reply but that to QUIT. */
+/** Delivers a bounce as a mail server. Returns the last reply before QUIT. */
 const says = async (to: string, letter: string, sender = "", client?: string) => {
   const says = [
     "EHLO mx.example.org\r\n",
@@ -66,7 +69,7 @@ const says = async (to: string, letter: string, sender = "", client?: string) =>
   return (await converse(service.smtpPort, says, undefined, client)).slice(3)
 }
 
-/** A server names an address of ours time and again, and never says anything to it. */
+/** Connects to a bounce address repeatedly without sending a message. */
 const names = (to: string, times: number) =>
   converse(service.smtpPort, [
     "EHLO mx.example.org\r\n",
@@ -76,8 +79,8 @@ const names = (to: string, times: number) =>
 
 const bounced = () => ada.events("email.bounced")
 
-describe("what an Identity sends", () => {
-  it("reaches the relay signed by both keys that the service publishes, from an address that only it could make", async () => {
+describe("Mail of an Identity", () => {
+  it("reaches the relay signed by both published keys, with an unforgeable return path", async () => {
     const { arrived } = await sent(["grace@example.org"], "signed")
     const [one] = arrived
     expect(one!.from).toMatch(/^bounce\+[a-z2-7]{45}@mail\.localhost$/)
@@ -105,7 +108,7 @@ describe("what an Identity sends", () => {
     if (has("dkimpy")) expect(verify([Buffer.from(one!.raw, "latin1")], zone, 2)).toEqual([[true, true]])
   })
 
-  it("goes out once for each domain", async () => {
+  it("is sent once to each domain", async () => {
     const { arrived } = await sent(recipients, "two domains")
     expect(arrived.map(({ to }) => to.toSorted()).toSorted()).toEqual([
       ["bob@example.org", "grace@example.org"],
@@ -116,8 +119,8 @@ describe("what an Identity sends", () => {
   })
 })
 
-describe("a bounce", () => {
-  it("of one recipient is told once, suppresses that address, and is in no Mailbox", async () => {
+describe("A bounce", () => {
+  it("for one recipient is recorded once, suppresses that address, and is stored in no Mailbox", async () => {
     const { arrived } = await sent(["bob@example.org"], "bouncing")
     const before = (await ada.list()).body.messages.length
     for (const _ of [1, 2]) expect((await says(arrived[0]!.from, report("bob@example.org"))).at(-2)).toMatch(/^250 /)
@@ -130,8 +133,8 @@ describe("a bounce", () => {
     expect(Object.fromEntries(states)).toMatchObject({ "bob@example.org": true, "grace@example.org": false })
   })
 
-  // Every recipient sees the bounce address, which those at one domain share.
-  it("suppresses nobody where another recipient could have written it", async () => {
+  // Recipients at the same domain share a bounce address and can all see it.
+  it("does not suppress an address if another recipient could have forged it", async () => {
     const people = ["grace@example.org", "shared@example.org"]
     const { id, arrived } = await sent(people, "shared")
     expect((await says(arrived[0]!.from, report("shared@example.org"))).at(-2)).toMatch(/^250 /)
@@ -148,7 +151,7 @@ describe("a bounce", () => {
     expect(suppressed.map((one: any) => one.address)).toEqual(["bob@example.org"])
   })
 
-  it("is taken from servers only, at addresses that we made only, and not without an end", async () => {
+  it("is accepted only from mail servers, at authentic addresses, and in limited number", async () => {
     const { arrived } = await sent(["grace@example.org"], "guarded")
     const { from } = arrived[0]!
     expect((await says(from, report("grace@example.org"), "grace@example.org"))[0]).toMatch(/^550 5\.7\.1 /)
@@ -162,7 +165,7 @@ describe("a bounce", () => {
     expect((await bounced()).some(({ data }) => data.recipient === "grace@example.org")).toBe(false)
   })
 
-  it("is heard, whatever somebody else who knows its address has done with it", async () => {
+  it("is accepted regardless of what other clients sent to its address", async () => {
     const people = ["shared@example.org", "beside@example.org"]
     const { id, arrived } = await sent(people, "used up")
     const { from } = arrived[0]!
@@ -175,10 +178,10 @@ describe("a bounce", () => {
     await eventually(about, (count) => count === 1)
   })
 
-  it("comes again where it could not be told, and is told then", async () => {
+  it("is retried if it could not be recorded, and recorded then", async () => {
     const { arrived } = await sent([later], "told later")
     const about = async () => (await bounced()).filter(({ data }) => data.recipient === later).length
-    // What the actor would write fails.
+    // Makes the actor's write fail.
     await service.query((sql) => sql`alter table event add constraint held check (type <> 'email.bounced') not valid`)
     expect((await says(arrived[0]!.from, report(later))).at(-2)).toMatch(/^451 /)
     expect(await about()).toBe(0)
@@ -187,12 +190,12 @@ describe("a bounce", () => {
     await eventually(about, (count) => count === 1)
   })
 
-  it("opens no way out, and says nothing of anybody but the message's own recipients", async () => {
+  it("sends no mail and reveals nothing beyond the message's own recipients", async () => {
     const { arrived } = await sent(["grace@example.org", "eve@other.example"], "strangers")
     const allowed = JSON.stringify((await ada.allowed()).body)
     const told = (await bounced()).length
     const toExample = arrived.find(({ to }) => to.includes("eve@other.example"))!
-    // A bounce that answers wants, of everything, to be verified, allowed, and about somebody else.
+    // A forged bounce that claims to be verified and allowed, and is about another address.
     const hostile = [
       report("stranger@evil.example").replace(
         "From: MAILER-DAEMON@mx.example.org",

@@ -1,4 +1,4 @@
-/** Servers that neither answer nor close: wherever they fall silent, the connection is dropped and the mail waits. */
+/** Servers that neither reply nor close. The connection is dropped wherever they stop, and the mail is deferred. */
 import { expect, layer } from "@effect/vitest"
 import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
 import { Effect } from "effect"
@@ -12,7 +12,7 @@ const honest = (line: string): string | null => (line === "" ? "220 hi" : line =
 /** Silent from this line on. */
 const until = (silent: RegExp) => (line: string) => (silent.test(line) ? null : honest(line))
 
-layer(foundation)("a relay that falls silent", (it) => {
+layer(foundation)("A relay that stops responding", (it) => {
   it.effect.each([
     ["before it greets", /^$/],
     ["at EHLO", /^EHLO/],
@@ -20,22 +20,22 @@ layer(foundation)("a relay that falls silent", (it) => {
     ["at RCPT", /^RCPT/],
     ["at DATA", /^DATA/],
     ["after the content", /^\.$/],
-  ] as const)("%s is dropped, and nothing is sent again in this attempt", ([, silent]) =>
+  ] as const)("at %s is disconnected, and the attempt sends nothing else", ([, silent]) =>
     Effect.gen(function* () {
       const { port, heard } = yield* scripted(until(silent))
       const [outcome] = yield* Effect.flatMap(MailTransport, ({ send }) => send(transmission())).pipe(
         Effect.provide(throughRelay(`smtp://127.0.0.1:${port}`, undefined, undefined, short)),
       )
       expect(outcome).toMatchObject({ state: "deferred", reply: { code: null } })
-      expect(outcome!.reply!.text).toMatch(/said nothing/)
+      expect(outcome!.reply!.text).toMatch(/did not respond/)
       expect(heard.filter((line) => silent.test(line)).length).toBeLessThanOrEqual(1)
     }),
   )
 
-  it.effect("in the middle of the content is dropped too", () =>
+  it.effect("during the content is disconnected", () =>
     Effect.gen(function* () {
       const { port } = yield* scripted((line, socket) => {
-        // It reads no more: what is under way fills the buffers, and then stands.
+        // The server stops reading, so the buffers fill up.
         if (line === "DATA") setImmediate(() => socket.pause())
         return honest(line)
       })
@@ -44,7 +44,7 @@ layer(foundation)("a relay that falls silent", (it) => {
         Effect.provide(throughRelay(`smtp://127.0.0.1:${port}`, undefined, undefined, short)),
       )
       expect(outcome).toMatchObject({ state: "deferred", reply: { code: null } })
-      expect(outcome!.reply!.text).toMatch(/took nothing/)
+      expect(outcome!.reply!.text).toMatch(/accepted no data/)
     }),
   )
 })

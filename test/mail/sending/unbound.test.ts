@@ -1,4 +1,4 @@
-/** DANE and the doctor with a name server that really validates: Unbound, over zones that are signed here. */
+/** DANE and `svc doctor` with a real validating name server: Unbound, with zones signed by the tests. */
 import { createHash, X509Certificate } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import * as DaneResolver from "@svc/cli/doctor/DaneResolver"
@@ -19,7 +19,7 @@ const mail = (tlsa: string) => ["@ MX 10 mx", "mx A 127.0.0.1", `_25._tcp.mx TLS
 const zones: ReadonlyArray<Zone> = [
   { name: "good.example", records: mail(its) },
   { name: "other.example", records: mail(anothers) },
-  // Somebody on the way puts in a certificate of his own.
+  // An attacker inserts a certificate of their own.
   { name: "forged.example", records: mail(anothers), altered: (signed) => signed.replaceAll(anothers, its) },
   {
     name: "moved.example",
@@ -29,9 +29,9 @@ const zones: ReadonlyArray<Zone> = [
   { name: "unsigned.example", records: mail(anothers), isUnsigned: true },
 ]
 
-layer(foundation)("a name server that validates", (it) => {
+layer(foundation)("A validating name server", (it) => {
   it.effect.skipIf(!has("unbound", "ldns"))(
-    "says which answers are authentic, and gives none whose signatures do not hold",
+    "marks authentic answers, and withholds those with invalid signatures",
     () =>
       Effect.gen(function* () {
         const { port } = yield* unbound(zones)
@@ -46,7 +46,7 @@ layer(foundation)("a name server that validates", (it) => {
       }),
   )
 
-  it.effect.skipIf(!has("unbound", "ldns"))("decides who gets mail over which certificate", () =>
+  it.effect.skipIf(!has("unbound", "ldns"))("decides which certificates are required", () =>
     Effect.gen(function* () {
       const { port: validating } = yield* unbound(zones)
       const { port, taken } = yield* sink(strange)
@@ -64,7 +64,7 @@ layer(foundation)("a name server that validates", (it) => {
     }),
   )
 
-  it.effect.skipIf(!has("unbound", "ldns"))("passes before the doctor", () =>
+  it.effect.skipIf(!has("unbound", "ldns"))("passes the checks of the doctor", () =>
     Effect.gen(function* () {
       const { port } = yield* unbound(zones)
       const settings = {

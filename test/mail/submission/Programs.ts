@@ -1,9 +1,9 @@
-/** Mail programs that send, over the whole service, and what becomes of their messages. */
+/** Mail programs that submit through the whole service, and their delivered messages. */
 import { createTransport } from "nodemailer"
 import { call, makeIdentity } from "../../harness/Client.ts"
 import { eventually, type TestService } from "../../harness/Service.ts"
 
-/** An Identity with a mail program, and whom it may write to. */
+/** An Identity with a mail program, and its Allowed Recipients. */
 export const program = async (service: TestService, token: string, allowed: ReadonlyArray<string> = []) => {
   const { handle, secrets } = await makeIdentity(service.base, token)
   const at = (path: string) => `/api/identities/${handle}${path}`
@@ -26,12 +26,12 @@ export const program = async (service: TestService, token: string, allowed: Read
     outbound: async () => (await list()).filter(({ direction }: { direction: string }) => direction === "outbound"),
     raw: async (id: string) => (await call<string>(service.base, "GET", at(`/messages/${id}/raw`), { token })).body,
     read: async (id: string) => (await call(service.base, "GET", at(`/messages/${id}`), { token })).body,
-    /** The message of a subject, once it has arrived. */
+    /** Waits for the message with this subject. */
     received: (subject: string) =>
       eventually(list, (messages) =>
         messages.some((one: any) => one.direction === "inbound" && one.subject === subject),
       ).then((messages) => messages.find((one: any) => one.direction === "inbound" && one.subject === subject)),
-    /** nodemailer, as it is used by frameworks. */
+    /** nodemailer as frameworks use it. */
     transport: (options: object = {}) =>
       createTransport({
         host: "127.0.0.1",

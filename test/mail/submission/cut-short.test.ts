@@ -1,4 +1,4 @@
-/** A message that a mail program hands in, whose gateway dies while the message is written anew. */
+/** A submitted message whose gateway dies while it is rewritten. */
 import { Composer } from "@svc/cluster/mail/sending/Composer"
 import { Sending } from "@svc/cluster/mail/sending/Sending"
 import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
@@ -8,47 +8,45 @@ import { actors } from "../../harness/Actors.ts"
 import { rows } from "../../harness/Stores.ts"
 import { correspondent } from "../../sending/Letters.ts"
 
-layer(Layer.provideMerge(Composition.layer, actors()))("a message that is handed in", (it) => {
-  it.effect(
-    "leaves nothing where its gateway dies while it is written anew, and is sent once when it comes again",
-    () =>
-      Effect.gen(function* () {
-        const handle = "ada"
-        const { id, org_id, by } = yield* correspondent(handle, ["grace@example.org"])
-        const subject = { id, handle, canonical: handle, status: "ready" as const, orgId: org_id, by }
-        const raw = new TextEncoder().encode(
-          [
-            "From: ada@mail.localhost",
-            "To: grace@example.org",
-            "Subject: once",
-            "Message-ID: <1@laptop>",
-            "",
-            "Hello.",
-            "",
-          ].join("\r\n"),
-        )
-        const submission = { subject, raw, recipients: ["grace@example.org"] }
-        const begun = Latch.makeUnsafe()
-        const composer = yield* Composer
-        const stuck = Composer.of({ ...composer, rewrite: () => Effect.andThen(begun.open, Effect.never) })
-        const dying = Context.get(
-          yield* Layer.build(Layer.fresh(Sending.layer).pipe(Layer.provide(Layer.succeed(Composer, stuck)))),
-          Sending,
-        )
-        const handing = yield* Effect.forkChild(dying.submit(submission))
-        yield* begun.await
-        yield* Fiber.interrupt(handing)
-        const stored = rows<{ n: number }>(
-          (sql) => sql`
+layer(Layer.provideMerge(Composition.layer, actors()))("A submitted message", (it) => {
+  it.effect("leaves nothing if its gateway dies while rewriting it, and is sent once when retried", () =>
+    Effect.gen(function* () {
+      const handle = "ada"
+      const { id, org_id, by } = yield* correspondent(handle, ["grace@example.org"])
+      const subject = { id, handle, canonical: handle, status: "ready" as const, orgId: org_id, by }
+      const raw = new TextEncoder().encode(
+        [
+          "From: ada@mail.localhost",
+          "To: grace@example.org",
+          "Subject: once",
+          "Message-ID: <1@laptop>",
+          "",
+          "Hello.",
+          "",
+        ].join("\r\n"),
+      )
+      const submission = { subject, raw, recipients: ["grace@example.org"] }
+      const begun = Latch.makeUnsafe()
+      const composer = yield* Composer
+      const stuck = Composer.of({ ...composer, rewrite: () => Effect.andThen(begun.open, Effect.never) })
+      const dying = Context.get(
+        yield* Layer.build(Layer.fresh(Sending.layer).pipe(Layer.provide(Layer.succeed(Composer, stuck)))),
+        Sending,
+      )
+      const handing = yield* Effect.forkChild(dying.submit(submission))
+      yield* begun.await
+      yield* Fiber.interrupt(handing)
+      const stored = rows<{ n: number }>(
+        (sql) => sql`
           select (select count(*) from message where identity_id = ${id})::int
                + (select count(*) from message_content where identity_id is null)::int as n`,
-        )
-        expect(yield* stored).toEqual([{ n: 0 }])
-        const sending = yield* Sending
-        const first = yield* sending.submit(submission)
-        // Its 250 was lost, too.
-        expect((yield* sending.submit(submission)).id).toBe(first.id)
-        expect(yield* stored).toEqual([{ n: 1 }])
-      }),
+      )
+      expect(yield* stored).toEqual([{ n: 0 }])
+      const sending = yield* Sending
+      const first = yield* sending.submit(submission)
+      // Its 250 was lost, too.
+      expect((yield* sending.submit(submission)).id).toBe(first.id)
+      expect(yield* stored).toEqual([{ n: 1 }])
+    }),
   )
 })

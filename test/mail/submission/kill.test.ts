@@ -1,4 +1,4 @@
-/** A gateway that dies after a message was committed and before its program heard of it; the program sends it again. */
+/** A gateway that dies after the commit of a submitted message and before its reply; the program retries. */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { deploy, type Deployment, type Process } from "../../harness/Deployment.ts"
@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 180_000)
 afterAll(() => deployment.stop(), 60_000)
 
-it("is sent once, though the program has no 250 and sends it again", async () => {
+it("a submitted message is sent once if the program gets no 250 and retries", async () => {
   const token = (await signUp(api.base)).session
   const { handle, secrets } = await makeIdentity(api.base, token)
   const address = `${handle}@mail.localhost`

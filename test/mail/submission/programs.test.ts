@@ -1,4 +1,4 @@
-/** Programs that people send with, over TLS: nodemailer always; curl, swaks and msmtp where they are installed. */
+/** Programs that submit mail over TLS: nodemailer always; curl, swaks and msmtp if installed. */
 import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
@@ -52,8 +52,8 @@ const fileOf = (subject: string) => {
   return file
 }
 
-describe("a person answers in the name of an agent", () => {
-  it("by nodemailer and imapflow: one writes, the other reads, answers and files its copy", async () => {
+describe("A person replies in the name of an agent", () => {
+  it("with nodemailer and imapflow: one writes, the other reads, replies and files its copy", async () => {
     const out = ada.transport({ requireTLS: true })
     await out.sendMail({ from: ada.address, to: bob.address, subject: "Question", text: "Six times seven?" })
     out.close()
@@ -93,7 +93,7 @@ describe("a person answers in the name of an agent", () => {
   }, 60_000)
 
   it.skipIf(!has("curl"))(
-    "by curl, over TLS from the start and by OAUTHBEARER",
+    "with curl, over implicit TLS and with OAUTHBEARER",
     async () => {
       const upload = (subject: string, url: string, ...more: ReadonlyArray<string>) =>
         run("curl", [
@@ -140,7 +140,7 @@ describe("a person answers in the name of an agent", () => {
   )
 
   it.skipIf(!has("swaks"))(
-    "by swaks",
+    "with swaks",
     async () => {
       const { stdout } = await run("swaks", [
         "--server",
@@ -168,7 +168,7 @@ describe("a person answers in the name of an agent", () => {
   )
 
   it.skipIf(!has("msmtp"))(
-    "by msmtp",
+    "with msmtp",
     async () => {
       const child = run("msmtp", [
         "--host=127.0.0.1",
@@ -190,7 +190,7 @@ describe("a person answers in the name of an agent", () => {
   )
 })
 
-/** What a client at this address hears first. */
+/** Returns the greeting for a client at this address. */
 const greeting = (localAddress: string) =>
   new Promise<string>((resolve, reject) => {
     const socket = connect({ port: service.submissionPort, host: "127.0.0.1", localAddress })
@@ -201,8 +201,8 @@ const greeting = (localAddress: string) =>
     socket.on("error", reject)
   })
 
-describe("a connection", () => {
-  it("behind a balancer is its client's, also before TLS from the start", async () => {
+describe("A submission connection", () => {
+  it("behind a load balancer belongs to its client, also with implicit TLS", async () => {
     const greeted = (port: number, secure: boolean) =>
       new Promise<string>((resolve, reject) => {
         const socket = connect({ port, host: "127.0.0.1", localAddress: "127.0.0.3" }, () => {
@@ -220,8 +220,8 @@ describe("a connection", () => {
     expect(await greeted(service.submissionsPort, true)).toBe("220 mail.localhost ESMTP submission\r\n")
   })
 
-  it("is turned away where its client has too many, before a handshake too, and let in when they have gone", async () => {
-    // A few more than there may be; those that are turned away say when all the places are taken.
+  it("is refused before the handshake if its client has too many, and accepted after they have closed", async () => {
+    // Slightly more than allowed; the refusals show that the limit is reached.
     const held = Array.from({ length: 110 }, () =>
       connect({ port: service.submissionsPort, host: "127.0.0.1", localAddress: "127.0.0.9" }).on("error", () => {}),
     )
@@ -240,7 +240,7 @@ describe("a connection", () => {
     )
   }, 60_000)
 
-  it("shows a renewed certificate", async () => {
+  it("presents a renewed certificate", async () => {
     const shown = (port: number) =>
       new Promise<string>((resolve, reject) => {
         const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false }, () => {
@@ -258,7 +258,7 @@ describe("a connection", () => {
     )
   }, 120_000)
 
-  it("takes no password in the clear outside Development", async () => {
+  it("accepts no password without TLS outside Development", async () => {
     const strict = await startService({
       env: {
         SVC_ENV: "production",
@@ -292,7 +292,7 @@ describe("a connection", () => {
     }
   }, 60_000)
 
-  it("is refused what is too large, and what no honest program sends", async () => {
+  it("rejects oversized messages, and what no legitimate program sends", async () => {
     const tries = async (body: string, parameters = "SIZE=100 AUTH=<>") =>
       (
         await converse(service.submissionPort, [
@@ -311,7 +311,7 @@ describe("a connection", () => {
   })
 })
 
-it("is on the health page and says where it is to programs that ask", async () => {
+it("the submission listener is on the health page and in the autoconfiguration", async () => {
   const health = await call(service.base, "GET", "/api/healthz")
   expect(health.body.components.find((one: any) => one.name === "submission")).toMatchObject({
     status: "pass",

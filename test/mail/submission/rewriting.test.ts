@@ -1,4 +1,4 @@
-/** What is taken out of the structure that a mail program made, and what every reader of what goes out finds in it. */
+/** What is extracted from a mail program's MIME structure, and what every reader finds in the result. */
 import { rewrite } from "@svc/mail-gateway/mail/composing/MessageRewriter"
 import { spawnSync } from "node:child_process"
 import { describe, expect, it } from "vitest"
@@ -29,7 +29,7 @@ const done = async (raw: Buffer | string) => {
   }
 }
 
-/** As another program reads it: Python's library. */
+/** As parsed by another program, Python's library. */
 const python = `
 import base64, email, email.policy, json, sys
 def read(raw):
@@ -46,20 +46,20 @@ const fault = async (raw: string) => {
 const head = "From: Ada <ada@mail.example>\nTo: bob@example.org\nSubject: hello\nMIME-Version: 1.0\n"
 const message = (fields: string, body: string) => `${head}${fields}\n\n${body}`
 
-/** Parts of a multipart. */
+/** The parts of a multipart. */
 const parts = (type: string, boundary: string, ...all: ReadonlyArray<string>) =>
   `Content-Type: ${type}; boundary="${boundary}"\n\n${all.map((one) => `--${boundary}\n${one}\n`).join("")}--${boundary}--\n`
 const text = (body: string, more = "") => `Content-Type: text/plain; charset=utf-8${more}\n\n${body}`
 const html = (body: string) => `Content-Type: text/html; charset=utf-8\n\n${body}`
 
-/** A text up to its signature, which mail programs fold away. */
+/** A text before its signature, which mail programs collapse. */
 const unfolded = (text: string) => text.split(/^-- $/m)[0]!.trimEnd()
 
 /** In both bodies, at the end, once each, and in the header. */
 const expectDisclosed = ({ read, bytes }: Awaited<ReturnType<typeof done>>) => {
   const above = unfolded(read.text ?? "")
   expect(above.endsWith(`---\n${disclosure}`) || above.trim() === disclosure).toBe(true)
-  // Behind the table that holds what was written, and nothing behind it.
+  // After the table that holds the content, with nothing behind it.
   expect(read.html?.slice(read.html.lastIndexOf("</table>"))).toMatch(
     new RegExp(`^</table>\\s<div style="position:relative[^"]*">${disclosure}</div>\\s</body>\\s</html>\\s*$`),
   )
@@ -67,8 +67,8 @@ const expectDisclosed = ({ read, bytes }: Awaited<ReturnType<typeof done>>) => {
   expect(bytes.toString("latin1").match(/^Content-Type: text\/(?:plain|html)/gim)?.length).toBeGreaterThanOrEqual(2)
 }
 
-describe("what was written", () => {
-  it("is found wherever it stands, in its order", async () => {
+describe("Submitted content", () => {
+  it("is found at any depth, in its order", async () => {
     const raw = `${head}${parts(
       "multipart/mixed",
       "a",
@@ -97,7 +97,7 @@ describe("what was written", () => {
     ])
   })
 
-  it("keeps its characters, whatever set and encoding they came in", async () => {
+  it("keeps its characters in every set and encoding", async () => {
     const latin = Buffer.concat([
       Buffer.from(
         `${head}Content-Type: text/plain; charset=iso-8859-1; format=flowed\r\n\r\n`.replaceAll(/\r?\n/g, "\r\n"),
@@ -112,7 +112,7 @@ describe("what was written", () => {
     expect(out.read.text).toBe(`Привет\n\n---\n${disclosure}\n`)
   })
 
-  it("keeps who, when, what it answers, and the fields that are a sender's to say", async () => {
+  it("keeps author, date, thread and the allowed fields", async () => {
     const out = await done(
       message(
         "Date: Sun, 1 Mar 2026 10:00:00 +0100\nMessage-ID: <own@laptop>\nIn-Reply-To: <q@x.example>\nReferences: <p.without.at> <p@x.example> <q@x.example>\n" +
@@ -141,7 +141,7 @@ describe("what was written", () => {
     expect(out.bytes.toString("latin1")).not.toMatch(/hidden@|laptop \(|javascript|evil|DKIM/)
   })
 
-  it("says the same to a repeat, however it is wrapped", async () => {
+  it("has the same fingerprint when it is resubmitted with another encoding", async () => {
     const id = "Message-ID: <own@laptop>\n"
     const one = await done(message(`${id}Content-Type: text/plain`, "Words"))
     const two = await done(
@@ -154,7 +154,7 @@ describe("what was written", () => {
   })
 })
 
-describe("the disclosure", () => {
+describe("The disclosure", () => {
   const hostile: Readonly<Record<string, string>> = {
     "no body": message("Content-Type: application/pdf; name=a.pdf", "PDF"),
     "no MIME": "From: ada@mail.example\nTo: bob@example.org\n\nhello",
@@ -206,7 +206,7 @@ describe("the disclosure", () => {
     })
   }
 
-  it.skipIf(!has("python"))("is where another program finds it", async () => {
+  it.skipIf(!has("python"))("is found by another program", async () => {
     const raws = await Promise.all(
       Object.values(hostile).map(async (raw) => (await done(raw)).bytes.toString("base64")),
     )
@@ -223,8 +223,8 @@ describe("the disclosure", () => {
   })
 })
 
-describe("what cannot be taken", () => {
-  it("is told", async () => {
+describe("A message that cannot be accepted", () => {
+  it("is refused with the reason", async () => {
     expect(
       await fault(
         `${head}${parts("multipart/signed", "b", text("a"), "Content-Type: application/pgp-signature\n\nx")}`,

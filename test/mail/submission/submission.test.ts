@@ -1,4 +1,4 @@
-/** Mail programs send: whose address they may use, to whom, what is in it, and what they are told where it is refused. */
+/** Submission by mail programs: allowed senders and recipients, the resulting message, and the replies to refusals. */
 import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, signUp } from "../../harness/Client.ts"
@@ -23,7 +23,7 @@ afterAll(() => service.stop())
 
 const plain = (user: string, pass: string) => Buffer.from(`\0${user}\0${pass}`).toString("base64")
 
-/** Says a message in the given words; the replies from MAIL on. */
+/** Sends a message with these commands and returns the replies from MAIL on. */
 const says = async (
   who: Program,
   letter: string,
@@ -41,14 +41,14 @@ const says = async (
     ])
   ).slice(3)
 
-/** The reply to DATA's end. */
+/** Returns the reply after DATA. */
 const answered = async (...given: Parameters<typeof says>) => (await says(...given)).at(-2)
 
 const letter = (who: Program, subject: string, body = "Hello.\n", fields = "") =>
   `From: <${who.address}>\nTo: <${bob.address}>\nSubject: ${subject}\n${fields}\n${body}`
 
-describe("a message of a mail program", () => {
-  it("reaches the other Mailbox as it was written, with the disclosure in both bodies and without its Bcc", async () => {
+describe("A submitted message", () => {
+  it("reaches the other Mailbox as written, with the disclosure in both bodies and without its Bcc", async () => {
     const transport = ada.transport()
     const sent = await transport.sendMail({
       from: { name: "Ada Lovelace", address: ada.address },
@@ -90,7 +90,7 @@ describe("a message of a mail program", () => {
     expect((await ada.read(kept.id)).bcc).toEqual([{ address: ada.address, name: null }])
   })
 
-  it("comes from the Identity's own address only", async () => {
+  it("requires the Identity's own address as sender", async () => {
     const own = (from: string) => letter(ada, "whose").replace(/^From: .*$/m, `From: ${from}`)
     for (const from of [
       "bob@mail.localhost",
@@ -107,13 +107,13 @@ describe("a message of a mail program", () => {
     for (const from of [bob.address, "", `${ada.handle}+tag@mail.localhost`]) {
       expect((await says(ada, letter(ada, "whose"), { from }))[0]).toMatch(/^550 5\.7\.1 The sender can only be /)
     }
-    // Another spelling of the same Handle is the same address, and goes out as it was registered.
+    // Another spelling of the Handle is accepted, and sent as registered.
     const spelled = `${ada.handle.slice(0, 3)}-${ada.handle.slice(3)}@MAIL.localhost`.toUpperCase()
     expect(await answered(ada, own(`"bank@evil.example" <${spelled}>`), { from: spelled })).toMatch(/^250 /)
     expect((await bob.received("whose")).from).toEqual({ address: ada.address, name: null })
   })
 
-  it("goes to Allowed Recipients only: of the envelope, whatever the header says", async () => {
+  it("requires every envelope recipient to be an Allowed Recipient, whatever the header says", async () => {
     const before = (await ada.outbound()).length
     const reply = await answered(ada, letter(ada, "strangers"), { to: [bob.address, "eve@evil.example"] })
     expect(reply).toMatch(/^550 5\.7\.1 .*eve@evil\.example is not an Allowed Recipient/)
@@ -123,7 +123,7 @@ describe("a message of a mail program", () => {
     expect((await bob.received("shown")).to.map((one: any) => one.address)).toEqual(["eve@evil.example", bob.address])
   })
 
-  it("is refused by the switch and the hour, and waits where a person has to approve it", async () => {
+  it("is subject to the switch, the hourly limit and approval", async () => {
     const cleo = await program(service, token, [bob.address])
     await cleo.patch({ outgoing: "stopped", reason: "Pause\r\n250 für heute" })
     expect(await answered(cleo, letter(cleo, "stopped"))).toBe(
@@ -143,7 +143,7 @@ describe("a message of a mail program", () => {
     expect(await answered(cleo, letter(cleo, "too many"))).toMatch(/^452 4\.7\.1 .* Try again in \d+ s\.$/)
   })
 
-  it("that is handed in again is sent once; what says something else, or to others, is another", async () => {
+  it("is sent once when it is resubmitted; other content or recipients make another message", async () => {
     const subject = "again"
     const say = (body: string, date: string) =>
       letter(ada, subject, body, `Message-ID: <again@laptop.example>\nDate: ${date}\n`)
@@ -152,7 +152,7 @@ describe("a message of a mail program", () => {
     )
     const replies = [
       await answered(ada, say("Once.\n", dates[0]!)),
-      // The program dates it anew.
+      // The program sets a new date.
       await answered(ada, say("Once.\n", dates[1]!)),
       await answered(ada, say("Twice.\n", dates[1]!)),
       await answered(ada, say("Once.\n", dates[0]!), { to: [bob.address, ada.address] }),
@@ -161,12 +161,12 @@ describe("a message of a mail program", () => {
     expect(replies[1]).toBe(replies[0])
     expect(new Set(replies).size).toBe(3)
     expect((await ada.outbound()).filter((one: any) => one.subject === subject)).toHaveLength(3)
-    // Without an id of its own two equal ones are two.
+    // Without a Message-ID two identical messages are two.
     const nameless = [await answered(ada, letter(ada, "nameless")), await answered(ada, letter(ada, "nameless"))]
     expect(new Set(nameless).size).toBe(2)
   })
 
-  it("is filed in Sent once, though the program appends its copy", async () => {
+  it("is filed in Sent once, even if the program appends its copy", async () => {
     const raw = letter(ada, "filed", "Hello.\n", "Message-ID: <filed@laptop.example>\n").replaceAll("\n", "\r\n")
     expect(await answered(ada, raw)).toMatch(/^250 /)
     const imap = await ImapClient.login(service.imapPort, ada.user, ada.pass)
@@ -185,14 +185,14 @@ describe("a message of a mail program", () => {
   })
 })
 
-describe("logging in", () => {
+describe("Login", () => {
   const auth = async (...lines: ReadonlyArray<string>) =>
     (
       await converse(service.submissionPort, ["EHLO laptop\r\n", ...lines.map((line) => `${line}\r\n`), "QUIT\r\n"])
     ).slice(2)
   const base64 = (text: string) => Buffer.from(text).toString("base64")
 
-  it("takes the password and the Identity Key, by PLAIN, LOGIN and OAUTHBEARER", async () => {
+  it("accepts the password and the Identity Key, by PLAIN, LOGIN and OAUTHBEARER", async () => {
     const { user, pass, key, handle } = ada
     for (const lines of [
       [`AUTH PLAIN ${plain(user, pass)}`],
@@ -206,9 +206,9 @@ describe("logging in", () => {
     expect((await auth(`AUTH PLAIN ${plain(user, pass)}`, `AUTH PLAIN ${plain(user, pass)}`))[1]).toMatch(/^503 /)
   })
 
-  it("tells nobody what was wrong, and closes after five tries", async () => {
+  it("does not reveal what was wrong, and closes after five attempts", async () => {
     const { user, pass } = bob
-    expect((await auth(`AUTH PLAIN ${plain(user, ada.pass)}`))[0]).toMatch(/^535 5\.7\.8 User and password/)
+    expect((await auth(`AUTH PLAIN ${plain(user, ada.pass)}`))[0]).toMatch(/^535 5\.7\.8 Wrong user or password/)
     expect((await auth("AUTH CRAM-MD5"))[0]).toMatch(/^504 5\.5\.4 /)
     expect((await auth("AUTH PLAIN ****"))[0]).toMatch(/^501 5\.5\.2 /)
     expect((await auth("AUTH LOGIN", "*"))[1]).toMatch(/^501 5\.5\.2 /)
@@ -217,7 +217,7 @@ describe("logging in", () => {
     expect(tries.map((reply) => reply.slice(0, 3))).toEqual(["535", "535", "535", "535", "421"])
   }, 60_000)
 
-  it("takes a key that may send, and no other", async () => {
+  it("accepts only keys that may send", async () => {
     const eve = await program(service, token)
     const changed = await service.query(
       (sql) => sql`
@@ -229,7 +229,7 @@ describe("logging in", () => {
     expect((await auth(`AUTH PLAIN ${plain(eve.user, eve.pass)}`))[0]).toMatch(/^235 /)
   })
 
-  it("is on record as what it is, whatever was tried", async () => {
+  it("is audited with its actual outcome", async () => {
     const { handle, user, pass, key } = await program(service, token)
     const admin = (await call(service.base, "POST", "/api/keys", { token, body: { name: "not for programs" } })).body
       .key
@@ -243,7 +243,7 @@ describe("logging in", () => {
       { outcome: "allowed", actor: { kind: "identity_key" }, source: { via: "smtp" } },
       { outcome: "allowed", actor: { kind: "imap_password" }, source: { via: "smtp" } },
     ])
-    // A key that is good, at a door that is not its own.
+    // A valid key that lacks this scope.
     expect((await logins("outcome=refused")).map((one: { actor: { name: string } }) => one.actor.name)).toContain(
       "not for programs",
     )
@@ -251,7 +251,7 @@ describe("logging in", () => {
     expect(body.records).toEqual([])
   })
 
-  it("lasts as long as the credential", async () => {
+  it("ends with the credential", async () => {
     const dora = await program(service, token, [bob.address])
     const told = new Promise<string>((resolve, reject) => {
       const socket = connect(service.submissionPort, "127.0.0.1")
