@@ -1,4 +1,4 @@
-/** An actor that receives several messages at once: one commit, and a reply to each. */
+/** An actor that receives several messages concurrently: one commit, and a reply to each. */
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"

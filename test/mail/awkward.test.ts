@@ -25,7 +25,7 @@ const read = (raw: Buffer): Required<Reading> => {
 }
 
 /**
- * What Python parses differently, mostly because it gives up. For an address that is its own name it shows the name.
+ * Messages that Python parses differently, mostly because it gives up. For an address that is its own name it shows the name.
  */
 const otherwise: Readonly<Record<string, ReadonlyArray<keyof Reading>>> = {
   "a subject of raw latin1": ["subject"],

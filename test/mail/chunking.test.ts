@@ -257,7 +257,7 @@ describe("The service with BDAT", () => {
     expect((await deliver([letter("nul").replace("dot", "\0")])).at(-2)).toMatch(/^554 5\.6\.0 .*NUL/)
     expect((await deliver([letter("large"), "x".repeat(100_001)])).at(-2)).toMatch(/^552 5\.3\.4 /)
     expect(await messages()).toHaveLength(before)
-    // The Identity is notified of the one that was too large.
+    // The Identity is notified of the oversized message.
     await eventually(
       () => get(`/api/events?type=email.refused&handle=${handle}`),
       ({ body }) => body.events.length === 1,

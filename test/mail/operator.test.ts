@@ -1,4 +1,4 @@
-/** What operators expect of a mail server: replies, limits, load balancers, lists. */
+/** Expectations of mail server operators: replies, limits, load balancers, lists. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer } from "effect"

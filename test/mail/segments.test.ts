@@ -127,7 +127,7 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
       const [message] = yield* sql<{ id: string }>`select id from message where identity_id = ${id} and uid = 10`
       yield* ask(actor.RemoveMessages({ org_id, message_ids: [message!.id] }))
       expect(yield* due).toEqual([{ segment: 0, built: true, later: true }])
-      // Not due yet, so the existing segment is used.
+      // The rebuild is not due yet, so the existing segment is used.
       yield* SegmentBuilder.run
       expect(yield* held).toEqual([10])
       yield* sql`update search_due set due_at = now() where identity_id = ${id}`

@@ -18,7 +18,7 @@ export const chained = () => {
   }
   const server = (name: string, host: string, by: string) => {
     openssl("req", ...ec, "-subj", `/CN=${host}`, "-keyout", file(`${name}.key`), "-out", file(`${name}.csr`))
-    // Without the issuer's key id, so that only the signature identifies it.
+    // Omits the issuer's key id, so that only the signature identifies it.
     writeFileSync(file(`${name}.ext`), `subjectAltName=DNS:${host}\nauthorityKeyIdentifier=none\n`)
     const signer = ["-CA", file(`${by}.pem`), "-CAkey", file(`${by}.key`), "-CAcreateserial", "-days", "1"]
     openssl(

@@ -69,7 +69,7 @@ layer(foundation)("A relay", (it) => {
     }),
   )
 
-  it.effect("that sends data before TLS is disconnected, since it could be taken for replies under TLS", () =>
+  it.effect("that sends data before TLS is disconnected, since it could be mistaken for replies under TLS", () =>
     Effect.gen(function* () {
       const { port } = yield* scripted((line) =>
         line === ""

@@ -1,4 +1,4 @@
-/** What is extracted from a mail program's MIME structure, and what every reader finds in the result. */
+/** Extraction of content from a mail program's MIME structure, and how readers parse the result. */
 import { rewrite } from "@svc/mail-gateway/mail/composing/MessageRewriter"
 import { spawnSync } from "node:child_process"
 import { describe, expect, it } from "vitest"
@@ -29,7 +29,7 @@ const done = async (raw: Buffer | string) => {
   }
 }
 
-/** As parsed by another program, Python's library. */
+/** Parses with Python's library. */
 const python = `
 import base64, email, email.policy, json, sys
 def read(raw):

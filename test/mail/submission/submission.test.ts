@@ -161,7 +161,7 @@ describe("A submitted message", () => {
     expect(replies[1]).toBe(replies[0])
     expect(new Set(replies).size).toBe(3)
     expect((await ada.outbound()).filter((one: any) => one.subject === subject)).toHaveLength(3)
-    // Without a Message-ID two identical messages are two.
+    // Two identical messages without a Message-ID are two.
     const nameless = [await answered(ada, letter(ada, "nameless")), await answered(ada, letter(ada, "nameless"))]
     expect(new Set(nameless).size).toBe(2)
   })

@@ -91,7 +91,7 @@ const domainAt = (rest: string): string => {
   return /^[ \t]*(?:$|[<>,;])/.test(rest.slice(name.length)) ? normal(name) : ""
 }
 
-/** Returns the author that a `From` field names, or undefined if there is none, several, or an ambiguous one. */
+/** Returns the author that a `From` field names, or undefined if it names no author, several, or an ambiguous one. */
 export const author = (value: string | undefined): Author | undefined => {
   if (value === undefined || value.length > limits.author) return undefined
   const plain = bare(value)

@@ -1,5 +1,5 @@
 /**
- * What the SMTP, submission and IMAP listeners have in common: opening a socket within a scope, the certificate with its
+ * Shared parts of the SMTP, submission and IMAP listeners: opening a socket within a scope, the certificate with its
  * renewals, and the health check that names the ports.
  */
 import type { Server } from "node:net"

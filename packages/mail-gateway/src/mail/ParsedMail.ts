@@ -74,7 +74,7 @@ const bodiesOf = (raw: Buffer, root: Part) => {
       if (part.type !== "multipart/alternative") {
         return { texts: children.flatMap(({ texts }) => texts), isPlain: children.some(({ isPlain }) => isPlain) }
       }
-      // Of alternatives: the plain text unless it is empty, otherwise the last one, which is the richest.
+      // Chooses the plain text unless it is empty, otherwise the last alternative, which is the richest.
       const written = children.find(({ texts, isPlain }) => isPlain && texts.some((text) => text().trim() !== ""))
       return written ?? children.at(-1) ?? { texts: [], isPlain: false }
     }
@@ -104,7 +104,7 @@ const messageIds = (value: string | undefined): ReadonlyArray<string> => {
   return word === undefined ? ids : [`<${Decode.clean(word)}>`]
 }
 
-/** Collapses white space, but keeps single spaces as they are. */
+/** Collapses white space, but keeps single spaces. */
 const collapse = (text: string) => text.replace(/[^\S ]\s*| \s+/g, " ").trim()
 
 const headersOf = (raw: Buffer, rows: ReadonlyArray<Row>): ReadonlyArray<Header> =>

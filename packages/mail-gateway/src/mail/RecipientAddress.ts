@@ -17,7 +17,7 @@ export const parse = (localPart: string): LocalPart | undefined => {
   return { mailbox: canonical(name), tag: plus < 0 ? null : text.slice(plus + 1) }
 }
 
-/** Splits an address at the last `@`. The domain is in lower case, and empty if there is none (`postmaster`). */
+/** Splits an address at the last `@`. The domain is in lower case, and empty without an `@` (`postmaster`). */
 export const split = (address: string): { readonly local: string; readonly domain: string } => {
   const at = address.lastIndexOf("@")
   if (at < 0) return { local: address, domain: "" }

@@ -116,7 +116,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     const outcomes = yield* Effect.forEach(
       recipients,
       (recipient) => Effect.result(reception.deliver(mail, recipient)),
-      // A single recipient needs no fiber of its own.
+      // A single recipient needs no separate fiber.
       { concurrency: Math.min(recipients.length, 10) },
     )
     if (forSystem.length > 0) yield* Effect.mapError(system.store(mail), () => replies.later)
@@ -236,7 +236,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     onData,
   }
   const server = new Server(options, settings.proxies ?? [])
-  // Connection errors concern the client only. Without a listener they would end the process.
+  // Connection errors concern the client only. An error event without a listener would end the process.
   server.on("error", () => {})
   yield* certificate.follow((renewed) => server.updateSecureContext({ ...renewed }))
 

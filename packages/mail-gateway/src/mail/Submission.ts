@@ -181,7 +181,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
     logger: false,
     onConnect: (session, done) => {
       expireAfter(session, Timing.submissionLoginMillis)
-      // Without TLS, AUTH is not offered where passwords need it. The reply to MAIL then asks for STARTTLS.
+      // AUTH is not offered without TLS if passwords require it. The reply to MAIL then asks for STARTTLS.
       if (!session.secure && !settings.allowsPlain) session.disabledCommands = ["AUTH", "WIZ", "SHELL", "KILL"]
       done()
     },
@@ -207,7 +207,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
     // The handshake is started here because a load balancer's header precedes it.
     const own = implicitTls ? { ...options, secure: true, needsUpgrade: true } : options
     const server = new SubmissionServer(own, settings.proxies, { login, admit })
-    // Connection errors concern the client only. Without a listener they would end the process.
+    // Connection errors concern the client only. An error event without a listener would end the process.
     server.on("error", () => {})
     yield* certificate.follow((renewed) => server.updateSecureContext({ ...renewed }))
     return yield* listening(

@@ -1,5 +1,5 @@
 /**
- * A worker thread that runs one task at a time, in order. It is started with the first task and ended when idle. A task
+ * A worker thread that runs one task at a time, in order. The thread starts with the first task and ends when idle. A task
  * that exceeds its time limit ends the thread, which is the only remedy for an endless loop.
  */
 import * as path from "node:path"

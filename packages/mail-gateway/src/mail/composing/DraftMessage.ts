@@ -97,7 +97,7 @@ export const read = (raw: Buffer): NewMail | undefined => {
     filename: part.filename === null ? `attachment-${at + 1}` : Decode.clean(part.filename),
     content_type: part.type,
     content_base64: Decode.bytes(raw, part).toString("base64"),
-    // Of two attachments with the same id the first is shown.
+    // The first attachment with an id is shown.
     ...(contentId !== undefined && shown.delete(contentId) ? { content_id: contentId } : {}),
   }))
   const references = ids(parsed.references)

@@ -1,8 +1,8 @@
 /**
  * Extracts what a person wrote from the MIME structure of a mail program: a text, HTML, and files. Bodies are found at
- * any depth and concatenated in order. Nothing of the structure itself is kept (boundaries, encodings, character sets,
- * a second Content-Type), since readers may interpret it differently. What is read here is what is sent, so it is what
- * the disclosure covers.
+ * any depth and concatenated in order. The structure itself is discarded (boundaries, encodings, character sets,
+ * a second Content-Type), since readers may interpret it differently. Exactly the extracted content is sent and
+ * covered by the disclosure.
  *
  * - Of alternatives the plain text and the richest HTML are taken. Other alternatives, such as an invitation, become
  * files.

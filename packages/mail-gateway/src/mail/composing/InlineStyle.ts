@@ -1,5 +1,5 @@
 /**
- * Filters the declarations of a `style` attribute to those that style the element itself. Anything that could move it
+ * Filters the declarations of a `style` attribute that style only the element itself. Anything that could move it
  * over other content, or enlarge it beyond its own, is removed: positions, transforms, negative or huge lengths,
  * heights, shadows, outlines, images, and every value that is not plain.
  */

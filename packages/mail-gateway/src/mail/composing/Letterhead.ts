@@ -33,7 +33,7 @@ const dated =
 /** The accepted age of a date: a message may wait for its program to be online, but cannot be from the future. */
 const waitedMillis = { before: 30 * 24 * 60 * 60_000, after: 24 * 60 * 60_000 }
 
-/** Common fields of mail programs that are kept, in addition to those of {@link HeaderFields}. */
+/** Common fields of mail programs that are kept besides {@link HeaderFields}. */
 const known = new Set(
   "user-agent importance priority sensitivity organization keywords thread-topic thread-index".split(" "),
 )
@@ -76,7 +76,7 @@ export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Submitte
   if (subject.length > limits.subject) fault ??= faulty("/subject", `Expected at most ${limits.subject} characters`)
   if (fault !== undefined) return fault
 
-  // A parent's id may lack an @. Without it the reply would leave its thread.
+  // A parent's id may lack an @. The reply would leave its thread without that id.
   const answered = (name: string) => MessageIds.all(field(name) ?? "").filter(MessageIds.isSendable)
   const [inReplyTo = null] = answered("in-reply-to")
   const references = answered("references").slice(-limits.ids)
@@ -101,7 +101,7 @@ const dateOf = (written: string | undefined, now: Date): string | Date => {
   return date !== undefined && ago <= waitedMillis.before && ago >= -waitedMillis.after ? date : now
 }
 
-/** Returns the additional fields, each once, as far as they are valid. */
+/** Returns the additional fields, each once, if valid. */
 const others = (raw: Buffer, rows: ReadonlyArray<Row>): Readonly<Record<string, string>> => {
   const found = new Map<string, readonly [name: string, value: string]>()
   for (const row of rows) {

@@ -1,15 +1,15 @@
 /**
- * The bytes of a message that the library has put together: its headers and its encodings, written one part behind the
- * other. What the library writes is the same ({@link MimeNode.build}), `References` aside, but it takes seven streams and a dozen turns of the
- * event loop for it, whatever the message is. No I/O: content is text or bytes.
+ * Renders a message composed by the library to bytes, part by part. The result equals {@link MimeNode.build} except
+ * for `References`, but needs neither seven streams nor a dozen turns of the event loop. No I/O: content is text or
+ * bytes.
  */
 import * as base64 from "nodemailer/lib/base64"
 import type MimeNode from "nodemailer/lib/mime-node"
 import * as qp from "nodemailer/lib/qp"
 
-/** Characters of a line. */
+/** The maximum characters of a line. */
 const width = 76
-/** Bytes of whole lines of base64: a large file is encoded a piece at a time. */
+/** The bytes of a number of whole Base64 lines, since large files are encoded in pieces. */
 const piece = (width / 4) * 3 * 1024
 
 const breaks = (text: string) => text.replaceAll(/(?<!\r)\n/g, "\r\n")
@@ -38,7 +38,7 @@ function* partOf(node: MimeNode): Generator<Buffer> {
   yield Buffer.from(`\r\n--${boundary}--\r\n`)
 }
 
-/** Message ids as a field, folded between them. The library would take the spaces out of an id that is a quoted string. */
+/** Returns a `References` field, folded between ids. The library would remove spaces from a quoted id. */
 const referencesOf = (ids: ReadonlyArray<string>): string => {
   const lines: Array<string> = []
   let line = "References:"
@@ -52,7 +52,7 @@ const referencesOf = (ids: ReadonlyArray<string>): string => {
   return [...lines, line].join("\r\n") + "\r\n"
 }
 
-/** The whole message; its lines end with CR LF, the last one too. `references` are ids that hold no line break. */
+/** Renders the whole message with CR LF line ends, including the last line. `references` must not contain line breaks. */
 export const render = (root: MimeNode, references: ReadonlyArray<string> = []): Buffer => {
   const pieces = [...partOf(root)]
   if (references.length > 0) pieces.unshift(Buffer.from(referencesOf(references)))

@@ -56,7 +56,7 @@ const tall: ReadonlyMap<string, number> = new Map([
 const depthAtMost = 100
 const digits = (most: number) => new RegExp(`^\\d{1,${most}}$`)
 const keyword = /^[a-z]{1,20}$/i
-/** As attributes write colours. Browsers turn any other value into some colour. */
+/** Accepts colours as attributes write them. Browsers turn any other value into some colour. */
 const isColor = (value: string) =>
   /^(?:#[0-9a-f]{3}|#[0-9a-f]{6}|[a-z]+)$/i.test(value) && Colors.parse(value.toLowerCase()) !== undefined
 
@@ -117,7 +117,7 @@ export const imageOf = (source: string, { known }: Pick<Images, "known">): strin
 
 class Writer {
   private readonly pieces: Array<string> = []
-  /** Open elements of the input; undefined for those that are removed. */
+  /** Open elements of the input; undefined for removed ones. */
   private readonly stack: Array<string | undefined> = []
   private readonly open: Array<string> = []
   /** The visibility of text in each open element. */

@@ -68,7 +68,7 @@ export class Blanks {
       return text
     }
     const breaks = text.split("\n").length - 1
-    // Characters that do not collapse form a line, for example in an element of their own.
+    // Characters that do not collapse form a line, for example in a separate element.
     const solid = /[^ \t\n]/.test(text) ? 1 : 0
     return this.take(Math.max(solid, breaks) + text.length / charactersInLine) ? text : ""
   }

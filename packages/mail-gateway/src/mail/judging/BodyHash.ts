@@ -60,7 +60,7 @@ function* relaxed(body: Buffer): Generator<Buffer> {
   yield out.subarray(0, size)
 }
 
-/** Section 3.4.3: the body as it is, ending with exactly one line break. */
+/** Section 3.4.3: the unchanged body, ending with exactly one line break. */
 function* simple(body: Buffer): Generator<Buffer> {
   const content = withoutLastBreaks(body)
   for (let at = 0; at < content.length; at += sliceBytes) yield content.subarray(at, at + sliceBytes)

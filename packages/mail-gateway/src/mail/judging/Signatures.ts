@@ -21,8 +21,8 @@ const limits = { signatures: 10, bytes: 8 * 1024, names: 200, domain: 255, arcFi
 const gap = /\s{200}/
 
 /**
- * Fields that may occur once (RFC 5322 section 3.6, RFC 2045). Of two, some readers show the first and others the last,
- * and a signature covers only one.
+ * Fields that may occur once (RFC 5322 section 3.6, RFC 2045). Readers differ in which of two they show, and a
+ * signature covers only one.
  */
 const singletons = new Set(
   "from sender reply-to to cc bcc subject date message-id in-reply-to references mime-version content-type content-transfer-encoding content-disposition content-id content-description".split(
@@ -210,7 +210,7 @@ export const verify = (raw: Buffer, root: Part, lookup: Lookup): Promise<Signatu
 const checked = async (raw: Buffer, root: Part, selected: ReadonlyArray<Row>, lookup: Lookup): Promise<Signatures> => {
   const verifier = new Verifier(raw.subarray(root.bodyStart), lookup)
   await verifier.messageHeaders({ parsed: selected.map((row) => lineOf(raw, row)) })
-  // Signed fields are looked up in the whole header.
+  // Finds signed fields in the whole header.
   verifier.headers = { parsed: root.rows.map((row) => lineOf(raw, row)) }
   await verifier.finalChunk()
   const signatures = verifier.results.map((result) => judged(raw, root, result))

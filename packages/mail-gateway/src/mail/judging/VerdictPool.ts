@@ -1,6 +1,6 @@
 /**
  * A pool of worker threads that judge messages, so that no message can block the process or, as long as there are
- * workers, other messages. Small messages have a worker of their own. A message whose worker had to be killed is
+ * workers, other messages. One worker is reserved for small messages. A message whose worker had to be killed is
  * accepted with the verdict `error`.
  *
  * If several messages were in a killed worker, each is retried alone in a separate worker to find the cause. If no
@@ -40,7 +40,7 @@ export const defaults: JudgingSettings = {
 export const limits = {
   /** Larger messages, in bytes, are not given to the worker for small ones. */
   small: 128 * 1024,
-  /** The maximum number of messages that a worker processes concurrently, without and with those that wait for DNS. */
+  /** The maximum number of messages that a worker processes concurrently, not counting and counting messages that wait for DNS. */
   running: 4,
   inThread: 500,
   /** The maximum size of the queue. */
@@ -167,7 +167,7 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
     return job
   }
 
-  /** Gives what waits to the threads that have room: small messages first where nothing large is at work. */
+  /** Assigns queued messages to free workers. Small messages prefer workers without large ones. */
   const dispatch = () => {
     if (now() < noWorkersBefore) {
       for (const queue of [small, large])
@@ -192,11 +192,11 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
     }
   }
 
-  /** Ends threads that have gone silent, and those that nothing was asked of for long. */
+  /** Kills unresponsive workers, and ends idle ones. */
   const intervals = Math.max(1, Math.ceil(settings.silenceMillis / Timing.judgingPingMillis))
   let idle = 0
   const watch = setInterval(() => {
-    // Counted in our own intervals: where the whole process stood still, a thread was not silent.
+    // Counts the pool's own intervals, so that a pause of the whole process does not count as silence.
     for (const thread of [...workers, alone]) if (thread.isSilent(intervals)) thread.end("silent for too long")
     const overdue = now() - 2 * Timing.verdictMillis
     for (const thread of [...workers, alone]) {

@@ -61,8 +61,8 @@ export class VerdictWorker {
   }
 
   /**
-   * Returns whether the current work is small and recent, so that a further message is soon done. That is cheaper than
-   * waking another worker for each message of a burst.
+   * Returns whether the current work is small and recent, so that a further message is soon done. Waiting is cheaper
+   * than waking another worker for each message of a burst.
    */
   isBrisk(now: number): boolean {
     let running = 0

@@ -92,5 +92,5 @@ port.on("message", (message: ToThread) => {
   }
 })
 
-// Reports that the worker has started. From here on a death is caused by a message.
+// Reports that the worker has started. A later crash is caused by a message.
 send({ _tag: "Pong" })

@@ -73,7 +73,7 @@ export const make = () => {
         return noField
       }
     },
-    /** Some programs write encoded words in parameters, where they are not allowed. */
+    /** Some programs write encoded words in parameters, which the standard forbids. */
     filename: (name: string): string =>
       name.includes("=?") && bounded.isWithin(name) ? EncodedWords.decode(name) : name,
   }

@@ -1,4 +1,4 @@
-/** Decodes the transfer encoding and the character set of a part. What cannot be decoded is returned as it is. */
+/** Decodes the transfer encoding and the character set of a part. Undecodable content is returned unchanged. */
 import { charset } from "./Charset.ts"
 import { footerAt } from "./Footer.ts"
 import type { Part } from "./Part.ts"

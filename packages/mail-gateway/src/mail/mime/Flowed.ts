@@ -9,7 +9,7 @@ const depthOf = (line: string): number => {
   return depth
 }
 
-/** Lines end in LF. With `delSp` the space at a line break is removed. */
+/** Lines end in LF. If `delSp`, the space at a line break is removed. */
 export const unwrap = (text: string, delSp: boolean): string => {
   const out: Array<string> = []
   let flowing: { depth: number; pieces: Array<string> } | undefined

@@ -15,7 +15,7 @@ const isPlain = (line: string) => /[^A-Za-z0-9+/=_-]/.test(line) || /^[_=-]+$/.t
 /** Base64 lines are long; a shorter line may be an ordinary word. */
 const isSurelyEncoded = (line: string) => line.length >= 40 && isEncoded(line)
 
-/** Returns the offset at which the plain lines of a Base64 body start, or its length if there are none. */
+/** Returns the offset at which the plain lines of a Base64 body start, or its length if no such lines exist. */
 export const footerAt = (body: Buffer): number => {
   const from = Math.max(0, body.length - tailBytes)
   // The first line of the tail may be incomplete.

@@ -159,7 +159,7 @@ export const nameOf = (raw: Buffer, row: Row): string =>
         .trim()
 
 /**
- * Returns the value of a field. Of repeated fields it is the last, which is the one that signatures cover (RFC 6376
+ * Returns the value of a field. If a field is repeated, the last one counts, which signatures cover (RFC 6376
  * section 5.4.2).
  */
 export const header = (raw: Buffer, rows: ReadonlyArray<Row>, name: string): string | undefined => {

@@ -1,6 +1,6 @@
 /**
- * Decodes transfer encodings (RFC 2045 section 6) in one pass. With a target the decoder stops when it is full; without
- * one it only counts, so sizes cost no memory and always match the content.
+ * Decodes transfer encodings (RFC 2045 section 6) in one pass. The decoder stops when the target is full, or only
+ * counts if there is no target, so sizes cost no memory and always match the content.
  */
 
 /** The value of each Base64 character; -1 is skipped, -2 is padding. */

@@ -31,8 +31,7 @@ const limits = { report: 64 * 1024, text: 32 * 1024, recipients: 100, addresses:
 const notRcpt = /\b(?:in reply to|after)\s+(?:end of |sending )?(MAIL|DATA|message|content)\b/i
 
 /**
- * Classifies a failure like the SMTP reply that it quotes. Without a command the rejected command is assumed to be
- * RCPT.
+ * Classifies a failure like the SMTP reply that it quotes. If it names no command, RCPT is assumed.
  */
 const isHard = (status: string | null, diagnostic: string | null, context: string): boolean => {
   const text = diagnostic ?? ""

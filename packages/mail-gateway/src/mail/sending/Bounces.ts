@@ -1,7 +1,7 @@
 /**
  * Accepts mail to bounce addresses: only authentic addresses, only from mail servers, and limited in number. The
- * failures that it reports for recipients of that message are passed to the Identity's actor. Nothing else is stored,
- * answered or trusted.
+ * failures that it reports for recipients of that message are passed to the Identity's actor. Everything else is
+ * ignored.
  */
 import { ask } from "@svc/cluster/actor/Ask"
 import { customerOf } from "@svc/cluster/net/ClientNetwork"
@@ -19,8 +19,8 @@ import type { Failure } from "./BounceReport.ts"
 export class BouncesUnavailable extends Schema.TaggedError<BouncesUnavailable>()("BouncesUnavailable", {}) {}
 
 /**
- * The bounces accepted per message, domain and client within the window, and the number of counters kept. Each client
- * has a counter of its own because every recipient sees the address, and none may use up the limit of another server.
+ * The bounces accepted per message, domain and client within the window, and the number of counters kept. Clients are
+ * counted separately because every recipient sees the address and could use up a shared limit.
  */
 const limits = { each: 20, counted: 50_000 }
 

@@ -1,8 +1,8 @@
 /**
- * Delivers mail directly to the servers of its domain (`SVC_MAIL_DIRECT`), one after another until one responds. TLS is
- * used where it is offered, and required with a valid certificate where the domain's MTA-STS policy or the server's
+ * Delivers mail directly to the servers of its domain (`SVC_MAIL_DIRECT`), one after another until one responds. TLS
+ * is used if offered, and required with a valid certificate where the domain's MTA-STS policy or the server's
  * TLSA records (DANE, if a validating resolver is configured) demand it. Outside Development only public addresses are
- * connected to, and never the service's own. Once a server may have the content, no other server is tried.
+ * connected to, and never the service's own. No other server is tried after one may have received the content.
  */
 import { networkInterfaces } from "node:os"
 import { isPublic } from "@svc/cluster/net/AddressGuard"

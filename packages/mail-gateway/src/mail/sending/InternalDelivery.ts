@@ -1,6 +1,6 @@
 /**
- * Delivers mail between Identities of the same deployment. It is accepted under the same rules as mail by SMTP, but its
- * origin is not judged because the service wrote it. Its bytes and envelope leave the mark of a transaction, so that a
+ * Delivers mail between Identities of the same deployment. The same rules apply as for mail by SMTP, but its origin
+ * is not judged because the service wrote it. Its bytes and envelope leave the mark of a transaction, so that a
  * delivery that is repeated because it was not recorded stores nothing twice.
  */
 import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"

@@ -18,7 +18,7 @@ export interface MailerSettings {
 }
 
 /**
- * Requires exactly one addr-spec. From anything looser the library could parse a list, a group, a name or a source
+ * Requires exactly one addr-spec. The library could parse anything looser as a list, a group, a name or a source
  * route.
  */
 const isOneAddress = Schema.is(EmailAddress)

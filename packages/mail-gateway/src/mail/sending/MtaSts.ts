@@ -28,7 +28,7 @@ const make = Effect.gen(function* () {
   const resolver = yield* Resolver
   const kept = new Map<string, CachedPolicy>()
 
-  /** Returns the policy id in DNS, or undefined if there is none or DNS failed. */
+  /** Returns the policy id in DNS, or undefined if it is missing or DNS failed. */
   const idOf = (domain: string) =>
     Effect.gen(function* () {
       const run = yield* Effect.context<never>()
@@ -91,7 +91,7 @@ const make = Effect.gen(function* () {
   })
 
   return {
-    /** Returns the policy to enforce, or undefined if there is none. */
+    /** Returns the policy to enforce, if any. */
     enforced: Effect.fnUntraced(function* (domain: string) {
       const policy = yield* policyOf(domain)
       return policy?.mode === "enforce" ? policy : undefined

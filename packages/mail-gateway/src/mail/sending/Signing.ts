@@ -47,7 +47,7 @@ const coverOf = (raw: Buffer, rows: ReadonlyArray<Header.Row>) => {
   const headers = signed.flatMap((name) =>
     rows
       .filter(({ key }) => key === name.toLowerCase())
-      // Of repeated fields the last one is signed first (section 5.4.2).
+      // Repeated fields are signed from last to first (section 5.4.2).
       .toReversed()
       .map((row) => ({
         key: row.key,

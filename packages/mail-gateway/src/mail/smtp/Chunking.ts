@@ -1,7 +1,7 @@
 /**
  * The library's connection extended by BDAT (RFC 3030). A message in chunks is passed to `onData` like one sent by
- * DATA, with the same limits and the same replies. To the library such a transaction has not reached DATA; the fields
- * of this class hold its state.
+ * DATA, with the same limits and the same replies. The library does not know such transactions; the fields of this
+ * class hold their state.
  *
  * | event                                       | response                                              |
  * |---------------------------------------------|-------------------------------------------------------|
@@ -38,7 +38,7 @@ type Handler = SMTPConnection["handler_DATA"]
 export class ChunkingConnection extends SMTPConnection {
   #message: Message | undefined
 
-  // As in the library, with a different class.
+  // Creates the parser like the library, but of a different class.
   override _createParser(): SMTPStream {
     const parser = new ChunkStream.ChunkStream({ maxCommandLength: this._server.options.maxCommandLength })
     // The library yields after 100 pipelined commands of a connection, which adds up over a hundred connections.

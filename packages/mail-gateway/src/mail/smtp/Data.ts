@@ -19,7 +19,7 @@ const maxReceived = 100
 /** Larger messages are assembled while they arrive, because doing so at the end would block the event loop. */
 const large = 1024 * 1024
 
-/** From this average line length searching for line breaks is faster than checking each byte. */
+/** The average line length above which searching for line breaks is faster than checking each byte. */
 const longLine = 40
 
 export interface Received {

@@ -65,7 +65,7 @@ const make = Effect.fnUntraced(function* ({ resolver, port }: DaneSettings) {
   return Option.some({ lookup, isSecure, requirementOf })
 })
 
-/** None if no validating resolver is configured. */
+/** Is `None` without a validating resolver. */
 export class Dane extends Context.Service<Dane, Effect.Success<ReturnType<typeof make>>>()(
   "@svc/mail-gateway/mail/sending/dane/Dane",
 ) {

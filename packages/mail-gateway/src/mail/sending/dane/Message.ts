@@ -27,9 +27,9 @@ export interface Answer {
   readonly isTruncated: boolean
   /** The server validated the whole answer by DNSSEC (RFC 6840 section 5.8). */
   readonly isSecure: boolean
-  /** 0 is no error, 3 is no such name. */
+  /** 0 means success, 3 that the name does not exist. */
   readonly code: number
-  /** The name that owns the records, after following aliases. Undefined if there are none. */
+  /** The name that owns the records, after following aliases. Undefined without records. */
   readonly owner: string | undefined
   readonly values: ReadonlyArray<Value>
 }

@@ -171,7 +171,7 @@ export class Wire {
   /** Starts TLS after STARTTLS was accepted. */
   readonly secure = (options: ConnectionOptions, millis: number): Effect.Effect<void, Broken> =>
     Effect.callback((resume) => {
-      // Replies received in clear text must not be taken for replies under TLS.
+      // Replies received in clear text must not be mistaken for replies under TLS.
       if (!this.isQuiet) this.close("The server sent data before TLS")
       if (this.#broken !== undefined) return resume(Effect.fail(this.#broken))
       const plain = this.#socket
