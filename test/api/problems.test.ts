@@ -140,7 +140,7 @@ describe("Every refusal is a problem", () => {
     expect([many.status, many.body.code, many.body.detail]).toEqual([
       400,
       "invalid_request",
-      "The request body holds more than 5000 values.",
+      "The request body contains more than 5000 values.",
     ])
   })
 

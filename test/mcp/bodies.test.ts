@@ -47,7 +47,7 @@ describe("Request body", () => {
     const said = await post("A".repeat(10 * 1024 * 1024 + 1))
     expect(said).toMatchObject({
       status: 413,
-      body: { code: "payload_too_large", detail: "The request body is over the limit, which is 10 MiB here." },
+      body: { code: "payload_too_large", detail: "The request body exceeds the limit of 10 MiB for this operation." },
     })
   })
 
@@ -55,7 +55,7 @@ describe("Request body", () => {
     const { structuredContent, isError } = await tool("svc_vault_set", { name: "x", value: "A".repeat(1024 * 1024) })
     expect([isError, structuredContent]).toMatchObject([
       true,
-      { code: "payload_too_large", detail: "The request body is over the limit, which is 1 MiB here." },
+      { code: "payload_too_large", detail: "The request body exceeds the limit of 1 MiB for this operation." },
     ])
     expect((await chunked(1024 * 1024)).body.result.structuredContent.code).toBe("payload_too_large")
   })

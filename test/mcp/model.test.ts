@@ -67,7 +67,7 @@ describe("Tools", () => {
     const undeclared = await tool("svc_vault_set", { name: "x", value: "v", colour: "red" })
     expect(undeclared.structuredContent).toMatchObject({
       code: "invalid_request",
-      detail: "The tool has no argument colour; it has name, identity, value, description, idempotency_key.",
+      detail: "Unknown argument colour. The tool takes name, identity, value, description, idempotency_key.",
     })
     for (const handle of [".", "..", ""]) {
       expect((await tool("svc_identity_get", { handle })).structuredContent.code, handle).toBe("invalid_request")

@@ -31,7 +31,8 @@ export const tagOfValue = <S extends Schema.Constraint>(schema: S) => {
 /** Returns whether `If-Match` lists the tag; weak tags never match (section 13.1.1). */
 const isMatched = (header: string, tag: string) => header.split(",").some((one) => one.trim() === tag)
 
-export const notAsSeen = () => new PreconditionFailed({ detail: "The resource is not as `If-Match` has it." })
+export const notAsSeen = () =>
+  new PreconditionFailed({ detail: "The resource has changed: its entity tag differs from `If-Match`." })
 
 const isMissing = (failure: unknown) => failure instanceof NotFound
 
@@ -56,7 +57,7 @@ export const untagged = (ifMatch: string | undefined): Effect.Effect<void, Preco
     ? Effect.void
     : Effect.fail(
         new PreconditionFailed({
-          detail: "The resource has no entity tag, so no `If-Match` but `*` can hold. Leave the header out.",
+          detail: "The resource has no entity tag, so only `If-Match: *` can match. Omit the header.",
         }),
       )
 

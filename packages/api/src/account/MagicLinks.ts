@@ -38,7 +38,7 @@ const isShown = ({ baseUrl, environment, profileBase }: AddressBook, { host, ori
 
 const notMailed = () =>
   new MailRelayUnavailable({
-    detail: "The sign-in link could not be mailed just now. Ask for it again in a moment.",
+    detail: "The sign-in link could not be sent. Request it again in a moment.",
     retry_after_seconds: 30,
   })
 

@@ -138,7 +138,7 @@ export const layer = RequestServices.group(
         const caller = yield* Caller
         const query = AuthorizationReturn.queryOf(payload.callback)
         if (query === undefined) {
-          return yield* new ConnectorStateInvalid({ detail: "The address has no state in it." })
+          return yield* new ConnectorStateInvalid({ detail: "The address contains no state." })
         }
         return yield* finish(caller, query, payload.apply_disclosure)
       }),

@@ -24,7 +24,7 @@ const said = {
     plain: "The connection is not encrypted.",
     go: "Go there",
     stay: "Close this tab to stay.",
-    unknown: "This link is none of ours.",
+    unknown: "This link was not created by this service.",
   },
   de: {
     title: "Du verlässt die Konsole",

@@ -51,7 +51,7 @@ export const tooLarge = (request: HttpServerRequest.HttpServerRequest): PayloadT
   if (length === undefined) return undefined
   const most = Number(largestOf(request))
   return Number(length) > most
-    ? new PayloadTooLarge({ detail: `The request body is over the limit, which is ${written(most)} here.` })
+    ? new PayloadTooLarge({ detail: `The request body exceeds the limit of ${written(most)} for this operation.` })
     : undefined
 }
 
@@ -113,7 +113,7 @@ export const counted = (request: HttpServerRequest.HttpServerRequest): Effect.Ef
     onSuccess: (text) =>
       hasMoreValues(text)
         ? new InvalidRequest({
-            detail: `The request body holds more than ${valuesAtMost} values.`,
+            detail: `The request body contains more than ${valuesAtMost} values.`,
             errors: [{ path: "", message: `Expected at most ${valuesAtMost} values` }],
           })
         : undefined,

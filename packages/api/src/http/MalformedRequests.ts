@@ -10,8 +10,7 @@ import { makeRequestId } from "../RequestId.ts"
 import { render } from "../problems/Render.ts"
 
 const refusals: Readonly<Record<string, () => Problem>> = {
-  HPE_HEADER_OVERFLOW: () =>
-    new HeadersTooLarge({ detail: "The header of the request is over the limit, which is 16 KiB." }),
+  HPE_HEADER_OVERFLOW: () => new HeadersTooLarge({ detail: "The request header exceeds the limit of 16 KiB." }),
   ERR_HTTP_REQUEST_TIMEOUT: () => new RequestTimeout({ detail: "The request did not arrive in time." }),
 }
 const unreadable = () => new InvalidRequest({ detail: "The request could not be read: it is not HTTP/1.1 (RFC 9112)." })

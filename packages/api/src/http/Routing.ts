@@ -123,7 +123,7 @@ const refuse = (book: Addresses["Service"], problem: Problem, headers: Record<st
 
 const noSuchPath = new NotFound({ detail: "There is no such path." })
 
-const noOneHost = new InvalidRequest({ detail: "The request names its host not at all, or more than once." })
+const noOneHost = new InvalidRequest({ detail: "The request must have exactly one Host header." })
 
 const allowedAt = (request: HttpServerRequest.HttpServerRequest) => {
   const path = pathOf(request.url)
@@ -142,7 +142,7 @@ const answerElsewhere =
     // A route has the method, but a parameter is longer than any name, so the resource does not exist.
     if (allowed.includes(request.method)) return refuse(book, noSuchPath)
     const allow = allowed.join(", ")
-    return refuse(book, new MethodNotAllowed({ detail: `The path has ${allow}.` }), { allow })
+    return refuse(book, new MethodNotAllowed({ detail: `The path supports ${allow}.` }), { allow })
   }
 
 /**
@@ -184,9 +184,13 @@ export const make = (nowhere: Nowhere) =>
       const { headers } = request
       const coding = headers["content-encoding"]
       if (coding !== undefined && coding.toLowerCase() !== "identity") {
-        return refuse(book, new UnsupportedMediaType({ detail: "The body is compressed. Send it as it is." }), {
-          "accept-encoding": "identity",
-        })
+        return refuse(
+          book,
+          new UnsupportedMediaType({ detail: "Compressed bodies are not supported. Send the body uncompressed." }),
+          {
+            "accept-encoding": "identity",
+          },
+        )
       }
       const tooLarge = Bodies.tooLarge(request)
       return tooLarge && refuse(book, tooLarge, { connection: "close" })

@@ -58,7 +58,7 @@ export const make = Effect.gen(function* () {
     const key = equalTo ?? keyOf(header ?? "")
     if (key === undefined) {
       return yield* new InvalidRequest({
-        detail: "The Idempotency-Key is not 1 to 255 printable characters.",
+        detail: "The Idempotency-Key must have 1 to 255 printable ASCII characters.",
         errors: [{ path: "/idempotency-key", message: "1 to 255 printable ASCII characters" }],
       })
     }

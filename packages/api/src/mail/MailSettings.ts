@@ -19,7 +19,7 @@ const judgePatch = ({ outgoing, approval, tag_folders, reason }: MailPatch) =>
   (outgoing === undefined && reason !== undefined)
     ? Effect.fail(
         new InvalidRequest({
-          detail: "The patch names none of `outgoing`, `approval` and `tag_folders`, or a reason without `outgoing`.",
+          detail: "The patch must contain `outgoing`, `approval` or `tag_folders`; a reason requires `outgoing`.",
           errors: [{ path: "/outgoing", message: "Expected active or stopped" }],
         }),
       )

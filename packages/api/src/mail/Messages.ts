@@ -107,7 +107,7 @@ export const layer = RequestServices.group(
         )
         if (noted === true) yield* note.kept
         if (modified.length > 0) {
-          return yield* new PreconditionFailed({ detail: "The message was marked by somebody else meanwhile." })
+          return yield* new PreconditionFailed({ detail: "The flags or labels of the message have changed meanwhile." })
         }
         if (marked.length === 0) return yield* noMessage()
         return yield* messages.summary(subject.id, params.id)

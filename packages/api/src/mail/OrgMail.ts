@@ -67,7 +67,7 @@ export const layer = RequestServices.group(
 const isSilent = (status: IdentityStatus) => status === "failed" || status === "deleting"
 
 const later = ({ detail }: { readonly detail: string }) =>
-  new Unavailable({ detail: `Not every Identity was reached: ${detail}`, retry_after_seconds: 1 })
+  new Unavailable({ detail: `Some Identities could not be reached: ${detail}`, retry_after_seconds: 1 })
 
 const statusOf = (
   { outgoing, reason }: OrgMailPatch,

@@ -231,14 +231,14 @@ export const layer = HttpRouter.use((router) =>
       const request = yield* HttpServerRequest.HttpServerRequest
       const { headers } = request
       if (headers["origin"] !== undefined && !isOurs(headers["origin"])) {
-        return yield* problem(new OriginRefused({ detail: "Pages of other sites may not call the MCP server." }))
+        return yield* problem(new OriginRefused({ detail: "Pages of other origins cannot call the MCP server." }))
       }
       const token = bearer(headers["authorization"])
       if (token === undefined) {
-        return yield* problem(new Unauthenticated({ detail: "The call carries no credential." }))
+        return yield* problem(new Unauthenticated({ detail: "The request has no credential." }))
       }
       if (!/^application\/json\b/i.test(headers["content-type"] ?? "")) {
-        return yield* problem(new UnsupportedMediaType({ detail: "The endpoint takes application/json." }))
+        return yield* problem(new UnsupportedMediaType({ detail: "The endpoint requires application/json." }))
       }
       const state = yield* RequestContext
       const callerOf = Effect.tapError(

@@ -74,7 +74,7 @@ export const requestOf = (tool: BoundTool, given: Json, authorization: string): 
     .filter((name) => typeof input[name] !== "string" || /^\.{0,2}$/.test(input[name]) || !input[name].isWellFormed())
     .map((name) => ({ path: `/${name}`, message: "expected text that is a name" }))
   if (errors.length > 0) {
-    return new InvalidRequest({ detail: `The argument ${errors[0]!.path.slice(1)} is missing or no name.`, errors })
+    return new InvalidRequest({ detail: `The argument ${errors[0]!.path.slice(1)} is missing or not a name.`, errors })
   }
   const declared: Json = tool.listed.inputSchema["properties"] ?? {}
   const nowhere = Object.keys(input).filter((name) => !Object.hasOwn(declared, name))
@@ -82,7 +82,7 @@ export const requestOf = (tool: BoundTool, given: Json, authorization: string): 
     const all = Object.keys(declared)
     const told = nowhere.slice(0, 20).map((name) => name.slice(0, toldAtMost))
     return new InvalidRequest({
-      detail: `The tool has no argument ${told[0]}; it has ${all.length === 0 ? "none" : all.join(", ")}.`,
+      detail: `Unknown argument ${told[0]}. The tool takes ${all.length === 0 ? "none" : all.join(", ")}.`,
       errors: told.map((name) => ({ path: `/${name}`, message: "unknown member" })),
     })
   }

@@ -66,21 +66,24 @@ export const judge = (book: AddressBook, client: OAuthClient, query: URLSearchPa
   })
 
   if (single.some((name) => query.getAll(name).length > 1)) {
-    return refused("invalid_request", "A parameter is there more than once.")
+    return refused("invalid_request", "A parameter occurs more than once.")
   }
-  if (query.has("request")) return refused("request_not_supported", "Send the parameters as they are.")
-  if (query.has("request_uri")) return refused("request_uri_not_supported", "Send the parameters as they are.")
-  if (query.get("response_type") !== "code") return refused("unsupported_response_type", "response_type is code.")
-  if ((query.get("response_mode") ?? "query") !== "query") return refused("invalid_request", "response_mode is query.")
+  if (query.has("request"))
+    return refused("request_not_supported", "Request objects are not supported. Send the parameters in the query.")
+  if (query.has("request_uri"))
+    return refused("request_uri_not_supported", "Request objects are not supported. Send the parameters in the query.")
+  if (query.get("response_type") !== "code") return refused("unsupported_response_type", "response_type must be code.")
+  if ((query.get("response_mode") ?? "query") !== "query")
+    return refused("invalid_request", "response_mode must be query.")
   const challenge = query.get("code_challenge") ?? ""
   if (query.get("code_challenge_method") !== "S256" || !/^[A-Za-z0-9_-]{43}$/.test(challenge)) {
-    return refused("invalid_request", "PKCE by S256 is needed: code_challenge and code_challenge_method.")
+    return refused("invalid_request", "PKCE with S256 is required: send code_challenge and code_challenge_method.")
   }
   if (!query.getAll("resource").every((one) => isOurs(book, one))) {
-    return refused("invalid_target", "The resource is none of ours.")
+    return refused("invalid_target", "The resource does not belong to this service.")
   }
   if (query.get("prompt")?.split(" ").includes("none") === true) {
-    return refused("consent_required", "The account holder is asked every time.")
+    return refused("consent_required", "The account holder must confirm every request.")
   }
   const asked = (query.get("scope") ?? "").split(" ").filter((one) => grantable.has(one))
   const scopes = asked.length === 0 ? baseline : [...new Set(asked)]

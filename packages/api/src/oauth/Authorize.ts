@@ -203,7 +203,10 @@ export const layer = HttpRouter.use((router) =>
             outcome: "refused",
             code: "access_denied",
           })
-        return leave(say, wanted.back({ error: "access_denied", error_description: "The account holder said no." }))
+        return leave(
+          say,
+          wanted.back({ error: "access_denied", error_description: "The account holder denied the request." }),
+        )
       }
       const choice = choiceOf(decision, wanted)
       if (choice === undefined) return yield* consentPage(caller, request, wanted, say.pick)

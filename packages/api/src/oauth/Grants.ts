@@ -29,7 +29,7 @@ export const layer = RequestServices.group(
         yield* asRead(headers["if-match"], grants.read(org.id, params.id))
         const unknown = payload.scopes?.filter((name) => !grantable.has(name)) ?? []
         if (unknown.length > 0) {
-          return yield* new ScopeUnknown({ detail: `An app cannot be given ${unknown.slice(0, 5).join(", ")}.` })
+          return yield* new ScopeUnknown({ detail: `Apps cannot be granted ${unknown.slice(0, 5).join(", ")}.` })
         }
         const now = yield* Clock.currentTimeMillis
         const end = payload.expires_at?.getTime()

@@ -92,7 +92,7 @@ export const layer = HttpRouter.use((router) =>
       }
       const resource = sent.get("resource")
       if (resource !== undefined && !isOurs(book, resource)) {
-        return refusal("invalid_target", "The resource is none of ours.")
+        return refusal("invalid_target", "The resource does not belong to this service.")
       }
       const type = sent.get("grant_type")
       if (type !== "authorization_code" && type !== "refresh_token") {

@@ -51,7 +51,7 @@ export const meaning = (failure: unknown): Problem | undefined => {
   // The body could not be read: it was too long or incomplete.
   if (HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RequestParseError") {
     return /too large|maxBytes|exceed/i.test(Cause.pretty(Cause.die(failure)))
-      ? new PayloadTooLarge({ detail: "The request body is over the limit." })
+      ? new PayloadTooLarge({ detail: "The request body exceeds the limit." })
       : new InvalidRequest({ detail: failure.reason.description ?? "The request body could not be read." })
   }
   return undefined
@@ -70,7 +70,7 @@ export const problemOf = (cause: Cause.Cause<unknown>): Effect.Effect<Problem> =
     ? Effect.succeed(known)
     : Effect.as(
         Effect.logError("A request ended in a defect", cause),
-        new Internal({ detail: "The service failed to answer this request." }),
+        new Internal({ detail: "The service failed to process this request." }),
       )
 }
 
@@ -109,7 +109,7 @@ export const layer = Layer.effect(
     function translate(response: HttpServerResponse.HttpServerResponse) {
       return response.status === 415
         ? Effect.map(RequestId, (requestId) =>
-            render(book, requestId, new UnsupportedMediaType({ detail: "The endpoint takes application/json." })),
+            render(book, requestId, new UnsupportedMediaType({ detail: "The endpoint requires application/json." })),
           )
         : Effect.succeed(response)
     }

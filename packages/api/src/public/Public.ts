@@ -44,7 +44,10 @@ export const layer = (contact: ContactSettings) =>
             text: `${payload.name} <${payload.email}> writes:\n\n${payload.message}\n`,
           }
           if (Option.isNone(contact.to) && book.environment !== "development") {
-            return yield* new MailRelayUnavailable({ detail: "Nobody takes messages here.", retry_after_seconds: 3600 })
+            return yield* new MailRelayUnavailable({
+              detail: "This deployment does not accept contact messages.",
+              retry_after_seconds: 3600,
+            })
           }
           const sent: Effect.Effect<void, RelayUnavailable | Unavailable> = Option.isSome(contact.to)
             ? mailer.send({ ...letter, to: contact.to.value })

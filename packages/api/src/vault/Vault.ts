@@ -41,7 +41,7 @@ export const layer = RequestServices.group(
       put: Effect.fnUntraced(function* ({ params, query, headers, payload }) {
         const absent = headers["if-none-match"]
         if (absent !== undefined && absent.trim() !== "*") {
-          return yield* new PreconditionFailed({ detail: "If-None-Match of a write can only be *." })
+          return yield* new PreconditionFailed({ detail: "The only valid If-None-Match of a write is *." })
         }
         const note = yield* noting
         const condition = {

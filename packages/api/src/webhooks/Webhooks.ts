@@ -36,7 +36,7 @@ export const layer = RequestServices.group(
       if (lacking.length === 0) return
       const widen_url = keyUrl(book, credentialId)
       return yield* new ScopeMissing({
-        detail: `A Webhook carries no more than the credential may read: ${types.join(", ")} need ${lacking.join(", ")}, or event:read. Leave types out, or use a key with these scopes (${widen_url}).`,
+        detail: `The credential may not read all subscribed Events: ${types.join(", ")} require ${lacking.join(", ")} or event:read. Remove these types, or use a key with these scopes (${widen_url}).`,
         scopes: lacking,
         widen_url,
       })
