@@ -1,7 +1,7 @@
 /**
- * This process's place in the cluster: a runner that carries actors, or a gateway that only asks them. Runners find
- * one another through PostgreSQL; advisory locks there hold the ownership of shards. Messages are volatile (the
- * actors' own transactions are what is durable), so no message storage is used.
+ * Joins the process to the cluster, as a runner that hosts actors or as a gateway that only calls them. Runners discover
+ * each other through PostgreSQL, where advisory locks hold the ownership of shards. Messages are volatile: only the
+ * transactions of actors are durable, so there is no message storage.
  */
 import { type ConnectionOptions, createSecureContext, type TlsOptions } from "node:tls"
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
@@ -28,7 +28,7 @@ import { Sealing } from "./sealing/Sealing.ts"
 import { ClusterSql } from "./store/Database.ts"
 import { Timing } from "./Timing.ts"
 
-/** Certificates of the runners' own authority, as PEM texts or files; each end proves itself to the other. */
+/** Certificates of a private authority for mutual TLS between runners, as PEM texts or files. */
 export interface RunnerTls {
   readonly ca: string
   readonly cert: string
@@ -36,21 +36,21 @@ export interface RunnerTls {
 }
 
 /**
- * What both ends of a connection between runners show. Without certificates they prove that they hold a master key of the
- * deployment (TLS with a key derived from it, RFC 4279), so that nobody else on the machine can speak to a runner.
+ * TLS options of both ends of a connection between runners. Without certificates they use a pre-shared key derived from the master
+ * key (RFC 4279), so that no other program on the machine can connect to a runner.
  */
 interface Proofs {
-  /** Asked for each connection. */
+  /** Called for each connection. */
   readonly client: () => ConnectionOptions
   readonly server: TlsOptions
 }
 
 const listenerName = "runner"
 
-// Runners are known by their authority's signature, or by their key; not by a name.
+// Runners are authenticated by the authority or by the key, not by a host name.
 const unnamed = { checkServerIdentity: () => undefined }
 
-/** What is shown is what the files say now: a connection that names us gets the context of the moment. */
+/** Follows renewed certificate files: each new connection uses the current ones. */
 const byCertificates = Effect.fnUntraced(function* (tls: RunnerTls) {
   let current = yield* Certificates.read(tls, listenerName)
   let context = createSecureContext(current)
@@ -75,7 +75,7 @@ const proofs = Effect.fnUntraced(function* (tls: RunnerTls | undefined) {
   const sealing = yield* Sealing
   const keys = sealing.derived("runner")
   const [[identity, psk]] = [...keys] as [[string, Uint8Array]]
-  // Keys of this kind have no names in the versions after it.
+  // TLS 1.3 does not support these cipher suites.
   const common = { ciphers: "ECDHE-PSK-CHACHA20-POLY1305:PSK-AES256-GCM-SHA384", maxVersion: "TLSv1.2" } as const
   const proofs: Proofs = {
     client: () => ({ ...common, ...unnamed, pskCallback: () => ({ identity, psk }) }),
@@ -85,7 +85,7 @@ const proofs = Effect.fnUntraced(function* (tls: RunnerTls | undefined) {
 })
 
 export interface RunnerSettings {
-  /** Where other runners reach this one. Anything but loopback needs `tls`, with certificates of the operator's. */
+  /** The address for other runners. Anything but loopback requires `tls` with certificates of the operator. */
   readonly host: string
   /** 0 takes a free port. */
   readonly port: number
@@ -105,15 +105,15 @@ const common = {
   refreshAssignmentsInterval: Timing.refreshAssignments,
   runnerHealthCheckInterval: Timing.runnerHealthCheck,
   entityTerminationTimeout: Timing.drain,
-  // There are no stored messages to poll for; by the same interval lost shards are taken again.
+  // There are no stored messages to poll for, but the library also reacquires lost shards at this interval.
   entityMessagePollInterval: Timing.shardLook,
   maxResidentEntities: 50_000,
   simulateRemoteSerialization: false,
 } as const
 
 /**
- * A longer frame ends the connection that it came on, with all that is under way there: so there is room for the largest
- * message (a post with pictures, whose request may be 8 MiB) and what goes around it. Mail over 256 KiB never travels.
+ * A frame above the limit ends its connection with all requests in flight, so the limit is above the largest message (a post with
+ * pictures, whose request may be 8 MiB). Mail above 256 KiB is not sent between runners.
  */
 const frame = RpcSerialization.layerSchemaBinary({ maxFrameSize: 9 * 1024 * 1024 })
 
@@ -122,7 +122,7 @@ const runnerStorage = SqlRunnerStorage.layer.pipe(
   Layer.orDie,
 )
 
-/** The library's own client, over a connection that proves both ends. */
+/** The client of the library over a mutually authenticated connection. */
 const clientProtocol = (tls: RunnerTls | undefined) =>
   Layer.effect(
     Runners.RpcClientProtocol,
@@ -156,7 +156,7 @@ const listener = ({ host, port, tls }: RunnerSettings) =>
     ),
   )
 
-/** The port is bound first, so that a port of 0 registers as the one it became. */
+/** Registers the runner after its port is bound, since a port of 0 is assigned by then. */
 const runnerConfig = (host: string) =>
   Layer.effect(
     ShardingConfig.ShardingConfig,
@@ -179,7 +179,7 @@ const health = check(
   }),
 )
 
-/** A process that carries actors. */
+/** Joins the cluster as a process that hosts actors. */
 export const runner = (settings: RunnerSettings) => {
   const protocol = clientProtocol(settings.tls)
   const whole = health.pipe(
@@ -194,7 +194,7 @@ export const runner = (settings: RunnerSettings) => {
   return apart(whole, Context.pick(Sealing, ClusterSql, Health))
 }
 
-/** A process that only asks. */
+/** Joins the cluster as a process that only calls actors. */
 export const gateway = (tls: RunnerTls | undefined) =>
   health.pipe(
     Layer.provideMerge(SocketRunner.layerClientOnly),

@@ -1,7 +1,7 @@
 /**
- * Every interval of the cluster in one place, since they depend on one another: a lease is longer than the attempt it
- * covers, an ask waits longer than a failover takes, a drain is shorter than a process is given to leave. Names that end
- * in `Millis` are numbers of milliseconds; the others are durations, or intervals as PostgreSQL reads them.
+ * All intervals of the cluster, since they depend on one another: a lease is longer than the attempt it covers, a request to an
+ * actor waits longer than a failover takes, and a drain is shorter than the time a process has to shut down. Names that end in
+ * `Millis` are milliseconds; the others are durations of Effect or intervals of PostgreSQL.
  */
 const second = 1_000
 const minute = 60 * second
@@ -14,202 +14,203 @@ export const Timing = {
   /** How long a runner that stopped refreshing keeps its shards; after `kill -9` they move in about this time. */
   shardLockExpiration: "3 seconds",
   shardLockRefresh: "1 second",
-  /** How often runners look for others that came or went. */
+  /** How often runners look for runners that joined or left. */
   refreshAssignments: "500 millis",
   runnerHealthCheck: "1 second",
-  /** Whoever connects to a runner has proved itself by then. */
+  /** How long the TLS handshake of a connection to a runner may take. */
   runnerHandshakeMillis: 2 * second,
-  /** What the connections of other runners may take to end when this one leaves. */
+  /** How long a runner that shuts down waits for the connections of other runners to close. */
   runnerClose: "2 seconds",
-  /** How often a runner looks for shards of its own that it lost, with a hiccup of the store or with its lock session. */
+  /** How often a runner reacquires assigned shards that it lost, for example with its lock session. */
   shardLook: "1 second",
 
   // --- Listeners
 
-  /** How often certificate files are looked at. */
+  /** How often certificate files are checked for changes. */
   certificateLook: "5 seconds",
 
-  // --- Asking
+  // --- Requests to actors
 
-  /** An ask not answered by then is `unavailable`: longer than the failover of a killed runner (about 3.2 s). */
+  /** The timeout of a request to an actor, then `unavailable`: longer than the failover of a killed runner (about 3.2 s). */
   ask: "5 seconds",
-  /** An SMTP client waits minutes for its reply, so its ask may outlast a failover and a slow disk. */
+  /** An SMTP client waits minutes for its reply, so this timeout may cover a failover and a slow disk. */
   askSmtp: "30 seconds",
-  /** Between two tries of an ask whose actor has just moved. */
+  /** The delay before a request is retried whose actor has just moved. */
   askRetry: "100 millis",
 
   // --- Actors and their work
 
-  /** An actor that nobody asked for this long leaves memory. */
+  /** An actor is unloaded after this time without a request. */
   actorIdle: "2 minutes",
-  /** How long running writes may take to end when a shard or the process leaves. */
+  /** How long running writes may take when a shard moves or the process shuts down. */
   drain: "8 seconds",
-  /** What attempts under way get of that. */
+  /** How much of the drain is spent waiting for attempts in flight. */
   settle: "3 seconds",
   /** From the start of an attempt until another may start: longer than any attempt lasts. */
   leaseMillis: minute,
-  /** A saga whose actor died is taken up again this long after its last commit. */
+  /** A saga whose actor crashed resumes this long after its last commit. */
   sagaLeaseMillis: 5 * second,
-  /** An actor that has just started work looks again this soon for other work that falls due. */
+  /** An actor that is busy checks for other due work this often. */
   busyLookMillis: second,
   /** Work due later than this is left to `Overdue`, so that a wait of hours keeps no actor in memory. */
   residentWaitMillis: 90 * second,
-  /** How often `Overdue` looks, and how late a row is before it counts as nobody's. */
+  /** How often `Overdue` scans, and how late a row is before it counts as abandoned. */
   overdueScan: "2 seconds",
   overdueGraceMillis: 2 * second,
-  /** How often it is looked how late work is, for the metrics. */
+  /** How often the lateness of work is measured for the metrics. */
   latenessLookMillis: 15 * second,
 
   /**
-   * How long a permit to begin what leaves the service is good for (`actor/Permit.ts`). A stop waits for as long at most,
-   * so it is shorter than an ask; a frozen owner's shards move later than this, so a new owner seldom has to wait.
+   * How long a permit to start sending is valid (`actor/Permit.ts`). A stop waits for at most this time, so it is shorter than the
+   * timeout of a request. The shards of a frozen owner move later than this, so a new owner rarely has to wait.
    */
   permitMillis: 2 * second,
-  /** How often a stop looks whether the permits of former owners have ended. */
+  /** How often a stop checks whether the permits of former owners have expired. */
   permitLookMillis: 100,
 
   // --- The store
 
-  /** How long a migration waits for a lock, with everybody else behind it; then all of it gives way, and is tried again. */
+  /** How long a migration waits for a lock, while later statements queue behind it; then it rolls back and retries. */
   migrationLockMillis: 2 * second,
   migrationRetry: "1 second",
   migrationTries: 60,
-  /** Statements of requests end after this; migrations and exports have a client without it. */
+  /** The timeout of statements of requests; migrations and exports use a client without it. */
   statementTimeoutMillis: 5 * second,
-  /** A connection that was asked and says nothing is cut after this: the server would have ended the statement before. */
+  /** A connection without a response is closed after this: the server would have ended the statement earlier. */
   lineSilenceMillis: 6 * second,
-  /** The same for what may run long: no batch, and no statement of a migration, takes this. */
+  /** The same for long work: no batch and no statement of a migration takes this long. */
   lineSilenceUnhurriedMillis: 10 * minute,
   lineLookMillis: 250,
   lineKeepAliveMillis: 10 * second,
   housekeeping: "10 minutes",
-  /** How often the sizes of tables are looked at, for the metrics. */
+  /** How often the sizes of tables are measured for the metrics. */
   tableSizesMillis: 5 * minute,
   /** Crash recovery of the embedded server after a power cut may take a while. */
   embeddedStart: "2 minutes",
-  /** How often a start looks whether the server accepts, and whether it died early. */
+  /** How often a start checks whether the server accepts connections, and whether it exited. */
   embeddedPoll: "10 millis",
   embeddedDied: "500 millis",
-  /** How often a holder of a lease looks whether the server still runs. */
+  /** How often a holder of a lease checks whether the server still runs. */
   embeddedWatch: "250 millis",
-  /** How long the last one out waits until the server has written everything down. */
+  /** How long the last process waits for the server to shut down. */
   embeddedStop: "15 seconds",
-  /** A health probe that takes longer is a part that does not answer. */
+  /** The timeout of a health probe. */
   healthProbe: "2 seconds",
 
   // --- The feed of changes
 
-  /** Announcements of changes are gathered for this long. */
+  /** Notifications of changes are batched for this long. */
   feedGather: "20 millis",
   feedReconnect: "1 second",
-  /** How late a change is known whose announcement was lost. */
+  /** How late subscribers learn of a change whose notification was lost. */
   feedRecheck: "2 seconds",
-  /** An Event that waits for transactions of smaller numbers is looked for with pauses that grow, for this long. */
+  /** An Event that waits for older transactions is polled with growing pauses for this long. */
   settlingPause: "2 millis",
   settling: "2 seconds",
 
   // --- Credentials
 
-  /** Revocation reaches what lasts within a second, the look included. */
+  /** Long-lived connections notice a revocation within a second, query included. */
   credentialCheck: "800 millis",
 
-  /** Show-once secrets are given out for this long after `ready` (decisions.md "Resources"). */
+  /** Show-once secrets are available for this long after `ready`. */
   showOnceMillis: hour,
   magicLinkMillis: 15 * minute,
   sessionMillis: 30 * day,
-  /** `last_used_at` of a credential is written at most this often. */
+  /** `last_used_at` of a credential is updated at most this often. */
   lastUsedMillis: minute,
 
   // --- Access for clients (OAuth)
 
-  /** What a client asks for waits this long for its holder's decision. */
+  /** How long an authorization request waits for the decision of the account holder. */
   oauthRequestMillis: 15 * minute,
   codeMillis: minute,
   accessTokenMillis: hour,
-  /** A refresh token that nobody uses for this long is no good any more. */
+  /** An unused refresh token expires after this. */
   refreshTokenMillis: 90 * day,
-  /** A used refresh token is taken again for this long, whatever became of what it was given for. */
+  /** A used refresh token is accepted again for this long, since its response may have been lost. */
   refreshReplayMillis: minute,
   documentTimeoutMillis: 3 * second,
-  /** The bounds of a document's `max-age`. */
+  /** The bounds of the `max-age` of a client metadata document. */
   documentFreshMillis: { least: 5 * minute, most: day },
-  /** A document that cannot be read is taken as it was for this long. */
+  /** How long the last copy of a document is used that cannot be fetched. */
   documentKeptMillis: 7 * day,
-  /** How often letters about Grants are looked for. */
+  /** How often pending notices about Grants are looked for. */
   grantNotices: "5 seconds",
+
   // --- The audit log
 
-  /** Records that the store did not take are tried again this often. */
+  /** How often a record that could not be stored is retried. */
   auditRetry: "1 second",
-  /** How often refusals of minutes that are over are recorded, and counts of reads are added up. */
+  /** How often refusals of past minutes are recorded, and counts of reads are flushed. */
   auditRefusals: "10 seconds",
   auditUsage: "10 seconds",
   /** Reading the audit log is recorded once in this time for a credential and a client address. */
   auditReadingMillis: hour,
-  /** What was recorded is sealed this long afterwards, together. */
+  /** Records are sealed this long after they were written, in batches. */
   auditSealMillis: 10 * second,
-  /** How often an end that the service refuses to continue is looked at again. */
+  /** How often a chain is checked again that the service refused to continue. */
   auditRefusedMillis: 10 * 60 * second,
-  /** The end of a chain that went on is signed this often, and told. */
+  /** How often the end of a chain that has grown is signed and published. */
   auditHeadMillis: day,
-  /** How often months are made and dropped, and it is looked for records that nobody marked. */
+  /** How often partitions of months are created and dropped, and unsealed records are looked for. */
   auditMonths: "10 minutes",
 
   // --- Limits and repeats
 
   /** The window that an Org's calls are counted in. */
   callWindowMillis: minute,
-  /** A budget of transfer is handed to an edge for this long at most, and counted by the day (UTC). */
+  /** How long an edge may hold a lease of the transfer budget, which is counted per day (UTC). */
   transferLeaseMillis: minute,
   transferWindowMillis: day,
   /**
-   * A first answer is kept for its `Idempotency-Key` this long. A request that has not ended after the other was cut
-   * short, or is about to give up: a repeat goes on as the same command, which is done once either way.
+   * How long the first response is kept for its `Idempotency-Key`. A request without a response after the second interval was
+   * interrupted or is about to time out: its repeat continues the same command, which is carried out once in either case.
    */
   idempotencyMillis: day,
   idempotencyAbandonedMillis: 4 * second,
-  /** A tool call without a key is a repeat of an equal one for this long: clients retry a call within seconds. */
+  /** A tool call without a key counts as a repeat of an equal call for this long: clients retry within seconds. */
   equalCallMillis: minute,
 
   // --- Mail
 
-  /** A transaction that was not answered with 250 can be repeated for this long; senders give up by then. */
+  /** How long the repeat of a transaction without a 250 reply is recognized; senders give up by then. */
   mailRepeat: "5 days",
-  /** Few calls of a kind wait this long for the statement under way; then they have one of their own beside it. */
+  /** How long a small batch waits for the statement in flight before a second statement starts. */
   besideMillis: 20,
-  /** Few messages that arrive wait this long for the statement under way; then they have one of their own beside it. */
+  /** The same for a small batch of inbound messages. */
   arrivalsBesideMillis: 50,
-  /** A search that walks longer than this answers what it found; far below the time of a statement, several of which it is. */
+  /** A search returns what it has found after this time. It consists of several statements, so this is far below their timeout. */
   searchMillis: second,
-  /** How often it is looked for messages to make searchable by segment; searches walk through them until then. */
+  /** How often messages are moved into search segments; until then a search scans them. */
   segmenting: "1 second",
-  /** A reply that refers to nothing we have joins a conversation of its subject that went on within this time. */
+  /** A reply to an unknown message joins a conversation of the same subject that was active within this time. */
   threadRejoin: "30 days",
   /** An automatic Allowed Recipient lapses this long after the last verified message. */
   inboundLapse: "30 days",
-  /** `email.refused` is raised at most once in this time, with the number of messages turned away. */
+  /** `email.refused` is raised at most once in this time, with the number of refused messages. */
   refusalWindow: "1 hour",
   /**
-   * Between the tries of an outgoing message; after the last one it has bounced. An attempt holds its row by a lease that
-   * is renewed three times before it runs out, so a message whose process died is tried again within a minute.
+   * The delays between attempts to send a message; after the last one it has bounced. An attempt leases its row and renews the
+   * lease three times before it expires, so a message of a crashed process is retried within a minute.
    */
   outboxWaitsMillis: [5 * minute, 15 * minute, hour, 3 * hour, 6 * hour, 12 * hour, 24 * hour],
   outboxLeaseMillis: minute,
   outboxRenew: "20 seconds",
-  /** What nothing can carry is looked at this often. */
+  /** How often mail is checked that no transport can carry. */
   outboxHeldMillis: hour,
   /** The window of the hourly limit. */
   mailHourMillis: hour,
-  /** How often a Mailbox that stays nearly full is told. */
+  /** How often the notice about a nearly full Mailbox is repeated. */
   nearlyFullMillis: day,
-  /** A message that waits for a person lapses after this. */
+  /** A message that waits for approval expires after this. */
   approvalMillis: 7 * day,
   /** How often mail for the operator is looked for. */
   systemMailForwarding: "15 seconds",
   /**
-   * DKIM keys that nobody was seen to publish sign from then on all the same, since our DNS need not be the world's. Keys
-   * that were replaced stay published until the last letter they signed has arrived or come back: two days in our queue,
-   * five in another's. What signs is looked up anew this often.
+   * A DKIM key whose record is not visible signs after `dkimWaitMillis` nevertheless, since our resolver may not see public DNS.
+   * A replaced key stays published for `dkimOverlapMillis`, until the last mail that it signed was delivered or bounced: two days in
+   * our queue, five in another one. The signing keys are reloaded every `dkimReloadMillis`.
    */
   dkimWaitMillis: 7 * day,
   dkimOverlapMillis: 8 * day,
@@ -217,59 +218,59 @@ export const Timing = {
 
   // --- Webhooks
 
-  /** A target has this long to answer (decisions.md "Events"). */
+  /** The timeout of a request to a Webhook. */
   deliveryTimeoutMillis: 15 * second,
-  /** After a rotation both secrets sign for this long (decisions.md "Resources"). */
+  /** How long both secrets sign after a rotation. */
   secretOverlapMillis: day,
 
   // --- Tunnels
 
-  /** The lease of a link, renewed three times before it runs out. */
+  /** The lease of a link, renewed three times before it expires. */
   linkLeaseMillis: 45 * second,
   linkRenew: "15 seconds",
-  /** A freed port rests this long, so that a client of its former owner does not reach a stranger (traps.md 26). */
+  /** How long a freed port is not reassigned, so that a client of its former owner does not reach a stranger. */
   portRest: "30 days",
 
   // --- Connectors
 
-  /** All that one call asks of a platform has this long; whoever asks the actor for it waits a little longer. */
+  /** The timeout of all requests that one call makes to a platform; the request to the actor waits a little longer. */
   platformCall: "20 seconds",
   askPlatform: "25 seconds",
-  /** Ending a credential while somebody waits for it; what takes longer is done afterwards. */
+  /** How long a caller waits for the revocation of a credential; after that it continues in the background. */
   revokeAtOnce: "8 seconds",
-  /** An authorization is to be ended by then. */
+  /** An authorization must be completed within this time. */
   authorizationMillis: 15 * minute,
-  /** A platform is asked this soon again while something comes, and ever less often up to the longest wait. */
+  /** The shortest and the longest poll interval of a platform; it grows while nothing arrives. */
   pollSoonestMillis: 30 * second,
   pollLongestMillis: 10 * minute,
   /**
-   * A stream that says when something was said. Polls that it asks for are a moment apart, and further where they are
-   * many; one that is lost is opened again ever later, and one that a server does not have is asked for once in a while.
+   * Streams that trigger polls: the minimum gap between two polls (longer when there are many), the delays before a lost
+   * stream is reopened, and how often a stream is tried on a server that does not offer it.
    */
   streamGapMillis: second,
   streamManyGapMillis: 5 * second,
   streamAgainMillis: [5 * second, 15 * second, minute, 5 * minute, 15 * minute],
   streamKeptMillis: minute,
   streamAbsentMillis: 6 * hour,
-  /** Opening a socket, what may come at one within a while, and how long one that says nothing is held. */
+  /** The timeout of opening a socket, the window of its rate limit, its ping interval, and how long it may be silent. */
   socketOpenMillis: 10 * second,
   socketWindowMillis: 10 * second,
   socketPingMillis: 30 * second,
   socketSilenceMillis: 75 * second,
-  /** A refresh whose process went away may have spent the token, and may leave the new one within this time. */
+  /** An interrupted refresh may have used the token; its new token may still be stored within this time. */
   refreshDoubtMillis: 30 * second,
-  /** How often it is looked whether a server has finished a picture. */
+  /** How often a server is polled until it has processed an image. */
   mediaLook: "500 millis",
-  /** How often a profile is looked at; more often while it must say again that the account is automated. */
+  /** How often a profile is checked; more often while it fails to state that the account is automated. */
   profileCheckMillis: day,
   profileRecheckMillis: hour,
-  /** Waits between tries to revoke a credential at a platform that is out of reach; then it is given up, and noted. */
+  /** The delays between attempts to revoke a credential at an unreachable platform; then the failure is recorded. */
   revocationWaitsMillis: [30 * second, 5 * minute, 30 * minute, 2 * hour, 6 * hour, day, 2 * day],
 
   // --- The account
 
-  /** An account that is being deleted looks this often whether its Identities have gone. */
+  /** How often the deletion of an account checks whether its Identities are deleted. */
   deletionLook: "500 millis",
-  /** Archives of exports live this long (decisions.md "Resources"). */
+  /** Archives of exports are kept for this long. */
   exportMillis: 7 * day,
 } as const

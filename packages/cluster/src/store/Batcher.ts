@@ -1,42 +1,41 @@
 /**
- * One statement for what many fibers want at the same time. A batch leaves as soon as none is under way, or few enough
- * ({@link BatchLimits}), and takes all that has gathered meanwhile, so a lone call waits for nothing and a crowd shares its round trips.
- * (`RequestResolver` gathers for a fixed delay or a tick; neither follows the load.)
+ * Runs one statement for the calls of many fibers. A batch starts as soon as few enough batches are in flight
+ * ({@link BatchLimits}) and contains all calls that were queued meanwhile: a single call is never delayed, and concurrent calls
+ * share a round trip. (`RequestResolver` waits for a fixed delay or a tick; neither follows the load.)
  */
 import { Effect, Exit, FiberSet, type Scope } from "effect"
 import { Timing } from "../Timing.ts"
 
 export interface BatchLimits<Item = unknown, E = never> {
-  /** Statements under way. */
+  /** The maximum number of statements in flight. */
   readonly atOnce: number
-  /** Calls in one statement. */
+  /** The maximum number of calls in one statement. */
   readonly most: number
-  /** What the calls of one statement may weigh together; one that weighs more goes alone. */
+  /** The maximum total weight of the calls in one statement. A heavier call gets a statement of its own. */
   readonly heaviest?: { readonly weight: number; readonly of: (item: Item) => number }
   /**
-   * A statement leaves beside another only with so many calls, or when the first of them has waited so long: two of half the
-   * calls cost more than one of all, and one that hangs must not hold up the others.
+   * A statement starts beside another one only when `least` calls are queued, or when the first call has waited for `millis`: two
+   * half-full statements cost more than a full one, but a statement that hangs must not block the other calls.
    */
   readonly beside?: { readonly least: number; readonly millis: number }
   /**
-   * Whether what waits leaves before the callers of the last batch go on. For an actor, whose statement may be one of many
-   * actors': all of them hand on what waits, and only then, in a microtask, is what was stored answered, so that the server
-   * has work meanwhile. Otherwise callers go on first, and what they ask for at once goes along.
+   * Starts the next batch before the callers of the last batch resume (in a microtask), so that the database has work
+   * meanwhile. Without this option the callers resume first, and calls that they make immediately join the next batch.
    */
   readonly nextFirst?: boolean
-  /** Calls of the same name are never in one statement. */
+  /** Returns a name for a call. Two calls of the same name are never in the same statement. */
   readonly apart?: (item: Item) => string
   /**
-   * How long a call waits, by the machine's own clock (as `Deadline.within`), and what it gets then. It costs a timer,
-   * where a deadline around the call costs a fiber of its own.
+   * Fails a call with `late` after `millis` by the machine's clock (as in `Deadline.within`). It costs a timer, whereas a
+   * deadline around the call costs a fiber.
    */
   readonly deadline?: { readonly millis: number; readonly late: () => Effect.Effect<never, E> }
 }
 
-/** What most want: a crowd has a second statement, and so has whoever would wait behind one that hangs. */
+/** The default limits: a second statement runs under load, or beside a statement that hangs. */
 export const usual = { atOnce: 2, beside: { least: 16, millis: Timing.besideMillis }, most: 200 }
 
-/** `run` answers one result per item, in their order; when it fails, all its callers fail. */
+/** Returns a function that runs an item in a batch. `run` returns one result per item, in order; if it fails, all its callers fail. */
 export const make = <Item, Result, E, E2 = never>(
   run: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E>,
   limits: BatchLimits<Item, E2> = usual,
@@ -45,10 +44,10 @@ export const make = <Item, Result, E, E2 = never>(
     const fork = yield* FiberSet.makeRuntime()
     const waiting: Array<{ readonly item: Item; readonly resume: (result: Effect.Effect<Result, E | E2>) => void }> = []
     let underWay = 0
-    /** Runs while calls wait for more of them. */
+    /** Runs while queued calls wait for a fuller batch. */
     let patience: NodeJS.Timeout | undefined
 
-    /** Whether what waits stays for now, beside a statement that is under way. */
+    /** Whether the queued calls keep waiting, because a statement is in flight. */
     const stays = () => {
       const { beside } = limits
       if (beside === undefined || underWay === 0 || waiting.length >= beside.least) return false
@@ -56,7 +55,7 @@ export const make = <Item, Result, E, E2 = never>(
       return true
     }
 
-    /** How many of those that wait go along, at least one. */
+    /** Returns how many queued calls the next batch contains, at least one. */
     const next = () => {
       const { apart, heaviest, most } = limits
       if (heaviest === undefined && apart === undefined) return most
@@ -115,13 +114,13 @@ export const make = <Item, Result, E, E2 = never>(
                 resume(deadline.late())
               }, deadline.millis)
         waiting.push(entry)
-        // What the same turn of the event loop still adds goes along.
+        // Calls that the same turn of the event loop adds join the batch.
         if (waiting.length === 1 || waiting.length === limits.beside?.least) queueMicrotask(pump)
         return Effect.sync(withdraw)
       })
   })
 
-/** Rows that carry the place (`asked`, from 1) of the item they answer, as one result per item. */
+/** Arranges rows as one result per item. A row has the position of its item, from 1, in `asked`. */
 export const inOrder =
   (items: ReadonlyArray<unknown>) =>
   <Row extends { readonly asked: number }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row | undefined> => {

@@ -1,11 +1,11 @@
 /**
- * The PostgreSQL clients, each with its own connections because they want different things of them: reads change nothing;
- * a write waits for the disk; migrations and exports may run long; the cluster's own storage must not queue behind any of
- * them (its lock session proves shard ownership).
+ * The PostgreSQL clients. Each has its own connections, because the work differs: reads change nothing, writes wait for the disk,
+ * migrations and exports may run for minutes, and the storage of the cluster library must never queue behind the others (its
+ * lock session proves the ownership of shards).
  *
- * Nothing shares a connection with another statement that is under way. PostgreSQL runs those of one connection one after the
- * other, and the pool gives the connection that was used last until it is full: of statements that may share one, all would
- * wait for the slowest, a look-up for somebody's search, a write for the commits before it.
+ * A connection runs one statement at a time. PostgreSQL executes the statements of a connection in order, and the pool prefers the
+ * most recently used connection. If statements shared connections, a look-up would wait for a slow search, and a write for the
+ * commits before it.
  */
 import type { Socket } from "node:net"
 import { PgClient } from "@effect/sql-pg"
@@ -31,32 +31,29 @@ export interface ConnectionSettings {
   readonly database?: string
 }
 
-/** Statements that change nothing. */
+/** The client for statements that change nothing. */
 export class Reads extends Context.Service<Reads, PgClient.PgClient>()("@svc/cluster/store/Reads") {}
-/** Statements and transactions that change something. */
+/** The client for statements and transactions that change something. */
 export class Writes extends Context.Service<Writes, PgClient.PgClient>()("@svc/cluster/store/Writes") {}
-/** Work that may take longer than a request may wait: migrations, batches, exports. */
+/** The client for work that may take longer than a request may wait: migrations, batches, exports. */
 export class Unhurried extends Context.Service<Unhurried, PgClient.PgClient>()("@svc/cluster/store/Unhurried") {}
-/** The cluster library's storage of runners and shard locks. */
+/** The client for the cluster library's storage of runners and shard locks. */
 export class ClusterSql extends Context.Service<ClusterSql, PgClient.PgClient>()("@svc/cluster/store/ClusterSql") {}
 
 /**
- * Every session: dates are those of UTC, whatever the server's time zone is. What is read often is in memory, so a row by
- * its index costs little more than one in turn.
+ * Settings of every session. Dates are in UTC, whatever the time zone of the server. Frequently read pages are in memory, so a random
+ * read costs little more than a sequential one.
  */
 const always = { TimeZone: "UTC", random_page_cost: "1.1" }
-/** What takes arrays, for whose unknown length the planner would make a plan anew at every run. */
+/** For statements with array parameters: the length of an array is unknown, so the planner would replan every execution. */
 const plannedOnce = { plan_cache_mode: "force_generic_plan" }
-/** A statement is not cancelled when its caller goes: what became of a write would not be known. */
+/** A statement is not cancelled when its caller is interrupted, since the outcome of a write would be unknown. */
 const alone = { multiplex: true, multiplexConcurrency: 1 }
 const timeout = { statement_timeout: String(Timing.statementTimeoutMillis) }
 
-/**
- * The most connections that each client opens; most of them are opened only under load. One of the unhurried is the feed's,
- * which listens.
- */
+/** The maximum number of connections per client; most open only under load. The feed listens on one of `Unhurried`. */
 export const poolSizes = { Reads: 6, Writes: 8, Unhurried: 3, ClusterSql: 2 }
-/** The most connections that a process opens. */
+/** The maximum number of connections of a process. */
 export const connectionsPerProcess = Object.values(poolSizes).reduce((sum, size) => sum + size, 0)
 
 const client = <I>(
@@ -115,7 +112,7 @@ export const layer = (
     }),
   )
 
-/** What the store being out of reach, slow or restarted looks like, as metrics say it; anything else is a defect of ours. */
+/** Errors of a store that is unreachable, slow or restarting, with their names in metrics. All other errors are defects. */
 const transient = new Map([
   ["ConnectionError", "connection"],
   ["AuthenticationError", "authentication"],
@@ -126,8 +123,8 @@ const transient = new Map([
 ])
 
 /**
- * SQLSTATE classes of a server that is out of resources, its disk full for one (53), that stops or starts (57P), or whose
- * files fail it (58); the driver names none of them.
+ * SQLSTATE classes of a server that is out of resources such as disk space (53), that is stopping or starting (57P), or whose
+ * files fail (58). The driver has no names for them.
  */
 const transientState = /^(?:53|57P|58)/
 const transientMessage = /terminating connection|the database system is|too many clients|server closed|shutting down/i
@@ -144,7 +141,11 @@ export const isTransient = ({ reason }: SqlError.SqlError): boolean =>
 export const unavailable = () =>
   new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
 
-const failures = Metrics.counter("svc_db_failures_total", "Work that the database did not do, for now", ["reason"])
+const failures = Metrics.counter(
+  "svc_db_failures_total",
+  "Operations that failed because the database was unavailable",
+  ["reason"],
+)
 
 const failedBy = (reason: string) =>
   Effect.suspend(() => {
@@ -155,13 +156,13 @@ const failedBy = (reason: string) =>
 const late = () => failedBy("deadline")
 const passing = ({ reason }: SqlError.SqlError) => failedBy(transient.get(reason._tag) ?? "server")
 
-/** How long a call of a batch waits for the store, and what it gets then (`Batcher.BatchLimits`). */
+/** The deadline of a call in a batch (`Batcher.BatchLimits`). */
 export const deadline = { millis: Timing.statementTimeoutMillis, late }
 
 /**
- * A store out of reach is `unavailable`; any other failure is a defect. Without a deadline: the batch has one. A
- * transaction whose connection goes ends in a defect of the library's, since its rollback could not be sent either: that
- * is the store out of reach like any other.
+ * Maps transient errors of the store to `unavailable`, and all others to defects. It sets no deadline, since a batch has its own.
+ * A transaction that loses its connection ends with a defect of the library, because the rollback fails as well; this is
+ * `unavailable` too.
  */
 export const transientOnly = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>,
@@ -178,15 +179,15 @@ export const transientOnly = <A, E, R>(
   }) as Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R>
 
 /**
- * Queries as operations see them: a store out of reach, or one that does not answer in time (a server that hangs
- * enforces no timeout of its own), is `unavailable`; any other failure is a defect.
+ * {@link transientOnly} with a deadline: a store that does not respond in time is `unavailable` as well. A server that hangs does
+ * not enforce `statement_timeout`.
  */
 export const orUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>,
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
   within(transientOnly(effect), Timing.statementTimeoutMillis, late)
 
-/** {@link Batcher.make} of a statement, each call of it as {@link orUnavailable} would have it. */
+/** {@link Batcher.make} for a statement whose calls fail as with {@link orUnavailable}. */
 export const together = <Item, Result, E>(
   run: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E | SqlError.SqlError>,
   limits: Pick<Batcher.BatchLimits<Item>, "atOnce" | "beside" | "most" | "heaviest"> = Batcher.usual,

@@ -1,7 +1,7 @@
 /**
- * The socket of a connection to PostgreSQL. A server that neither answers nor closes (a firewall that forgot the
- * connection, a host that is gone) would keep what waits on it waiting for ever: a line that was asked something and
- * says nothing for too long is cut, and the pool opens another.
+ * The sockets of the connections to PostgreSQL. A peer that neither responds nor closes (a firewall that dropped its state, a host
+ * that is down) would block its callers indefinitely. A socket that receives no response for too long is destroyed, and the pool
+ * opens another connection.
  */
 import { connect, type Socket } from "node:net"
 import { Effect, Redacted } from "effect"
@@ -15,7 +15,7 @@ export interface Target {
   readonly port?: number
 }
 
-/** Where the server listens, as the driver reads it from the same settings. */
+/** Returns the address of the server, derived from the settings in the same way as the driver does. */
 const addressOf = (target: Target): { readonly path: string } | { readonly host: string; readonly port: number } => {
   if (target.path !== undefined) return { path: target.path }
   const url = target.url === undefined ? undefined : new URL(Redacted.value(target.url))
@@ -33,11 +33,11 @@ interface Line {
   sent: number
   received: number
   heardAt: number
-  /** When it was asked what it has not answered; undefined while it owes nothing. */
+  /** When the oldest request without a response was sent; undefined while no response is outstanding. */
   askedAt: number | undefined
 }
 
-/** Bytes of both directions, which count below TLS too: nothing is added to what a statement costs. */
+/** Compares the byte counters of the socket, which works under TLS and adds no cost to a statement. */
 const look = (line: Line, now: number): void => {
   const { bytesWritten, bytesRead } = line.socket
   if (bytesRead !== line.received) {
@@ -48,26 +48,26 @@ const look = (line: Line, now: number): void => {
   line.received = bytesRead
 }
 
-/** Asked since it was last heard, whether or not it was looked at meanwhile. */
+/** Whether a response is outstanding. */
 const owes = ({ askedAt, received, sent, socket }: Line): boolean =>
   socket.bytesRead === received && (askedAt !== undefined || socket.bytesWritten !== sent)
 
 const open = Metrics.gauge("svc_db_connections", "Open connections to the database", ["pool"])
-const used = Metrics.gauge("svc_db_pool_used", "Connections to the database that owe an answer", ["pool"])
+const used = Metrics.gauge("svc_db_pool_used", "Connections to the database that wait for a response", ["pool"])
 const owing = Metrics.gauge(
   "svc_db_silence_seconds",
-  "How long the database has owed an answer on the connection that waits longest",
+  "How long the connection that waits longest has waited for a response of the database",
   ["pool"],
 )
 
 const silent = new Error("the database did not answer in time")
 
-/** The lines of one process to one server. */
+/** Owns the sockets of one process to one server. */
 export const make = (target: Target) => {
   const lines = new Set<Line>()
   const address = addressOf(target)
 
-  /** With a line that is silent go all that were not heard since it was asked, unless one may still be at long work. */
+  /** Destroys a silent socket and all others that have received nothing since, except those whose statements may run longer. */
   const cut = (line: Line, askedAt: number) => {
     for (const other of lines) {
       if (other.heardAt >= askedAt) continue
@@ -76,7 +76,7 @@ export const make = (target: Target) => {
   }
 
   return {
-    /** Says of a pool what its lines are doing, until the scope closes. */
+    /** Reports the metrics of a pool until the scope closes. */
     watched: (pool: string) => {
       const of = () => [...lines].filter((line) => line.pool === pool)
       return Effect.andThen(
@@ -94,7 +94,7 @@ export const make = (target: Target) => {
         ),
       )
     },
-    /** Opens lines of a pool that may take so long to answer. */
+    /** Returns a function that opens sockets of a pool, whose responses may take up to `silenceMillis`. */
     opener: (pool: string, silenceMillis: number) => (): Socket => {
       const socket = connect({
         ...address,

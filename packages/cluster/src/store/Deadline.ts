@@ -1,10 +1,10 @@
 /**
- * A deadline for what waits on the database, by the machine's own clock: a server that neither answers nor closes is no
- * matter of the program's time. One fiber and one timer, where the library's time-out takes two fibers.
+ * Deadlines for calls of the database, measured by the machine's clock and not by the `Clock` service, which tests set. A deadline
+ * costs one fiber and one timer; the timeout of the library costs two fibers.
  */
 import { type Context, Effect, Exit } from "effect"
 
-/** The effect's outcome, or that of `late` once `millis` have passed; then the effect is interrupted and not waited for. */
+/** Runs an effect, or `late` after `millis`. The effect is then interrupted, without waiting for it to end. */
 export const within = <A, E, R, A2, E2>(
   effect: Effect.Effect<A, E, R>,
   millis: number,
@@ -28,7 +28,7 @@ export const within = <A, E, R, A2, E2>(
     }),
   )
 
-/** A while by the machine's clock, for what other sessions of the database have to end first. */
+/** Sleeps by the machine's clock, while other sessions of the database finish. */
 export const pause = (millis: number): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     const timer = setTimeout(() => resume(Effect.void), millis)

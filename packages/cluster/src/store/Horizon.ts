@@ -1,7 +1,7 @@
 /**
- * What holds back lists of Events and audit records, and the streams: they leave out what a running transaction may come
- * before, and numbers of transactions are of the whole PostgreSQL cluster. So whoever writes in any of its databases and
- * does not end holds them back, also one that has nothing to do with the service, and one that was prepared and forgotten.
+ * The oldest running transaction. Lists and streams of Events and audit records stop before rows that a running transaction may
+ * still precede. Transaction ids are shared by all databases of a PostgreSQL cluster, so a long transaction in any of them delays
+ * these lists, even an unrelated one or a prepared transaction that was forgotten.
  */
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect, Layer } from "effect"
@@ -16,17 +16,17 @@ const held = Metrics.gauge(
 )
 
 interface Horizon {
-  /** The transaction that everything after waits for. */
+  /** The oldest running transaction. */
   readonly xid: string
-  /** Something was written since. */
+  /** Whether newer transactions exist, which wait for it. */
   readonly holds: boolean
-  /** Null where it is not ours to see, which takes the role pg_read_all_stats. */
+  /** Null without permission to read it (the role pg_read_all_stats). */
   readonly seconds: number | null
 }
 
 /**
- * Seconds that something has been held back; 0 while nothing is. Where PostgreSQL does not show us when a transaction of
- * another user began, it counts from the first time that it was seen.
+ * Returns for how many seconds lists have been held back, or 0. If PostgreSQL does not disclose when the transaction of another
+ * user started, the time counts from when the transaction was first observed.
  */
 export const makeHeld = (sql: Sql) => {
   let seen: { readonly xid: string; readonly at: number } | undefined
@@ -54,19 +54,19 @@ export const layer = Layer.unwrap(
   Effect.map(Reads, (sql) => collect(Effect.map(makeHeld(sql), (seconds) => held.set([], seconds)))),
 )
 
-/** A transaction that writes and has not ended. */
+/** A running transaction that has written. */
 export interface Writer {
-  /** Null for one that was prepared. */
+  /** Null for a prepared transaction. */
   readonly pid: number | null
   readonly user: string | null
   readonly database: string | null
-  /** What its program calls itself, or the name under which it was prepared. */
+  /** The `application_name`, or the id of a prepared transaction. */
   readonly program: string
-  /** Null where it is not ours to see. */
+  /** Null without permission to read it. */
   readonly seconds: number | null
 }
 
-/** The one of the whole cluster that has written for longest; undefined where nobody writes but us. */
+/** Returns the oldest writing transaction of the PostgreSQL cluster besides this session, or undefined. */
 export const oldestWriter = (sql: Sql) =>
   Effect.map(
     sql<Writer>`

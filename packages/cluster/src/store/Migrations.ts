@@ -1,7 +1,7 @@
 /**
- * Brings the schema up to date, one process at a time. Migrations only add, so that two versions of the program can
- * run side by side during a rolling restart; and none waits for a lock for long, since whoever comes after it would wait
- * behind it: it gives up, and all of it is tried again.
+ * Migrates the schema, one process at a time. Migrations only add, so that two versions of the program can run side by side during
+ * a rolling restart. A migration does not wait long for a lock, since later statements would queue behind it: it rolls back and
+ * retries.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, Schedule } from "effect"
@@ -24,7 +24,7 @@ import { service } from "./schema/service.ts"
 import { tunnel } from "./schema/tunnel.ts"
 import { vault } from "./schema/vault.ts"
 
-/** The schema of the first release. A later version adds migrations of its own behind it. */
+/** The schema of the first release. Later versions append migrations. */
 const baseline = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const areas = [account, identity, mail, search, sending, events, tunnel, vault, connectors, oauth, audit, service]
@@ -37,16 +37,16 @@ const migrations = { "0001_baseline": baseline }
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63
 
-/** Of a statement of ours, or of a migration that the library reports on. */
+/** Whether a statement, or a migration that the library ran, timed out waiting for a lock. */
 const isLocked = (error: unknown): boolean =>
   SqlError.isSqlError(error)
     ? error.reason._tag === "LockTimeoutError"
     : error instanceof Migrator.MigrationError && isLocked(error.cause)
 
-/** Why a lock was not had, for the operator: a backup, a long query, somebody's open transaction. */
+/** A lock was not granted, for example because of a backup, a long query or an open transaction. */
 const busy = new StoreUnfit({
   message:
-    "The database cannot be migrated, since other statements hold its tables for longer than a migration may wait: see pg_stat_activity for transactions that stay open, and start again.",
+    "The database cannot be migrated because other statements hold locks on its tables. Look for long transactions in pg_stat_activity, then start again.",
 })
 
 /** Refuses a database of a version before the baseline. Those versions were never released, and nothing migrates their data. */
@@ -61,7 +61,7 @@ const refuseDevelopment = Effect.fnUntraced(function* (sql: Sql) {
   })
 })
 
-/** Runs what was not run yet. Answers what was run. */
+/** Runs the pending migrations and returns them. */
 const run = Effect.fnUntraced(function* (wanted: Partial<typeof migrations>) {
   const sql = yield* Unhurried
   const all = Migrator.make({})({ loader: Migrator.fromRecord(wanted), table: "svc_migrations" }).pipe(
@@ -91,7 +91,7 @@ export const migrate = run(migrations)
 
 const numberOf = (name: string) => Number(name.slice(0, 4))
 
-/** The schema as it was with these migrations. Answers those that this program does not know; then nothing is done. */
+/** Migrates to the schema of these migrations. Returns the numbers that this program does not know; then it changes nothing. */
 export const migrateTo = Effect.fnUntraced(function* (numbers: ReadonlyArray<number>) {
   const known = new Set(Object.keys(migrations).map(numberOf))
   const unknown = numbers.filter((number) => !known.has(number))
@@ -100,7 +100,7 @@ export const migrateTo = Effect.fnUntraced(function* (numbers: ReadonlyArray<num
   return []
 })
 
-/** What a start would do, and what a later program has done; by number, and by name where it is known. */
+/** Returns the pending migrations, and the migrations in the database that this program does not know. */
 export const waiting = Effect.gen(function* () {
   const sql = yield* Unhurried
   const [there] = yield* sql<{ found: boolean }>`select to_regclass('svc_migrations') is not null as found`
@@ -111,7 +111,7 @@ export const waiting = Effect.gen(function* () {
   return { missing: names.map(numberOf), names, unknown: [...done].filter((id) => !known.includes(id)) }
 })
 
-/** Refuses a database that cannot carry the service, before anything is changed there. */
+/** Refuses an unsuitable database before anything is changed in it. */
 export const refuse = Effect.gen(function* () {
   yield* refusePooler
   yield* refuseUnfit
