@@ -1,6 +1,6 @@
 /**
- * Events as callers read them, newest first. A list stops short of transactions that are still running, so that an
- * Event which commits late with a smaller number is never skipped by a cursor (traps.md 17).
+ * Queries for Events. A list omits Events that a running transaction may still precede, so that a cursor never skips an Event that
+ * commits late with a smaller number.
  */
 import { canonical } from "@svc/domain/handles/Handle"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
@@ -23,7 +23,7 @@ interface Row {
   readonly created_at: Date
 }
 
-/** A row is what `Raise` wrote; what another version wrote goes out as it is (`Event` of the domain says why). */
+/** Converts a row. Events of another version are returned unchanged (see `Event` of the domain). */
 const view = (row: Row) =>
   ({
     id: toPublic("evt_", row.id),
@@ -42,9 +42,8 @@ export interface EventFilter {
 }
 
 /**
- * A place in the order of streams: by transaction, and by `seq` within one. Transactions end in any order and take their
- * numbers in any order, so streams give out only what has settled (no transaction of a smaller number runs): then nothing
- * can come in between later.
+ * A position in the order of streams: by transaction, then by `seq`. Transactions commit in any order, so streams only return settled
+ * Events, which no running transaction can precede.
  */
 export interface Position {
   readonly xid: bigint
@@ -63,7 +62,7 @@ export interface EventPage {
   readonly unsettled: boolean
 }
 
-/** Whether the first lies behind the second. */
+/** Whether the first position comes after the second. */
 export const isBehind = (one: Position, other: Position) =>
   one.xid === other.xid ? one.seq > other.seq : one.xid > other.xid
 
@@ -73,28 +72,28 @@ interface Place {
 }
 
 const origin: Position = { xid: 0n, seq: 0n }
-/** Behind every transaction below this one. */
+/** Returns the position after all transactions before this one. */
 const below = (xid: string): Position => ({ xid: BigInt(xid), seq: 0n })
 const placeOf = ({ xid, seq }: Place): Position => ({ xid: BigInt(xid), seq: BigInt(seq) })
 
-/** An id is minted before its transaction begins, on a clock of its own: by less than this. */
+/** The maximum difference between the time in an id, which another clock minted earlier, and the time of its transaction. */
 const mintedEarlierMillis = 60_000
 
-/** The time within a version 7 uuid. */
+/** Returns the time of a version 7 UUID in milliseconds, or undefined for other versions. */
 const timeOf = (uuid: string) => (uuid[14] === "7" ? parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16) : undefined)
 
 const noSuchPlace = new NotFound({ detail: "There is no such Event to go on from." })
 
-/** A test of a Webhook is in no list (decisions.md "Events"). */
+/** The test of a Webhook is in no list. */
 const hidden = "webhook.test"
 
 const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
   const columns = sql`seq, id, type, identity_id, handle, data, created_at`
-  /** Below every transaction that may still commit. */
+  /** Whether the row is older than every running transaction. */
   const settled = sql`xid < pg_snapshot_xmin(pg_current_snapshot())`
-  /** Of an Event that has not settled the place is before all that may still come. */
+  /** The position of an Event; an unsettled Event has the position before the running transactions. */
   const place = sql`least(xid, pg_snapshot_xmin(pg_current_snapshot()))::text as xid, case when ${settled} then seq else 0 end as seq`
   const ofIdentity = (id: string | null) => (id === null ? sql`true` : sql`identity_id = ${id}`)
 
@@ -134,7 +133,7 @@ const make = Effect.gen(function* () {
       }
     }, orUnavailable),
 
-    /** Everything that has settled now is behind it. */
+    /** The position after all settled Events. */
     horizon: orUnavailable(
       Effect.map(sql<{ horizon: string }>`select pg_snapshot_xmin(pg_current_snapshot())::text as horizon`, ([row]) =>
         below(row!.horizon),
@@ -142,8 +141,8 @@ const make = Effect.gen(function* () {
     ),
 
     /**
-     * Where a stream begins: behind an Event that the client has, or behind everything that has settled. `last` is the
-     * newest Event before that place which such a stream would have shown.
+     * Returns where a stream starts: after the Event that the client received last, or after all settled Events. `last` is the newest
+     * Event of the stream before that position.
      */
     beginning: Effect.fn("EventQueries.beginning")(function* (
       org: string,
@@ -167,7 +166,7 @@ const make = Effect.gen(function* () {
         if (row.org_id !== org) return yield* noSuchPlace
         return { at: placeOf(row), last: lastEventId }
       }
-      // It went with its Identity. Behind whatever is surely older; what comes twice has the same id.
+      // The Event was deleted with its Identity. Start after Events that are certainly older; a repeated Event has the same id.
       const [older] = yield* sql<Place>`
         select ${place} from event where org_id = ${org} and created_at < ${new Date(mintedAt - mintedEarlierMillis)}
         order by xid desc, seq desc limit 1`
@@ -175,8 +174,8 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /**
-     * Events behind a position, in the order of streams, as far as they have settled. `at` is the position behind all
-     * that was looked at; `more`: there may be further ones at once; `unsettled`: some wait for transactions that run.
+     * Returns the settled Events after a position, in the order of streams. `at` is the position after all Events that were read.
+     * `more`: there may be further settled Events. `unsettled`: some Events wait for running transactions.
      */
     since: Effect.fn("EventQueries.since")(function* (
       org: string,

@@ -1,13 +1,13 @@
 /**
- * What this process stands on. Each part registers a check where it is made, so the report lists exactly the parts
- * that run here.
+ * The health checks of this process. Each part registers its check when it is created, so the report lists exactly the parts that
+ * run in this process.
  */
 import { apiVersion } from "@svc/domain/Version"
 import type { HealthComponent, HealthReport, HealthStatus } from "@svc/domain/health/HealthApi"
 import { Clock, Context, Effect, Layer, type Scope } from "effect"
 import { Timing } from "../Timing.ts"
 
-/** What a check finds; it fails by failing. */
+/** The result of a check. A probe that fails counts as `fail`. */
 export interface Finding {
   readonly status: HealthStatus
   readonly detail: string | null
@@ -17,7 +17,7 @@ export const pass: Finding = { status: "pass", detail: null }
 
 export interface Check {
   readonly name: string
-  /** Without an essential part the process serves nobody: the report answers 503. */
+  /** Without an essential part the process cannot serve requests: the report responds with 503. */
   readonly essential: boolean
   readonly probe: Effect.Effect<Finding, unknown>
 }
@@ -57,7 +57,7 @@ const make = Effect.sync(() => {
   }
 })
 
-/** A part that is not essential can only worry, not fail, the whole. */
+/** Returns the worst status. A part that is not essential counts as `warn` at most. */
 const worst = (components: ReadonlyArray<HealthComponent>): HealthStatus =>
   components.reduce<HealthStatus>((sum, { status, essential }) => {
     const weight = status === "fail" && !essential ? "warn" : status

@@ -1,4 +1,4 @@
-/** Removes what is old. Every age stands in one table; each removal goes in batches, so that none holds locks for long. */
+/** Deletes expired rows. One table lists all retention times. Rows are deleted in batches, so that no lock is held for long. */
 import { system } from "@svc/domain/account/Initiator"
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
@@ -11,7 +11,7 @@ import { Timing } from "../Timing.ts"
 
 const batch = 5_000
 
-/** What goes, and when: a table, its key, and the condition under which a row is of no use any more. */
+/** The tables with expired rows: the key of a table, and the condition for an expired row. */
 const removals = [
   { table: "magic_link", key: "token_hash", when: "expires_at < now() - interval '1 day'" },
   { table: "session", key: "id", when: "expires_at < now()" },
@@ -33,7 +33,7 @@ const removals = [
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
   { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
-  // Its holder has seen for a while that it ended.
+  // Expired keys stay listed for a while.
   { table: "api_key", key: "id", when: "expires_at < now() - interval '30 days' and end_told_at is null" },
   { table: "backup", key: "finished_at", when: "finished_at < now() - interval '1 year'" },
   { table: "connector_authorization", key: "state_hash", when: "expires_at < now()" },
@@ -43,20 +43,20 @@ const removals = [
   { table: "oauth_request", key: "id", when: "expires_at < now()" },
   { table: "oauth_token", key: "hash", when: "expires_at < now() - interval '1 day'" },
   { table: "client_grant", key: "id", when: "revoked_at < now() - interval '90 days'" },
-  // A registration that nobody consented to, or that no Grant was of for 90 days.
+  // Registrations without a Grant: those are deleted 90 days after they end.
   {
     table: "oauth_client",
     key: "id",
     when: "seen_at < now() - interval '1 day' and not exists (select from client_grant g where g.client_id = oauth_client.id)",
   },
-  // Of a message whose gateway died while it stored it.
+  // Parts of messages whose gateway crashed while storing them.
   { table: "message_slice", key: "ctid", when: "created_at < now() - interval '1 hour'" },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
-  // Who answers later is found by the messages that are there.
+  // The conversation of a later reply is found by the messages that exist.
   { table: "thread_reference", key: "ctid", when: "noted_at < now() - interval '180 days'" },
 ] as const
 
-/** A key that was approved and not collected in time is nobody's. */
+/** Revokes keys of device logins that were approved but not collected in time. */
 export const revokeUncollected = Effect.gen(function* () {
   const sql = yield* Unhurried
   const at = new Date(yield* Clock.currentTimeMillis)
@@ -79,7 +79,7 @@ export const revokeUncollected = Effect.gen(function* () {
     select 1`
 })
 
-/** Bodies stored ahead of a message that its actor then did not take. Each is looked at once after its day, oldest first. */
+/** Deletes bodies whose message was never stored. Each body is checked once, a day after it was stored, oldest first. */
 const removeUnclaimed = Effect.fnUntraced(function* (from: string) {
   const sql = yield* Unhurried
   let place = { created_at: from, message_id: "00000000-0000-0000-0000-000000000000" }
@@ -100,7 +100,7 @@ const removeUnclaimed = Effect.fnUntraced(function* (from: string) {
   }
 })
 
-/** Deliveries of Webhooks that were removed, then the note of each. */
+/** Deletes the deliveries of removed Webhooks, then the rows that list these Webhooks. */
 const removeDeliveries = Effect.gen(function* () {
   const sql = yield* Unhurried
   for (const { id } of yield* sql<{ id: string }>`select id from removed_webhook order by removed_at limit ${batch}`) {
@@ -111,7 +111,7 @@ const removeDeliveries = Effect.gen(function* () {
   }
 })
 
-/** Removes what is old; answers until when bodies were looked at. */
+/** Deletes all expired rows. Returns up to which time bodies were checked. */
 export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
   yield* revokeUncollected
   yield* endExpired

@@ -1,8 +1,8 @@
 /**
- * The one HTTP client for URLs that users gave. At every call the host is resolved and every address it has is judged by
- * {@link isPublic}; a new connection goes to an address that its own look-up judged, whatever a later one would say. A
- * kept connection was judged when it was made and is used for a minute at most, so a name that moved is followed.
- * Redirects are answers, not instructions. One deadline covers resolution, connection, headers and body.
+ * The only HTTP client for URLs that users supply. Each call resolves the host and checks all of its addresses with
+ * {@link isPublic}. A new connection goes to an address of its own checked look-up, which prevents DNS rebinding. A pooled
+ * connection was checked when it was opened and is used for at most a minute. Redirects are not followed. One deadline covers
+ * resolution, connection, headers and body.
  */
 import { lookup, type LookupAddress } from "node:dns"
 import { Resolver } from "node:dns/promises"
@@ -23,22 +23,21 @@ import {
 import * as GuardedSocket from "./GuardedSocket.ts"
 import { type Leaving, whilePermitted } from "./Leaving.ts"
 
-/** What a receiver's answer is worth reading: at most this many bytes of it. */
+/** The maximum number of bytes that `post` reads of a response. */
 const readAtMost = 64 * 1024
 
 /**
- * No answer arrived, or one that is longer than was asked for. `error` is a short stable word: `timeout`, `dns`,
- * `refused_address`, `tls`, `connection` or `too_large`.
+ * The request received no response, or one above the size limit. `error` is a stable code.
  */
 export class RequestFailed extends Schema.TaggedError<RequestFailed>()("RequestFailed", {
   error: Schema.Literals(["timeout", "dns", "refused_address", "tls", "connection", "too_large"]),
   durationMs: Schema.Int,
 }) {}
 
-/** So many sockets are listened to in a process; one more is `connection`. */
+/** The maximum number of WebSockets of a process; another one fails with `connection`. */
 const socketsAtMost = 1_000
 
-/** The URL may not be a target at all. */
+/** The URL is not allowed as a target. */
 export class TargetRefused extends Schema.TaggedError<TargetRefused>()("TargetRefused", { message: Schema.String }) {}
 
 export interface Message {
@@ -49,17 +48,17 @@ export interface Message {
 export interface Answer {
   readonly statusCode: number
   readonly durationMs: number
-  /** How its body begins; null where there was none. */
+  /** The beginning of the body, or null if it is empty. */
   readonly text: string | null
 }
 
 type Resolved = (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void
 
-/** Every address of a host, as `dns.lookup` answers with `all`. */
+/** Resolves all addresses of a host, like `dns.lookup` with `all`. */
 export type Resolve = (host: string, done: Resolved) => void
 
 export interface GuardOptions {
-  /** Development: http and addresses that are not public are allowed. */
+  /** Whether http and private addresses are allowed (Development). */
   readonly allowPrivate: boolean
   readonly resolve?: Resolve
   readonly timeoutMillis?: number
@@ -88,18 +87,18 @@ const make = (options: GuardOptions) =>
         done(null, addresses[0]!.address, addresses[0]!.family)
       })
 
-    // With the first call: to load the library takes a tenth of a start and 18 MB, and many processes never call.
+    // Loaded with the first call: the library costs a tenth of the start time and 18 MB, and many processes never need it.
     let agent: Agent | undefined
     let opening: Promise<Agent> | undefined
     const open = async () => {
       const undici = await import("undici")
       agent = new undici.Agent({
         connect: { lookup: guardedLookup, timeout: duration },
-        // As many as are wanted: those who share a host must not wait for one another's hanging paths, and how
-        // many attempts a Webhook has under way is its queue's to bound.
+        // Unlimited: users who share a host must not wait for each other's hanging paths. The delivery queue limits the
+        // attempts of each Webhook.
         connections: null,
         pipelining: 1,
-        // Nothing is gained by it, and Node can abort when HTTP/2 takes over a TLS socket.
+        // HTTP/2 has no benefit here, and Node can abort when it takes over a TLS socket.
         allowH2: false,
         keepAliveTimeout: 10_000,
         clientTtl: 60_000,
@@ -110,17 +109,17 @@ const make = (options: GuardOptions) =>
       agent === undefined ? Effect.promise(() => (opening ??= open())) : Effect.succeed(agent),
     )
     yield* Effect.addFinalizer(() => Effect.promise(async () => (await opening)?.destroy()))
-    /** No part of the deadline: that the library is loaded is no fault of who is asked. */
+    /** Starts the deadline after the library is loaded. */
     const begun = <A, E>(call: (agent: Agent, start: bigint) => Effect.Effect<A, E>) =>
       Effect.flatMap(opened, (agent) => Effect.flatMap(Clock.currentTimeNanos, (start) => call(agent, start)))
 
     let sockets = 0
 
-    /** https, and http in Development. */
+    /** Whether the scheme is allowed (https, and http in Development) and the URL has no credentials. */
     const speaks = ({ protocol, username, password }: URL) =>
       (protocol === "https:" || (options.allowPrivate && protocol === "http:")) && username === "" && password === ""
 
-    /** A literal address never comes to a look-up. `URL` has brought its decimal, octal and hexadecimal forms to one. */
+    /** Checks a host. A literal address is not looked up; `URL` has normalized its decimal, octal and hexadecimal forms. */
     const judgeHost = (hostname: string): Effect.Effect<void, RefusedAddress | CannotResolve> => {
       if (options.allowPrivate) return Effect.void
       const literal = hostname.replace(/^\[|\]$/g, "")
@@ -156,7 +155,7 @@ const make = (options: GuardOptions) =>
             origin: url.origin,
             path: url.pathname + url.search,
             method: question.method as Dispatcher.HttpMethod,
-            // What is packed cannot be bounded before it is unpacked.
+            // The size of compressed content cannot be limited before it is decompressed.
             headers: { ...question.headers, "accept-encoding": "identity" },
             body: question.body ?? null,
             headersTimeout: duration,
@@ -169,8 +168,8 @@ const make = (options: GuardOptions) =>
 
     return {
       /**
-       * Asks for a whole answer. Permission is asked for when the host was judged, and prolonged while the request waits
-       * for its connection: when that fails, nothing leaves.
+       * Requests a whole response. The permission to send is requested after the host was checked and renewed while the request
+       * waits for its connection. Without permission, nothing is sent.
        */
       ask: <E>(
         url: URL,
@@ -197,7 +196,7 @@ const make = (options: GuardOptions) =>
         }),
 
       /**
-       * Listens at a WebSocket, named by its http address, for as long as it is open. Permission is asked for before it is opened.
+       * Receives the messages of a WebSocket, given by its http URL, until it closes. The permission is requested before it opens.
        */
       listen: <E>(
         url: URL,
@@ -242,7 +241,7 @@ const make = (options: GuardOptions) =>
           )
         }),
 
-      /** Judges a URL before it is stored; its addresses are judged again at every call. */
+      /** Checks a URL before it is stored; its addresses are checked again for each call. */
       assertTarget: (text: string): Effect.Effect<void, TargetRefused> => {
         const refuse = (message: string) => Effect.fail(new TargetRefused({ message }))
         const url = URL.parse(text)
@@ -263,7 +262,7 @@ const make = (options: GuardOptions) =>
     }
   })
 
-/** Takes the status of an answer and a bounded part of its body. */
+/** The status of a response and a bounded part of its body. */
 type Read = Omit<Answer, "durationMs">
 
 const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
@@ -282,7 +281,7 @@ const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
       if (begins.length < shownAtMost) begins = Buffer.concat([begins, chunk.subarray(0, shownAtMost - begins.length)])
       read += chunk.length
       if (read <= readAtMost) return
-      // The status is all that counts, and it is known.
+      // Only the status matters, and it is known.
       end()
       receiving.abort(new Enough())
     },
@@ -291,13 +290,13 @@ const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
   }
 }
 
-/** As the machine resolves names, its hosts file included. */
+/** Resolves names like the operating system, including its hosts file. */
 const systemResolve: Resolve = (host, done) =>
   lookup(host, { all: true, verbatim: true }, (error, addresses) => done(error, addresses ?? []))
 
 /**
- * Asks the name servers without `getaddrinfo`, which holds one of the process's few worker threads for as long as a name
- * server that means harm keeps silent.
+ * Resolves names without `getaddrinfo`, which would block one of the process's few worker threads while a malicious name server
+ * does not respond.
  */
 const nameServers = (): Resolve => {
   const dns = new Resolver({ timeout: 2_000, tries: 2 })
@@ -321,10 +320,10 @@ const nameOf = (error: Error): RequestFailed["error"] => {
   return "connection"
 }
 
-/** Node's code of a connection, and those of the library's errors. */
+/** Error codes of Node and of undici. */
 const timeouts = new Set(["ETIMEDOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "UND_ERR_CONNECT_TIMEOUT"])
 
-/** Node's codes of a handshake or a certificate that failed; those of certificates are OpenSSL's (`X509_V_ERR_…`). */
+/** Error codes of a failed handshake or certificate; those of certificates are OpenSSL's (`X509_V_ERR_…`). */
 const ofCertificates = /CERT|SSL|TLS|CRL|^EPROTO$|^UNABLE_TO_|^HOSTNAME_MISMATCH$|^INVALID_(CA|PURPOSE)$|^PATH_LENGTH_/
 
 export class GuardedClient extends Context.Service<GuardedClient, Effect.Success<ReturnType<typeof make>>>()(

@@ -1,7 +1,7 @@
 /**
- * A WebSocket (RFC 6455) to an address that a server named, to listen only. The address is judged as every other of the
- * guarded client's, redirects are not followed, and what comes is bounded: the length of a message, and how much of
- * anything may come within a while. Nothing is unpacked, and nothing is sent but what keeps it open.
+ * Receives messages of a WebSocket (RFC 6455) whose URL comes from another server. Its address is checked like all addresses of
+ * the guarded client, and redirects are not followed. The size of a message and the amount of data per interval are limited.
+ * Compression is off, and only pings and pongs are sent.
  */
 import { Effect, Schema } from "effect"
 import type { LookupFunction } from "node:net"
@@ -9,29 +9,29 @@ import { type ClientOptions, WebSocket } from "ws"
 import { Timing } from "../Timing.ts"
 
 export interface Listening {
-  /** Subprotocols that are offered (RFC 6455 section 1.9). */
+  /** The offered subprotocols (RFC 6455 section 1.9). */
   readonly protocols: ReadonlyArray<string>
   readonly headers: Readonly<Record<string, string>>
-  /** Bytes of a message; a longer one ends it. */
+  /** The maximum size of a message in bytes; a larger one closes the socket. */
   readonly atMost: number
-  /** It is open: what comes from now on is heard. */
+  /** Called when the socket is open; messages are delivered from here on. */
   readonly opened: () => void
   readonly message: (text: string) => void
 }
 
-/** The server opens no WebSocket there, for us. */
+/** The server rejected the handshake with this HTTP status. */
 export class NotOpened extends Schema.TaggedError<NotOpened>()("NotOpened", { status: Schema.Int }) {}
 
-/** Why it has ended, in the words of `RequestFailed`; an error is that of the connection. */
+/** Why the socket closed, by the codes of `RequestFailed`; an `Error` is that of the connection. */
 export type SocketEnd = NotOpened | Error | "timeout" | "too_large" | "connection"
 
-/** What may come within `Timing.socketWindowMillis`: more than that is nobody's conversation. */
+/** The limits of data within `Timing.socketWindowMillis`. */
 const windowBytes = 1024 * 1024
 const windowMessages = 500
-/** What the server has not taken of our answers to its pings. */
+/** The maximum size of pongs that the server has not read. */
 const unsentBytes = 16 * 1024
 
-/** Lasts while it is open; cut off, it is closed. */
+/** Runs until the socket closes. An interruption closes it. */
 export const listen = (
   url: URL,
   { protocols, headers, atMost, opened, message }: Listening,
@@ -48,7 +48,7 @@ export const listen = (
       followRedirects: false,
       handshakeTimeout: Timing.socketOpenMillis,
       autoPong: false,
-      // One event a turn would count a flood by the turns that this process has, and hold it open.
+      // With one event per turn, a flood would be counted as slowly as this process is busy, and the socket kept open.
       allowSynchronousEvents: true,
     }
     const socket = new WebSocket(target, [...protocols], options)
@@ -89,7 +89,7 @@ export const listen = (
     })
     socket.on("open", () => {
       heardAt = performance.now()
-      // Not before: who listens first gets what came with the answer, and the library would miss it.
+      // An earlier listener would consume data that arrived with the response, and the library would miss it.
       listening()
       if (!over) opened()
     })

@@ -1,8 +1,8 @@
 /**
- * Deliveries as rows. A delivery carries its own next attempt, so a restart forgets nothing; starting an attempt takes
- * a lease on the row (`attempt_started_at`, with `next_attempt_at` a minute ahead), so none runs twice at once and a
- * record is only taken from the holder of the lease. That lease is also the fence, so the actors of a process lease and
- * record in statements they share: what one delivery leaves and what its place gets next are one statement and one commit.
+ * The rows of deliveries. A row stores the time of its next attempt, so a restart loses nothing. An attempt leases its row
+ * (`attempt_started_at`, with `next_attempt_at` a minute ahead), so no attempt runs twice, and only the holder of the lease can
+ * record the outcome. The lease is also the fence, so the actors of a process share statements: the outcome of one delivery and
+ * the lease of the next one are one statement and one commit.
  */
 import { toPublic as publicId } from "@svc/domain/Ids"
 import { attemptsInAll, nextAttemptAt } from "@svc/domain/webhooks/RetrySchedule"
@@ -17,10 +17,10 @@ import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Backlog } from "../work/Source.ts"
 
-/** Attempts of one Webhook under way at once; retries have places of their own, so they never hold first attempts back. */
+/** The maximum number of concurrent attempts per Webhook. Retries are counted separately, so they never delay first attempts. */
 export const placesPerWebhook = { first: 4, retry: 4 }
 
-/** A delivery whose next attempt is ours to make. */
+/** A leased delivery. */
 const Leased = Schema.Struct({
   id: Schema.String,
   webhook_id: Schema.String,
@@ -40,7 +40,7 @@ const Leased = Schema.Struct({
 export type Leased = typeof Leased.Type
 const decodeLeased = Schema.decodeUnknownEffect(Schema.Array(Leased))
 
-/** What was leased, and where that is nothing, when the next is due: null when none waits. */
+/** The leased deliveries. If there are none, `due` is when the next delivery is due, or null. */
 export interface Lease {
   readonly leased: ReadonlyArray<Leased>
   readonly due: Date | null
@@ -54,19 +54,19 @@ interface LeaseRow {
 }
 const encodeAttempt = Schema.encodeSync(Attempt)
 
-/** How an attempt ended; `error` is a short stable word where no status arrived. */
+/** The outcome of an attempt; `error` is a stable code if no status was received. */
 export interface Outcome {
   readonly durationMs: number
   readonly statusCode: number | null
   readonly error: string | null
-  /** How the answer's body begins. */
+  /** The beginning of the response body. */
   readonly text: string | null
 }
 
-/** Attempts under way in this process by Webhook. */
+/** The attempts in flight in this process, by Webhook. */
 export type Taken = ReadonlyMap<string, { readonly first: number; readonly retry: number }>
 
-/** A call for what is due of one Identity. */
+/** A request for the due deliveries of an Identity. */
 interface Wanted {
   readonly identityId: string
   readonly taken: Taken
@@ -77,12 +77,12 @@ const currentSecret = (sql: Sql, identityId: Statement.Fragment) => sql`(
   select s.id from signing_secret s where s.identity_id = ${identityId} and s.retires_at is null
   order by s.created_at desc limit 1) as secret_id`
 
-/** Deliveries that wait for an attempt: those of a disabled Webhook get none, though one under way is still to be recorded. */
+/** The condition for pending deliveries: the Webhook is active, or an attempt is in flight and must still be recorded. */
 const waiting = (sql: Sql) => sql`(d.attempt_started_at is not null or w.status = 'active')`
 
 /**
- * CTEs `leased` and before: what is due and has a place, first attempts in the order of their Events, then retries by due
- * time.
+ * Returns the common table expressions up to `leased`: the due deliveries within the limits, first attempts in the order of
+ * their Events, then retries by due time.
  */
 const leasing = (sql: Sql, wanted: ReadonlyArray<Wanted>) => {
   const busy = wanted.flatMap(({ taken }) => [...taken])
@@ -118,7 +118,7 @@ const leasing = (sql: Sql, wanted: ReadonlyArray<Wanted>) => {
     )`
 }
 
-/** The deliveries of `leased`, and when the next one is due of those who asked and got none. */
+/** Selects the deliveries of `leased`, and for a request without any, when the next delivery is due. */
 const leases = (sql: Sql) => sql`
   select asked.n::int as asked, l.id, l.webhook_id, l.identity_id, l.event_id, l.event_type, l.replay, l.attempts, l.first,
          l.started_at, l.url, l.event_data, l.event_created_at, ${currentSecret(sql, sql`asked.identity_id`)},
@@ -139,9 +139,9 @@ const leasesOf = Effect.fnUntraced(function* (wanted: ReadonlyArray<Wanted>, row
   }))
 })
 
-/** When the next delivery of an Identity is due; null when none waits. Leased ones count by the end of their lease. */
+/** Selects when the next delivery of an Identity is due, or null. A leased delivery is due at the end of its lease. */
 const nextDue = (sql: Sql, identityId: Statement.Fragment) => sql`(
-  -- Not min(), which reads all that wait: the first in the order of the index that is not of a disabled Webhook.
+  -- In the order of the index, since min() would read all pending deliveries.
   select d.next_attempt_at from delivery d join webhook w on w.id = d.webhook_id
   where d.identity_id = ${identityId} and d.next_attempt_at is not null and ${waiting(sql)}
   order by d.next_attempt_at limit 1)`
@@ -156,7 +156,7 @@ export const overdue: Backlog["overdue"] = (sql, late, atMost) =>
     (rows) => rows.map(({ canonical }) => canonical),
   )
 
-/** An attempt that ended, and what follows by the table of waits. */
+/** An ended attempt, and the next state of the delivery by the retry schedule. */
 interface Ended {
   readonly delivery: Leased
   readonly attempt: Attempt
@@ -179,9 +179,9 @@ const judge = (delivery: Leased, outcome: Outcome): Ended => {
 }
 
 /**
- * CTE `recorded`: the attempts written down by those that still hold their lease. Arrays, not a set of JSON: of those the
- * planner expects few rows and looks each up, of the other a hundred, for which it reads a table that was small once. The
- * next time is read only of what is tried again; an array of nothing but nulls has no type.
+ * Returns the common table expression `recorded`: the attempts whose lease is still held. The parameters are arrays and not a set
+ * of JSON, for which the planner expects a hundred rows and would scan the table. `next` is ignored unless the delivery is
+ * retried, but never null, since an array of nulls has no type.
  */
 const recorded = (sql: Sql, ended: ReadonlyArray<Ended>) => sql`
   recorded as (
@@ -201,14 +201,14 @@ const recorded = (sql: Sql, ended: ReadonlyArray<Ended>) => sql`
     returning d.id
   )`
 
-/** The identity whose Events tell of a failed delivery. */
+/** The Identity that owns a delivery. */
 interface Owner {
   readonly id: string
   readonly orgId: string
   readonly handle: string
 }
 
-/** After the seventh failure the delivery has failed and `webhook.failed` is raised, though not for its own Webhook. */
+/** Records the last failed attempt of a delivery and raises `webhook.failed`, which the failed Webhook itself does not receive. */
 const recordFailure = Effect.fnUntraced(function* (sql: Sql, identity: Owner, ended: Ended, now: Date) {
   const { delivery, attempt } = ended
   const write = { sql, identity, at: now, by: system }
@@ -226,7 +226,7 @@ const recordFailure = Effect.fnUntraced(function* (sql: Sql, identity: Owner, en
     select 1 from recorded`
 })
 
-/** Attempts whose process died: their leases have run out. They count as attempts, since the target may have seen them. */
+/** Selects attempts with an expired lease, whose process crashed. They count as attempts, since the target may have received them. */
 const abandoned = (sql: Sql, identityId: string, now: Date) =>
   sql`
     select d.id, d.webhook_id, d.identity_id, d.event_id, d.event_type, d.replay, d.attempts, w.url,
@@ -236,12 +236,12 @@ const abandoned = (sql: Sql, identityId: string, now: Date) =>
     where d.identity_id = ${identityId} and d.attempt_started_at is not null and d.next_attempt_at <= ${now}
     limit 100`.pipe(Effect.flatMap((rows) => Effect.orDie(decodeLeased(rows))))
 
-/** What attempts of one process want of the store at the same time. */
+/** A request of the deliveries of one process to the store. */
 type Wish = { readonly _tag: "Lease"; readonly wanted: Wanted } | { readonly _tag: "Record"; readonly ended: Ended }
 
 const none: Lease = { leased: [], due: null }
 
-/** Answers each wish with a lease; to a record that is none. */
+/** Carries out requests in one statement. The result of a record is an empty lease. */
 const grant =
   (sql: Sql) =>
   (wishes: ReadonlyArray<Wish>): Effect.Effect<ReadonlyArray<Granted>, SqlError.SqlError> => {
@@ -261,7 +261,7 @@ const grant =
         let n = 0
         return wishes.map(({ _tag }): Granted => Exit.succeed(_tag === "Lease" ? found[n++]! : none))
       }),
-      // What one of them holds up is no matter of the others.
+      // A request that makes the statement fail must fail alone.
       Effect.catchIf(
         (error) => wishes.length > 1 && !isTransient(error),
         () =>
@@ -278,10 +278,10 @@ const make = Effect.gen(function* () {
   return {
     lease: (wanted: Wanted) => Effect.flatten(ask({ _tag: "Lease", wanted })),
     abandoned: (identityId: string, now: Date) => abandoned(sql, identityId, now),
-    /** Records how the attempt ended; nothing happens when its lease was lost. */
+    /** Records the outcome of an attempt, unless its lease was lost. */
     record: (identity: Owner, delivery: Leased, outcome: Outcome, now: Date) => {
       const ended = judge(delivery, outcome)
-      // A failed delivery of `webhook.failed` raises none: two dead Webhooks would keep each other busy for ever.
+      // A failed delivery of `webhook.failed` raises no Event: two dead Webhooks would notify each other endlessly.
       return ended.status === "failed" && delivery.event_type !== "webhook.failed"
         ? Effect.tap(recordFailure(sql, identity, ended, now), () =>
             Effect.sync(() => feed.announce({ org: identity.orgId, identity: identity.id })),

@@ -1,6 +1,6 @@
 /**
- * The delivery queue of one Identity as work of its actor: leases what is due, signs and posts it, records the outcome.
- * A target that hangs holds only the places of its own Webhook.
+ * The delivery queue of an Identity, a work source of its actor: leases due deliveries, signs and posts them, and records
+ * the outcomes. A target that hangs only blocks deliveries of its own Webhook.
  */
 import { toPublic } from "@svc/domain/Ids"
 import { Clock, Effect, FiberSet, Redacted } from "effect"
@@ -22,13 +22,13 @@ const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 const kinds = ["first", "retry"] as const
 const attempted = Metrics.counter(
   "svc_webhook_attempts_total",
-  "Attempts of deliveries: delivered, refused (an answer that is not 2xx), failed (no answer), or interrupted",
+  "Attempts of deliveries: delivered, refused (a response other than 2xx), failed (no response), or interrupted",
   ["outcome", "kind"],
   ["delivered", "refused", "failed", "interrupted"].flatMap((outcome) => kinds.map((kind) => [outcome, kind] as const)),
 )
 const waited = Metrics.histogram(
   "svc_webhook_duration_seconds",
-  "How long targets of Webhooks took to answer",
+  "Response times of the targets of Webhooks",
   Metrics.seconds,
   [],
 ).of()
@@ -52,7 +52,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
     const leasing = yield* Leasing.make
     const attempts = yield* FiberSet.make<void, unknown>()
     let underWay = 0
-    /** When the next delivery is due, as the last look said that leased none. */
+    /** When the next delivery is due, by the last query that leased none. */
     let next: Date | null = null
     let known: { readonly current: string | null; readonly secrets: ReadonlyArray<SigningSecret> } | undefined
     const taken = new Map<string, { first: number; retry: number }>()
@@ -89,7 +89,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       return Effect.uninterruptible(Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at)))
     }
 
-    /** One attempt from lease to record. An attempt that is cut short counts: its target may have seen it. */
+    /** Makes one leased attempt and records it. An interrupted attempt counts, since the target may have received it. */
     const attempt = (
       identity: OwnIdentity,
       delivery: Leased,
@@ -108,7 +108,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         Effect.onInterrupt(() =>
           Effect.ignore(Effect.flatMap(now, (at) => record(identity, delivery, interrupted(delivery, at)))),
         ),
-        // The target is free as soon as it has answered; the row stays leased until the record.
+        // The target may get the next request as soon as it has responded; the row stays leased until the outcome is recorded.
         Effect.ensuring(freed),
         Effect.tap(({ durationMs, statusCode, error }) =>
           Effect.logDebug("delivery attempt", {
@@ -121,14 +121,14 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
           }),
         ),
         Effect.flatMap((outcome) =>
-          // The look for what the place gets next may have been made before this was written.
+          // The query for the next delivery may have run before this was committed.
           Effect.tap(record(identity, delivery, outcome), () =>
             outcomeOf(outcome) === "delivered" ? Effect.void : changed,
           ),
         ),
       )
 
-    /** Records attempts whose process died: their leases have run out. Answers whether there were any. */
+    /** Records attempts of crashed processes, whose leases have expired. Returns whether there were any. */
     const reclaim = (identity: OwnIdentity, at: Date) =>
       Effect.flatMap(deliveries.abandoned(identity.id, at), (left) =>
         Effect.as(
@@ -137,7 +137,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         ),
       )
 
-    /** Read again once another one is current; a retired one stops by the clock. */
+    /** Returns the active secrets. They are reloaded when another one is current; a retired secret expires by the clock. */
     const secretsOf = (identity: OwnIdentity, current: string | null, at: Date) =>
       Effect.map(
         known === undefined || known.current !== current
@@ -152,14 +152,14 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
     const dispatch = Effect.fnUntraced(function* (
       identity: OwnIdentity,
       _: Effect.Effect<void>,
-      // What an attempt leaves due is a delivery: a next attempt, or one of `webhook.failed`.
+      // An attempt only causes work of this source: a retry, or a delivery of `webhook.failed`.
       changed: Effect.Effect<void>,
     ) {
       const at = yield* now
       const { leased, due } = yield* deliveries.lease({ identityId: identity.id, taken: new Map(taken), now: at })
       next = due
       if (leased.length === 0) {
-        // Only what is due and was not leased may be somebody's that never ended.
+        // A delivery that is due but was not leased may have been leased by a crashed process.
         return due !== null && due <= at && (yield* reclaim(identity, at))
       }
       const secrets = yield* secretsOf(identity, leased[0]!.secret_id, at)
@@ -171,7 +171,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
           changed,
         )
         yield* attempt(identity, delivery, secrets, freed, changed).pipe(
-          // What could not be recorded keeps its lease and is taken up again when that runs out.
+          // A delivery that could not be recorded keeps its lease and is reclaimed when the lease expires.
           Effect.catchCause((cause) => Effect.logWarning("A delivery attempt was not recorded", cause)),
           Effect.ensuring(Effect.suspend(() => (--underWay === 0 ? changed : Effect.void))),
           FiberSet.run(attempts),

@@ -1,4 +1,4 @@
-/** Webhooks and their delivery logs as callers read them. */
+/** Queries for Webhooks and their delivery logs. */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { toPublic } from "@svc/domain/Ids"
 import type { PageRequest } from "@svc/domain/Paging"
@@ -32,7 +32,7 @@ interface DeliveryRow {
   readonly created_at: Date
 }
 
-/** A page of the log, of one status or one Event where they are named. */
+/** A request for a page of the delivery log, optionally filtered by status or Event. */
 interface DeliveryRequested extends PageRequest {
   readonly status?: DeliveryStatus | undefined
   readonly eventId?: string | undefined
@@ -102,7 +102,7 @@ const make = Effect.gen(function* () {
       )
       return { entries: yield* Effect.all(entries), next_cursor }
     }, orUnavailable),
-    /** What the delivery sends, but for the signature. */
+    /** Returns the request that a delivery sends, without the signature. */
     request: Effect.fn("WebhookQueries.request")(function* (
       identityId: IdentityId,
       handle: string,

@@ -1,4 +1,4 @@
-/** Registering, changing, testing and removing Webhooks, queueing replays: the writes an Identity's actor makes for them. */
+/** The commands for Webhooks of an Identity's actor: register, change, rotate the secret, test, replay, recover, remove. */
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { Conflict, NotFound, PreconditionFailed, WebhookMismatch } from "@svc/domain/problems/Problem"
 import { testEventType } from "@svc/domain/events/Event"
@@ -33,7 +33,7 @@ interface NewWebhook extends ForWebhook {
   readonly description: string | null
 }
 
-/** The Webhook, and the Identity's signing secret: minted with the first Webhook, shown with each (decisions.md "Resources"). */
+/** Registers a Webhook. Returns the signing secret of the Identity, which is created with the first Webhook. */
 const register = Effect.fnUntraced(function* (write: Write, webhook: NewWebhook, sealing: Sealing["Service"]) {
   const { sql, identity, at } = write
   const secret = yield* SigningSecrets.currentOrNew(write, sealing)
@@ -59,7 +59,7 @@ interface NewReplay extends ForWebhook {
   readonly event_id: string
 }
 
-/** A fresh delivery of an Event to a Webhook of the same Identity, subscribed or not. */
+/** Queues a new delivery of an Event to a Webhook of the same Identity, subscribed or not. */
 const replay = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
   const { sql, identity, at } = write
   const [found] = yield* sql<{ event_identity: string | null; webhook_identity: string | null; status: string | null }>`
@@ -70,7 +70,7 @@ const replay = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
   if (found === undefined) return yield* new NotFound({ detail: "There is no such Event." })
   if (found.webhook_identity === null) return yield* new NotFound({ detail: "There is no such Webhook." })
   if (found.event_identity !== found.webhook_identity) {
-    return yield* new WebhookMismatch({ detail: "The Webhook belongs to another Identity than the Event." })
+    return yield* new WebhookMismatch({ detail: "The Webhook and the Event belong to different Identities." })
   }
   if (found.status !== "active") return yield* new Conflict({ detail: "The Webhook is disabled." })
   yield* commit(
@@ -87,12 +87,12 @@ const replay = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
   )
 })
 
-/** Deliveries that one call of {@link recover} queues at most; what is left is a call more. */
+/** The maximum number of deliveries that one call of {@link recover} queues; the caller repeats it for the rest. */
 const recoveredAtOnce = 1000
 
 /**
- * A fresh delivery of every Event whose latest delivery to the Webhook failed since then, oldest first. What was queued
- * again is the latest one from then on, so a repeat of the message queues nothing twice.
+ * Queues a new delivery of every Event whose latest delivery to the Webhook failed since a time, oldest first. The new
+ * delivery is the latest one from then on, so a repeated command queues nothing twice.
  */
 const recover = Effect.fnUntraced(function* (write: Write, message: ForWebhook & { readonly since: Date }) {
   const { sql, identity, at } = write
@@ -122,7 +122,7 @@ const recover = Effect.fnUntraced(function* (write: Write, message: ForWebhook &
   return { recovered: row.recovered }
 })
 
-/** Changes what is named. Disabling ends what waits for the Webhook; what is under way ends with its attempt. */
+/** Changes the given members. Disabling fails the pending deliveries; attempts in flight are the last ones. */
 const patch = Effect.fnUntraced(function* (
   write: Write,
   change: ForWebhook & { readonly patch: WebhookPatch; readonly if_version: IfVersion },
@@ -167,7 +167,7 @@ const patch = Effect.fnUntraced(function* (
     )`,
     { columns: sql`exists (select from changed) as changed` },
   )
-  // Only another owner can have changed it between our look and our write.
+  // Only another owner of the actor can have changed the Webhook between the read and the write.
   if (!written.changed) return yield* new FenceLost()
 })
 
@@ -179,7 +179,7 @@ interface Changeable {
   readonly version: number
 }
 
-/** The Webhook is gone, and its deliveries are read by nobody; housekeeping removes them. Attempts under way are recorded nowhere. */
+/** Removes a Webhook. Housekeeping removes its deliveries. Attempts in flight are not recorded. */
 const remove = Effect.fnUntraced(function* (
   write: Write,
   { webhook_id, if_version = null }: ForWebhook & { readonly if_version?: IfVersion },
@@ -204,7 +204,7 @@ const remove = Effect.fnUntraced(function* (
   if (!row.gone) return yield* new NotFound({ detail: "There is no such Webhook." })
 })
 
-/** A `webhook.test` Event for one Webhook, which no list shows. */
+/** Raises a `webhook.test` Event for one Webhook, which no list shows. */
 const test = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
   const { sql, identity } = write
   const [webhook] = yield* sql<{ status: string }>`

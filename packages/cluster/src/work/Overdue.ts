@@ -1,6 +1,6 @@
 /**
- * Finds work whose time has passed because its actor is not in memory (it was passivated, or its process died) and
- * wakes the actor. In the normal case actors drive their own rows and this finds nothing.
+ * Finds overdue work of actors that are not in memory (unloaded, or their process crashed) and wakes these actors. Loaded
+ * actors do their own work, so a scan normally finds nothing.
  */
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
@@ -9,20 +9,20 @@ import * as Lateness from "./Lateness.ts"
 import { Timing } from "../Timing.ts"
 import type { Backlog } from "./Source.ts"
 
-/** Entities woken per source and scan; the rest is found by the next one. */
+/** The maximum number of entities woken per source and scan; the next scan finds the rest. */
 const batch = 500
 const atOnce = 16
 
-/** One kind of actor: its sources, and how one of them is sent its Work. */
+/** A kind of actor: its sources, and how to send an actor its Work message. */
 export interface Watched<R> {
   readonly kind: string
   readonly sources: ReadonlyArray<Backlog>
   readonly wake: Effect.Effect<(id: string) => Effect.Effect<void>, never, R>
 }
 
-/** One process of the cluster looks. */
+/** Runs the scan in one process of the cluster. */
 export const layer = <R>({ kind, sources, wake }: Watched<R>) => {
-  /** `grace`: how late a row is before it counts as nobody's, in milliseconds. */
+  /** Wakes the entities with rows that are overdue by `grace` milliseconds. */
   const scan = Effect.fnUntraced(function* (grace: number) {
     const sql = yield* Reads
     const late = new Date((yield* Clock.currentTimeMillis) - grace)
@@ -33,8 +33,8 @@ export const layer = <R>({ kind, sources, wake }: Watched<R>) => {
     `Overdue/${kind}`,
     Effect.suspend(() => {
       const lateness = Lateness.make(kind, sources)
-      // It begins where another process left, or this one lost its shards for a moment: actors were cut off in the midst
-      // of their work, which falls due within a saga's lease. They go on by themselves once they are awake.
+      // The scan starts after another process left or this one lost its shards, so actors were interrupted. Their sagas are due
+      // within the lease of a saga, so the first scan wakes them ahead of time.
       let grace: number = -Timing.sagaLeaseMillis
       return Effect.suspend(() => scan(grace)).pipe(
         Effect.tap(() => Effect.sync(() => (grace = Timing.overdueGraceMillis))),

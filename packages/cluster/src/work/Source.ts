@@ -1,7 +1,7 @@
 /**
- * What an actor does between messages comes from sources: the saga, the delivery queue, exports. A capability that has
- * work of its own (an outbox, a poll) defines one in its folder and adds it to its actor's list; the loop that drives
- * them (`Worker`) and the scan that finds what was left behind (`Overdue`) know no source by name.
+ * The interface of work sources: the work that an actor does between messages, such as its saga, the delivery queue or exports.
+ * A capability defines its source in its folder and adds it to the list of its actor. The loop that drives sources (`Worker`) and
+ * the scan for abandoned work (`Overdue`) know no source by name.
  */
 import type { Moved } from "@svc/domain/actor/Moved"
 import type { Unavailable } from "@svc/domain/problems/Problem"
@@ -10,12 +10,12 @@ import type { SqlError } from "effect/sql"
 import type { Ownership } from "../actor/Ownership.ts"
 import type { Sql } from "../store/Database.ts"
 
-/** A source as one activation of an actor runs it. */
+/** A source of one activation of an actor. */
 export interface Running<State> {
   /**
-   * Does or starts what is due and has a place; answers whether there was any. What goes on beyond the call counts as
-   * busy and runs `changed` when something ends, or `ours` where its end can have made nothing due but of this source:
-   * then no other is asked.
+   * Does or starts due work within the limits of the source; returns whether there was any. Work that outlives the call counts as
+   * busy. It runs `changed` when it ends, or `ours` if its end can only make work of this source due, so that no other source is
+   * checked.
    */
   readonly dispatch: (
     state: State,
@@ -23,33 +23,33 @@ export interface Running<State> {
     ours: Effect.Effect<void>,
   ) => Effect.Effect<boolean, Moved | Unavailable | SqlError.SqlError>
   /**
-   * It mostly has nothing due, and to dispatch it asks the store: where it is looked at for no reason of its own, it is
-   * asked first when it is next due.
+   * Whether the source rarely has due work and `dispatch` queries the store. `nextDue` is then called first, unless the source
+   * itself has requested a check.
    */
   readonly isSeldomDue?: boolean
-  /** When the source is next due, by the same condition as {@link dispatch}; null when nothing waits. */
+  /** Returns when work is next due, by the same condition as {@link dispatch}, or null. */
   readonly nextDue: (state: State) => Effect.Effect<Date | null, SqlError.SqlError>
-  /** Whether something that was started has not ended. */
+  /** Whether started work is in flight. */
   readonly isBusy: () => boolean
-  /** The shard or the process leaves: waits a moment for what is under way. */
+  /** Waits a limited time for work in flight, when the shard moves or the process shuts down. */
   readonly settle: Effect.Effect<void>
 }
 
-/** What {@link Overdue} needs of a source. */
+/** The part of a source that {@link Overdue} uses. */
 export interface Backlog {
   readonly name: string
-  /** Ids of entities with rows that were due before `late`, so that nobody drives them; the longest due first. */
+  /** Returns the ids of entities with rows that were due before `late` and thus are abandoned, longest overdue first. */
   readonly overdue: (sql: Sql, late: Date, atMost: number) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
 }
 
-/** A source that writes, and makes no other state of the entity. */
+/** The ownership for a source that writes but does not change the state of the entity. */
 export type Writing<State> = Pick<Ownership<State | undefined>, "write">
 
-/** `Owner` is what the source needs of the actor's ownership; one that makes another state needs all of it. */
+/** A work source. `Owner` is the part of the ownership that it uses; a source that changes the state needs all of it. */
 export interface Source<State, Needs = never, Owner = Writing<State>> extends Backlog {
-  /** Made once an activation. */
+  /** Called once per activation. */
   readonly make: (ownership: Owner) => Effect.Effect<Running<State>, never, Needs | Scope.Scope>
 }
 
-/** What the sources of a list need together. */
+/** The services that the sources of a list need together. */
 export type NeedsOf<S> = S extends Source<infer _State, infer Needs, infer _Owner> ? Needs : never

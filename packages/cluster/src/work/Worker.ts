@@ -1,6 +1,6 @@
 /**
- * Drives an actor's sources: does what is due, sleeps until something else is, and ends when nothing is due soon. Rows
- * that fall due later are found by `Overdue`.
+ * Drives the work sources of an actor: does due work, sleeps until more is due, and ends when nothing is due soon. `Overdue`
+ * finds rows that become due later.
  */
 import { Cause, Clock, Effect, Latch } from "effect"
 import type { SqlError } from "effect/sql"
@@ -11,34 +11,34 @@ import { orUnavailable } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Running } from "./Source.ts"
 
-/** When a source is to be looked at of which nothing is known, and one of which something has ended. */
+/** Values of `nextLook`: the source has not been checked, and some of its work has ended. */
 const anyTime = 0
 const atOnce = -1
 
 export interface Worker {
-  /** Something may be due: the running worker looks again, or one is started. */
+  /** Work may be due: the running worker checks again, or a worker is started. */
   readonly wake: Effect.Effect<void>
-  /** Works until nothing is due soon. A second call while one runs only wakes that one. */
+  /** Works until nothing is due soon. A concurrent call only wakes the running worker. */
   readonly run: Effect.Effect<void, Moved | Unavailable>
 }
 
 export const make = Effect.fnUntraced(function* <State>(parts: {
-  /** The entity; undefined while there is none, when nothing is due. */
+  /** The state of the entity; undefined if it does not exist, then nothing is due. */
   readonly state: Effect.Effect<State | undefined, Moved | Unavailable>
   readonly sources: ReadonlyArray<Running<State>>
-  /** Sends the actor its own Work message, inside which the work runs: so it stays in memory and is drained. */
+  /** Sends the actor its own Work message. The work runs inside the message, so that the actor stays loaded and is drained. */
   readonly start: Effect.Effect<void, unknown>
 }) {
   const { sources } = parts
   const changed = yield* Latch.make()
   const scope = yield* Effect.scope
   let running = false
-  /** Something may be due since the turn at hand began; a turn that saw nothing must not end the work then. */
+  /** Whether work may have become due since the current turn started; then a turn without work must not end the loop. */
   let asked = false
-  /** When each source is to be looked at next (ms since 1970); what it said holds until then, for the state it was said of. */
+  /** When each source is checked next (ms since 1970), valid for the state in `known`. */
   const nextLook = sources.map(() => anyTime)
   let known: State | undefined
-  /** When all are, whatever they said; by a clock that nobody sets. */
+  /** When all sources are checked in any case, by the monotonic clock. */
   let fullLook = 0
   const look = Effect.suspend(() => {
     asked = true
@@ -54,7 +54,7 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   )
   const isBusy = () => sources.some((source) => source.isBusy())
 
-  /** Does or starts what is due of a source; answers when to look at it next, 0 where something was done at once. */
+  /** Does or starts the due work of a source. Returns when to check it next, or 0 if work was completed. */
   const advance = Effect.fnUntraced(function* (
     source: Running<State>,
     index: number,
@@ -71,14 +71,14 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
     const due = begun ? null : yield* source.nextDue(state)
     if (!begun && due === null) return Infinity
     const now = yield* Clock.currentTimeMillis
-    // What was started wakes us when it ends.
+    // Started work wakes the worker when it ends.
     if (due === null) return now + Timing.busyLookMillis
     if (due.getTime() > now) return due.getTime()
-    // Due, though nothing was begun: its place is taken and will wake us, or what holds it back is not ours to see.
+    // Due but not started: a limit of the source is reached, whose end wakes the worker, or the reason is unknown.
     return now + (source.isBusy() ? Timing.residentWaitMillis : Timing.busyLookMillis)
   })
 
-  /** Does what is due now; answers how long nothing else will be, in milliseconds. */
+  /** Does the work that is due now. Returns the milliseconds until more is due. */
   const turn: Effect.Effect<number, Moved | Unavailable | SqlError.SqlError> = Effect.gen(function* () {
     const state = yield* parts.state
     if (state === undefined) return Infinity
@@ -92,11 +92,11 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
     for (const [index, source] of sources.entries()) {
       const next = nextLook[index]!
       if (next > began) continue
-      // Whoever asks for a look while this one goes on gets another.
+      // A request to check this source during the check causes another check.
       nextLook[index] = Infinity
       const at = yield* advance(source, index, state, next === anyTime)
       if (at === 0) {
-        // It may have made another state.
+        // The work may have changed the state.
         nextLook.fill(anyTime)
         return 0
       }
@@ -121,9 +121,9 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
     running = true
     nextLook.fill(anyTime)
     return loop.pipe(
-      // Nobody waits for this answer; the rows are still due, so `Overdue` sends the work again.
+      // No caller waits for the result. The rows stay due, so `Overdue` wakes the actor again.
       Effect.tapCause((cause) =>
-        Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("An actor's work was cut short", cause),
+        Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("The work of an actor was interrupted", cause),
       ),
       Effect.onInterrupt(() => Effect.forEach(sources, (source) => source.settle, { concurrency: "unbounded" })),
       Effect.ensuring(Effect.sync(() => (running = false))),
