@@ -1,7 +1,7 @@
 /**
- * The months of the audit log: made two ahead, and dropped as a whole when they are past the age that the operator set. A
- * record whose month was not made in time lies in the partition of the rest, of which health warns, and goes to its month
- * when that is made. On the way it is looked for records that nobody marked for sealing.
+ * The monthly partitions of the audit log: created two months ahead, and dropped when they are older than the
+ * operator's retention. A record whose month does not exist yet goes into the default partition, of which health warns,
+ * and moves when its month is created. The same round searches for records that nobody marked for sealing.
  */
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
@@ -12,7 +12,7 @@ import { Timing } from "../Timing.ts"
 import { mark } from "./SealQueue.ts"
 
 export interface RetentionSettings {
-  /** Days a record is kept, at least; it goes with its month. */
+  /** Minimum days that a record is kept; it is deleted with its month. */
   readonly days: number
 }
 
@@ -24,12 +24,12 @@ const tables = [
 const ahead = 2
 const dayMillis = 86_400_000
 const batch = 5_000
-/** How long nobody may wait for a month that is made or dropped. */
+/** How long creating or dropping a month may wait for locks. */
 const lockWait = "2s"
-/** How far back it is looked for records without a mark: further than the looks are apart. */
+/** How far back to search for unmarked records: longer than the interval between searches. */
 const [unmarkedMillis, unmarkedFirstMillis] = [1_800_000, dayMillis]
 
-/** The first moment of a month, so many after that of a time. */
+/** Returns the start of the month that is `later` months after a time. */
 export const monthOf = (millis: number, later = 0): Date => {
   const at = new Date(millis)
   return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + later))
@@ -48,7 +48,7 @@ const monthsOf = Effect.fnUntraced(function* (table: string) {
   })
 })
 
-/** Makes a month, and moves what lies elsewhere for want of it. */
+/** Creates a month and moves its records out of the default partition. */
 const makeMonth = Effect.fnUntraced(function* (table: string, time: string, month: Date) {
   const sql = yield* Unhurried
   const name = `${table}_${suffixOf(month)}`
@@ -79,7 +79,7 @@ const dropMonth = Effect.fnUntraced(function* (table: string, name: string) {
   )
 })
 
-/** Removes rows that lie in no month of their own. */
+/** Deletes old rows from the default partition. */
 const removeStray = Effect.fnUntraced(function* (table: string, time: string, before: Date) {
   const sql = yield* Unhurried
   yield* sql
@@ -96,7 +96,7 @@ const removeStray = Effect.fnUntraced(function* (table: string, time: string, be
     .pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
 })
 
-/** Months that are there, those that are to be there, and those that are past. */
+/** Creates the coming months and drops the expired ones. */
 export const keep = Effect.fnUntraced(function* ({ days }: RetentionSettings) {
   const sql = yield* Unhurried
   const now = yield* Clock.currentTimeMillis
@@ -124,7 +124,7 @@ export const keep = Effect.fnUntraced(function* ({ days }: RetentionSettings) {
     select count(*)::int as n from gone`.pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
 })
 
-/** Marks Orgs with records that wait for their seal, as far back as this, and those whose chain a version without MACs continued. */
+/** Marks Orgs with unsealed records since a time, and Orgs whose chain was continued by a version without MACs. */
 export const markUnsealed = Effect.fnUntraced(function* (sinceMillis: number) {
   const sql = yield* Unhurried
   const now = yield* Clock.currentTimeMillis
@@ -165,7 +165,7 @@ export const layer = (settings: RetentionSettings) =>
     }),
   )
 
-/** Whether every record lies in its month, and every chain ends where the service sealed it. */
+/** Checks that every record lies in its month and every chain ends where the service sealed it. */
 export const health = check(
   "audit",
   false,

@@ -1,6 +1,6 @@
 /**
- * The audit log as callers read it, newest first. A list stops short of transactions that are still running, as lists of
- * Events do, so that a record which commits late is never skipped by a cursor.
+ * Reads the audit log, newest first. Like lists of Events, a list stops before transactions that are still running, so
+ * that a cursor never skips a record that commits late.
  */
 import type { AuditActorKind, AuditClass, AuditOutcome, AuditRecord, AuditVia } from "@svc/domain/audit/AuditRecord"
 import { canonical } from "@svc/domain/handles/Handle"
@@ -43,17 +43,17 @@ export interface Row {
 }
 
 interface SealedRow extends Row {
-  /** The name of a key or an app that the record names by its id only. */
+  /** The name of a key or an app that the record identifies by its id only. */
   readonly known_name: string | null
   readonly seq: bigint | null
   readonly hash: Uint8Array | null
 }
 
-/** The columns of {@link Row}, of a table called `a`. */
+/** The columns of {@link Row} in a table with the alias `a`. */
 export const columns = `a.org_id, a.id, a.at, a.class, a.action, a.actor_kind, a.actor_id, a.actor_name, a.actor_client, a.handle,
   a.target_type, a.target_id, a.target_name, a.outcome, a.code, a.scope, a.address, a.via, a.tool, a.user_agent, a.request_id, a.count`
 
-/** A row with what its proof is of beyond that. */
+/** A row with the further members that its proof covers. */
 export interface ProvableRow extends Row {
   readonly identity_id: string | null
   readonly proof: string | null
@@ -62,7 +62,7 @@ export const provableColumns = `${columns}, a.identity_id, a.proof`
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
 
-/** A record but for its seal, as the API shows it and the chain takes it. */
+/** Returns a record without its seal, as the API shows it and the chain hashes it. */
 export const shown = (row: Row): Omit<AuditRecord, "sealed"> => ({
   id: toPublic("aud_", row.id),
   at: row.at,
@@ -93,7 +93,9 @@ interface SealedLine extends ProvableRow {
   readonly mac: Uint8Array | null
 }
 
-/** Returns whether the service sealed a record. Records from before there were MACs have none, and a bridge closes them. */
+/**
+ * Returns whether the service sealed a record. Records from versions without MACs have none and are closed by a bridge.
+ */
 const isSealed = ({ byId, bridgingUntil }: SealKeys, row: SealedLine) =>
   row.mac === null
     ? row.at.getTime() < bridgingUntil
@@ -105,8 +107,8 @@ const isSealed = ({ byId, bridgingUntil }: SealKeys, row: SealedLine) =>
       )
 
 /**
- * The seal as a line of an export has it; `proof` says what is wrong with who wrote the record, `seal` that the service did
- * not make the seal.
+ * Returns the seal for a line of an export. `proof` reports that the service did not write the record, `seal` that the
+ * service did not make the seal.
  */
 const sealOf = (key: Proof.ProofKey, keys: SealKeys, row: SealedLine) => ({
   seq: Number(row.seq),
@@ -121,7 +123,7 @@ const sealOf = (key: Proof.ProofKey, keys: SealKeys, row: SealedLine) => ({
       : { proof: "lost" as const }),
 })
 
-/** The end of a chain, as `audit_head` repeats it from the seal of the last record. */
+/** The end of a chain, which `audit_head` copies from the seal of the last record. */
 export interface ChainEnd {
   readonly seq: bigint
   readonly hash: Uint8Array | null
@@ -151,7 +153,7 @@ export const judgeEnd = (keys: SealKeys, org: string, end: ChainEnd, now: number
   return now < keys.bridgingUntil && end.mac_seq !== end.seq ? "bridge" : "forged"
 }
 
-/** A record as JSON text has it: what is hashed, and a line of an export. */
+/** Returns the JSON form of a record, which is hashed and exported. */
 export const plainOf = (row: Row) => ({ ...shown(row), at: row.at.toISOString() })
 
 export interface AuditFilter {
@@ -168,7 +170,7 @@ export interface AuditFilter {
   readonly cursor?: string | undefined
 }
 
-/** Lines of an export that are read at once. */
+/** Lines of an export that are read together. */
 const portion = 500
 const around = 60_000
 
@@ -179,7 +181,7 @@ const make = Effect.gen(function* () {
   const sealing = yield* Sealing
   const serviceKey = yield* ServiceKey
   const sealed = sql`left join audit_seal s on s.org_id = a.org_id and s.record_id = a.id and s.record_at = a.at`
-  /** Names for people beside what the record holds; the chain and exports have the record alone. */
+  /** Display names; the chain and exports only contain the record itself. */
   const known = sql`case a.target_type
     when 'api_key' then (select k.name from api_key k where k.org_id = a.org_id and k.id::text = a.target_id)
     when 'grant' then (select g.client_name from client_grant g
@@ -196,7 +198,7 @@ const make = Effect.gen(function* () {
   }
 
   return {
-    /** Of one Identity where one is given. */
+    /** Returns a page of records, of one Identity if it is given. */
     list: Effect.fn("AuditQueries.list")(function* (org: string, identityId: string | null, filter: AuditFilter) {
       const listName = Cursors.narrowed(`audit/${org}`, filter)
       const before = yield* position(listName, filter.cursor)
@@ -228,7 +230,7 @@ const make = Effect.gen(function* () {
     read: Effect.fn("AuditQueries.read")(function* (org: string, identityId: string | null, id: string) {
       const uuid = fromPublic("aud_", id)
       if (uuid === undefined) return yield* missing
-      // An id is minted with the record's own time.
+      // The id contains the record's time.
       const at = millisOf(uuid)
       const [row] = yield* sql<SealedRow>`
         select ${sql.literal(columns)}, ${known} as known_name, s.seq, s.hash from audit a ${sealed}
@@ -237,7 +239,10 @@ const make = Effect.gen(function* () {
       return row === undefined ? yield* missing : view(row)
     }, orUnavailable),
 
-    /** The end of the Org's chain, signed; null while nothing is sealed, or if the end is not what the service sealed. */
+    /**
+     * Returns the signed end of the Org's chain; null if nothing is sealed, or if the end is not the one that the
+     * service sealed.
+     */
     head: Effect.fn("AuditQueries.head")(function* (org: string) {
       const [row] = yield* sql<ChainEnd & { sealed_at: Date | null }>`
         select ${sql.literal(endColumns)}, sealed_at from audit_head where org_id = ${org}::uuid`
@@ -254,7 +259,7 @@ const make = Effect.gen(function* () {
       return { head: { ...head, signature, key: yield* serviceKey.publicJwk } }
     }, orUnavailable),
 
-    /** Reads since a time, counted by who reads what and hour; newest first. */
+    /** Returns reads since a time, counted by reader, operation and hour; newest first. */
     usage: Effect.fn("AuditQueries.usage")(function* (org: string, since: Date, limit: number) {
       const rows = yield* sql<{
         hour: Date
@@ -277,8 +282,8 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /**
-     * Lines of sealed records in the order of their seals, each with what its hash is made of; behind them what stands among
-     * sealed records and was never sealed, so that it shows. It reads on only as fast as somebody takes them.
+     * Streams sealed records in the order of their seals, with the input of each hash, followed by records between them
+     * that were never sealed. Reads only as fast as the consumer.
      */
     sealedLines: (org: string, since: Date | undefined, until: Date | undefined) =>
       Stream.concat(
@@ -302,7 +307,7 @@ const make = Effect.gen(function* () {
               ] as const,
           ),
         ),
-        // Sealing goes in the order of transactions, and leaves none out.
+        // Sealing follows the order of transactions and skips none.
         Stream.fromIterableEffect(
           Effect.map(
             orUnavailable(sql<Row>`

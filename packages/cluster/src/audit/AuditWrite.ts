@@ -1,7 +1,7 @@
 /**
- * What is to be put on record, and the statement that does it. A note is one JSON parameter whatever it holds, and may
- * stand as a common table expression in the statement of what it tells of ({@link auditWrite}): then there is no act without
- * its record, and no commit more.
+ * Audit records to write, and the statements that write them. Records are one JSON parameter, and can be a common table
+ * expression in the statement of the change ({@link auditWrite}): then a change is never without its record, and needs
+ * no second commit.
  */
 import { createHash } from "node:crypto"
 import type { AuditActor, AuditClass, AuditOutcome, AuditSource, AuditTarget } from "@svc/domain/audit/AuditRecord"
@@ -11,37 +11,39 @@ import type { Statement } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
 import * as Proof from "./Proof.ts"
 
-/** An act, as whoever judged it knows it. */
+/** An operation as authorization knows it. */
 export interface Act {
   readonly org: string
   readonly class: AuditClass
   /** `vault.value`: the group and the name of the endpoint. */
   readonly action: string
   readonly actor: AuditActor
-  /** The Identity it was about. */
+  /** The Identity that the operation concerns. */
   readonly identity: { readonly id: string; readonly handle: string } | null
   readonly target: AuditTarget | null
   readonly outcome: AuditOutcome
-  /** Of the problem, where it was refused or failed. */
+  /** The problem code if the operation was rejected or failed. */
   readonly code: string | null
-  /** The scope that the act needs. */
+  /** The scope that the operation requires. */
   readonly scope: string | null
   readonly source: AuditSource
   readonly requestId: string | null
-  /** The command of a request with an `Idempotency-Key`. If the request comes again, its outcome is the same record. */
+  /**
+   * The command of a request with an `Idempotency-Key`. A repeated request with the same outcome has the same record.
+   */
   readonly command?: string | undefined
 }
 
-/** An act with its id and time: written again, it is the same record. */
+/** An operation with its id and time; writing it again has no effect. */
 export interface AuditWrite extends Act {
   readonly id: string
   readonly at: Date
   readonly count: number
-  /** That it is ours. */
+  /** The proof that the service wrote it. */
   readonly proof: string
 }
 
-/** The id of the record of one outcome of a command: a version 7 uuid with the time of the command's id. */
+/** Returns the id of the record of a command's outcome: a version 7 UUID with the time of the command's id. */
 const idOf = (command: string, { class: of, action, outcome, code }: Act): string => {
   const digest = createHash("sha256")
     .update(JSON.stringify([command, of, action, outcome, code]))
@@ -50,10 +52,10 @@ const idOf = (command: string, { class: of, action, outcome, code }: Act): strin
   return `${command.slice(0, 13)}-7${digest.slice(0, 3)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 19)}`
 }
 
-/** The time in a version 7 uuid, in milliseconds. */
+/** Returns the time in a version 7 UUID, in milliseconds. */
 export const millisOf = (uuid: string): number => parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16)
 
-/** Time, id and proof of an act that is to be recorded. */
+/** Adds time, id and proof to an operation. */
 export const make = (key: Proof.ProofKey, act: Act, count = 1): Effect.Effect<AuditWrite> =>
   Effect.zipWith(makeUuidV7, Clock.currentTimeMillis, (fresh, now) => {
     const { command } = act
@@ -62,7 +64,7 @@ export const make = (key: Proof.ProofKey, act: Act, count = 1): Effect.Effect<Au
     return { ...note, proof: Proof.of(key, rowOf(note)) }
   })
 
-/** What callers and strangers name may be long, or no text that the database takes. */
+/** Limits text from callers, which may be long or contain characters that the database rejects. */
 const atMost = 300
 const plain = (text: string | null): string | null =>
   text === null
@@ -73,7 +75,7 @@ const plain = (text: string | null): string | null =>
         .replace(/[\u0000-\u001f\u007f-\u009f]/g, "")
         .toWellFormed()
 
-/** A note as its row in the table. */
+/** Returns the row of a record. */
 export const rowOf = (note: Omit<AuditWrite, "proof">) => ({
   org_id: note.org,
   id: note.id,
@@ -106,11 +108,11 @@ const typed = `org_id uuid, id uuid, at timestamptz, class text, action text, ac
   actor_client text, identity_id uuid, handle text, target_type text, target_id text, target_name text, outcome text, code text,
   scope text, address text, via text, tool text, user_agent text, request_id text, count integer, proof text`
 
-/** Notes as the one parameter that they are, and as a message to an actor carries them (`noteHeader`). */
+/** Returns records as the single parameter of a statement, and as messages to actors carry them (`noteHeader`). */
 export const textOf = (notes: ReadonlyArray<AuditWrite>): string =>
   JSON.stringify(notes.map((note) => ({ ...rowOf(note), proof: note.proof })))
 
-/** The same with several acts that one statement does. */
+/** Joins the records of several operations in one statement. */
 const gathered = (texts: ReadonlyArray<string>): string => `[${texts.map((text) => text.slice(1, -1)).join(",")}]`
 
 const insertText = (sql: Sql, text: string, where: Statement.Fragment): Statement.Fragment => sql`
@@ -119,24 +121,24 @@ const insertText = (sql: Sql, text: string, where: Statement.Fragment): Statemen
   where exists (select from org where org.id = n.org_id) ${where}
   on conflict (id, at) do nothing`
 
-/** The statement that keeps these; what is kept already stays as it is, and an account that is gone has no log. */
+/** Returns the statement that inserts records. Existing ones stay unchanged, and a deleted account has no log. */
 export const insert = (sql: Sql, notes: ReadonlyArray<AuditWrite>): Statement.Fragment =>
   insertText(sql, textOf(notes), sql``)
 
 /**
- * CTE `on_record`, in the statement of what it tells of: a row where `gate`, a CTE of the same statement, has one. What is shown
- * must come of it: `select … from gate, on_record`.
+ * CTE `on_record`: inserts the record in the statement that it describes, if `gate` (a CTE of the same statement) has a
+ * row. Whatever is shown must be selected from it: `select … from gate, on_record`.
  */
 export const auditWrite = (sql: Sql, text: string, gate: string): Statement.Fragment =>
   sql`on_record as (${insertText(sql, text, sql`and exists (select from ${sql(gate)})`)} returning 1 as kept)`
 
-/** The same behind other CTEs, where there is a note at all. */
+/** Returns {@link auditWrite} after other CTEs, or nothing without a record. */
 export const auditWriteWith = (sql: Sql, text: string | undefined, gate: string): Statement.Fragment =>
   text === undefined ? sql`` : sql`, ${auditWrite(sql, text, gate)}`
 
 /**
- * The same for a statement of several acts, each recorded where `gate` has a row whose `note` is its place among the
- * notes, from 1.
+ * Returns {@link auditWrite} for several operations; each is recorded if `gate` has a row whose `note` is its position,
+ * from 1.
  */
 export const auditWrites = (sql: Sql, texts: ReadonlyArray<string>, gate: string): Statement.Fragment =>
   texts.length === 0

@@ -18,7 +18,7 @@ import type { SealKeys } from "../sealing/ServiceKey.ts"
 
 type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [name: string]: Json }
 
-/** Members in the order of their names, no white space (RFC 8785; our numbers are whole). */
+/** Returns canonical JSON: members sorted by name, no white space (RFC 8785; all numbers are integers). */
 export const canonical = (value: Json): string =>
   value === null || typeof value !== "object"
     ? JSON.stringify(value)
@@ -29,10 +29,10 @@ export const canonical = (value: Json): string =>
           .map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`)
           .join(",")}}`
 
-/** Before the first record of an Org. */
+/** Returns the hash before an Org's first record. */
 export const origin = (org: string): Uint8Array => createHash("sha256").update(`svc-audit-1 ${org}`).digest()
 
-/** The hash of a record as the API shows it; its seal is no part of it, but for what was found when it was made. */
+/** Returns the hash of a record as the API shows it, without its seal but with the finding made when it was sealed. */
 export const hashOf = (
   previous: Uint8Array,
   record: { readonly [name: string]: Json },
@@ -43,7 +43,7 @@ export const hashOf = (
   return (unproven ? hash.update("\nunproven") : hash).digest()
 }
 
-/** What a MAC covers. */
+/** The input of a MAC. */
 export interface Sealed {
   readonly org_id: string
   readonly seq: number
@@ -52,14 +52,14 @@ export interface Sealed {
   readonly hash: string
 }
 
-/** HMAC-SHA-256, cut to 16 bytes. */
+/** Returns the HMAC-SHA-256, cut to 16 bytes. */
 export const macOf = (key: KeyObject, { org_id, seq, previous, hash }: Sealed): Uint8Array =>
   createHmac("sha256", key)
     .update(JSON.stringify(["svc-audit-seal", 1, org_id, seq, previous, hash]))
     .digest()
     .subarray(0, 16)
 
-/** Returns whether the MAC was made by one of the keys. */
+/** Returns whether one of the keys made the MAC. */
 export const isSealedBy = (
   byId: SealKeys["byId"],
   sealed: Sealed,
@@ -70,7 +70,7 @@ export const isSealedBy = (
   return known !== undefined && mac !== null && mac.length === 16 && timingSafeEqual(mac, macOf(known, sealed))
 }
 
-/** Where a chain ends. */
+/** The end of a chain. */
 export interface Head {
   readonly org_id: string
   readonly seq: number
@@ -82,7 +82,7 @@ export interface Head {
 const signed = ({ org_id, seq, hash, sealed_at }: Head) =>
   Buffer.from(`svc-audit-head-1\n${org_id}\n${seq}\n${hash}\n${sealed_at}`)
 
-/** ES256 in base64url. */
+/** Returns an ES256 signature in base64url. */
 export const sign = (key: KeyObject, head: Head): string =>
   signBytes("sha256", signed(head), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")
 
@@ -94,14 +94,14 @@ const isSigned = (jwk: Readonly<Record<string, unknown>>, bytes: Buffer, signatu
 export const isSignedBy = (jwk: Readonly<Record<string, unknown>>, head: Head, signature: string): boolean =>
   isSigned(jwk, signed(head), signature)
 
-/** The action of a bridge: the record that closes a chain of a version without MACs. */
+/** The action of a bridge: the record that closes a chain from a version without MACs. */
 export const bridgeAction = "audit.bridge"
 
 type End = Pick<Head, "org_id" | "seq" | "hash">
 
 const bridged = ({ org_id, seq, hash }: End) => Buffer.from(`svc-audit-bridge-1\n${org_id}\n${seq}\n${hash}`)
 
-/** What a bridge closes: the number and hash of the last record before it, and the service's signature (ES256) of both. */
+/** Returns the target of a bridge: the number and hash of the last record before it, signed by the service (ES256). */
 export const bridgeOf = (key: KeyObject, end: End): AuditTarget => ({
   type: "audit",
   id: `${end.seq}:${end.hash}`,

@@ -1,17 +1,17 @@
 /**
- * That a record of the audit log was written by the service: a MAC over all that the record says, its Org, id and time
- * among it, made when it is noted. Whoever has only the database can neither make one for a record of theirs nor take
- * another record's: that one's id is there already. Sealing looks at it, and so does an export.
+ * Proves that the service wrote an audit record: a MAC over all members of the record, including its Org, id and time,
+ * made when the record is created. Someone with access to the database alone can neither create one nor reuse that of
+ * another record, because its id already exists. Sealing and exports check it.
  */
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto"
 
-/** The service's key for it, and the time (in milliseconds) from which a record without a proof is none of ours. */
+/** The service's key, and the time (in milliseconds) from which a record needs a proof. */
 export interface ProofKey {
   readonly key: KeyObject
   readonly since: number
 }
 
-/** What of a record is proved, in the order of the proof: a record that gains a member needs another form of it. */
+/** The proved members, in order. A new member of a record needs a new version of the proof. */
 const members = [
   "org_id",
   "id",
@@ -38,15 +38,15 @@ const members = [
   "count",
 ] as const
 
-/** A record as its row has it; the time as RFC 3339, or as the driver reads it. */
+/** A row of a record; the time is RFC 3339, or a Date from the driver. */
 export type Provable = { readonly [Name in (typeof members)[number]]: string | number | Date | null }
 
 const bytes = 16
 
-/** 16 bytes of HMAC-SHA-256 in base64url. */
+/** Returns 16 bytes of HMAC-SHA-256 in base64url. */
 export const of = ({ key }: ProofKey, row: Provable): string =>
   createHmac("sha256", key)
-    // A Date becomes the text that it was written from.
+    // A Date is converted to the text that it was written from.
     .update(JSON.stringify(["audit", 1, ...members.map((name) => row[name])]))
     .digest()
     .subarray(0, bytes)
@@ -57,10 +57,10 @@ const isOf = (key: ProofKey, row: Provable, proof: string) => {
   return given.length === made.length && timingSafeEqual(given, made)
 }
 
-/** Whether the service wrote a record; one without a proof is taken where it was there, or came, at a time before proofs. */
+/** Returns whether the service wrote a record. A record without a proof is accepted if it is older than proofs. */
 export const holds = (
   key: ProofKey,
   row: Provable & { readonly proof: string | null },
-  /** Milliseconds. */
+  /** The record's time in milliseconds. */
   time: number,
 ): boolean => (row.proof === null ? time < key.since : isOf(key, row, row.proof))

@@ -1,6 +1,6 @@
 /**
- * Reads, counted by who reads what: they answer "who reads my mail" without a record for each. The counts of some seconds
- * are one statement; those of a process that is killed meanwhile are lost, since nothing waits for them.
+ * Counts reads by reader and operation, to answer "who reads my mail" without a record per read. The counts of a few
+ * seconds share one statement; a killed process loses its own, because no caller waits for them.
  */
 import type { AuditActorKind } from "@svc/domain/audit/AuditRecord"
 import { Clock, Effect } from "effect"
@@ -11,15 +11,15 @@ export interface CountedRead {
   readonly org: string
   readonly kind: AuditActorKind
   readonly id: string
-  /** `messages.read`: the group and the name of the endpoint. */
+  /** The group and the name of the endpoint: `messages.read`. */
   readonly action: string
-  /** Over MCP; else "". */
+  /** The tool for calls over MCP, otherwise "". */
   readonly tool: string
-  /** Of the Identity; "" where it was about none. */
+  /** The Handle of the Identity, or "". */
   readonly handle: string
 }
 
-/** Who reads what at the same time; beyond, nothing is counted until the next round. */
+/** Maximum number of counters; above that, further readers are not counted until the next round. */
 const countersAtMost = 20_000
 const hourMillis = 3_600_000
 
@@ -40,7 +40,7 @@ export const make = Effect.fnUntraced(function* (sql: Sql) {
       handle: read.handle,
       count: n,
     }))
-    // In one order, or two processes that count the same wait for each other.
+    // Always in the same order, so that two processes never deadlock.
     yield* orUnavailable(sql`
       insert into audit_usage as u (org_id, hour, actor_kind, actor_id, action, tool, handle, count)
       select r.org_id, ${hour}::timestamptz, r.actor_kind, r.actor_id, r.action, r.tool, r.handle, r.count

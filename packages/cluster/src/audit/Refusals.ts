@@ -1,7 +1,7 @@
 /**
- * What a client can do over and over without changing anything: to be refused for one reason, to have an answer given
- * again, to open links. The first is recorded at once, those of the rest of its minute are one record that says how many
- * they were. So a client that goes on and on writes two rows a minute.
+ * Summarizes what a client can repeat endlessly without changing anything: rejected calls, repeated responses, opening
+ * links. The first is recorded immediately, and the others of its minute are one record with their number. A client
+ * that keeps repeating therefore writes two rows a minute.
  */
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect } from "effect"
@@ -9,21 +9,21 @@ import type { Act } from "./AuditWrite.ts"
 import { Timing } from "../Timing.ts"
 
 const minute = 60_000
-/** Credentials and reasons that are followed at the same time; beyond, each refusal is a record. */
+/** Maximum number of followed credentials and reasons; above that, each rejection is a record. */
 const followed = 20_000
 
 interface Followed {
   readonly until: number
-  /** The last one, and how many came after the first. */
+  /** The last operation, and the number after the first. */
   act: Act
   more: number
 }
 
-/** By the reason where it was refused, by what it was about otherwise. */
+/** Returns the key of a summary: the reason of a rejection, otherwise what the operation concerns. */
 const keyOf = ({ org, actor, identity, outcome, action, code, class: of }: Act) =>
   `${org} ${actor.kind} ${actor.id ?? identity?.id ?? ""} ${of} ${outcome === "refused" ? (code ?? "") : `${outcome} ${action}`}`
 
-/** Whether such acts of one credential are counted together. */
+/** Returns whether such operations of one credential are summarized. */
 export const areCounted = ({ outcome, source }: Act): boolean =>
   outcome === "refused" || outcome === "repeated" || source.via === "tunnel"
 
@@ -59,7 +59,7 @@ export const make = Effect.fnUntraced(function* (keep: (act: Act, count: number)
         const before = present === undefined || present.more === 0 ? Effect.void : keep(present.act, present.more)
         return Effect.andThen(before, keep(act, 1))
       }),
-    /** All that is not on record yet. */
+    /** Records all pending summaries. */
     flush: flushUntil(Infinity),
   }
 })

@@ -1,7 +1,7 @@
 /**
- * Credentials that were refused. One that was somebody's (a key that was revoked or has ended, a session that is over, an
- * app whose access has) is recorded for that account; one that nobody ever had concerns no account. Whose it was is looked
- * up once a minute.
+ * Records rejected credentials. A credential that once was valid (a revoked or expired key, an expired session, an app
+ * whose access ended) is recorded for its account; an unknown one belongs to no account. The owner is looked up once a
+ * minute.
  */
 import type { AuditActor, AuditSource } from "@svc/domain/audit/AuditRecord"
 import { kindOf } from "@svc/domain/account/Token"
@@ -32,7 +32,7 @@ interface NoIdentity {
 }
 
 const knownMillis = 60_000
-/** Hashes that are remembered; a stranger can make up any number. */
+/** Maximum number of remembered hashes, because anyone can invent credentials. */
 const knownAtMost = 10_000
 
 const make = Effect.gen(function* () {
@@ -40,7 +40,7 @@ const make = Effect.gen(function* () {
   const audit = yield* Audit
   const known = new Map<string, { readonly until: number; readonly owner: Owner | undefined }>()
 
-  /** Whose a credential is or was. */
+  /** Returns the owner or former owner of a credential. */
   const ownerOf = Effect.fnUntraced(function* (token: string) {
     const kind = kindOf(token)
     if (kind === undefined) return undefined
@@ -96,13 +96,13 @@ const make = Effect.gen(function* () {
               requestId: what.requestId,
             }),
       ),
-      // The store that does not know it now refused the credential itself a moment ago.
+      // If the store is unreachable now, it rejected the credential itself a moment ago.
       Effect.catchTag("unavailable", () => Effect.void),
     )
 
   return {
     turnedAway: (credential: Redacted.Redacted<string>, what: RefusedCredential) => record(credential, what, "refused"),
-    /** A credential was handed out; who got it shows it by nothing else. */
+    /** Records that a credential was issued to a caller who cannot be identified otherwise. */
     handedOut: (credential: Redacted.Redacted<string>, what: Omit<RefusedCredential, "code">) =>
       record(credential, { ...what, code: "" }, "allowed"),
   }

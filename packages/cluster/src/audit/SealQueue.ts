@@ -1,13 +1,13 @@
 /**
- * Telling an Org's actor that there are records to seal: a mark in the row where its chain ends, after the commit, now and
- * then. A mark that a dying process did not make is made by the look for records without one (`Months`).
+ * Notifies Org actors of unsealed records by a mark in the row of the chain's end, after the commit and at intervals. A
+ * mark that a crashed process did not make is made by the search for unmarked records (`AuditPartitions`).
  */
 import { monotonicOf } from "@svc/domain/MonotonicTime"
 import { Clock, Effect, FiberSet } from "effect"
 import { orUnavailable, type Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
-/** The statement that marks these Orgs. */
+/** Returns the statement that marks these Orgs. */
 export const mark = (sql: Sql, orgs: ReadonlyArray<string>, now: Date) => sql`
   insert into audit_head as h (org_id, due_at, marks, signed_at)
   select o.id, ${new Date(now.getTime() + Timing.auditSealMillis)}::timestamptz, 1, ${now}::timestamptz
@@ -17,7 +17,7 @@ export const mark = (sql: Sql, orgs: ReadonlyArray<string>, now: Date) => sql`
 export const make = Effect.fnUntraced(function* (sql: Sql) {
   const run = yield* FiberSet.makeRuntime()
   const clock = yield* Clock.Clock
-  /** When an Org is to be marked again, at the earliest. */
+  /** The earliest time of an Org's next mark. */
   let marked = new Map<string, number>()
   let waiting = new Set<string>()
   let underWay = false

@@ -1,8 +1,8 @@
 /**
- * Sealing the audit log, as work of the Org's actor: what has been committed gets its numbers, hashes and MACs some seconds
- * later, in one statement under the fence, so that a chain has one writer and no write waits for it. A process that dies on
- * the way has sealed nothing of it, and the next one goes on from where the chain ends. Once a day the end is signed and
- * told. The actor continues and signs only an end that the service sealed: it checks the MAC of the end, and while it is in
+ * Seals the audit log as work of the Org's actor. Committed records get their numbers, hashes and MACs some seconds
+ * later, in one statement under the fence, so that a chain has one writer and no write waits for it. If a process
+ * crashes, nothing is sealed and the next one continues at the chain's end. Once a day the end is signed and reported.
+ * The actor only continues and signs an end that the service sealed: it checks the MAC of the end, and while it is in
  * memory also that the end is the one it wrote last.
  */
 import { system } from "@svc/domain/account/Initiator"
@@ -20,7 +20,7 @@ import * as Chain from "./Chain.ts"
 import * as AuditWrite from "./AuditWrite.ts"
 import * as Proof from "./Proof.ts"
 
-/** Records of one statement: 4 microseconds each to hash. */
+/** Records per statement; hashing takes 4 microseconds each. */
 const batch = 1_000
 
 interface Head extends ChainEnd {
@@ -37,19 +37,19 @@ interface Found extends ProvableRow {
   readonly xid: string
 }
 
-/** When there is something to do: to look for records, or to sign. A refused end is only looked at again. */
+/** Returns when to look for records or to sign. A rejected end is only checked again. */
 const dueOf = ({ due_at, seq, signed_seq, signed_at, refused_at }: Head): Date | null => {
   if (refused_at !== null) return due_at
   const signing = seq > signed_seq ? new Date(signed_at.getTime() + Timing.auditHeadMillis) : null
   return due_at === null ? signing : signing === null || due_at < signing ? due_at : signing
 }
 
-/** The end as the actor remembers it (`Fenced.memory`). */
+/** The key under which the actor remembers the end (`Fenced.memory`). */
 const place = "audit end"
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
 const endOf = (seq: bigint, hash: Uint8Array | null) => `${seq} ${hash === null ? "" : hex(hash)}`
 
-/** The Org, as far as its log is concerned. */
+/** The part of the Org that sealing needs. */
 interface Logged {
   readonly id: string
   readonly status: "active" | "deleting"
@@ -81,7 +81,7 @@ export const source: Source<Logged, Reads | ServiceKey> = {
         ([row]) => row,
       )
 
-    /** The next records in the order of transactions that have ended. */
+    /** Returns the next records, in the order of completed transactions. */
     const next = (org: string, xid: string) => sql<Found>`
       select ${sql.literal(provableColumns)}, a.xid::text as xid from audit a
       where a.org_id = ${org}::uuid and a.xid >= ${xid}::xid8 and a.xid < pg_snapshot_xmin(pg_current_snapshot())
@@ -99,7 +99,9 @@ export const source: Source<Logged, Reads | ServiceKey> = {
         return known === undefined || known === endOf(head.seq, head.hash) ? run(write) : refused(write, org, head)
       })
 
-    /** CTEs `begun`, a row while the chain ends where it was read; `sealed`, the seals; and `moved`, the new end. */
+    /**
+     * CTEs `begun` (a row if the chain still ends where it was read), `sealed` (the seals) and `moved` (the new end).
+     */
     const sealed = Effect.fnUntraced(function* (
       { sql, at }: Fenced,
       org: string,
@@ -162,7 +164,7 @@ export const source: Source<Logged, Reads | ServiceKey> = {
         }),
       )
 
-    /** Closes a chain that a version without MACs sealed, by a record that names its end with a signature. */
+    /** Closes a chain from a version without MACs by a record that contains its signed end. */
     const bridge = (org: string, head: Head) =>
       going(
         org,
@@ -192,7 +194,7 @@ export const source: Source<Logged, Reads | ServiceKey> = {
         }),
       )
 
-    /** Nothing waits: nobody looks again until somebody says that there is something. */
+    /** Stops looking until the next mark, because no record waits. */
     const rest = (org: string, head: Head) =>
       going(org, head, (write) =>
         commit(
@@ -222,7 +224,7 @@ export const source: Source<Logged, Reads | ServiceKey> = {
         }),
       )
 
-    /** Leaves a forged end as it is: what was recorded since stays without seals until somebody puts the log right. */
+    /** Leaves a forged end unchanged: later records stay unsealed until an operator repairs the log. */
     const refused = (write: Fenced, org: string, { seq }: Head) =>
       Effect.andThen(
         Effect.logError(

@@ -19,7 +19,7 @@ const Head = Schema.Struct({
 
 const First = Schema.Struct({
   head: Schema.NullOr(Head),
-  /** The service refuses to continue the log behind this record. */
+  /** The record after which the service refuses to continue the log. */
   refused_seq: Schema.optionalKey(Schema.Int),
   since: Schema.NullOr(Schema.String),
   until: Schema.NullOr(Schema.String),
@@ -33,12 +33,12 @@ const Sealed = Schema.Struct({
     seq: Schema.Int,
     hash: Schema.String,
     previous: Schema.String,
-    /** `none`: it was not the service's when it was sealed. `lost`: it is not what the service wrote. */
+    /** `none`: the service had not written the record when it was sealed. `lost`: the record was altered since. */
     proof: Schema.optionalKey(Schema.Literals(["none", "lost"])),
     /** The MAC and the id of its key; seals of versions without MACs have neither. */
     key: Schema.optionalKey(Schema.String),
     mac: Schema.optionalKey(Schema.String),
-    /** `lost`: the MAC is not the service's, or is missing where there must be one. */
+    /** `lost`: the MAC is wrong, or missing although it is required. */
     seal: Schema.optionalKey(Schema.Literal("lost")),
   }),
 })
@@ -50,12 +50,12 @@ type Json = Parameters<typeof hashOf>[1]
 
 export interface Verdict {
   readonly records: number
-  /** Numbers of the first and of the last record. */
+  /** Numbers of the first and the last record. */
   readonly from: number | null
   readonly to: number | null
-  /** What does not hold, the first ones; empty for a log that is as it was sealed. */
+  /** The first errors; empty for an intact log. */
   readonly faults: ReadonlyArray<string>
-  /** The end that the service signed, as it says; where it had signed none when the export began, the last record. */
+  /** The end that the service signed; the last record if none was signed when the export began. */
   readonly head: { readonly seq: number; readonly hash: string } | null
 }
 
@@ -71,8 +71,8 @@ const parse = (line: string): Json | undefined => {
 }
 
 /**
- * `kept`: a head from elsewhere (an Event `audit.head`), which the log must have at its place. `keys`: of the seals, if the master
- * key is at hand; a seal by another key is then as the service says.
+ * Makes a verifier. `kept` is a head from elsewhere (an Event `audit.head`) that the log must contain. `keys` are the
+ * seal keys if the master key is available; for other keys the service's own findings are used.
  */
 export const make = (kept?: { readonly seq: number; readonly hash: string }, keys: SealKeys["byId"] = new Map()) => {
   const faults: Array<string> = []
@@ -95,7 +95,7 @@ export const make = (kept?: { readonly seq: number; readonly hash: string }, key
       fault(`The log ends at record ${first.refused_seq}, which is not the end that the service sealed.`)
   }
 
-  /** What is wrong with who made a seal; undefined if nothing is. */
+  /** Returns what is wrong with a seal, or undefined. */
   const sealFault = ({ id, action, target, sealed }: typeof Sealed.Type): string | undefined => {
     const name = `Record ${sealed.seq} (${id})`
     const { key, mac } = sealed

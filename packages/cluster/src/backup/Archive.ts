@@ -1,7 +1,7 @@
 /**
- * The file of a backup: a tar (POSIX.1-1988, "ustar") compressed by zstd, so that `tar --zstd -tvf` shows what is in it. A
- * table is a run of numbered members of a few megabytes, since its size is not known when it begins; `manifest.json` is
- * the last member. What ends early, or was altered, is not read to its end as if it were whole.
+ * The backup file: a tar (POSIX.1-1988, "ustar") compressed by zstd, so that `tar --zstd -tvf` lists it. A table is a
+ * series of numbered members of a few megabytes, because its size is unknown at first; `manifest.json` is the last
+ * member. Truncated or altered files are detected.
  */
 import { createZstdCompress, createZstdDecompress, constants } from "node:zlib"
 import { createReadStream } from "node:fs"
@@ -13,11 +13,11 @@ export interface Member {
   readonly bytes: Buffer
 }
 
-/** The file is no backup, or not a whole one; `message` says which. */
+/** The file is not a backup, or incomplete; `message` says which. */
 export class Torn extends Error {}
 
 const block = 512
-/** No member is larger; what says so is no archive of ours. */
+/** Maximum size of a member; a larger one is not ours. */
 const largestMember = 64 * 1024 * 1024
 
 const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, "0")}\0`
@@ -52,7 +52,7 @@ async function* packed(members: AsyncIterable<Member>): AsyncGenerator<Buffer> {
 
 const level = 3
 
-/** Writes the members as they come; at the end `out` is closed. */
+/** Writes the members and closes `out`. */
 export const write = (members: AsyncIterable<Member>, out: Writable): Promise<void> =>
   pipeline(
     Readable.from(packed(members)),
@@ -63,12 +63,12 @@ export const write = (members: AsyncIterable<Member>, out: Writable): Promise<vo
     { end: out !== process.stdout },
   )
 
-/** Bytes by number of a stream of any portions. */
+/** Reads exact numbers of bytes from a stream of arbitrary chunks. */
 const taking = (stream: AsyncIterable<Buffer>) => {
   const source = stream[Symbol.asyncIterator]()
   let waiting: Array<Buffer> = []
   let held = 0
-  /** The rest, which nobody wants, to its end: only there is it known that nothing is missing. */
+  /** Reads the rest of the stream, because only its end shows that nothing is missing. */
   const drain = async (): Promise<void> => {
     while ((await source.next()).done !== true);
   }
@@ -87,7 +87,7 @@ const taking = (stream: AsyncIterable<Buffer>) => {
   return { take, drain }
 }
 
-/** The members of a file, in its order. Fails with {@link Torn} where it is no whole archive. */
+/** Returns the members of a file in order. Fails with {@link Torn} if the archive is incomplete. */
 export async function* read(file: string): AsyncGenerator<Member> {
   const source = createReadStream(file, { highWaterMark: 1024 * 1024 })
   const decompressed = createZstdDecompress()

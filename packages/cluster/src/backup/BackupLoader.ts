@@ -1,6 +1,6 @@
 /**
- * The rows of a backup into an empty store: the schema that they had, the rows as they are in one transaction, every
- * foreign key asked afterwards, then the schema of this program. Either all of it is there, or none.
+ * Restores a backup into an empty store: first the schema of the backup, then all rows in one transaction, then a check
+ * of every foreign key, then the schema of this version. The restore is complete or has no effect.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -13,7 +13,7 @@ import * as Tables from "./Tables.ts"
 
 type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
 
-/** Numbers that were given out after the snapshot must not be given out again: each sequence goes on so far behind. */
+/** Numbers assigned after the snapshot must not be assigned again, so each sequence continues after this gap. */
 const sequenceGap = 1_000_000
 
 const failed = (error: unknown) =>
@@ -23,11 +23,11 @@ const failed = (error: unknown) =>
         message: `The rows cannot be restored: ${error instanceof Error ? error.message : String(error)}`,
       })
 
-/** Copies each table in, in the order of the file. */
+/** Copies the tables in the order of the file. */
 const copyAll = async (sql: Sql, run: Run, pipe: string, file: string, tables: ReadonlyMap<string, Table>) => {
   const members = Archive.read(file)
   let next = await members.next()
-  /** The members of one table; what follows is left for the next. */
+  /** Returns the members of one table and leaves the next one unread. */
   async function* rowsOf(table: string): AsyncGenerator<Buffer> {
     while (next.done !== true && tableOf(next.value.name) === table) {
       yield next.value.bytes
@@ -65,7 +65,7 @@ const rowsIn = Effect.fnUntraced(function* (home: string, file: string, manifest
   const present = yield* Tables.tables(sql)
   yield* sql.withTransaction(
     Effect.gen(function* () {
-      // Neither triggers nor foreign keys are asked for rows that were right where they come from.
+      // Disables triggers and foreign keys, because the rows were valid in the source.
       yield* sql`set local session_replication_role = replica`
       yield* sql.unsafe(`truncate ${present.map(({ name }) => Tables.quoted(name)).join(", ")}`)
       const run: Run = Effect.runPromiseWith(yield* Effect.context<never>())
@@ -83,7 +83,7 @@ const rowsIn = Effect.fnUntraced(function* (home: string, file: string, manifest
   )
 }, Effect.scoped)
 
-/** Fills the empty database of the server of `home`. The file was inspected, and its keys were tried. */
+/** Fills the empty database of the server in `home`. The file was inspected and its keys were tested. */
 export const load = Effect.fn("Backup.load")(
   function* (home: string, file: string, manifest: Manifest) {
     const sql = yield* PgClient.PgClient

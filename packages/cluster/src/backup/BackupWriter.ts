@@ -1,6 +1,6 @@
 /**
- * A backup of the embedded database while it serves: every table as it stood at one moment (one snapshot), by the server's
- * own COPY. Master keys are never in it; what is sealed stays sealed, and the manifest says which keys open it.
+ * Backs up the embedded database while it serves: every table in one snapshot, by the server's COPY. Master keys are
+ * never included; sealed values stay sealed, and the manifest names the keys that open them.
  */
 import { createHash } from "node:crypto"
 import type { Writable } from "node:stream"
@@ -15,12 +15,12 @@ import { BackupFailed, type Manifest, manifestName, memberOf, type Table } from 
 import * as Spool from "./Spool.ts"
 import * as Tables from "./Tables.ts"
 
-/** Bytes of a member: what is held in memory of a table at a time. */
+/** Bytes per member, which is the part of a table that is held in memory. */
 const memberBytes = 8 * 1024 * 1024
 
 type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
 
-/** Portions of at least so many bytes, but for the last. */
+/** Joins chunks to at least this size, except the last. */
 async function* gathered(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let waiting: Array<Buffer> = []
   let held = 0
@@ -35,7 +35,7 @@ async function* gathered(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> 
   if (held > 0) yield Buffer.concat(waiting)
 }
 
-/** The members of every table, and last the manifest. */
+/** Returns the members of every table, and the manifest last. */
 async function* members(
   sql: Sql,
   run: Run,
@@ -68,7 +68,7 @@ const failed = (error: unknown) =>
     ? error
     : new BackupFailed({ message: `The backup failed: ${error instanceof Error ? error.message : String(error)}` })
 
-/** Writes the database that the server of `home` holds; answers what is in it. */
+/** Backs up the database of the server in `home` and returns the manifest. */
 export const take = Effect.fn("Backup.take")(
   function* (home: string, out: Writable) {
     const sql = yield* PgClient.PgClient
@@ -105,7 +105,7 @@ export const take = Effect.fn("Backup.take")(
     )
   },
   Effect.scoped,
-  // Where the connection goes, the rollback fails as well, and the library makes a defect of both.
+  // If the connection is lost, the rollback fails too, and the library turns both into a defect.
   Effect.catchCause((cause) => {
     const error = Cause.squash(cause)
     return error instanceof BackupFailed || SqlError.isSqlError(error)

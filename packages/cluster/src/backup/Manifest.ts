@@ -1,14 +1,14 @@
-/** What stands in a backup beside the rows: of what it was taken, which keys it wants, and the sums of its tables. */
+/** The manifest of a backup: its source, the keys that it needs, and the checksums of its tables. */
 import { createHash } from "node:crypto"
 import { Effect, Schema } from "effect"
 import * as Archive from "./Archive.ts"
 
-/** A backup could not be taken, read or restored; `message` is for operators. */
+/** A backup could not be created, read or restored; `message` is for operators. */
 export class BackupFailed extends Schema.TaggedError<BackupFailed>()("BackupFailed", { message: Schema.String }) {}
 
 export const Table = Schema.Struct({
   name: Schema.String,
-  /** In the order in which the rows have them. */
+  /** Columns in the order of the rows. */
   columns: Schema.Array(Schema.String),
   rows: Schema.Int,
   bytes: Schema.Int,
@@ -20,13 +20,13 @@ export const Manifest = Schema.Struct({
   format: Schema.Literal(1),
   program: Schema.String,
   postgres: Schema.String,
-  /** Numbers of the migrations that the schema had. */
+  /** Migrations of the schema. */
   migrations: Schema.Array(Schema.Int),
-  /** When the snapshot was taken. */
+  /** The time of the snapshot. */
   taken_at: Schema.String,
-  /** Ids of the master keys that something in it is sealed by. */
+  /** Ids of the master keys that sealed values in the backup. */
   master_keys: Schema.Array(Schema.String),
-  /** Opens with them; base64. Null where nothing was ever sealed. */
+  /** A value to test the keys with, in base64; null if nothing was ever sealed. */
   canary: Schema.NullOr(Schema.String),
   tables: Schema.Array(Table),
   sequences: Schema.Array(Schema.Struct({ name: Schema.String, last: Schema.Int })),
@@ -35,7 +35,7 @@ export type Manifest = typeof Manifest.Type
 
 export const manifestName = "manifest.json"
 
-/** The member of a table that begins so many members after its first. */
+/** Returns the name of a table's member by its number. */
 export const memberOf = (table: string, at: number) => `tables/${table}.${String(at).padStart(6, "0")}.bin`
 export const tableOf = (member: string): string | undefined => /^tables\/(.+)\.\d{6}\.bin$/.exec(member)?.[1]
 
@@ -46,7 +46,7 @@ const wordsOf = (file: string, error: unknown): string => {
   return `${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`
 }
 
-/** Reads a file to its end and holds every table against its sum; only then is its manifest believed. */
+/** Reads a file completely and compares each table with its checksum before it trusts the manifest. */
 export const inspect = Effect.fn("Manifest.inspect")(function* (file: string) {
   const found = yield* Effect.tryPromise({
     try: async () => {

@@ -1,27 +1,27 @@
 /**
- * What a restore must do besides rows. The world went on after the snapshot: mail programs have seen UIDs that are given
- * out again, deliveries and outgoing mail that wait in the rows may have been made, keys that were revoked work again. What
- * is found by table stands in lists here; a capability with something of the kind adds a line.
+ * Adjusts a restored store to what happened after the snapshot: mail programs have seen UIDs that will be assigned
+ * again, queued deliveries and outgoing mail may have been sent, and revoked keys are valid again. The affected tables
+ * are listed here; a capability with such rows adds a line.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { Sql } from "../store/Database.ts"
 import type { Manifest } from "./Manifest.ts"
 
-/** Columns with which mail programs know that UIDs mean something else now (RFC 9051 section 2.3.1.1). */
+/** Columns by which mail programs recognize that UIDs were reassigned (RFC 9051 section 2.3.1.1). */
 const validities = [
   { table: "mailbox", column: "uid_validity" },
   { table: "folder", column: "uid_validity" },
 ] as const
 
-/** Rows that leave the service when their time comes: until somebody lets them go, that is in a thousand years. */
+/** Rows that are sent when they are due. They are postponed by a thousand years until an operator releases them. */
 const departures = [
   { what: "deliveries", table: "delivery", due: "next_attempt_at" },
   { what: "outgoing messages", table: "outbox", due: "next_attempt_at" },
 ] as const
 
 const held = "1000 years"
-/** Nothing else is due so late. */
+/** No other row is due this late. */
 const isHeld = "900 years"
 
 const exists = (sql: Sql, table: string) =>
@@ -45,7 +45,7 @@ const move = Effect.fnUntraced(function* (sql: Sql, set: string, where: string) 
   return moved
 })
 
-/** Lets go what a restore held. */
+/** Releases the rows that a restore held. */
 export const release = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   return yield* move(sql, `- interval '${held}'`, `> now() + interval '${isHeld}'`)
@@ -56,14 +56,14 @@ export interface Arrived {
   readonly sessions: number
 }
 
-/** Once, after the rows are there and before anybody is served. */
+/** Runs once after the rows were restored and before the service starts. */
 export const arrive = Effect.fn("TimeTravel.arrive")(function* (
   { taken_at }: Pick<Manifest, "taken_at">,
   { keepSessions }: { readonly keepSessions: boolean },
 ) {
   const sql = yield* PgClient.PgClient
   const now = yield* Clock.currentTimeMillis
-  // Beyond whatever was given since, and other than what a restore of the same file at another time makes.
+  // Higher than any value assigned since, and different from another restore of the same file.
   const further = Math.max(0, Math.round((now - Date.parse(taken_at)) / 1000)) + 1000
   return yield* sql.withTransaction(
     Effect.gen(function* () {

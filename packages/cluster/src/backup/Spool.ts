@@ -1,6 +1,6 @@
 /**
- * The way of rows between the server and us: the server copies to or from a named pipe in a folder that only its account
- * and ours can enter, so that no table needs room on the disk a second time. The pipe's name comes from nobody outside.
+ * Transfers rows between the database server and this process through a named pipe, in a folder that only the two
+ * accounts can enter. No table needs disk space twice. The pipe's name contains no external input.
  */
 import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
@@ -8,7 +8,7 @@ import * as path from "node:path"
 import { Effect, type Scope } from "effect"
 import { BackupFailed } from "./Manifest.ts"
 
-/** The path of a pipe below the server's home, until the scope closes. */
+/** Creates a pipe in the server's home and removes it when the scope closes. */
 export const pipe = (home: string): Effect.Effect<string, BackupFailed, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.try({
@@ -29,16 +29,16 @@ export const pipe = (home: string): Effect.Effect<string, BackupFailed, Scope.Sc
     (file) => Effect.sync(() => fs.rmSync(path.dirname(file), { recursive: true, force: true })),
   )
 
-/** Ends the wait of whoever has opened the pipe's other end, where nobody comes any more. */
+/** Opens and closes one end of the pipe, so that a process waiting at the other end does not wait forever. */
 const abandon = (file: string, flags: number): void => {
   try {
     fs.closeSync(fs.openSync(file, flags | fs.constants.O_NONBLOCK))
   } catch {
-    // Nobody waits.
+    // No process waits.
   }
 }
 
-/** What the server copies to the pipe while `copying` runs. */
+/** Yields what the server copies to the pipe while `copying` runs. */
 export async function* received(file: string, copying: Promise<unknown>): AsyncGenerator<Buffer> {
   let failure: unknown
   const ended = copying.catch((error: unknown) => {
@@ -50,12 +50,12 @@ export async function* received(file: string, copying: Promise<unknown>): AsyncG
   if (failure !== undefined) throw failure
 }
 
-/** A pipe may take a part of what it is given. */
+/** Writes a whole chunk, because a pipe may accept only a part of it. */
 const whole = async (out: fs.promises.FileHandle, chunk: Buffer): Promise<void> => {
   for (let at = 0; at < chunk.length;) at += (await out.write(chunk, at)).bytesWritten
 }
 
-/** Hands the server what it copies from the pipe while `copying` runs. */
+/** Writes rows to the pipe, from which the server copies while `copying` runs. */
 export const sent = async (file: string, copying: Promise<unknown>, rows: AsyncIterable<Buffer>): Promise<void> => {
   let failure: unknown
   const ended = copying.catch((error: unknown) => {

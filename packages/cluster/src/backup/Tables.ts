@@ -1,8 +1,11 @@
-/** What the store consists of, as its own catalogue says it: nothing here knows a table by name but those that are not backed up. */
+/**
+ * Lists the tables and sequences of the store from its own catalogue. The only tables named here are those that are not
+ * backed up.
+ */
 import { Effect } from "effect"
 import type { Sql } from "../store/Database.ts"
 
-/** The cluster's own, which is of the processes that run; and the schema's history, which migrations write themselves. */
+/** Tables of running processes, and the migration history, which migrations write themselves. */
 const left = (sql: Sql) => sql`(c.relname like 'cluster\\_%' or c.relname = 'svc_migrations')`
 
 export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
@@ -13,8 +16,8 @@ export interface Stored {
 }
 
 /**
- * Every table with the columns that can be written; one in partitions is one table. The number of a row's transaction is its
- * server's own: in another it might be one that is still to come, so the row gets that of the restore.
+ * Returns every table with its writable columns; a partitioned table is one. Transaction numbers are left out, because
+ * in another server they might be in the future: a restored row gets the number of the restore.
  */
 export const tables = (sql: Sql) =>
   sql<Stored>`
@@ -24,7 +27,7 @@ export const tables = (sql: Sql) =>
     where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace and not ${left(sql)}
     group by c.relname order by c.relname`
 
-/** The last number that each sequence gave out; at least that, if some are given out meanwhile. */
+/** Returns the last number that each sequence assigned, at least. */
 export const sequences = (sql: Sql) =>
   sql<{ name: string; last: number }>`
     select sequencename as name, coalesce(last_value, 0)::float8 as last from pg_sequences
@@ -43,7 +46,7 @@ interface ForeignKey {
   readonly parent_columns: ReadonlyArray<string>
 }
 
-/** Names of the foreign keys that some row does not keep. Rows that were copied in were not asked. */
+/** Returns the names of foreign keys that some row violates; copied rows are not checked otherwise. */
 export const brokenKeys = Effect.fnUntraced(function* (sql: Sql) {
   const keys = yield* sql<ForeignKey>`
     select k.conname as name, k.conrelid::regclass::text as child, k.confrelid::regclass::text as parent,
