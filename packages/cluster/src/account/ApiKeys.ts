@@ -53,7 +53,10 @@ const make = Effect.gen(function* () {
       // A repeated request: the key it created cannot be shown again.
       Effect.catchIf(
         (error) => error.reason._tag === "UniqueViolation",
-        () => new Conflict({ detail: "The key was made by this request before; its plaintext was in that answer." }),
+        () =>
+          new Conflict({
+            detail: "This request has already created the key; its plaintext was in the first response.",
+          }),
       ),
     )
     return { key: minted.token, api_key: keyView(row!) }
@@ -106,14 +109,14 @@ const make = Effect.gen(function* () {
         if (row === undefined) return yield* missing
         if (row.replaced_by === id) {
           return yield* new Conflict({
-            detail: "The key was replaced by this request before; the new one's plaintext was in that answer.",
+            detail: "This request has already rotated the key; the new plaintext was in the first response.",
           })
         }
         if (row.replaced_by !== null) {
           return yield* new KeyReplaced({ detail: `The key was replaced by the key ${row.replaced_by}.` })
         }
         if (row.expires_at !== null && row.expires_at <= at) {
-          return yield* new Conflict({ detail: "The key has ended; make a new one." })
+          return yield* new Conflict({ detail: "The key has expired. Create a new one." })
         }
         const rights = yield* Effect.fromResult(
           renewed(

@@ -111,8 +111,8 @@ const refused = Effect.fail(
   new Unauthenticated({ detail: "The call carries no credential, or one that is unknown, revoked or expired." }),
 )
 const onlyForTools = Effect.fail(new Unauthenticated({ detail: "This credential is for the MCP server only." }))
-const ended = Effect.fail(new KeyExpired({ detail: "The key has ended." }))
-const revoked = Effect.fail(new GrantRevoked({ detail: "The access that this app was given has ended." }))
+const ended = Effect.fail(new KeyExpired({ detail: "The key has expired." }))
+const revoked = Effect.fail(new GrantRevoked({ detail: "The access of this app was revoked or has expired." }))
 const deleting = Effect.fail(new AccountDeleting({ detail: "The account is being deleted." }))
 
 const make = Effect.gen(function* () {

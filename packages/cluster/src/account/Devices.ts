@@ -88,7 +88,7 @@ const within = (
     given.scopes !== undefined &&
     !includes(scopesOf(asking.scopes ?? everything), scopesOf(given.scopes.join(" ")))
   ) {
-    return Result.fail(new ScopeExceeds({ detail: "More scopes are given than the device asked for." }))
+    return Result.fail(new ScopeExceeds({ detail: "The approval contains scopes that the device did not request." }))
   }
   if (asking.expires_in_days !== null && days !== undefined && days > asking.expires_in_days) {
     return Result.fail(new ScopeExceeds({ detail: `The device asked for a key of ${asking.expires_in_days} days.` }))
@@ -252,7 +252,7 @@ const make = Effect.gen(function* () {
         const [minted] = yield* sql<CollectedRow>`
         select ${keyColumns(sql)}, (select data_key from org o where o.id = org_id) as data_key
         from api_key where id = ${row.key_id}`
-        if (minted === undefined) return yield* new DeviceCodeUsed({ detail: "The key is gone." })
+        if (minted === undefined) return yield* new DeviceCodeUsed({ detail: "The key is no longer available." })
         const dataKey = yield* Effect.orDie(sealing.openDataKey(row.org_id, minted.data_key))
         const token = yield* Effect.orDie(
           sealing.open(dataKey, keyPlace(row.org_id, row.id, minted.id, row.device_hash), row.sealed_key),

@@ -74,7 +74,7 @@ const rowsIn = Effect.fnUntraced(function* (home: string, file: string, manifest
       yield* counted(sql, manifest)
       const broken = yield* Tables.brokenKeys(sql)
       if (broken.length > 0) {
-        return yield* new BackupFailed({ message: `Rows of the backup point nowhere (${broken.join(", ")}).` })
+        return yield* new BackupFailed({ message: `Rows of the backup reference missing rows (${broken.join(", ")}).` })
       }
       for (const { name, last } of manifest.sequences) {
         yield* sql`select setval(${Tables.quoted(name)}::regclass, ${last + sequenceGap}::bigint)`

@@ -93,10 +93,11 @@ const make = Effect.gen(function* () {
       let row: Row | undefined
       while (row === undefined) [row] = yield* look
       if (row.mine) return { _tag: "Fresh", commandId: row.command_id } as Claim
-      if (!row.same) return yield* new IdempotencyKeyReused({ detail: "The key came with another request before." })
+      if (!row.same)
+        return yield* new IdempotencyKeyReused({ detail: "This key was already used with a different request." })
       if (row.status === null) {
         return yield* new IdempotencyKeyInProgress({
-          detail: "The first request with this key has not ended.",
+          detail: "The first request with this key is still running.",
           retry_after_seconds: 1,
         })
       }

@@ -68,7 +68,7 @@ const make = Effect.gen(function* () {
     const isUsable = known?.fetched_at != null && known.fetched_at.getTime() > now - Timing.documentKeptMillis
     return yield* limits.take("oauth_document", new URL(id).host).pipe(
       Effect.catchTag("rate_limited", () =>
-        Effect.fail(new DocumentRefused({ message: "The client's address was asked too often; wait a minute." })),
+        Effect.fail(new DocumentRefused({ message: "The client's document was requested too often. Wait a minute." })),
       ),
       Effect.andThen(fetchDocument(id)),
       Effect.flatMap(({ details, freshMillis }) =>
