@@ -16,58 +16,54 @@ const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timin
 const unavailable = { code: "unavailable" }
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
 
-layer(watched, { timeout: "60 seconds" })("a connection", (it) => {
-  it.effect(
-    "that dies after its authorization was taken up is begun again; the state is good for nothing any more",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* aServer()
-        const org_id = yield* makeOrg
-        const { id } = yield* makeIdentity(org_id, "ada")
-        const actor = yield* connectors("ada")
-        const bot = server.world.join("botada", "I compute.")
-        const start = yield* through(actor.Authorize({ org_id, account: server.base }))
-        const query = new URL(server.allow(start.authorization_url, bot)).search.slice(1)
-        const finish = through(
-          actor.Finish({ org_id, state: start.state, query, apply_disclosure: true }, onBehalfOf(holder)),
-        )
-        // The platform has given its token when the connection is written down.
-        expect(yield* cutOff(finish)).toMatchObject({ _tag: "Failure", failure: unavailable })
-        expect(yield* rowOf(id)).toBeUndefined()
-        expect(yield* eventsOf(id)).toEqual([])
-        expect([server.tokens.size, bot.note]).toEqual([1, "I compute."])
-        expect(yield* Effect.flip(finish)).toMatchObject({ code: "connector_state_invalid" })
-        yield* connect(server, "ada", org_id, bot, true)
-        expect(yield* rowOf(id)).toMatchObject({ status: "connected", disclosed: true })
-      }),
+layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
+  it.effect("starts again after a crash in the middle of an authorization, whose state is no longer valid", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const org_id = yield* makeOrg
+      const { id } = yield* makeIdentity(org_id, "ada")
+      const actor = yield* connectors("ada")
+      const bot = server.world.join("botada", "I compute.")
+      const start = yield* through(actor.Authorize({ org_id, account: server.base }))
+      const query = new URL(server.allow(start.authorization_url, bot)).search.slice(1)
+      const finish = through(
+        actor.Finish({ org_id, state: start.state, query, apply_disclosure: true }, onBehalfOf(holder)),
+      )
+      // The platform has given its token when the connection is written down.
+      expect(yield* cutOff(finish)).toMatchObject({ _tag: "Failure", failure: unavailable })
+      expect(yield* rowOf(id)).toBeUndefined()
+      expect(yield* eventsOf(id)).toEqual([])
+      expect([server.tokens.size, bot.note]).toEqual([1, "I compute."])
+      expect(yield* Effect.flip(finish)).toMatchObject({ code: "connector_state_invalid" })
+      yield* connect(server, "ada", org_id, bot, true)
+      expect(yield* rowOf(id)).toMatchObject({ status: "connected", disclosed: true })
+    }),
   )
 
-  it.effect(
-    "whose disclosure was not written down is found disclosed by the daily look, and keeps it when it ends",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* aServer()
-        const org_id = yield* makeOrg
-        const { id } = yield* makeIdentity(org_id, "grace")
-        const actor = yield* connectors("grace")
-        const bot = server.world.join("botgrace", "I compute.")
-        const sql = yield* Writes
-        // As a database says that goes down in the midst of the statement.
-        yield* sql`create function test_down() returns trigger language plpgsql as
+  it.effect("recognizes an unrecorded disclosure in the daily check and keeps it on removal", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const org_id = yield* makeOrg
+      const { id } = yield* makeIdentity(org_id, "grace")
+      const actor = yield* connectors("grace")
+      const bot = server.world.join("botgrace", "I compute.")
+      const sql = yield* Writes
+      // As a database says that goes down in the midst of the statement.
+      yield* sql`create function test_down() returns trigger language plpgsql as
         $$ begin raise exception 'terminating connection' using errcode = '57P01'; end $$`
-        yield* sql`create trigger test_down before update on connector for each row
+      yield* sql`create trigger test_down before update on connector for each row
         when (new.disclosed and not old.disclosed) execute function test_down()`
-        expect(yield* Effect.flip(connect(server, "grace", org_id, bot, true))).toMatchObject(unavailable)
-        const said = { bot: true, note: "I compute.\n\nThis account is automated." }
-        expect(bot).toMatchObject(said)
-        expect(yield* rowOf(id)).toMatchObject({ status: "connected", disclosed: false })
-        yield* sql`drop trigger test_down on connector`
-        yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
-        yield* passing(rowOf(id), (row) => row?.disclosed === true, "1 second")
-        expect(bot).toMatchObject(said)
-        // Who knows whether it was us: what is there stays.
-        yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
-        expect(bot).toMatchObject(said)
-      }),
+      expect(yield* Effect.flip(connect(server, "grace", org_id, bot, true))).toMatchObject(unavailable)
+      const said = { bot: true, note: "I compute.\n\nThis account is automated." }
+      expect(bot).toMatchObject(said)
+      expect(yield* rowOf(id)).toMatchObject({ status: "connected", disclosed: false })
+      yield* sql`drop trigger test_down on connector`
+      yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
+      yield* passing(rowOf(id), (row) => row?.disclosed === true, "1 second")
+      expect(bot).toMatchObject(said)
+      // Who knows whether it was us: what is there stays.
+      yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
+      expect(bot).toMatchObject(said)
+    }),
   )
 })

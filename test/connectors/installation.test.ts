@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { environmentOf } from "./network/Installation.ts"
 
-it("the npm that installs the network goes the way to the registry that the npm around it goes", () => {
+it("the nested npm installs the network from the registry of the outer npm", () => {
   const way = {
     PATH: "/usr/bin",
     npm_config_registry: "https://npm.example.org/",

@@ -23,9 +23,9 @@ const kinds: Readonly<Record<string, ServerOptions>> = {
   snac: { kind: "snac" },
 }
 
-layer(watched, { timeout: 60_000 })("a server of another kind", (it) => {
+layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
   for (const [kind, options] of Object.entries(kinds)) {
-    it.effect(`${kind}: connects, posts, answers, hears, says that it is automated, and is revoked`, () =>
+    it.effect(`${kind}: connects, posts, replies, polls, discloses automation and revokes`, () =>
       Effect.gen(function* () {
         const server = yield* aServer(options)
         const { id, org_id, actor, bot } = yield* connected(server, kind, true)
@@ -60,7 +60,7 @@ layer(watched, { timeout: 60_000 })("a server of another kind", (it) => {
     )
   }
 
-  it.effect("that answers the newest in place of the oldest loses nothing of many", () =>
+  it.effect("loses no mentions when it returns the newest page instead of the oldest", () =>
     Effect.gen(function* () {
       const server = yield* aServer({ kind: "snac" })
       const { id } = yield* connected(server, "ada")
@@ -74,7 +74,7 @@ layer(watched, { timeout: 60_000 })("a server of another kind", (it) => {
   )
 
   for (const kind of ["mastodon", "gotosocial"] as const) {
-    it.effect(`${kind}: posts once where its answer was lost and the command comes again`, () =>
+    it.effect(`${kind}: posts once when the response is lost and the command is retried`, () =>
       Effect.gen(function* () {
         // The server keeps its own time, by which a post is recognized.
         yield* TestClock.setTime(Date.now())
@@ -98,7 +98,7 @@ layer(watched, { timeout: 60_000 })("a server of another kind", (it) => {
     )
   }
 
-  it.effect("that has removed our application is registered with anew", () =>
+  it.effect("is registered with again after it removed the application", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { org_id, actor, bot, id } = yield* connected(server, "bea")
@@ -113,7 +113,7 @@ layer(watched, { timeout: 60_000 })("a server of another kind", (it) => {
     }),
   )
 
-  it.effect("that revokes no tokens is not asked for days, and the credential is erased here", () =>
+  it.effect("without token revocation is not retried for days, and the credential is erased", () =>
     Effect.gen(function* () {
       const server = yield* aServer({ kind: "gotosocial", revokesNone: true })
       const { org_id, actor } = yield* connected(server, "cal")

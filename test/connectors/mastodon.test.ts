@@ -8,8 +8,8 @@ import { aServer, connected, connectors, eventsOf, publishing, rowOf } from "./C
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
-layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => {
-  it.effect("is connected by OAuth with PKCE, and the token is sealed where it is kept", () =>
+layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
+  it.effect("connects with OAuth and PKCE, and seals the token", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { id, bot } = yield* connected(server, "ada")
@@ -28,7 +28,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
     }),
   )
 
-  it.effect("is asked for with the rules of the instance; a state ends one authorization, once", () =>
+  it.effect("shows the rules of the instance, and accepts each state once", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const org_id = yield* makeOrg
@@ -53,7 +53,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
     }),
   )
 
-  it.effect("posts, answers with the author's name, and reads the conversation as text", () =>
+  it.effect("posts, mentions the author in replies, and reads conversations as text", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { org_id, actor } = yield* connected(server, "cal")
@@ -78,7 +78,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
     }),
   )
 
-  it.effect("posts media with their description, and options that the platform does not know are refused", () =>
+  it.effect("posts media with descriptions and rejects unknown options", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { org_id, actor } = yield* connected(server, "dan")
@@ -102,7 +102,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
     }),
   )
 
-  it.effect("posts pictures that its server takes a while to finish, and of more than a mebibyte together", () =>
+  it.effect("posts pictures that its server processes slowly and that exceed one mebibyte together", () =>
     Effect.gen(function* () {
       const server = yield* aServer({ processing: 3 })
       const { org_id, actor } = yield* connected(server, "kit")
@@ -119,7 +119,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
     }),
   )
 
-  it.effect("is refused pictures beyond its server's limits before anything is sent", () =>
+  it.effect("rejects pictures beyond the server's limits before sending anything", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { org_id, actor } = yield* connected(server, "lou")
@@ -150,7 +150,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
     }),
   )
 
-  it.effect("is refused a text that is too long for its server before it is sent", () =>
+  it.effect("rejects a text beyond the server's limit before sending it", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       server.world.characters = 60
@@ -170,7 +170,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
     }),
   )
 
-  it.effect("sends direct messages with the mention, and lists the conversations", () =>
+  it.effect("sends direct messages with a mention and lists conversations", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { org_id, actor } = yield* connected(server, "fay")
@@ -185,7 +185,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
     }),
   )
 
-  it.effect("pages through its posts by what the server links to", () =>
+  it.effect("pages through its posts with the server's links", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { org_id, actor, bot } = yield* connected(server, "gus")
@@ -202,7 +202,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
     }),
   )
 
-  it.effect("finds a post of another server by its uri, and says so where there is none", () =>
+  it.effect("finds a post of another server by its URI and reports a missing one", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { org_id, actor } = yield* connected(server, "hal")
@@ -218,7 +218,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
     }),
   )
 
-  it.effect("says that it is automated on its profile, keeping the rest, and takes that back when it is removed", () =>
+  it.effect("marks its profile as automated, keeps the rest, and reverts that on removal", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { org_id, id, actor, bot } = yield* connected(server, "ida", true)
@@ -232,7 +232,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
     }),
   )
 
-  it.effect("of a server of Pleroma's kind is connected too, and its token is refreshed before it ends", () =>
+  it.effect("connects to a Pleroma server and refreshes its token before it expires", () =>
     Effect.gen(function* () {
       const server = yield* aServer({ old: true, tokenSeconds: 30 })
       const { org_id, actor } = yield* connected(server, "jim")

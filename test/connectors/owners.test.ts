@@ -29,8 +29,8 @@ const meanwhile = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
     return yield* yield* ending(fiber, "20 millis")
   }).pipe(Effect.flatten)
 
-layer(shared, { timeout: 60_000 })("two processes that both believe they own a Connector", (it) => {
-  it.effect("spend a refresh token once: the one that was overtaken sends nothing before it has looked again", () =>
+layer(shared, { timeout: 60_000 })("two processes that both believe that they own a Connector", (it) => {
+  it.effect("spend a refresh token once, because the previous owner checks its ownership before it sends", () =>
     Effect.gen(function* () {
       // A token that ends within the minute is refreshed before each use; a refresh token is good once.
       const server = yield* aServer({ tokenSeconds: 30 })
@@ -78,7 +78,7 @@ layer(shared, { timeout: 60_000 })("two processes that both believe they own a C
     }),
   )
 
-  it.effect("go on with the token of a refresh whose process was overtaken before it could keep it", () =>
+  it.effect("continue with the token of a refresh whose process lost ownership before it stored the token", () =>
     Effect.gen(function* () {
       const server = yield* aServer({ tokenSeconds: 30 })
       const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]
@@ -122,7 +122,7 @@ layer(shared, { timeout: 60_000 })("two processes that both believe they own a C
     }),
   )
 
-  it.effect("tell a mention once", () =>
+  it.effect("raise one Event for a mention", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]
@@ -147,7 +147,7 @@ layer(shared, { timeout: 60_000 })("two processes that both believe they own a C
     }),
   )
 
-  it.effect("let nothing out once a pause was answered, not even the one that does not know of it", () =>
+  it.effect("send nothing after a pause has returned, even the process that does not know about it", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]

@@ -19,8 +19,8 @@ const heard = (id: string) => Effect.map(eventsOf(id), (events) => events.filter
 /** With what wakes actors whose work is due later than they stay in memory. */
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
 
-layer(watched, { timeout: 60_000 })("polls of a Connector", (it) => {
-  it.effect("tell of mentions, replies and direct messages since it was connected, each once, with the post", () =>
+layer(watched, { timeout: 60_000 })("polls", (it) => {
+  it.effect("raise one Event with the post for each mention, reply and direct message since the connection", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { id, bot } = yield* connected(server, "ada")
@@ -48,7 +48,7 @@ layer(watched, { timeout: 60_000 })("polls of a Connector", (it) => {
     }),
   )
 
-  it.effect("tell nothing that was said before it was connected", () =>
+  it.effect("report nothing from before the connection", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const early = server.world.join("botbea")
@@ -64,28 +64,26 @@ layer(watched, { timeout: 60_000 })("polls of a Connector", (it) => {
     }),
   )
 
-  it.effect(
-    "come after 30 seconds while something is said, and ever less often up to ten minutes while nothing is",
-    () =>
-      Effect.gen(function* () {
-        const server = yield* aServer()
-        const { id } = yield* connected(server, "cal")
-        yield* marked(id)
-        const waits: Array<number> = []
-        for (let n = 0; n < 12; n++) {
-          const row = (yield* rowOf(id))!
-          waits.push(row.poll_wait_millis)
-          const due = row.poll_due_at!.getTime()
-          yield* TestClock.setTime(due)
-          yield* passing(rowOf(id), (later) => later!.poll_due_at!.getTime() > due, "500 millis")
-        }
-        expect(waits[0]).toBeLessThanOrEqual(45_000)
-        expect(waits.at(-1)).toBe(600_000)
-        expect(waits).toEqual(waits.toSorted((one, other) => one - other))
-      }),
+  it.effect("run every 30 seconds during activity and slow down to ten minutes without it", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { id } = yield* connected(server, "cal")
+      yield* marked(id)
+      const waits: Array<number> = []
+      for (let n = 0; n < 12; n++) {
+        const row = (yield* rowOf(id))!
+        waits.push(row.poll_wait_millis)
+        const due = row.poll_due_at!.getTime()
+        yield* TestClock.setTime(due)
+        yield* passing(rowOf(id), (later) => later!.poll_due_at!.getTime() > due, "500 millis")
+      }
+      expect(waits[0]).toBeLessThanOrEqual(45_000)
+      expect(waits.at(-1)).toBe(600_000)
+      expect(waits).toEqual(waits.toSorted((one, other) => one - other))
+    }),
   )
 
-  it.effect("wait as long as the platform asks for, and say what it said", () =>
+  it.effect("respect the platform's rate limit and show its message", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { id } = yield* connected(server, "dan")
@@ -104,7 +102,7 @@ layer(watched, { timeout: 60_000 })("polls of a Connector", (it) => {
 })
 
 layer(watched, { timeout: 60_000 })("a Connector", (it) => {
-  it.effect("that is paused lets no call out, neither of its own nor of a caller, until it goes on", () =>
+  it.effect("sends no call while it is paused, neither its own nor a caller's", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { id, org_id, actor } = yield* connected(server, "ada")
@@ -128,7 +126,7 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
     }),
   )
 
-  it.effect("is paused before the next call of one that is under way", () =>
+  it.effect("stops a running operation before its next call when it is paused", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { org_id, actor } = yield* connected(server, "bea")
@@ -151,7 +149,7 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
     }),
   )
 
-  it.effect("stops when its credential is refused, with the way back, and recovers when it is connected again", () =>
+  it.effect("stops with a remedy when its credential is rejected, and recovers when it is connected again", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { id, org_id, actor, bot } = yield* connected(server, "cal")
@@ -172,7 +170,7 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
     }),
   )
 
-  it.effect("stops when its profile no longer says that it is automated, and recovers when it does", () =>
+  it.effect("stops when its profile is no longer marked as automated, and recovers when it is", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { id, bot } = yield* connected(server, "dan", true)
@@ -194,7 +192,7 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
     }),
   )
 
-  it.effect("posts once for one command that comes again", () =>
+  it.effect("posts once for a retried command", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { org_id, actor } = yield* connected(server, "eve")

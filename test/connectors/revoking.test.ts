@@ -21,8 +21,8 @@ interface Revocation {
 const revocations = (identity: string) =>
   rows<Revocation>((sql) => sql`select * from connector_revocation where identity_id = ${identity}`)
 
-layer(watched, { timeout: 60_000 })("a credential that is of no use any more", (it) => {
-  it.effect("is revoked at the platform as soon as that is in reach again, though its Connector has gone", () =>
+layer(watched, { timeout: 60_000 })("an unused credential", (it) => {
+  it.effect("is revoked as soon as the platform is reachable again, even after its Connector is removed", () =>
     Effect.gen(function* () {
       let away = false
       const server = yield* aServer({
@@ -43,7 +43,7 @@ layer(watched, { timeout: 60_000 })("a credential that is of no use any more", (
     }),
   )
 
-  it.effect("is erased here after the last try, and the row says what happened", () =>
+  it.effect("is erased after the last attempt, and the row records the error", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { id, org_id, actor } = yield* connected(server, "bea")
@@ -64,7 +64,7 @@ layer(watched, { timeout: 60_000 })("a credential that is of no use any more", (
     }),
   )
 
-  it.effect("is revoked by the teardown of its Identity, before that goes", () =>
+  it.effect("is revoked by the teardown before the Identity is removed", () =>
     Effect.gen(function* () {
       const server = yield* aServer()
       const { org_id, id, bot } = yield* connected(server, "cal", true)
@@ -76,7 +76,7 @@ layer(watched, { timeout: 60_000 })("a credential that is of no use any more", (
     }),
   )
 
-  it.effect("holds a teardown up for a few tries only, and is tried on without the Identity", () =>
+  it.effect("delays a teardown for a few attempts only, and is retried without the Identity", () =>
     Effect.gen(function* () {
       let away = false
       const server = yield* aServer({

@@ -39,8 +39,8 @@ const connected = async (apply_disclosure = false) => {
   return { ...agent, bot, made }
 }
 
-describe("a Connector over the API", () => {
-  it("is connected, listed, paused, posted through and removed", async () => {
+describe("the Connector API", () => {
+  it("connects, lists, pauses, posts and removes", async () => {
     const { handle, made, bot } = await connected(true)
     expect(made).toMatchObject({
       status: 200,
@@ -77,7 +77,7 @@ describe("a Connector over the API", () => {
     expect([none.status, none.body.code]).toEqual([409, "connector_not_connected"])
   })
 
-  it("is paused and removed only in the version that the caller has seen", async () => {
+  it("requires the current version to pause and to remove", async () => {
     const { handle } = await connected()
     const change = (method: string, path: string, tag: string, body?: object) =>
       call(service.base, method, path, {
@@ -97,7 +97,7 @@ describe("a Connector over the API", () => {
     expect((await change("DELETE", at(handle, "/mastodon"), tag)).status).toBe(204)
   })
 
-  it("refuses what it must, each with its code, before anything is called", async () => {
+  it("rejects invalid requests with their codes before any call", async () => {
     const { handle } = await connected()
     const other = await makeIdentity(service.base, owner.session)
     // The accounts are listened for, and what the server is was asked, meanwhile.
@@ -140,7 +140,7 @@ describe("a Connector over the API", () => {
     expect(called()).toBe(calls)
   })
 
-  it("of an Identity Key is its own Identity's: it may pause, and neither start again nor end another's authorization", async () => {
+  it("lets an Identity Key pause its own Connector, but neither resume it nor finish another's authorization", async () => {
     const { handle, secrets } = await connected()
     const other = await makeIdentity(service.base, owner.session)
     const key = secrets.identity_key as string
@@ -158,7 +158,7 @@ describe("a Connector over the API", () => {
     expect((await api("POST", "/api/connectors/callback", { callback }, other.secrets.identity_key)).status).toBe(200)
   })
 
-  it("tells a Webhook of a mention", async () => {
+  it("delivers a mention to a Webhook", async () => {
     const { handle, bot } = await connected()
     const receiver = await startReceiver()
     await api("POST", `/api/identities/${handle}/webhooks`, { url: receiver.url, event_types: ["connector.mention"] })
@@ -185,8 +185,8 @@ describe("a Connector over the API", () => {
   })
 })
 
-describe("the page that a platform sends the browser back to", () => {
-  it("connects nothing by itself, says what happened in three languages, and shows no markup of the platform's", async () => {
+describe("the OAuth callback page", () => {
+  it("connects nothing by itself, reports the result in three languages, and escapes the platform's text", async () => {
     const { handle } = await makeIdentity(service.base, owner.session)
     const callback = server.allow((await begin(handle)).authorization_url, server.world.join(`c${handle}`))
     const page = async (url: string, language: string) => {
@@ -215,7 +215,7 @@ describe.skipIf(!has("chromium"))("in a browser", () => {
   })
   afterAll(closeContexts)
 
-  it("an account holder who is signed in comes back, connects with a click, and cannot do so twice", async () => {
+  it("connects with one click of the signed-in account holder, and only once", async () => {
     const { handle } = await makeIdentity(service.base, owner.session)
     const bot = server.world.join(`d${handle}`)
     const callback = server.allow((await begin(handle)).authorization_url, bot)

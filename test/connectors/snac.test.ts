@@ -18,10 +18,10 @@ const heard = (id: string) =>
 
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
 
-describe.skipIf(!has("snac"))("an account at a real server of another kind", () => {
+describe.skipIf(!has("snac"))("an account at a snac server", () => {
   layer(watched, { timeout: 120_000 })("snac", (it) => {
     it.effect(
-      "is connected, posts, answers, hears, and is revoked; and again",
+      "connects, posts, replies, polls and revokes, twice",
       () =>
         Effect.gen(function* () {
           const snac = yield* Effect.acquireRelease(

@@ -30,8 +30,8 @@ const listening = Effect.fnUntraced(function* (server: MastodonServer, handle: s
 
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
 
-layer(watched, { timeout: 60_000 })("a server that has streams", (it) => {
-  it.effect("is listened to, and a mention is told when it is said", () =>
+layer(watched, { timeout: 60_000 })("a server with streams", (it) => {
+  it.effect("is listened to, and a mention is reported immediately", () =>
     Effect.gen(function* () {
       const server = yield* aServer({ streaming: true })
       const { id } = yield* listening(server, "ada")
@@ -45,7 +45,7 @@ layer(watched, { timeout: 60_000 })("a server that has streams", (it) => {
     }),
   )
 
-  it.effect("that is started anew is listened to again; what was said meanwhile is told, and nothing twice", () =>
+  it.effect("is listened to again after a restart, and each mention from the outage is reported once", () =>
     Effect.gen(function* () {
       const server = yield* aServer({ streaming: true })
       const { id } = yield* listening(server, "bea")
@@ -66,7 +66,7 @@ layer(watched, { timeout: 60_000 })("a server that has streams", (it) => {
     }),
   )
 
-  it.effect("is let go when the Connector is paused, and listened to when it goes on", () =>
+  it.effect("is disconnected when the Connector is paused and reconnected when it resumes", () =>
     Effect.gen(function* () {
       const server = yield* aServer({ streaming: true })
       const { org_id, actor } = yield* listening(server, "cal")
@@ -79,7 +79,7 @@ layer(watched, { timeout: 60_000 })("a server that has streams", (it) => {
     }),
   )
 
-  it.effect("but opens none is asked for one seldom, and its polls go on", () =>
+  it.effect("that opens no stream is retried rarely while polls continue", () =>
     Effect.gen(function* () {
       const server = yield* aServer({ streaming: true, refusesStreams: true })
       const { id } = yield* connected(server, "dan")
@@ -114,9 +114,9 @@ const harms: Readonly<Record<string, (socket: WebSocket) => void>> = {
   "sends what is none of the API's": endless((socket) => socket.send("[".repeat(10_000))),
 }
 
-layer(watched, { timeout: 60_000 })("a server that means harm by its stream", (it) => {
+layer(watched, { timeout: 60_000 })("a malicious stream", (it) => {
   for (const [what, harm] of Object.entries(harms)) {
-    it.effect(`and ${what} is let go, asked for few polls, and tried ever later`, () =>
+    it.effect(`that ${what} is closed, causes few polls and is retried with growing delays`, () =>
       Effect.gen(function* () {
         const closed: Array<number> = []
         const server = yield* aServer({
@@ -146,9 +146,9 @@ layer(watched, { timeout: 60_000 })("a server that means harm by its stream", (i
   }
 })
 
-layer(watched, { timeout: 60_000 })("a message of a stream", (it) => {
+layer(watched, { timeout: 60_000 })("a stream message", (it) => {
   const message = (event: string, payload: unknown) => JSON.stringify({ stream: ["user:notification"], event, payload })
-  it.effect("asks for a poll where it may be for us", () =>
+  it.effect("requests a poll if it may concern the account", () =>
     Effect.sync(() => {
       expect(mayBeForUs(message("notification", JSON.stringify({ id: "1", type: "mention" })))).toBe(true)
       expect(mayBeForUs("x".repeat(100_000))).toBe(true)

@@ -106,7 +106,7 @@ export const clockStep = async (): Promise<Row> => {
         untold === 0 &&
         cut === 0 &&
         receiver.got.length === accepted.length,
-      what: "the clock of two processes an hour forth and back, and an hour back and forth, under calls of 10 Identities",
+      what: "clocks of two processes stepped an hour forward and back, and an hour back and forward, under calls of 10 Identities",
       figures: {
         ...figures(seen),
         "writes lost": lost,

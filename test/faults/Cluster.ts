@@ -116,7 +116,7 @@ export const failover = () =>
 export const drain = () =>
   disturbed({
     id: "drain",
-    what: "SIGTERM to one of two actor processes under the same load, and another one started in its place",
+    what: "SIGTERM to one of two actor processes under the same load, and a replacement started",
     disturb: async (victim, deployment, { waits }) => {
       const longestFrom = (index: number) => Math.round(Math.max(0, ...waits.slice(index)))
       const begun = waits.length
@@ -158,7 +158,7 @@ export const freeze = () =>
 export const cut = () =>
   disturbed({
     id: "cut",
-    what: "every database connection of the cluster's lock sessions ended under the same load",
+    what: "every lock session of the cluster terminated in the database under the same load",
     disturb: async (_victim, deployment) => {
       await inStore(
         deployment,
@@ -222,7 +222,7 @@ export const killCreate = async (): Promise<Row> => {
     return {
       id: "kill-create",
       ok: lost === 0 && failed === 0 && new Set(ports).size === ports.length && keys!.most === 1,
-      what: `kill -9 of the whole service at ${kills} random moments of ${next} creations, started again each time`,
+      what: `kill -9 of the whole service at ${kills} random moments of ${next} creations, restarted each time`,
       figures: {
         acknowledged: acknowledged.length,
         lost,

@@ -78,7 +78,7 @@ export const pollKill = async (): Promise<Row> => {
     return {
       id: "poll-kill",
       ok: distinct === kills && told.length === kills,
-      what: `${kills} mentions, and a runner killed in the midst of the poll of each`,
+      what: `${kills} mentions, with a runner killed during the poll of each`,
       figures: { kills, lost: kills - distinct, doubled: told.length - distinct },
     }
   } finally {
@@ -121,7 +121,7 @@ export const refreshRace = async (): Promise<Row> => {
     return {
       id: "refresh-race",
       ok: server.settings.spentTwice === 0 && connector.body.status === "connected" && reading.answered > 0,
-      what: "the process that owns a Connector is frozen while another takes over, ten times, and every call refreshes",
+      what: "the owner of a Connector suspended while another process takes over, ten times, with a credential refresh in every call",
       figures: {
         "tokens spent twice": server.settings.spentTwice,
         status: connector.body.status,

@@ -207,7 +207,7 @@ export const hostileImap = async (): Promise<Row> => {
     return {
       id: "hostile-imap",
       ok: worst <= heldAtMost && tagged.startsWith("OK") && grown < grownAtMost,
-      what: `an honest session and the health check with nothing beside them / beside ${Object.keys(attacks).length} kinds of hostile clients, ${rounds} times ${seconds} s each in turn; the event loop may be held for ${heldAtMost} ms of CPU`,
+      what: `a regular session and the health check alone / beside ${Object.keys(attacks).length} kinds of hostile clients, ${rounds} times ${seconds} s each in turn; limit for blocking the event loop: ${heldAtMost} ms of CPU`,
       figures: { "worst ms held": round(worst), "MB more at the end": Math.round(grown), ...figures },
     }
   } finally {

@@ -198,7 +198,7 @@ export const hostileMail = async (): Promise<Row> => {
     return {
       id: "hostile-mail",
       ok: more.mail <= 50 && more.health <= 50 && body.messages.length > 0 && !bombs.replies.includes("451"),
-      what: `an honest sender and the health check beside mail that is made to be slow to read, ${rounds} times ${seconds} s each in turn; harmless mail is of the same sizes`,
+      what: `a regular sender and the health check beside mail crafted to parse slowly, ${rounds} times ${seconds} s each in turn; harmless mail is of the same sizes`,
       figures: {
         "mail worst ms, alone": round(alone.mail),
         "harmless beside": round(plain.mail),

@@ -168,7 +168,7 @@ export const hostilePipeline = async (): Promise<Row> => {
       id: "hostile-pipeline",
       // An attack that nobody answers did not arrive.
       ok: worst <= heldAtMost && silent.length === 0,
-      what: `${connections} connections that send in advance; the event loop may be held for ${heldAtMost} ms of CPU`,
+      what: `${connections} connections with pipelined requests; limit for blocking the event loop: ${heldAtMost} ms of CPU`,
       figures: { "worst ms held": round(worst), "health p99 ms": round(health), ...figures },
     }
   } finally {

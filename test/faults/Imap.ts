@@ -310,7 +310,7 @@ export const imapMany = async (): Promise<Row> => {
         said.size > 0 &&
         letters > 0 &&
         overApi.changed > 0,
-      what: `${operations} random operations of ${sessions} sessions on three folders of one Mailbox over two gateways, one killed half way, while mail comes in and the API marks and removes`,
+      what: `${operations} random operations of ${sessions} sessions on three folders of one Mailbox over two gateways, one killed halfway, while mail arrives and the API flags and removes messages`,
       figures: {
         seconds: round(seconds),
         "sessions that came back": reopened,

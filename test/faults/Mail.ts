@@ -106,7 +106,7 @@ export const hostileSmtp = async (): Promise<Row> => {
       id: "hostile-smtp",
       // Of one client there may be a hundred at once.
       ok: refused.length >= 800 && body.messages.length === 3 && (reply ?? "").startsWith("55"),
-      what: "1,000 idle connections of one client, then 8 MB of dots; an honest sender beside them",
+      what: "1,000 idle connections of one client, then 8 MB of dots, beside a regular sender",
       figures: {
         "connections refused": refused.length,
         "honest ms, crowded": Math.round(crowded),

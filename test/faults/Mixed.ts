@@ -74,9 +74,9 @@ export const mixed = async (): Promise<Row> => {
     return {
       id: "mixed",
       ok: lost === 0 && twice === 0 && wrong.length === 0,
-      what: `two actor processes of ${revision} replaced by two of this version and back, one at a time, under calls of 12 Identities by way of a gateway of each`,
+      what: `two actor processes of ${revision} replaced by two of this version and back, one at a time, under calls of 12 Identities through a gateway of each`,
       figures: { ...figures(seen), "writes lost": lost, "writes doubled": twice },
-      goals: [{ what: "answers that say: come again", value: seen.errors.get("503 unavailable") ?? 0, atMost: 0 }],
+      goals: [{ what: "responses that ask to retry", value: seen.errors.get("503 unavailable") ?? 0, atMost: 0 }],
     }
   } finally {
     await ended()

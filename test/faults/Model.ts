@@ -53,7 +53,7 @@ export const model = async (): Promise<Row> => {
     return {
       id: "model",
       ok: failure === undefined,
-      what: `${operations} operations of ${walkers} callers against a model in memory, with a kill -9 every ${perCrash}`,
+      what: `${operations} operations of ${walkers} callers compared with an in-memory model, with a kill -9 every ${perCrash}`,
       figures: {
         seed,
         operations: done(),

@@ -135,7 +135,7 @@ const runRow = (folder: string, row: string) =>
       const printed = output.split("\n").filter((line) => line !== "" && !line.startsWith("{"))
       // What a row waits for in vain is a verdict; whatever else stops it is not, nor is a service that does not start.
       const isBroken =
-        /could not be run/.test(output) && (!/ not within \d+ s/.test(output) || /start of /.test(output))
+        /failed to run/.test(output) && (!/ not within \d+ s/.test(output) || /start of /.test(output))
       const isJudged = output.includes(`"id":"${row}"`)
       resolve({ verdict: code === 0 ? "green" : isBroken || !isJudged ? "broken" : "red", printed })
     })

@@ -171,7 +171,7 @@ export const restore = async (): Promise<Row> => {
           believed === 0 &&
           goesOn &&
           before > 0,
-        what: "svc backup under load, svc restore elsewhere, everything acknowledged before it compared; another key; the file torn and altered",
+        what: "svc backup under load, svc restore elsewhere, all earlier acknowledged data compared; also a wrong key and a truncated or altered file",
         figures: {
           "written before": before,
           "written in all": loaded.secrets.size,

@@ -109,9 +109,7 @@ export const rolling = async (): Promise<Row> => {
         "mail that no server took": mails.untaken.join(", ") || "none",
       },
       // A machine that is too busy to answer within the deadline of an ask says so, restart or not.
-      goals: [
-        { what: "answers that say: come again", value: calls.seen.errors.get("503 unavailable") ?? 0, atMost: 0 },
-      ],
+      goals: [{ what: "responses that ask to retry", value: calls.seen.errors.get("503 unavailable") ?? 0, atMost: 0 }],
     }
   } finally {
     goesOn = false

@@ -143,7 +143,7 @@ export const hostileBounce = async (): Promise<Row> => {
         n === 1 &&
         rows.length === 1 &&
         relay.copies.length === sentBefore,
-      what: `${letters.length} kinds of hostile bounces to a true address, 40 guessed addresses, a sender that is no server; then an honest one`,
+      what: `${letters.length} kinds of hostile bounces to an existing address, 40 guessed addresses, a sender that is no mail server; then a genuine bounce`,
       figures: {
         "changed anything": unchanged ? 0 : 1,
         "guesses taken": guessed,

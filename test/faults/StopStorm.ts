@@ -134,7 +134,7 @@ export const stopStorm = async (): Promise<Row> => {
     return {
       id: "stop-storm",
       ok: late === 0 && afterThaw === 0 && stops > 0 && subjects.size === accepted + rounds && all === subjects.size,
-      what: `outgoing mail stopped ${stops} times under ${queued} queued messages, and ${rounds} times while the sender was frozen before DATA`,
+      what: `outgoing mail stopped ${stops} times under ${queued} queued messages, and ${rounds} times while the sender was suspended before DATA`,
       figures: {
         accepted,
         "left when it was stopped last": left,

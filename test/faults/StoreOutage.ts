@@ -73,7 +73,7 @@ export const storeDown = async (): Promise<Row> => {
         after.errors.size === 0 &&
         lost + twice === 0 &&
         [...smtp.keys()].every((reply) => reply === "250" || reply === "451"),
-      what: "PostgreSQL held still for 10 s under load, then let go",
+      what: "PostgreSQL suspended for 10 s under load, then resumed",
       figures: {
         ...figures(seen),
         smtp: [...smtp].map(([reply, n]) => `${n}×${reply}`).join(", "),
@@ -150,7 +150,7 @@ export const storeKilled = async (): Promise<Row> => {
         accepted.length > 0 &&
         lost + twice + counted.lost + lostMail === 0 &&
         unexpected.length === 0,
-      what: "kill -9 of PostgreSQL three times under writes and mail of 20 Identities; the service starts it again",
+      what: "kill -9 of PostgreSQL three times under writes and mail of 20 Identities; the service restarts it",
       figures: {
         ...figures(seen),
         "back after ms": backs.join(", "),

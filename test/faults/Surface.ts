@@ -42,7 +42,7 @@ export const deviceRace = async (): Promise<Row> => {
     return {
       id: "device-race",
       ok: wrong === 0 && minted!.n === keys,
-      what: `50 polls at the moment of approve and deny together, over three processes, ${rounds} times`,
+      what: `50 polls during concurrent approve and deny requests, over three processes, ${rounds} times`,
       figures: { "keys collected": keys, "keys minted": minted!.n, "rounds that went wrong": wrong },
     }
   } finally {
@@ -80,7 +80,7 @@ export const credential = async (): Promise<Row> => {
     return {
       id: "credential",
       ok: let_in.length === 0,
-      what: "every endpoint with a revoked Admin Key, a revoked Identity Key, and a session of a deleting account, elsewhere",
+      what: "every endpoint with a revoked Admin Key, a revoked Identity Key, and a session of an account in deletion, on another process",
       figures: { refused, "let in": let_in.length, ...(let_in.length === 0 ? {} : { which: let_in.join(", ") }) },
     }
   } finally {
@@ -141,7 +141,7 @@ export const canary = async (): Promise<Row> => {
     return {
       id: "canary",
       ok: hits.length === 0,
-      what: "four kinds of secrets, then a search of the database's files, the log, and answers that should not hold them",
+      what: "four kinds of secrets, searched for in the database files, the log and responses that must not contain them",
       figures: {
         seeded: Object.keys(seeded).length,
         hits: hits.length,
@@ -222,7 +222,7 @@ export const hostileHttp = async (): Promise<Row> => {
     return {
       id: "hostile-http",
       ok: failed === 0 && honest.status === 200 && honest.body.name === "two",
-      what: "bodies and heads that violate everything, 200 bodies that never end; an honest reader beside them",
+      what: "malformed heads and bodies and 200 endless bodies, beside a regular reader",
       figures: {
         ...Object.fromEntries(
           [...statuses].toSorted(([a], [b]) => a - b).map(([status, times]) => [`answered ${status}`, times]),

@@ -59,7 +59,7 @@ export const webhookStorm = async (): Promise<Row> => {
     return {
       id: "webhook-storm",
       ok: good.got.length === 50,
-      what: "a good receiver beside ones that hang, drip, redirect, answer 500, answer without end, and hang up",
+      what: "a working receiver beside receivers that hang, respond slowly, redirect, return 500, respond endlessly, and disconnect",
       figures: {
         delivered: good.got.length,
         "p50 ms from the sender's DATA": round(percentile(waits, 0.5)),

@@ -60,7 +60,7 @@ export const perform = async (
     const ended = await row().catch((error: unknown): Row => ({
       id,
       ok: false,
-      what: "could not be run",
+      what: "failed to run",
       figures: { error: String(error) },
     }))
     print(ended)

@@ -46,8 +46,8 @@ const patch = (handle: string, body: unknown, token = session) =>
   call(service.base, "PATCH", `/api/identities/${handle}/tunnel`, { token, body })
 const basic = (pair: string) => ({ authorization: `Basic ${Buffer.from(pair).toString("base64")}` })
 
-describe("who is let in", () => {
-  it("shows the password on every way in, and what cannot ask for it is refused", async () => {
+describe("admission to a tunnel", () => {
+  it("requires the password on every HTTP path and blocks connections that cannot present one", async () => {
     const { handle, identity } = await withTunnel()
     const get = `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
     const open = await talk(identity.tunnel.port)
@@ -84,7 +84,7 @@ describe("who is let in", () => {
     }
   })
 
-  it("finds in the card that a password is asked for", async () => {
+  it("announces the password requirement in the card", async () => {
     const { handle, secrets } = await makeIdentity(service.base, session)
     const read = () => call(service.base, "GET", `/api/identities/${handle}/card`, { token: session })
     const patchCard = (body: unknown) =>
@@ -114,7 +114,7 @@ describe("who is let in", () => {
     await patch(handle, { basic_auth: null })
   })
 
-  it("is judged anew by each change, within a second, on connections that are open", async () => {
+  it("applies changed settings to open connections within a second", async () => {
     const { handle } = await withTunnel()
     const get = (more = "") => `GET / HTTP/1.1\r\nHost: ${hostOf(handle)}\r\n${more}\r\n`
     const kept = await Promise.all([talk(service.edgePort), talk(service.edgePort), talk(service.edgePort)])
@@ -147,7 +147,7 @@ describe("who is let in", () => {
     expect(await kept[2]!.say(get(), /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 403 /)
   })
 
-  it("loses raw connections when the networks no longer have them", async () => {
+  it("closes raw connections whose network is no longer allowed", async () => {
     const { handle, identity } = await withTunnel()
     const held = await talk(identity.tunnel.port)
     expect(await held.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n", /\}$/)).toMatch(/^HTTP\/1\.1 200 /)
@@ -157,7 +157,7 @@ describe("who is let in", () => {
     await held.closed
   })
 
-  it("guesses the password ten times a minute", async () => {
+  it("allows ten password guesses a minute", async () => {
     const { handle } = await withTunnel()
     const { handle: other } = await withTunnel()
     for (const one of [handle, other]) await patch(one, { basic_auth: { username: "ada", password: "right" } })

@@ -40,7 +40,7 @@ const edge = async (refuses: (request: IncomingMessage, socket: Socket) => boole
 }
 
 describe("an agent", () => {
-  it("that is closed does not wait for an edge that refuses its second link", { timeout: 10_000 }, async () => {
+  it("closes without waiting for an edge that refuses its second link", { timeout: 10_000 }, async () => {
     let asked: (socket: Socket) => void = () => {}
     const second = new Promise<Socket>((resolve) => (asked = resolve))
     const { url, stop } = await edge((request, socket) => {
@@ -59,7 +59,7 @@ describe("an agent", () => {
     stop()
   })
 
-  it("tries again when an edge says that it was replaced and names nobody, and ends when one names the successor", async () => {
+  it("reconnects when an edge replaces it without naming a successor, and ends when one is named", async () => {
     const { url, link, stop } = await edge()
     const tunnel = connectTunnel({ key: "svc_id_x", edge: url, port: 1, links: 1 })
     const first = await link(0)
@@ -73,7 +73,7 @@ describe("an agent", () => {
     stop()
   })
 
-  it("announces that it leaves only once the edge has taken the word", async () => {
+  it("announces its shutdown only after the edge has acknowledged it", async () => {
     let taken = false
     let greeted: (socket: Socket) => void = () => {}
     const greeting = new Promise<Socket>((resolve) => (greeted = resolve))

@@ -68,8 +68,8 @@ afterAll(async () => {
   await service.stop()
 })
 
-describe.skipIf(process.platform !== "linux")("an edge behind a balancer", () => {
-  it.each([false, true])("judges and names the client by the balancer's word (TLS: %s)", async (secure) => {
+describe.skipIf(process.platform !== "linux")("an edge behind a load balancer", () => {
+  it.each([false, true])("uses the client address from the PROXY header (TLS: %s)", async (secure) => {
     const answer = await throughBalancer(service.edgePort, header(client), get(), secure)
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
     expect(answer).toContain(`"x-forwarded-for":"${client}"`)
@@ -77,18 +77,18 @@ describe.skipIf(process.platform !== "linux")("an edge behind a balancer", () =>
     expect(stranger).toMatch(/^HTTP\/1\.1 403 /)
   })
 
-  it("does so on the TCP ports of tunnels", async () => {
+  it("uses the PROXY header on TCP ports", async () => {
     const plain = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     expect(await throughBalancer(tcpPort, header(client), plain)).toMatch(/^HTTP\/1\.1 200 /)
     expect(await throughBalancer(tcpPort, header("198.51.100.1"), plain)).toBe("")
   })
 
-  it("closes a connection of the balancer's that says nothing of its client", async () => {
+  it("closes a balancer's connection without a PROXY header", async () => {
     expect(await throughBalancer(service.edgePort, "", get())).toBe("")
     expect(await throughBalancer(tcpPort, "", get())).toBe("")
   })
 
-  it("believes nobody else: to others the header is no request", async () => {
+  it("rejects a PROXY header from any other address", async () => {
     expect(await raw(service.edgePort, header(client) + get())).not.toMatch(/^HTTP\/1\.1 200 /)
   })
 })

@@ -5,7 +5,7 @@ import { expect, it } from "vitest"
 
 const from = (remoteAddress: string) => Object.defineProperty(new Socket(), "remoteAddress", { value: remoteAddress })
 
-it("lets in so many connections of one client, and so many in all, and counts those that are open", () => {
+it("limits open connections per client and in total", () => {
   const caps = make({ perClient: 2, inAll: 3 })
   const [first, second] = [from("192.0.2.1"), from("::ffff:192.0.2.1")]
   expect([first, second, from("192.0.2.1")].map(caps.admit)).toEqual([true, true, false])
@@ -19,7 +19,7 @@ it("lets in so many connections of one client, and so many in all, and counts th
   expect([from("192.0.2.1"), from("192.0.2.1")].map(caps.admit)).toEqual([true, false])
 })
 
-it("takes an IPv6 client for its /64", () => {
+it("counts an IPv6 client by its /64", () => {
   expect(clientBlock("2001:db8:1:2:3:4:5:6")).toBe(clientBlock("2001:db8:1:2::9"))
   expect(clientBlock("2001:db8:1::9")).toBe("2001:db8:1:0")
   expect(clientBlock("::1")).toBe("0:0:0:0")

@@ -41,22 +41,26 @@ const svc = (key: string, ...args: ReadonlyArray<string>) => {
   return { ...ran, until }
 }
 
-it("takes no port that is none", { timeout: 60_000 }, async () => {
+it("rejects an invalid port", { timeout: 60_000 }, async () => {
   const codes = await Promise.all(["0", "65536", "70000", "nonsense"].map((text) => svc("x", text).ended))
   expect(codes).toEqual([2, 2, 2, 2])
 })
 
-it("knows @name, sets the Host, and ends with 1 and a word when its key is revoked", { timeout: 60_000 }, async () => {
-  const { handle, secrets } = await makeIdentity(service.base, session)
-  const tunnel = svc(secrets.identity_key, String(port), "--handle", `@${handle}`, "--host-header", "shop.example")
-  await tunnel.until(() => tunnel.out().includes(`http://${hostOf(handle)}`))
-  expect((await ask(service.edgePort, handle, "/one")).body).toBe("/one for shop.example")
-  await call(service.base, "DELETE", `/api/keys/${secrets.api_key.id}`, { token: session })
-  expect(await tunnel.ended).toBe(1)
-  expect(tunnel.errors()).toBe("svc: The credential was revoked.\n")
-})
+it(
+  "accepts @name, sets Host, and exits with 1 and a message when its key is revoked",
+  { timeout: 60_000 },
+  async () => {
+    const { handle, secrets } = await makeIdentity(service.base, session)
+    const tunnel = svc(secrets.identity_key, String(port), "--handle", `@${handle}`, "--host-header", "shop.example")
+    await tunnel.until(() => tunnel.out().includes(`http://${hostOf(handle)}`))
+    expect((await ask(service.edgePort, handle, "/one")).body).toBe("/one for shop.example")
+    await call(service.base, "DELETE", `/api/keys/${secrets.api_key.id}`, { token: session })
+    expect(await tunnel.ended).toBe(1)
+    expect(tunnel.errors()).toBe("svc: The credential was revoked.\n")
+  },
+)
 
-it("tells that nothing answers at the local port, and that something does", { timeout: 60_000 }, async () => {
+it("reports when the local port stops and resumes responding", { timeout: 60_000 }, async () => {
   const { handle, secrets } = await makeIdentity(service.base, session)
   const dead = await freePort()
   const tunnel = svc(secrets.identity_key, String(dead))
@@ -73,7 +77,7 @@ it("tells that nothing answers at the local port, and that something does", { ti
   late.close()
 })
 
-it("lets what is under way end when it is told to, and takes nothing new", { timeout: 60_000 }, async () => {
+it("finishes requests in flight on the first signal and accepts no new ones", { timeout: 60_000 }, async () => {
   const { handle, secrets } = await makeIdentity(service.base, session)
   const tunnel = svc(secrets.identity_key, String(port))
   await tunnel.until(() => tunnel.out().includes(hostOf(handle)))
@@ -100,7 +104,7 @@ it("lets what is under way end when it is told to, and takes nothing new", { tim
   await tunnel.ended
 })
 
-it("ends at once with 130 when it is told to a second time", { timeout: 60_000 }, async () => {
+it("exits immediately with 130 on the second signal", { timeout: 60_000 }, async () => {
   const { handle, secrets } = await makeIdentity(service.base, session)
   const tunnel = svc(secrets.identity_key, String(port))
   await tunnel.until(() => tunnel.out().includes(hostOf(handle)))

@@ -39,7 +39,7 @@ const draining = () => {
 }
 
 describe("a draining edge", () => {
-  it("says so first, and closes everything in the end", async () => {
+  it("announces the drain first and closes everything at the end", async () => {
     const { done, self, isOver } = draining()
     expect(self.isDraining).toBe(true)
     expect(done).toEqual(["stop listening", "tell agents", "tell edges"])
@@ -54,7 +54,7 @@ describe("a draining edge", () => {
     ["its public connections", { connections: 1 }, { connections: 0 }],
     ["streams that came from other edges", { peers: true }, { peers: false }],
     ["streams of its agents", { leases: true }, { leases: false }],
-  ])("waits for %s, for the whole drain at most", async (_, begun, ended) => {
+  ])("waits for %s, up to the drain time", async (_, begun, ended) => {
     const first = draining()
     Object.assign(first.busy, begun)
     await vi.advanceTimersByTimeAsync(drainMillis / 2)
@@ -71,7 +71,7 @@ describe("a draining edge", () => {
     expect(endless.isOver()).toBe(true)
   })
 
-  it("waits for idle links of agents for two seconds", async () => {
+  it("waits two seconds for idle links of agents", async () => {
     const { busy, isOver } = draining()
     busy.links = 1
     await vi.advanceTimersByTimeAsync(Timing.drainLinksMillis - 1)
@@ -81,7 +81,7 @@ describe("a draining edge", () => {
   })
 })
 
-describe("the connections of a draining edge", () => {
+describe("connections of a draining edge", () => {
   const socket = () => {
     const made = Object.assign(new EventEmitter(), {
       bytesRead: 0,
@@ -99,7 +99,7 @@ describe("the connections of a draining edge", () => {
     return made
   }
 
-  it("end when nothing passes for five seconds, or after thirty, unless they last by their nature", () => {
+  it("close after five seconds of silence or thirty seconds in total, unless they are long-lived", () => {
     const connections = Connections.make()
     const [idle, busy, raw, upgraded] = [
       added(connections, false),

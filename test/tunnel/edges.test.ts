@@ -55,7 +55,7 @@ const through = (edge: number, handle: string) =>
   ask(edges[edge]!.edgePort, handle, "/").then(({ status, body }) => `${status} ${body}`, String)
 
 describe("three edges", () => {
-  it("serve an agent that has links with two of them, the third in one hop", async () => {
+  it("serve an agent with links to two of them, and the third forwards in one hop", async () => {
     const { handle, secrets } = await makeIdentity(api.base, session)
     await open(secrets.identity_key).ready
     await eventually(() => linksOf(handle), two)
@@ -78,7 +78,7 @@ describe("three edges", () => {
     expect((await eventually(usage, ({ requests }) => requests >= asked)).requests).toBeLessThan(asked + 20)
   })
 
-  it("notice on all of them that a newer process of the agent took over", async () => {
+  it("all notice that a newer process of the agent took over", async () => {
     const { handle, secrets } = await makeIdentity(api.base, session)
     const older = open(secrets.identity_key, { handler: (_: unknown, out: any) => out.end("older") })
     await older.ready
@@ -90,7 +90,7 @@ describe("three edges", () => {
     expect(await linksOf(handle)).toHaveLength(1)
   })
 
-  it("refuse a second link of the same process, and agents that speak another protocol", async () => {
+  it("refuse a second link of the same process and agents of another protocol version", async () => {
     const { secrets } = await makeIdentity(api.base, session)
     const upgrade = (token: string, conn: number) =>
       [
@@ -125,7 +125,7 @@ describe("three edges", () => {
     await closed
   })
 
-  it("go on without one that is killed, on the TCP port too", { timeout: 60_000 }, async () => {
+  it("keep serving after one is killed, also on the TCP port", { timeout: 60_000 }, async () => {
     const { handle, secrets, identity } = await makeIdentity(api.base, session)
     await open(secrets.identity_key).ready
     await eventually(() => linksOf(handle), two)
@@ -148,7 +148,7 @@ describe("three edges", () => {
     )
   })
 
-  it("may share one port, and still find each other", { timeout: 60_000 }, async () => {
+  it("can share one port and still reach each other", { timeout: 60_000 }, async () => {
     const shared = { SVC_EDGE_PORT: String(await freePort()), SVC_EDGE_SHARE_PORT: "true" }
     await Promise.all([deployment.start(["edge"], shared), deployment.start(["edge"], shared)])
     const { handle, secrets } = await makeIdentity(api.base, session)

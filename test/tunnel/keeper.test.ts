@@ -23,7 +23,7 @@ const frozen = () => {
   return { link, pass, carrier }
 }
 
-it("gives up a peer that says nothing within 10 s while somebody waits, and within 30 s where nobody does", () => {
+it("closes a silent link after 10 s with open streams, and after 30 s without", () => {
   const idle = frozen()
   expect(idle.pass(timing.silenceMillis - 1_000)).toBeUndefined()
   expect(idle.pass(2_000)).toBe("silence")
@@ -35,7 +35,7 @@ it("gives up a peer that says nothing within 10 s while somebody waits, and with
   expect(asked.pass(10_000 - timing.answerMillis + 500)).toBe("silence")
 })
 
-it("keeps a peer that answers, however long the request takes", () => {
+it("keeps a link whose peer answers pings, however long a request takes", () => {
   const { link, pass, carrier } = frozen()
   link.mux.open(kind.http, 0, Buffer.from("{}"))
   const pong = Buffer.concat([Buffer.from([7, 0, 0, 8, 0, 0, 0, 0]), Buffer.alloc(8)])
@@ -45,7 +45,7 @@ it("keeps a peer that answers, however long the request takes", () => {
   }
 })
 
-it("does not take its own standstill for the peer's", () => {
+it("does not mistake a suspension of its own process for a silent peer", () => {
   const { link, pass } = frozen()
   link.mux.open(kind.http, 0, Buffer.from("{}"))
   expect(pass(3_000)).toBeUndefined()

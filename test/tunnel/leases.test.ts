@@ -102,7 +102,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
       (agent) => Effect.promise(() => agent.close()),
     )
 
-  it.effect("whose edge died before it stood leaves a lease that is swept, and the agent is let in again", () =>
+  it.effect("leaves a lease that is swept when its edge dies while attaching, and the agent can reconnect", () =>
     Effect.gen(function* () {
       const { id, handle, key } = yield* prepared("ada")
       yield* leased(id, handle)
@@ -122,7 +122,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
     }),
   )
 
-  it.effect("that is gone without a word to the actor is told by the looks of another edge", () =>
+  it.effect("whose removal the actor was not notified of is reported by the sweep of another edge", () =>
     Effect.gen(function* () {
       const { id, handle, actor } = yield* prepared("grace")
       const link = yield* leased(id, handle)
@@ -136,7 +136,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
   )
 
   it.effect(
-    "that stands without a word to the actor is told by the next renewal, and goes on while the store is away",
+    "that the actor was not notified of is reported by the next renewal, and continues while the store is unreachable",
     () =>
       Effect.gen(function* () {
         const { id, handle, key } = yield* prepared("joan")
@@ -174,7 +174,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
       }),
   )
 
-  it.effect("keeps its lease when two renewals restore it at the same time", () =>
+  it.effect("keeps its lease when two renewals restore it concurrently", () =>
     Effect.gen(function* () {
       const { id, handle } = yield* prepared("edith")
       const links = yield* TunnelLinks

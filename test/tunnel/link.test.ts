@@ -21,7 +21,7 @@ const ask = (handle: string, target: string) => Public.ask(service.edgePort, han
 const answering = (text: string) => ({ handler: (_: unknown, outgoing: any) => outgoing.end(text) })
 
 /** All at once: each waits for what an edge does now and then. */
-describe.concurrent("the link", () => {
+describe.concurrent("a link", () => {
   const connected = async (handle: string) =>
     (await call(service.base, "GET", `/api/identities/${handle}`, { token: session })).body.tunnel.connected
   const eventsOf = async (handle: string) =>
@@ -29,7 +29,7 @@ describe.concurrent("the link", () => {
       ({ type }: any) => type,
     )
 
-  it("shows on the Identity and in its Events", async () => {
+  it("appears on the Identity and in its Events", async () => {
     const eve = await makeIdentity(service.base, session)
     expect(await connected(eve.handle)).toBe(false)
     const own = open(eve.secrets.identity_key, answering("in process"))
@@ -62,7 +62,7 @@ describe.concurrent("the link", () => {
     expect(await eventsOf(eve.handle)).toEqual(["tunnel.disconnected", "tunnel.connected", "identity.ready"])
   })
 
-  it("outlasts the loss of what the store knew of it", async () => {
+  it("survives the loss of its lease in the store", async () => {
     const { handle, secrets } = await makeIdentity(service.base, session)
     const own = open(secrets.identity_key, { links: 1, ...answering("still here") })
     await own.ready
@@ -84,7 +84,7 @@ describe.concurrent("the link", () => {
     await own.close()
   })
 
-  it("is refused to who may not hold it", async () => {
+  it("is refused to unauthorized callers", async () => {
     const refusal = async (key: string, handle?: string) => {
       const refused = open(key, { port: 1, ...(handle === undefined ? {} : { handle }) })
       const error = await refused.ready.catch((one: unknown) => one)
@@ -115,7 +115,7 @@ describe.concurrent("the link", () => {
     expect(await refusal(access, ada.handle)).toEqual([401, "unauthenticated"])
   })
 
-  it("goes to the newer process of an agent", async () => {
+  it("moves to the newer process of an agent", async () => {
     const eve = await makeIdentity(service.base, session)
     const first = open(eve.secrets.identity_key, answering("first"))
     await first.ready
@@ -127,7 +127,7 @@ describe.concurrent("the link", () => {
     await second.close()
   })
 
-  it("ends within seconds of its credential", async () => {
+  it("closes within seconds after its credential is revoked", async () => {
     const eve = await makeIdentity(service.base, session)
     const own = open(eve.secrets.identity_key, answering("here"))
     await own.ready

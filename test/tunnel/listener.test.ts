@@ -7,7 +7,7 @@ import { afterEach, expect, it, vi } from "vitest"
 
 afterEach(() => void vi.useRealTimers())
 
-it("ends a TLS client that drips its hello, and lets in no more than may be", async () => {
+it("disconnects a TLS client that sends its ClientHello slowly, and enforces the connection limit", async () => {
   let admits = true
   const listener = Listener.make(selfSigned(["*.tunnel.localhost"], new Date()), false, {
     balancers: [],

@@ -30,8 +30,8 @@ const metered = (granted: ReadonlyArray<{ granted: number; ends_in: number }>) =
   return { metering, asked, recorded, state }
 }
 
-describe("the counting of an edge", () => {
-  it("asks for the next lease once less than half is left", () => {
+describe("the meter of an edge", () => {
+  it("requests the next lease when less than half is left", () => {
     const { metering, asked } = metered([
       { granted: 1000, ends_in: 0 },
       { granted: 1000, ends_in: 0 },
@@ -47,7 +47,7 @@ describe("the counting of an edge", () => {
     expect(asked).toEqual([grace / 2 + 1, 501])
   })
 
-  it("lets nothing more pass when the lease is used up to its last byte, and cuts when the day is", () => {
+  it("stops at the last byte of a lease, and closes connections when the day is exhausted", () => {
     const { metering, asked, state } = metered([{ granted: 0, ends_in: 5_000 }])
     let cut = 0
     const passage = metering.open("org", "identity", () => cut++)
@@ -67,7 +67,7 @@ describe("the counting of an edge", () => {
     other.close()
   })
 
-  it("keeps all that could not be written down for the next time", async () => {
+  it("keeps usage that could not be stored for the next flush", async () => {
     const { metering, recorded, state } = metered(Array.from({ length: 9 }, () => ({ granted: grace, ends_in: 0 })))
     const passage = metering.open("org", "identity", () => {})
     passage.count("in", 10)
@@ -84,8 +84,8 @@ describe("the counting of an edge", () => {
   })
 })
 
-describe("wrong passwords of a tunnel", () => {
-  it("brake a client from the tenth to the end of the minute of the first, and nobody else", () => {
+describe("the password throttle", () => {
+  it("blocks a client from its tenth failure until the minute of the first one ends, and nobody else", () => {
     let now = 0
     const guesses = PasswordThrottle.make(() => now)
     for (let n = 0; n < 9; n++) guesses.failed("one", "192.0.2.1")
@@ -107,7 +107,7 @@ describe("wrong passwords of a tunnel", () => {
   })
 })
 
-describe("the choice among links", () => {
+describe("link selection", () => {
   const link = (id: string, streams: number, more: Partial<Registry.Attached> = {}) =>
     ({
       id,
@@ -119,7 +119,7 @@ describe("the choice among links", () => {
       ...more,
     }) as unknown as Registry.Attached
 
-  it("takes the least busy that is up and stays, then one that is down, then one that drains, and never one that leaves", () => {
+  it("prefers the least busy link that is up, then one that is down, then one that drains, and never one that leaves", () => {
     let now = 100
     const registry = Registry.make(() => now)
     const links = [

@@ -51,7 +51,7 @@ const metered = Effect.fnUntraced(function* (org: string) {
 layer(Layer.provideMerge(TunnelUsage.layer, actors({ quotas: { tunnel_transfer: 64 * 1024 * 1024 } })), {
   timeout: "60 seconds",
 })("an edge", (it) => {
-  it.effect("whose report was counted, but not answered, tells it again and it counts once, over midnight too", () =>
+  it.effect("repeats a report whose reply was lost, and it is counted once, also across midnight", () =>
     Effect.gen(function* () {
       yield* nextDay
       const org = yield* makeOrg
@@ -100,7 +100,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ quotas: { tunnel_transfer: 
     }).pipe(Effect.scoped),
   )
 
-  it.effect("that is not answered lets pass what its lease has, then holds, and tells all of it once it is", () =>
+  it.effect("pauses at the end of its lease when the actor is unreachable, and reports everything afterwards", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const { id } = yield* makeIdentity(org, "grace")
@@ -132,7 +132,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ quotas: { tunnel_transfer: 
     }).pipe(Effect.scoped),
   )
 
-  it.effect("that dies takes along what it did not tell, and no more", () =>
+  it.effect("loses only unreported usage when it crashes", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const { id } = yield* makeIdentity(org, "joan")

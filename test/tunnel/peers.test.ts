@@ -64,7 +64,7 @@ const shown = (port: number, stamp: string | undefined) =>
   })
 
 describe("an edge", () => {
-  it("lets in edges whose stamp is of this minute, and nobody else", async () => {
+  it("accepts only edges with a stamp from this minute", async () => {
     const port = await listening(peers())
     const at = (millis: number) => `edge-peer:edge/${Date.now() + millis}`
     const slack = 5_000
@@ -94,7 +94,7 @@ describe("an edge", () => {
     expect(accepting.isBusy()).toBe(false)
   })
 
-  it("dials another edge once, and again after that one was closed", async () => {
+  it("dials another edge once, and again after that link closed", async () => {
     const accepting = peers()
     const port = await listening(accepting)
     const dialling = peers()

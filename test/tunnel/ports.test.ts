@@ -33,7 +33,7 @@ const refusal = (port: number) =>
     })
   })
 
-it.each(["127.0.0.1", "localhost"])("is closed before it listens (%s)", async (host) => {
+it.each(["127.0.0.1", "localhost"])("closes a port before it listens (%s)", async (host) => {
   const [ports, port] = [makePorts(host), await freePort()]
   const opened = ports.open(name, port)
   ports.close(name)
@@ -45,7 +45,7 @@ it.each(["127.0.0.1", "localhost"])("is closed before it listens (%s)", async (h
   expect(ports.isOpen(name)).toBe(false)
 })
 
-it.effect("is not opened any more for an agent that goes while its port is looked up", () =>
+it.effect("does not open a port for an agent that leaves during the lookup", () =>
   Effect.gen(function* () {
     const [ports, registry] = [makePorts(), Registry.make(() => 0)]
     const port = yield* Effect.promise(freePort)

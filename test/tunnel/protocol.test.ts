@@ -31,7 +31,7 @@ const turns = async (until: () => boolean) => {
 }
 
 describe("the mux", () => {
-  it("delivers every byte of every stream in order, however the carrier cuts them", async () => {
+  it("delivers every byte of every stream in order, however the carrier splits them", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(fc.uint8Array({ maxLength: 5_000 }), { maxLength: 8 }), { minLength: 1, maxLength: 8 }),
@@ -67,7 +67,7 @@ describe("the mux", () => {
     )
   })
 
-  it("holds back only the stream whose reader does not read", async () => {
+  it("blocks only the stream whose reader stalls", async () => {
     const { edge, opened } = pair(() => 65_536)
     const [stalled, quick] = [edge.open(1, 0, Buffer.from("{}"))!, edge.open(1, 0, Buffer.from("{}"))!]
     await turns(() => opened.length === 2)
@@ -87,7 +87,7 @@ describe("the mux", () => {
     expect(edge.queued).toBe(0)
   })
 
-  it("widens the window of a reader that it holds back, up to 4 MiB", async () => {
+  it("widens the window of a fast reader up to 4 MiB", async () => {
     const { edge, opened } = pair(() => 65_536)
     const writer = edge.open(1, 0, Buffer.from("{}"))!
     await turns(() => opened.length === 1)
@@ -139,12 +139,12 @@ describe("the mux", () => {
     ],
     ["more credit than any window has", Buffer.concat([frame(1, 1, open), frame(5, 1, Buffer.from([0, 0x40, 0, 0]))])],
     ["a ping of another length", frame(6, 0, 7)],
-  ])("ends with %s", (_, bytes) => {
+  ])("fails on %s", (_, bytes) => {
     const agent = new Mux({ write: () => true }, false, { open: () => {}, control: () => {} })
     expect(() => agent.receive(bytes)).toThrow(ProtocolError)
   })
 
-  it("takes any bytes at all for frames or an error, and nothing else", () => {
+  it("parses any bytes as frames or a protocol error", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 20 }), (pieces) => {
         const agent = new Mux({ write: () => true }, false, { open: () => {}, control: () => {} })
@@ -158,12 +158,12 @@ describe("the mux", () => {
     )
   })
 
-  it("ignores what later versions may add", () => {
+  it("ignores frame types reserved for later versions", () => {
     const agent = new Mux({ write: () => true }, false, { open: () => {}, control: () => {} })
     agent.receive(frame(manifest.firstIgnorable + 3, 0, 10))
   })
 
-  it("has the numbers that both ends hold to", () => {
+  it("has the constants that both sides depend on", () => {
     expect({ ...manifest }).toEqual({
       firstIgnorable: 32,
       flag: { hopped: 1 },
@@ -247,7 +247,7 @@ describe("the request splitter", () => {
     ])
   }
 
-  it("finds the same requests in the same bytes, however they arrive", () => {
+  it("finds the same requests however the bytes are split", () => {
     fc.assert(
       fc.property(
         fc.array(request, { minLength: 1, maxLength: 6 }),
@@ -262,7 +262,7 @@ describe("the request splitter", () => {
     )
   })
 
-  it("takes any bytes at all for requests or a refusal, and nothing else", () => {
+  it("parses any bytes as requests or a refusal", () => {
     const word = fc.constantFrom(
       "GET / HTTP/1.1\r\n",
       "Host: a\r\n",

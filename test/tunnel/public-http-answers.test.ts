@@ -4,8 +4,8 @@ import { reset } from "@svc/tunnel-edge/protocol/Manifest"
 import { describe, expect, it } from "vitest"
 import { answering, forwardedGet, forwarding, get, make, ok } from "../harness/RecordedContext.ts"
 
-describe("a way that leads nowhere", () => {
-  it("is followed by another, over which everything that was sent goes again", () => {
+describe("a failed route", () => {
+  it("is replaced by another, over which all sent bytes are replayed", () => {
     const { connection, client, agent, did, route, streams, toClient } = forwarding()
     client("POST /2 HTTP/1.1\r\nHost: a.example\r\nContent-Length: 10\r\n\r\n01234")
     connection.streamReset(reset.not_here)
@@ -19,7 +19,7 @@ describe("a way that leads nowhere", () => {
     expect(toClient()).toBe(ok)
   })
 
-  it("is the answer where there is no other, or the other leads nowhere too", () => {
+  it("is the response if there is no other route or the second one fails too", () => {
     const none = forwarding()
     none.connection.streamReset(reset.not_here)
     none.connection.routed({ _tag: "Answer", bytes: Buffer.from("offline") })
@@ -34,7 +34,7 @@ describe("a way that leads nowhere", () => {
   it.each([
     ["as long as may be repeated", 0, "repeating"],
     ["a byte longer", 1, "closing"],
-  ])("of what is %s", (_, more, state) => {
+  ])("with a request that is %s", (_, more, state) => {
     const { connection, client, streams } = forwarding(
       {},
       "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 99999\r\n\r\n",
@@ -44,7 +44,7 @@ describe("a way that leads nowhere", () => {
     expect(connection.state).toBe(state)
   })
 
-  it("is not repeated for other reasons, nor once something was answered", () => {
+  it("is not replayed for other reset codes or after a response has started", () => {
     const other = forwarding()
     other.connection.streamReset(reset.local_refused)
     expect([other.connection.state, other.toClient()]).toEqual(["closing", `failed /1 ${reset.local_refused}`])
@@ -53,7 +53,7 @@ describe("a way that leads nowhere", () => {
     expect([late.connection.state, late.did.at(-1)]).toEqual(["closed", "abort"])
   })
 
-  it("loses neither a refusal that waits, nor that the client has said everything", () => {
+  it("keeps a pending refusal and the end of the client", () => {
     const refused = Buffer.from("refused")
     const one = forwarding({ refuses: ({ target }) => (target === "/no" ? refused : undefined) })
     one.client(get("/no"))
@@ -72,8 +72,8 @@ describe("a way that leads nowhere", () => {
   })
 })
 
-describe("time", () => {
-  it("is limited for the head, for the first byte of the answer, and for silence after it", () => {
+describe("deadlines", () => {
+  it("limit the head, the first response byte and later silence", () => {
     const one = make()
     expect(one.deadline()).toBe(Timing.headMillis)
     one.client(get("/1"))
@@ -86,14 +86,14 @@ describe("time", () => {
     expect([one.connection.state, one.did.at(-1)]).toEqual(["closed", "destroy"])
   })
 
-  it("ends a head that does not come, without a word", () => {
+  it("close a connection without a complete head silently", () => {
     const { connection, client, did } = make()
     client("GET / HTTP/1.1\r\nX: ")
     connection.deadlinePassed()
     expect([connection.state, did]).toEqual(["closed", ["destroy"]])
   })
 
-  it("ends the wait for an answer with one of the edge, over another way too", () => {
+  it("end the wait for a response with a response of the edge, also on a second route", () => {
     const one = forwarding()
     one.connection.deadlinePassed()
     expect(one.did).toEqual([`reset ${reset.local_timeout}`, "discard", "end"])
@@ -106,7 +106,7 @@ describe("time", () => {
     expect([other.connection.state, other.streams.length]).toEqual(["closing", 1])
   })
 
-  it("is given for the last words, and no more", () => {
+  it("limit the time for the last bytes", () => {
     const one = forwarding()
     one.connection.streamReset(reset.local_refused)
     expect(one.deadline()).toBe(Timing.lingerMillis)
@@ -122,7 +122,7 @@ describe("an upgrade", () => {
   const hints = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
   const switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
 
-  it("that the agent accepts makes the connection opaque, and silence no matter", () => {
+  it("makes the connection opaque and removes the idle limit when the agent accepts it", () => {
     const { connection, client, agent, did, streams, idle } = forwarding({}, ask)
     const head = streams[0]!
     client("\u0001 not HTTP\n\n")
@@ -137,7 +137,7 @@ describe("an upgrade", () => {
     expect(streams[0]).toBe(`${head}\u0001 not HTTP\n\nmore`)
   })
 
-  it("that the agent does not accept is a request as any other, and the next one goes on", () => {
+  it("is handled like any other request when the agent declines it, and the next request proceeds", () => {
     const { connection, client, agent, did, streams, idle } = forwarding({}, ask)
     client(get("/2"))
     agent(ok)
@@ -146,7 +146,7 @@ describe("an upgrade", () => {
     expect(streams[0]).toContain(forwardedGet("/2"))
   })
 
-  it("takes only so much before its answer, and refuses nonsense behind one that was declined", () => {
+  it("limits the bytes before its response and refuses malformed requests after a declined one", () => {
     const eager = forwarding({}, ask)
     eager.client("x".repeat(20_000))
     expect([eager.connection.state, eager.did[0]]).toEqual(["closing", `reset ${reset.cancel}`])
@@ -160,8 +160,8 @@ describe("an upgrade", () => {
   })
 })
 
-describe("the transfer budget", () => {
-  it("that is used up ends the request, with a word where nothing was answered", () => {
+describe("an exhausted transfer budget", () => {
+  it("ends the request, with a problem if no response has started", () => {
     const early = forwarding()
     early.cut()
     expect(early.did).toEqual([`reset ${reset.quota}`, "discard", "end"])
@@ -172,8 +172,8 @@ describe("the transfer budget", () => {
   })
 })
 
-describe("the end of the answers", () => {
-  it("is the client's, which may go on speaking", () => {
+describe("the end of the agent's stream", () => {
+  it("lets the client keep sending", () => {
     const { connection, client, did, streams } = answering()
     connection.streamEnded()
     expect([connection.state, did.at(-1)]).toEqual(["answered", "end"])
@@ -181,7 +181,7 @@ describe("the end of the answers", () => {
     expect(streams[0]).toBe(forwardedGet("/1") + forwardedGet("/2"))
   })
 
-  it("without an answer leaves nothing to be said", () => {
+  it("without a response closes the connection silently", () => {
     const { connection, did, toClient } = forwarding()
     connection.streamEnded()
     connection.deadlinePassed()
@@ -189,14 +189,14 @@ describe("the end of the answers", () => {
   })
 })
 
-describe("settings that change", () => {
+describe("changed settings", () => {
   const shutOut = () => {
     let open = true
     const setting = { allows: () => open, refuses: () => (open ? undefined : Buffer.from("refused")) }
     return { setting, shut: () => (open = false), reopen: () => (open = true) }
   }
 
-  it("end a connection of another protocol at once, also one that became it meanwhile", () => {
+  it("close an upgraded connection immediately, also one that was being upgraded", () => {
     const ask = get("/socket", "Connection: Upgrade\r\nUpgrade: websocket\r\n")
     const switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
     const now = shutOut()
@@ -215,7 +215,7 @@ describe("settings that change", () => {
     expect(waiting.connection.state).toBe("closed")
   })
 
-  it("refuse the next request, and give an answer under way a while to end", () => {
+  it("refuse the next request and give the current response a deadline", () => {
     const now = shutOut()
     const one = answering(now.setting)
     now.shut()
@@ -245,8 +245,8 @@ describe("settings that change", () => {
   })
 })
 
-describe("an agent that leaves", () => {
-  it("is asked to make its next answer the last of the connection", () => {
+describe("an agent that shuts down", () => {
+  it("closes the connection with its next response", () => {
     let leaving = false
     const { client, streams } = answering({ isLeaving: () => leaving })
     client(get("/2"))

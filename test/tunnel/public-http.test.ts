@@ -5,8 +5,8 @@ import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { answering, forwardedGet, forwarding, get, make, ok } from "../harness/RecordedContext.ts"
 
-describe("the way of a request", () => {
-  it("is looked up once its head is whole, while the client waits; then everything goes on", () => {
+describe("the route of a request", () => {
+  it("is looked up when the head is complete while the client is paused, then everything is forwarded", () => {
     const { connection, client, did, route, streams, counted } = make({ host: "localhost:3000" })
     const text = get("/1") + get("/2", "X: y\r\n")
     client(text.slice(0, 20))
@@ -22,7 +22,7 @@ describe("the way of a request", () => {
     expect(counted.isClosed).toBe(true)
   })
 
-  it("may end in an answer of the edge, in one for a link that is full, or with the client", () => {
+  it("can end in a response of the edge, a full link or a disconnect of the client", () => {
     const answered = make()
     answered.client(get("/"))
     answered.connection.routed({ _tag: "Answer", bytes: Buffer.from("offline") })
@@ -40,7 +40,7 @@ describe("the way of a request", () => {
     expect([gone.connection.state, gone.streams]).toEqual(["closed", []])
   })
 
-  it("waits for the next turn of the event loop where requests sent in advance have used up this one", () => {
+  it("waits for the next turn of the event loop when pipelined requests have used up this one", () => {
     let isSpent = true
     const { connection, client, did, streams } = forwarding({ isTurnSpent: () => isSpent })
     did.length = 0
@@ -61,7 +61,7 @@ describe("the way of a request", () => {
     ])
   })
 
-  it("is not looked up for a Host that is not the name of TLS", () => {
+  it("is not looked up for a Host that differs from the TLS server name", () => {
     const { client, did, toClient } = make({ client: { serverName: "b.example" } })
     client(get("/"))
     expect(did).toEqual(["discard", "end"])
@@ -71,7 +71,7 @@ describe("the way of a request", () => {
     expect(same.did).toEqual(["pause", "route /"])
   })
 
-  it("is a link's, with what came behind its head, once the turn is over", () => {
+  it("becomes a link at the end of the turn, with the bytes behind its head", () => {
     const { connection, client, did, deadline } = make({ isLink: ({ target }) => target === "/link" })
     client(`${get("/link", "Connection: upgrade\r\n")}frames`)
     expect([connection.state, did]).toEqual(["linking", ["pause", "nextTurn"]])
@@ -79,7 +79,7 @@ describe("the way of a request", () => {
     expect([connection.state, did.at(-1), deadline()]).toEqual(["closed", "handOver /link frames", undefined])
   })
 
-  it("ends with a client that said nothing whole", () => {
+  it("ends with a client that sends no complete head", () => {
     const { connection, client, did } = make()
     client("GET / HTT")
     connection.ended()
@@ -119,7 +119,7 @@ describe("a refusal", () => {
   const refused = Buffer.from("refused")
   const refuses = ({ target }: Head) => (target === "/no" ? refused : undefined)
 
-  it("of a later request comes behind the answers to earlier ones, and nothing behind it goes on", () => {
+  it("of a later request follows the earlier responses, and nothing after it is forwarded", () => {
     const { connection, client, agent, did, streams, toClient, deadline } = forwarding({ refuses })
     client(get("/2") + get("/no") + get("/3"))
     expect([connection.state, did, deadline()]).toEqual(["refusing", ["discard", "finish"], Timing.tailMillis])
@@ -131,7 +131,7 @@ describe("a refusal", () => {
     expect([connection.state, toClient()]).toEqual(["closing", `${ok}${ok}refused`])
   })
 
-  it("of what is no request comes behind the answers to earlier ones", () => {
+  it("of a malformed request follows the earlier responses", () => {
     const { connection, client, agent, toClient } = answering()
     client("nonsense\r\n\r\n")
     expect(connection.state).toBe("refusing")
@@ -140,14 +140,14 @@ describe("a refusal", () => {
     expect(toClient()).toMatch(new RegExp(`^${ok}${ok}HTTP/1\\.1 400 `))
   })
 
-  it("of the first request is all there is", () => {
+  it("of the first request is the only response", () => {
     const { connection, client, toClient, deadline } = make()
     client("nonsense\r\n\r\n")
     expect([connection.state, deadline()]).toEqual(["closing", Timing.lingerMillis])
     expect(toClient()).toMatch(/^HTTP\/1\.1 400 /)
   })
 
-  it("within a body cuts the agent's stream, and is told only where nothing was answered", () => {
+  it("within a body resets the agent's stream, and is sent only if no response has started", () => {
     const post = "POST /2 HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n"
     const early = forwarding()
     early.client(post)
@@ -163,7 +163,7 @@ describe("a refusal", () => {
     ])
   })
 
-  it("is not told once the link has given up in the midst of a chunk", () => {
+  it("is not sent after the link failed in the same chunk", () => {
     let breaks = () => {}
     const one = forwarding({ refuses, onForward: () => breaks() })
     breaks = () => one.connection.streamReset(reset.overloaded)
@@ -172,7 +172,7 @@ describe("a refusal", () => {
     expect(one.toClient()).toBe(`failed /1 ${reset.overloaded}`)
   })
 
-  it("that waits is given up with its client's deadline, and with the agent's stream", () => {
+  it("that is pending is dropped at the client's deadline or the end of the agent's stream", () => {
     const late = answering({ refuses })
     late.client(get("/no"))
     late.connection.deadlinePassed()
@@ -184,7 +184,7 @@ describe("a refusal", () => {
   })
 })
 
-it("says its last words once and does nothing to a line that is gone, whatever happens", () => {
+it("is sent once, and nothing is written to a closed connection", () => {
   const event = fc.constantFrom(
     "request",
     "refused",

@@ -1,7 +1,7 @@
 import { everyBytes, make, outsideOf, withinMillis, youngBytes } from "@svc/tunnel-edge/protocol/YoungGenerationGc"
 import { expect, it } from "vitest"
 
-it("collects the young for bulk alone: not for bytes that trickle, nor where much of it is alive", () => {
+it("runs a young collection only for bulk transfers, and not while many young objects are alive", () => {
   let at = 0
   let collected = 0
   let young = 0
@@ -22,7 +22,7 @@ it("collects the young for bulk alone: not for bytes that trickle, nor where muc
   expect(flow(10, 1)).toBe(0)
 })
 
-it("counts the buffer that a read began, whoever shares it, and not what was read", () => {
+it("counts the buffer that a read allocated rather than the bytes read", () => {
   const slab = Buffer.allocUnsafeSlow(64 * 1024)
   expect(outsideOf(slab.subarray(0, 100))).toBe(64 * 1024)
   expect(outsideOf(slab.subarray(100, 200))).toBe(0)

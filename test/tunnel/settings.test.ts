@@ -58,8 +58,8 @@ const patch = (handle: string, body: unknown, token = session) =>
   call(service.base, "PATCH", `/api/identities/${handle}/tunnel`, { token, body })
 const basic = (pair: string) => ({ authorization: `Basic ${Buffer.from(pair).toString("base64")}` })
 
-describe("settings of a tunnel", () => {
-  it("begin with an edge that, in Development, speaks TLS and clear text on one port", async () => {
+describe("tunnel settings", () => {
+  it("apply to a Development edge that serves TLS and cleartext on one port", async () => {
     const { handle } = await withTunnel(port)
     const get = `GET / HTTP/1.1\r\nHost: ${hostOf(handle)}\r\nConnection: close\r\n\r\n`
     const secure = connectSecure({ port: service.edgePort, servername: hostOf(handle), rejectUnauthorized: false })
@@ -70,7 +70,7 @@ describe("settings of a tunnel", () => {
     expect(await raw(service.edgePort, get)).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it("are changed only as `If-Match` has them, whatever goes through the Tunnel", async () => {
+  it("change only with `If-Match`, whatever passes through the tunnel", async () => {
     const { handle, secrets } = await withTunnel(port)
     const key = secrets.identity_key
     const path = `/api/identities/${handle}/tunnel`
@@ -93,7 +93,7 @@ describe("settings of a tunnel", () => {
     expect((await changed("*", { proxy_protocol: false })).status).toBe(200)
   })
 
-  it("say which Host the application sees", async () => {
+  it("select the Host that the application receives", async () => {
     const { handle } = await withTunnel(port)
     const seen = async () => JSON.parse((await ask(service.edgePort, handle, "/")).body)
     expect((await seen()).host).toBe(hostOf(handle))
@@ -107,7 +107,7 @@ describe("settings of a tunnel", () => {
     expect([host, forwarded]).toEqual(["shop.example:8443", hostOf(handle)])
   })
 
-  it("let in only clients of the networks they name, also on the TCP port", async () => {
+  it("restrict clients to the allowed networks, also on the TCP port", async () => {
     const { handle, identity } = await withTunnel(port)
     const status = async () => (await ask(service.edgePort, handle, "/")).status
     const get = `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
@@ -119,7 +119,7 @@ describe("settings of a tunnel", () => {
     expect(await raw(identity.tunnel.port, get)).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it("ask for a user name and a password, and keep them from the application", async () => {
+  it("require a user name and password, which are not forwarded", async () => {
     const { handle } = await withTunnel(port)
     const set = await patch(handle, { basic_auth: { username: "ada", password: "l0vel:ace ü" } })
     expect(set.body.settings.basic_auth).toEqual({ username: "ada" })
@@ -148,7 +148,7 @@ describe("settings of a tunnel", () => {
     )
   })
 
-  it("announce the client of the TCP port by the PROXY protocol", async () => {
+  it("announce the client of the TCP port with the PROXY protocol", async () => {
     const lines = createServer((socket) => {
       socket.once("data", (chunk: Buffer) => socket.end(chunk.toString().split("\r\n")[0]))
     })
@@ -162,7 +162,7 @@ describe("settings of a tunnel", () => {
     lines.close()
   })
 
-  it("lead TLS to the application unopened", async () => {
+  it("pass TLS through to the application", async () => {
     const { handle, tunnel, secrets } = await withTunnel(port)
     await tunnel.close()
     const own = selfSigned([hostOf(handle)], new Date())
@@ -182,7 +182,7 @@ describe("settings of a tunnel", () => {
     secure.close()
   })
 
-  it("refuse what is no setting, and who may not change it", async () => {
+  it("reject invalid values and unauthorized callers", async () => {
     const { handle, secrets } = await makeIdentity(service.base, session)
     for (const bad of [
       { host_header: "a b" },
@@ -220,8 +220,8 @@ describe("settings of a tunnel", () => {
   })
 })
 
-describe("the transfer of an Org", () => {
-  it("ends for the day at its limit, with one Event at 80 % and one at the end", { timeout: 30_000 }, async () => {
+describe("the transfer limit of an Org", () => {
+  it("ends transfers for the day, with one Event at 80 % and one at the limit", { timeout: 30_000 }, async () => {
     const org = (await signUp(service.base)).session
     const { handle } = await withTunnel(port, org)
     const other = await withTunnel(port, org)

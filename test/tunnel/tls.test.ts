@@ -26,7 +26,7 @@ const get = (servername: string, handle: string) =>
   ask(service.edgePort, handle, "/", { ca: wildcard.cert, servername })
 
 describe("an edge with a wildcard certificate", () => {
-  it("carries link and public requests over TLS, HTTP/1.1 only, each for the name it was opened for", async () => {
+  it("serves links and requests over TLS with HTTP/1.1 only, each for its own server name", async () => {
     const { handle, secrets } = await makeIdentity(service.base, session)
     const tunnel = connectTunnel({
       key: secrets.identity_key,
@@ -59,7 +59,7 @@ describe("an edge with a wildcard certificate", () => {
     await tunnel.close()
   })
 
-  it("resets a connection whose answer was broken off, so that nobody takes it for the whole", async () => {
+  it("resets a connection with a truncated response, so that no client takes it for complete", async () => {
     const { handle, secrets } = await makeIdentity(service.base, session)
     const begun: Array<() => void> = []
     const tunnel = connectTunnel({
@@ -87,7 +87,7 @@ describe("an edge with a wildcard certificate", () => {
     await tunnel.close()
   })
 
-  it("takes agents behind proxies, over WebSocket and through CONNECT", async () => {
+  it("accepts agents behind proxies, over WebSocket and through CONNECT", async () => {
     const { handle, secrets } = await makeIdentity(service.base, session)
     let through = 0
     const proxy = createServer().on("connect", (incoming, client: Socket) => {
@@ -136,51 +136,47 @@ describe("an edge with a wildcard certificate", () => {
     expect(through).toBe(2)
   })
 
-  it(
-    "turns to WebSocket by itself where something in between lets nothing else through",
-    { timeout: 30_000 },
-    async () => {
-      const { handle, secrets } = await makeIdentity(service.base, session)
-      // A proxy that opens TLS and knows WebSocket only, as there are in offices.
-      const seen: Array<string | undefined> = []
-      const between = createSecureServer(wildcard, (_, outgoing) => outgoing.writeHead(400).end("<h1>Bad request</h1>"))
-      between.on("upgrade", (incoming, client: Socket, head) => {
-        const { upgrade } = incoming.headers
-        seen.push(upgrade)
-        if (upgrade !== "websocket") return client.end("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-        const server = connect(
-          { port: service.edgePort, host: "127.0.0.1", servername: "connect.tunnel.localhost", ca: wildcard.cert },
-          () => {
-            const lines = [`GET ${incoming.url} HTTP/1.1`]
-            for (let i = 0; i < incoming.rawHeaders.length; i += 2)
-              lines.push(`${incoming.rawHeaders[i]}: ${incoming.rawHeaders[i + 1]}`)
-            server.write(`${lines.join("\r\n")}\r\n\r\n`)
-            server.write(head)
-            client.pipe(server).pipe(client)
-          },
-        )
-        server.on("error", () => client.destroy())
-        client.on("error", () => server.destroy())
-      })
-      const port = await freePort()
-      await new Promise<void>((resolve) => between.listen(port, "127.0.0.1", resolve))
-      const tunnel = connectTunnel({
-        key: secrets.identity_key,
-        edge: `https://connect.tunnel.localhost:${port}`,
-        ca: wildcard.cert,
-        links: 1,
-        handler: (_, outgoing) => outgoing.end("over WebSocket"),
-      })
-      await tunnel.ready
-      expect((await ask(service.edgePort, handle, "/", { ca: wildcard.cert })).body).toBe("over WebSocket")
-      expect(seen).toEqual(["idt/1", "websocket"])
-      await tunnel.close()
-      between.closeAllConnections()
-      between.close()
-    },
-  )
+  it("switches to WebSocket when an intermediary blocks other upgrades", { timeout: 30_000 }, async () => {
+    const { handle, secrets } = await makeIdentity(service.base, session)
+    // A proxy that opens TLS and knows WebSocket only, as there are in offices.
+    const seen: Array<string | undefined> = []
+    const between = createSecureServer(wildcard, (_, outgoing) => outgoing.writeHead(400).end("<h1>Bad request</h1>"))
+    between.on("upgrade", (incoming, client: Socket, head) => {
+      const { upgrade } = incoming.headers
+      seen.push(upgrade)
+      if (upgrade !== "websocket") return client.end("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+      const server = connect(
+        { port: service.edgePort, host: "127.0.0.1", servername: "connect.tunnel.localhost", ca: wildcard.cert },
+        () => {
+          const lines = [`GET ${incoming.url} HTTP/1.1`]
+          for (let i = 0; i < incoming.rawHeaders.length; i += 2)
+            lines.push(`${incoming.rawHeaders[i]}: ${incoming.rawHeaders[i + 1]}`)
+          server.write(`${lines.join("\r\n")}\r\n\r\n`)
+          server.write(head)
+          client.pipe(server).pipe(client)
+        },
+      )
+      server.on("error", () => client.destroy())
+      client.on("error", () => server.destroy())
+    })
+    const port = await freePort()
+    await new Promise<void>((resolve) => between.listen(port, "127.0.0.1", resolve))
+    const tunnel = connectTunnel({
+      key: secrets.identity_key,
+      edge: `https://connect.tunnel.localhost:${port}`,
+      ca: wildcard.cert,
+      links: 1,
+      handler: (_, outgoing) => outgoing.end("over WebSocket"),
+    })
+    await tunnel.ready
+    expect((await ask(service.edgePort, handle, "/", { ca: wildcard.cert })).body).toBe("over WebSocket")
+    expect(seen).toEqual(["idt/1", "websocket"])
+    await tunnel.close()
+    between.closeAllConnections()
+    between.close()
+  })
 
-  it("takes up a certificate that was renewed", async () => {
+  it("loads a renewed certificate", async () => {
     const directory = mkdtempSync(path.join(os.tmpdir(), "svc-certificate-"))
     const [cert, key] = [path.join(directory, "cert.pem"), path.join(directory, "key.pem")]
     const put = (certificate: { readonly cert: string; readonly key: string }) => {

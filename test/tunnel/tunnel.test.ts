@@ -98,7 +98,7 @@ const ask = (handle: string, target: string, asked: Public.Asked = {}) =>
 const raw = (bytes: string | Buffer, until?: RegExp) => Public.raw(service.edgePort, bytes, until)
 
 describe("requests through the tunnel", () => {
-  it("reach the agent's port with what the edge knows of the client, and nothing the client made up", async () => {
+  it("reach the agent's port with the client address from the edge and no forged fields", async () => {
     const { status, body } = await ask(ada.handle, "/headers", {
       headers: {
         "x-forwarded-for": "1.2.3.4",
@@ -125,7 +125,7 @@ describe("requests through the tunnel", () => {
     expect(headers).not.toHaveProperty("svc-tunnel-handle")
   })
 
-  it("carry bodies of any size both ways, with trailers", { timeout: 60_000 }, async () => {
+  it("carry bodies of any size in both directions, with trailers", { timeout: 60_000 }, async () => {
     const bytes = randomBytes(20 * 1024 * 1024)
     const sent = await ask(ada.handle, "/echo", {
       method: "POST",
@@ -147,7 +147,7 @@ describe("requests through the tunnel", () => {
     expect(large.body.length).toBe(200 * 256 * 1024)
   })
 
-  it("keep their connection, and may be sent ahead of the answers", async () => {
+  it("keep their connection and can be pipelined", async () => {
     const one = `GET /one HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\n\r\n`
     const last = `GET /two HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\nConnection: close\r\n\r\n`
     const text = await raw(one + one + last)
@@ -155,7 +155,7 @@ describe("requests through the tunnel", () => {
     expect(told.slice(-3)).toEqual(["GET /one", "GET /one", "GET /two"])
   })
 
-  it("pass on early hints, events as they happen, and that the client went away", async () => {
+  it("pass on early hints, events and client disconnects immediately", async () => {
     const hints = await raw(`GET /early HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\nConnection: close\r\n\r\n`)
     expect(hints).toMatch(/^HTTP\/1\.1 103 [^]*HTTP\/1\.1 200 [^]*after hints/)
     const events = await raw(`GET /events HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\n\r\n`, /data: 3/)
@@ -164,7 +164,7 @@ describe("requests through the tunnel", () => {
     await eventually(connections, (count) => count === 0)
   })
 
-  it("are not fetched for clients that went away at once", async () => {
+  it("are not forwarded for clients that have already disconnected", async () => {
     for (let i = 0; i < 50; i++) {
       await new Promise<void>((resolve) => {
         const socket = connect(service.edgePort, "127.0.0.1", () => {
@@ -178,7 +178,7 @@ describe("requests through the tunnel", () => {
     await eventually(connections, (count) => count === 0)
   })
 
-  it("become opaque after a 101, and not before", async () => {
+  it("become opaque only after a 101", async () => {
     const head = `GET /socket HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`
     const text = await raw(`${head}\u0001\u0002 not HTTP at all\n\n`, /not HTTP at all/)
     expect(text).toMatch(/^HTTP\/1\.1 101 /)
@@ -199,7 +199,7 @@ describe("requests through the tunnel", () => {
     plain.close()
   })
 
-  it("do not wait for readers that never read", { timeout: 30_000 }, async () => {
+  it("are not blocked by readers that stall", { timeout: 30_000 }, async () => {
     const stalled = Array.from({ length: 20 }, () => {
       const socket = connect(service.edgePort, "127.0.0.1", () => {
         socket.write(`GET /large?chunks=400 HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\n\r\n`)
@@ -214,7 +214,7 @@ describe("requests through the tunnel", () => {
 })
 
 describe("the TCP port", () => {
-  it("carries raw bytes with half-close both ways", async () => {
+  it("carries raw bytes with half-close in both directions", async () => {
     const echo = createServer({ allowHalfOpen: true }, (socket) => {
       const chunks: Array<Buffer> = []
       socket.on("data", (chunk: Buffer) => chunks.push(chunk))
@@ -252,7 +252,7 @@ describe("the TCP port", () => {
 })
 
 describe("a name without an agent", () => {
-  it("answers problems to programs, a page to browsers, its card, and 404 where there is none", async () => {
+  it("returns problems to programs, a page to browsers, the card, and 404 for an unknown name", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const offline = await ask(handle, "/")
     expect(offline.status).toBe(503)
@@ -266,7 +266,7 @@ describe("a name without an agent", () => {
     expect((await ask("nobody-here", "/")).headers["svc-tunnel-error"]).toBe("tunnel_not_found")
   })
 
-  it("whose port refuses is a 502", async () => {
+  it("returns 502 if the local port refuses connections", async () => {
     const { handle, secrets } = await makeIdentity(service.base, session)
     const dead = open(secrets.identity_key, { port: await freePort() })
     await dead.ready
@@ -275,7 +275,7 @@ describe("a name without an agent", () => {
   })
 })
 
-describe("what the edge refuses", () => {
+describe("refusals of the edge", () => {
   const host = () => `Host: ${hostOf(ada.handle)}\r\n`
   const cases: ReadonlyArray<readonly [string, () => string, number]> = [
     ["a bare LF", () => `GET / HTTP/1.1\n${host()}\r\n\r\n`, 400],
@@ -310,7 +310,7 @@ describe("what the edge refuses", () => {
     expect(await raw(bytes())).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
   })
 
-  it("chunk extensions, broken chunks and another Host, on a connection that began well", async () => {
+  it("include chunk extensions, malformed chunks and another Host on an established connection", async () => {
     const post = `POST /echo HTTP/1.1\r\n${host()}Transfer-Encoding: chunked\r\n\r\n`
     expect(await raw(`${post}5;x=y\r\nhello\r\n0\r\n\r\n`)).not.toMatch(/HTTP\/1\.1 200/)
     expect(await raw(`${post}-5\r\nhello\r\n0\r\n\r\n`)).not.toMatch(/HTTP\/1\.1 200/)

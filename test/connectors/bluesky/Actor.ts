@@ -20,8 +20,8 @@ export const suite = (context: Context) => {
         .then(({ data }: any) => data.value),
     )
 
-  layer(actors({ platforms }), { timeout: "3 minutes" })("a Connector to Bluesky", (it) => {
-    it.effect("is connected by an app password, which is in no row", () =>
+  layer(actors({ platforms }), { timeout: "3 minutes" })("Bluesky Connector", (it) => {
+    it.effect("connects with an app password without storing it", () =>
       Effect.gen(function* () {
         const { id, owner, password } = yield* connected("kay")
         const row = yield* rowOf(id)
@@ -38,7 +38,7 @@ export const suite = (context: Context) => {
       }),
     )
 
-    it.effect("raises one Event for a mention, an answer and a direct message, and answers the mention", () =>
+    it.effect("raises one Event for each mention, reply and direct message, and replies to the mention", () =>
       Effect.gen(function* () {
         const { org_id, id, actor } = yield* connected("lea")
         // The first poll only finds where the next begins.
@@ -75,7 +75,7 @@ export const suite = (context: Context) => {
       }),
     )
 
-    it.effect("loses and doubles nothing while its server is restarted in the midst of posts", () =>
+    it.effect("neither loses nor duplicates posts while its server restarts", () =>
       Effect.gen(function* () {
         const { org_id, id, owner, actor } = yield* connected("ole")
         yield* passing(rowOf(id), (row) => row?.polled_at != null, 0)
@@ -103,7 +103,7 @@ export const suite = (context: Context) => {
       }),
     )
 
-    it.effect("refuses what Bluesky would refuse before a call, as the problem that it is", () =>
+    it.effect("rejects what Bluesky would reject, before any call and with a matching problem", () =>
       Effect.gen(function* () {
         const { org_id, actor } = yield* connected("mia")
         const refused = Effect.fnUntraced(function* (post: Parameters<typeof publishing>[0]) {
@@ -122,7 +122,7 @@ export const suite = (context: Context) => {
       }),
     )
 
-    it.effect("declares the account, and takes that and the session back when it is removed", () =>
+    it.effect("marks the profile as automated, and reverts that and ends the session on removal", () =>
       Effect.gen(function* () {
         const { org_id, id, actor, owner } = yield* connected("nora", { disclose: true })
         expect(yield* rowOf(id)).toMatchObject({ disclosed: true })
@@ -142,7 +142,7 @@ export const suite = (context: Context) => {
       }),
     )
 
-    it.effect("stops once the platform refuses its credential, and says so in an Event", () =>
+    it.effect("stops and raises an Event when the platform rejects its credential", () =>
       Effect.gen(function* () {
         const { org_id, id, actor, owner } = yield* connected("olga")
         const { accountManager } = context.network.context()
@@ -154,7 +154,7 @@ export const suite = (context: Context) => {
       }),
     )
 
-    it.effect("is connected by OAuth, and its tokens and nonces are sealed", () =>
+    it.effect("connects with OAuth and seals tokens and nonces", () =>
       Effect.gen(function* () {
         const org_id = yield* makeOrg
         const { id } = yield* makeIdentity(org_id, "pia")

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest"
 import { connect, type Context } from "./Context.ts"
 
 export const suite = (context: Context) =>
-  describe("connecting by an app password", () => {
-    it("finds the account's own server from its handle, with or without @, and from its DID", async () => {
+  describe("connecting with an app password", () => {
+    it("finds the account's server from a handle, with or without @, or a DID", async () => {
       const password = await context.ada.appPassword()
       for (const account of ["ada.test", "@ada.test", context.ada.did]) {
         const { connected } = await context.rig.connect(account, password)
@@ -17,14 +17,14 @@ export const suite = (context: Context) =>
       }
     })
 
-    it("says `dm` where the app password may, and not where it may not", async () => {
+    it("reports the capability `dm` only if the app password allows it", async () => {
       const without = await connect(context, context.ada, false)
       expect(without.connected.capabilities).toEqual(["post", "reply", "thread", "notifications"])
       const withDm = await connect(context, context.ada, true)
       expect(withDm.connected.capabilities).toEqual(["post", "reply", "thread", "notifications", "dm"])
     })
 
-    it("refuses a wrong password with the platform's words, and a handle nobody has as input", async () => {
+    it("rejects a wrong password with the platform's message, and an unknown handle as invalid input", async () => {
       const login = (account: string) =>
         context.rig.failure(
           context.rig.platform.login!(context.rig.visit, { account, password: Redacted.make("not it") }),
@@ -37,7 +37,7 @@ export const suite = (context: Context) =>
       expect(await login("no handle")).toMatchObject({ _tag: "InputRefused", path: "/account" })
     })
 
-    it("keeps no password", async () => {
+    it("stores no password", async () => {
       const password = await context.ada.appPassword()
       const { connected } = await context.rig.connect("ada.test", password)
       expect(Redacted.value(connected.credential)).not.toContain(password)

@@ -17,7 +17,7 @@ export const suite = (context: Context) =>
     const profile = async (person: Person) =>
       (await person.agent.com.atproto.repo.getRecord({ repo: person.did, collection, rkey: "self" })).data.value
 
-    it("adds the label and the line, keeps all else, and takes back what it added", async () => {
+    it("adds the label and the line, keeps everything else, and reverts what it added", async () => {
       const rosa = await context.network.person("rosa.test")
       const labels = { $type: "com.atproto.label.defs#selfLabels", values: [{ val: "!no-unauthenticated" }] }
       const before = { displayName: "Rosa", description: "I write.", labels, unknownToUs: { kept: [1, 2] } }
@@ -37,7 +37,7 @@ export const suite = (context: Context) =>
       expect((await context.rig.run(context.rig.platform.inspect(session))).disclosed).toBe(false)
     })
 
-    it("stands on an account without a profile, and leaves a label that its owner had set", async () => {
+    it("works without a profile and keeps a label that the owner had set", async () => {
       const vera = await context.network.person("vera.test")
       const { session } = await connect(context, vera)
       const changed = await context.rig.run(context.rig.platform.disclose(session))
@@ -50,7 +50,7 @@ export const suite = (context: Context) =>
       expect(await profile(vera)).toMatchObject({ labels: { values: [{ val: "bot" }] } })
     })
 
-    it("cuts nothing of a description that has no room for the line", async () => {
+    it("does not truncate a description that has no room for the line", async () => {
       const long = await context.network.person("long.test")
       await write(long, { description: "x".repeat(250) })
       const { session } = await connect(context, long)
@@ -58,7 +58,7 @@ export const suite = (context: Context) =>
       expect(await profile(long)).toMatchObject({ description: "x".repeat(250), labels: { values: [{ val: "bot" }] } })
     })
 
-    it("loses nothing that its owner writes at the same moment", async () => {
+    it("keeps concurrent changes of the owner", async () => {
       const zora = await context.network.person("zora.test")
       await write(zora, { displayName: "before" })
       const { session } = await connect(context, zora)

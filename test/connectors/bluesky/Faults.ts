@@ -12,7 +12,7 @@ const aRecord = { uri: "at://did:plc:edq7nv5teq7r5zo5gcr57jwm/app.bsky.feed.post
 
 export const suite = (context: Context) =>
   describe("an account's server", () => {
-    it("that is restarted fails what is under way and takes the same session afterwards", async () => {
+    it("fails calls in flight during a restart and accepts the same session afterwards", async () => {
       const { session, rows } = await connect(context, context.ada)
       await context.network.stop()
       expect(await context.rig.failure(context.rig.platform.post(session, post("away")))).toMatchObject({
@@ -23,7 +23,7 @@ export const suite = (context: Context) =>
       expect(rows.keeps).toBe(0)
     })
 
-    it("that keeps silent is given up on", async () => {
+    it("times out when it does not respond", async () => {
       const { connected, rows } = await connect(context, context.ada)
       const hasty = await openRig(context.network, { timeoutMillis: 300 })
       const sockets: Array<Socket> = []
@@ -40,7 +40,7 @@ export const suite = (context: Context) =>
       expect(failure).toMatchObject({ _tag: "PlatformUnreachable" })
     })
 
-    it("that limits sign-ins says until when", async () => {
+    it("reports when a rate limit on sign-ins ends", async () => {
       const busy = await context.network.person("busy.test")
       const login = () =>
         context.rig.failure(
@@ -73,7 +73,7 @@ export const suite = (context: Context) =>
       (_, response) =>
         response.writeHead(status, { "content-type": "application/json", ...headers }).end(body)
 
-    it("that limits calls, or has given its last, is left alone until its window ends", async () => {
+    it("receives no calls while its rate limit is exhausted", async () => {
       const reset = Math.floor(Date.now() / 1_000) + 90
       const limits = { "ratelimit-limit": "3000", "ratelimit-remaining": "0", "ratelimit-reset": String(reset) }
       const refusal = JSON.stringify({ error: "RateLimitExceeded", message: "Rate Limit Exceeded" })
@@ -102,7 +102,7 @@ export const suite = (context: Context) =>
       ["a way elsewhere", json(302, "", { location: "http://169.254.169.254/" })],
       ["an error of its own", json(500, JSON.stringify({ error: "InternalServerError", message: "Oops" }))],
       ["an error that is none", json(502, "bad gateway")],
-    ])("that answers with %s is out of reach", async (_, listener) => {
+    ])("counts as unreachable when it responds with %s", async (_, listener) => {
       await at(listener, async ({ session }) => {
         expect(
           await context.rig.failure(context.rig.platform.posts(session, { limit: 10, cursor: undefined })),
@@ -110,7 +110,7 @@ export const suite = (context: Context) =>
       })
     })
 
-    it("that has more answers to a post than can be read shows the post and what fits", async () => {
+    it("has too many replies to read, and the thread shows the post and the replies that fit", async () => {
       const uri = `at://${context.grace.did}/app.bsky.feed.post/3aaaaaaaaaaaa`
       const type = "app.bsky.feed.defs#threadViewPost"
       const node = (text: string, replies: ReadonlyArray<object>) => ({
@@ -137,7 +137,7 @@ export const suite = (context: Context) =>
       })
     })
 
-    it("that gives posts without end or bounds fills nothing", async () => {
+    it("cannot exhaust memory with endless or oversized posts", async () => {
       const author = { did: context.grace.did, handle: "grace.test", displayName: "x".repeat(5_000) }
       let pages = 0
       const listener: RequestListener = (_, response) => {

@@ -66,8 +66,8 @@ export const suite = (context: Context) => {
 
   // An actor that has nothing to do for a while leaves, and is woken for its next poll.
   const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors({ platforms })))
-  layer(watched, { timeout: "3 minutes" })("a server that does not do as it should", (it) => {
-    it.effect("has each command as one post, and each failure says what to do", () =>
+  layer(watched, { timeout: "3 minutes" })("a misbehaving server", (it) => {
+    it.effect("receives one post per command, and each failure has a matching problem", () =>
       Effect.gen(function* () {
         const { org_id, owner, actor } = yield* connected("quin")
         const texts = kinds.flatMap((kind) => [`first ${kind}`, `second ${kind}`])
@@ -112,7 +112,7 @@ export const suite = (context: Context) => {
       }),
     )
 
-    it.effect("is polled again after each failure, not before it wants to be, and every mention is told once", () =>
+    it.effect("is polled again after each failure and rate limit, and every mention raises one Event", () =>
       Effect.gen(function* () {
         const { id } = yield* connected("rhea")
         yield* passing(rowOf(id), (row) => row?.polled_at != null, 0)
@@ -156,7 +156,7 @@ export const suite = (context: Context) => {
       }),
     )
 
-    it.effect("that keeps a post waiting holds up neither another post, nor a poll, nor a pause", () =>
+    it.effect("does not block other posts, polls or a pause while a post is pending", () =>
       Effect.gen(function* () {
         const { org_id, id, owner, actor } = yield* connected("sven")
         yield* passing(rowOf(id), (row) => row?.polled_at != null, 0)

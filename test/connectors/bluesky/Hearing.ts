@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest"
 import { connect, post, recordAt, type Context } from "./Context.ts"
 
 export const suite = (context: Context) =>
-  describe("what is said to the account", () => {
-    it("is told once, from the connection on, oldest first", async () => {
+  describe("posts for the account", () => {
+    it("are reported once, from the connection on, oldest first", async () => {
       const turing = await context.network.person("turing.test")
       await context.grace.post("@turing.test before")
       const { session } = await connect(context, turing)
@@ -26,7 +26,7 @@ export const suite = (context: Context) =>
       expect((await poll(begun.mark)).received).toHaveLength(2)
     })
 
-    it("is told whole where much came at once, and where a clock of the network is behind", async () => {
+    it("are all reported after a burst and when a clock of the network is slow", async () => {
       const hedy = await context.network.person("hedy.test")
       const { session } = await connect(context, hedy)
       const begun = await context.rig.run(context.rig.platform.poll(session, undefined))
@@ -56,7 +56,7 @@ export const suite = (context: Context) =>
       expect(entries.map(({ post }) => post.text)).toEqual(["psst", ...expected.toSpliced(9, 0, "@hedy.test late")])
     }, 120_000)
 
-    it("does not tell what is older than the connection when newer posts are deleted", async () => {
+    it("are not reported if they are older than the connection, even when newer ones are deleted", async () => {
       const marie = await context.network.person("marie.test")
       const start = Date.now() - 600_000
       const made: Array<{ uri: string }> = []
@@ -74,7 +74,7 @@ export const suite = (context: Context) =>
       expect((await context.rig.run(context.rig.platform.poll(session, begun.mark))).received).toEqual([])
     }, 120_000)
 
-    it("is listed newest first, page by page, direct messages among it", async () => {
+    it("are listed newest first in pages that include direct messages", async () => {
       const emmy = await context.network.person("emmy.test")
       const { session } = await connect(context, emmy)
       const other = await connect(context, context.grace)

@@ -4,7 +4,7 @@ import { connect, post, type Context } from "./Context.ts"
 
 export const suite = (context: Context) =>
   describe("direct messages", () => {
-    it("are sent, answered, listed by conversation and told by a poll", async () => {
+    it("are sent, answered, listed by conversation and reported by a poll", async () => {
       const one = await connect(context, context.ada)
       const other = await connect(context, context.alan)
       const begun = await context.rig.run(context.rig.platform.poll(other.session, undefined))
@@ -24,7 +24,7 @@ export const suite = (context: Context) =>
       expect(conversation.entries.map(({ text }) => text)).toEqual(["hello https://example.com", "hello back"])
     })
 
-    it("are sent once where the answer was lost and the command comes again", async () => {
+    it("are sent once when the response is lost and the command is retried", async () => {
       const one = await connect(context, context.ada)
       const given = post("only once", { to: "grace.test" })
       context.network.chat.loseNextAnswer()
@@ -36,7 +36,7 @@ export const suite = (context: Context) =>
       expect(entries.filter(({ text }) => text === "only once")).toHaveLength(1)
     })
 
-    it("are unsupported with an app password that may not, and do not keep a poll from mentions", async () => {
+    it("are unsupported with an app password that excludes them, while polls still report mentions", async () => {
       const ida = await context.network.person("ida.test")
       const { session, rows } = await connect(context, ida, false)
       expect(
@@ -51,7 +51,7 @@ export const suite = (context: Context) =>
       expect(rows.kept.get("dm")).toBe("false")
     })
 
-    it("refuse options, and an answer to a message of another conversation", async () => {
+    it("reject options and a reply to a message of another conversation", async () => {
       const one = await connect(context, context.ada)
       const toAlan = await context.rig.run(context.rig.platform.sendDm(one.session, post("a", { to: "alan.test" })))
       expect(

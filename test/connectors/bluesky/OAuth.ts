@@ -62,7 +62,7 @@ export const suite = (context: Context) =>
       rows.credential = Redacted.make(JSON.stringify(kept))
     }
 
-    it("connects as the client that our document describes, and posts, polls and writes direct messages", async () => {
+    it("connects with the published client metadata, and posts, polls and sends direct messages", async () => {
       const { begun, returned, connected, session } = await connect(known, publicUrl, "ada.test")
       expect(fetched).toContain(`${publicUrl}/api/connectors/bluesky/client-metadata.json`)
       expect(begun.state).toBe(returned.searchParams.get("state"))
@@ -87,7 +87,7 @@ export const suite = (context: Context) =>
     })
 
     it.skipIf(!has("chromium"))(
-      "leads a person through the server's own pages and back, in a browser",
+      "leads a person through the server's pages and back, in a browser",
       async () => {
         const begun = await begin(known, publicUrl, "ada.test")
         const page = await (await openBrowser()).newPage()
@@ -110,13 +110,13 @@ export const suite = (context: Context) =>
       120_000,
     )
 
-    it("works from a machine without a public address, back to its loopback interface", async () => {
+    it("works without a public address through a loopback redirect", async () => {
       const { returned, connected } = await connect(local, localUrl, undefined)
       expect(returned.origin).toBe("http://127.0.0.1:8080")
       expect(connected.account.id).toBe(context.ada.did)
     })
 
-    it("is refused where the person says no, and an answer is taken once and with its own state", async () => {
+    it("fails if the person denies it, and accepts a redirect once and only with its own state", async () => {
       const begun = await begin(known, publicUrl, "ada.test")
       const returned = await consent(begun.url, context.ada, "no")
       expect(
@@ -137,7 +137,7 @@ export const suite = (context: Context) =>
       ).toMatchObject({ _tag: "CredentialRefused" })
     })
 
-    it("refreshes once where calls of several processes find the token at its end, and takes no lock else", async () => {
+    it("refreshes once when several processes find the token near its end, and takes no lock otherwise", async () => {
       const { connected, rows, session } = await connect(known, publicUrl, "ada.test")
       await known.run(known.platform.post(session, post("no lock")))
       expect([rows.locked, rows.keeps]).toEqual([0, 0])
@@ -151,7 +151,7 @@ export const suite = (context: Context) =>
       expect(now.sub).toBe(context.ada.did)
     })
 
-    it("keeps the nonces that the servers want, so that no call is made twice", async () => {
+    it("reuses nonces, so that no call is made twice", async () => {
       const { rows, session } = await connect(known, publicUrl, "ada.test")
       const calls = async () => {
         let posts = 0
@@ -167,7 +167,7 @@ export const suite = (context: Context) =>
       expect(await calls()).toBe(1)
     })
 
-    it("is refused when a refresh token is spent a second time, as after a death before the commit", async () => {
+    it("fails when a refresh token is spent twice, as after a crash before the commit", async () => {
       const { rows, session } = await connect(known, publicUrl, "ada.test")
       expire(rows)
       const spent = rows.credential
@@ -178,7 +178,7 @@ export const suite = (context: Context) =>
       })
     })
 
-    it("is ended at the authorization server by revoking, which is done also where it had ended", async () => {
+    it("revokes the session at the authorization server, also if it has already ended", async () => {
       const { rows, session } = await connect(known, publicUrl, "ada.test")
       await known.run(known.platform.revoke(session))
       await known.run(known.platform.revoke(session))
@@ -186,7 +186,7 @@ export const suite = (context: Context) =>
       expect(await known.failure(known.platform.post(session, post("no")))).toMatchObject({ _tag: "CredentialRefused" })
     })
 
-    it("says that revoking failed where the server is out of reach", async () => {
+    it("reports a failed revocation when the server is unreachable", async () => {
       const { session } = await connect(known, publicUrl, "ada.test")
       await context.network.stop()
       const failure = await known.failure(known.platform.revoke(session))
@@ -195,7 +195,7 @@ export const suite = (context: Context) =>
       await known.run(known.platform.revoke(session))
     })
 
-    it("refuses an account that nobody has as input", async () => {
+    it("rejects an unknown account as invalid input", async () => {
       const request = { account: "nobody.test", state: "ours", redirectUri: `${publicUrl}/connectors/callback` }
       expect(await known.failure(known.platform.authorize(known.visit, request))).toMatchObject({
         _tag: "InputRefused",

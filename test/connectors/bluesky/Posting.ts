@@ -9,7 +9,7 @@ const png = Buffer.from(
 
 export const suite = (context: Context) =>
   describe("posting", () => {
-    it("marks links and mentions of accounts that there are", async () => {
+    it("marks links and mentions of existing accounts", async () => {
       const { session } = await connect(context, context.ada)
       const made = await context.rig.run(
         context.rig.platform.post(session, post("Hëllo @grace.test and @nobody.test, see https://example.com/x.")),
@@ -35,7 +35,7 @@ export const suite = (context: Context) =>
       ])
     })
 
-    it("writes languages, self-labels and images with their descriptions", async () => {
+    it("writes languages, self-labels and images with descriptions", async () => {
       const { session } = await connect(context, context.ada)
       const images = [{ content_base64: png.toString("base64"), content_type: "image/png", alt: "one dot" }]
       const options = { langs: ["en", "pt-BR"], labels: ["graphic-media"], images }
@@ -51,7 +51,7 @@ export const suite = (context: Context) =>
       expect(Buffer.from(data)).toEqual(png)
     })
 
-    it("counts graphemes as the platform does: 300 families pass where bytes allow, 301 characters do not", async () => {
+    it("counts graphemes like the platform: 300 families pass within the byte limit, 301 characters do not", async () => {
       const { session } = await connect(context, context.ada)
       await context.rig.run(context.rig.platform.validate(post("é".normalize("NFD").repeat(300))))
       const made = await context.rig.run(context.rig.platform.post(session, post("👍🏽".repeat(300))))
@@ -67,7 +67,7 @@ export const suite = (context: Context) =>
       })
     })
 
-    it("judges without any call, and refuses options that it does not know", async () => {
+    it("validates without any call and rejects unknown options", async () => {
       const refused = async (options: Record<string, unknown>) =>
         context.rig.failure(context.rig.platform.validate(post("x", { options })))
       expect(await refused({ visibility: "public" })).toMatchObject({
@@ -89,7 +89,7 @@ export const suite = (context: Context) =>
       })
     })
 
-    it("makes one post of a command that comes again", async () => {
+    it("creates one post for a retried command", async () => {
       const { session } = await connect(context, context.ada)
       const given = post("once")
       const first = await context.rig.run(context.rig.platform.post(session, given))
@@ -102,7 +102,7 @@ export const suite = (context: Context) =>
       expect(other.text).toBe("late")
     })
 
-    it("answers with root and parent, also over the address of the post's page", async () => {
+    it("replies with root and parent, also to the URL of the post's page", async () => {
       const { session } = await connect(context, context.ada)
       const root = await context.grace.post("What is new?")
       const first = await context.rig.run(context.rig.platform.post(session, post("Much.", { replyTo: root.uri })))

@@ -19,7 +19,7 @@ export const suite = (context: Context) =>
       expect(third?.entries ?? []).toEqual([])
     })
 
-    it("gives a conversation from its root on, the answers after the post", async () => {
+    it("returns a conversation from its root, with replies after the post", async () => {
       const { session } = await connect(context, context.ada)
       const root = await context.grace.post("root")
       const asked = await context.rig.run(context.rig.platform.post(session, post("asked", { replyTo: root.uri })))

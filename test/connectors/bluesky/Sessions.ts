@@ -28,8 +28,8 @@ const watched = (session: Session) => {
 }
 
 export const suite = (context: Context) =>
-  describe("the session of an app password", () => {
-    it("is used for every call: none of them signs in or takes the lock", async () => {
+  describe("app password session", () => {
+    it("serves every call without another sign-in or a lock", async () => {
       const { session, rows } = await connect(context, context.ada)
       const seen = watched(session)
       await context.rig.run(context.rig.platform.post(seen.session, post("a")))
@@ -40,7 +40,7 @@ export const suite = (context: Context) =>
       expect(rows.locked).toBe(0)
     })
 
-    it("is refreshed when its access token has expired, and the new one is kept before the call goes on", async () => {
+    it("refreshes an expired access token and stores the new tokens before the call continues", async () => {
       const { session, rows } = await connect(context, context.ada)
       expire(rows)
       const before = rows.credential
@@ -53,7 +53,7 @@ export const suite = (context: Context) =>
       expect(rows.keeps).toBe(1)
     })
 
-    it("is refreshed once where calls of several processes find it expired", async () => {
+    it("is refreshed once when several processes find it expired", async () => {
       const { connected, session, rows } = await connect(context, context.ada)
       expire(rows)
       const processes = [session, context.rig.session(connected, rows), context.rig.session(connected, rows)].map(
@@ -68,7 +68,7 @@ export const suite = (context: Context) =>
       expect(rows.keeps).toBe(1)
     })
 
-    it("survives a process that dies between the platform's answer and the commit", async () => {
+    it("survives a crash between the platform's response and the commit", async () => {
       const { session, rows } = await connect(context, context.ada)
       expire(rows)
       const before = rows.credential
@@ -79,7 +79,7 @@ export const suite = (context: Context) =>
       expect(rows.keeps).toBe(2)
     })
 
-    it("is refused once its owner has revoked the app password, with the platform's words", async () => {
+    it("fails with the platform's message after the owner revokes the app password", async () => {
       const { session, rows } = await connect(context, context.ada)
       const { data } = await context.ada.agent.com.atproto.server.listAppPasswords()
       for (const { name } of data.passwords) await context.ada.agent.com.atproto.server.revokeAppPassword({ name })
@@ -91,7 +91,7 @@ export const suite = (context: Context) =>
       expect(rows.credential).toBe(before)
     })
 
-    it("lets nothing out once the Connector is paused", async () => {
+    it("sends nothing once the Connector is paused", async () => {
       const { session, rows } = await connect(context, context.ada)
       rows.paused = true
       expect(await context.rig.failure(context.rig.platform.post(session, post("no")))).toMatchObject({
@@ -100,7 +100,7 @@ export const suite = (context: Context) =>
       })
     })
 
-    it("is ended by revoking, which is done also where it had ended", async () => {
+    it("is revoked, also if it has already ended", async () => {
       const { session, rows } = await connect(context, context.ada)
       await context.rig.run(context.rig.platform.revoke(session))
       await context.rig.run(context.rig.platform.revoke(session))
