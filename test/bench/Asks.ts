@@ -1,6 +1,6 @@
 /**
- * Asks of actors, across two processes and in one: of ours, and of an entity of the library that does nothing, so that
- * one sees what is the library's. Beside them an echo of Effect's RPC over the same kind of socket.
+ * Benchmarks actor requests within one process and between two: for the service's actors, for an empty cluster entity
+ * of the library, and for Effect's RPC over the same kind of socket.
  */
 import { NodeSocket } from "@effect/platform-node"
 import * as Cluster from "@svc/cluster/Cluster"

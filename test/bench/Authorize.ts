@@ -1,8 +1,7 @@
 /**
- * What judging a call costs by itself: a caller against the policy of every endpoint, over and over. Beside it, in turn,
- * the same judgement of a credential without scopes and networks, as it was before there were any; and calls of the floor,
- * which say what a microsecond of this machine is worth. No sockets and no store: the look-ups of a call are in the rows
- * of single calls.
+ * Benchmarks the policy evaluation of a request: a caller against the policy of every endpoint. The references are a
+ * credential without scopes and networks, and requests to the floor. No sockets and no store; the lookups are part of
+ * the single-call rows.
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { Api } from "@svc/domain/Api"

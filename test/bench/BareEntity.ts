@@ -1,6 +1,6 @@
 /**
- * A cluster entity that does nothing, on the runner that our actors stand on: what asking costs before it is an actor of
- * ours that is asked. As a process it carries such entities over the database it is given, and prints a line when it does.
+ * An empty cluster entity on the same runner as the service's actors: the cost of a request without an actor of the
+ * service. As a process, it serves such entities over the given database and prints a line when it is ready.
  */
 import { NodeRuntime } from "@effect/platform-node"
 import * as Cluster from "@svc/cluster/Cluster"

@@ -1,6 +1,6 @@
 /**
- * Bytes passed on by two processes of Node, with a connection of TLS between them for each connection and nothing else
- * done: what a tunnel of such two ends costs before it is one of ours. Each prints the port it listens on.
+ * Two Node processes that only forward bytes over one TLS connection per client: the lower bound for the cost of a
+ * tunnel. Each prints its port.
  */
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net"
 import { connect as connectSecure, createServer as createSecureServer } from "node:tls"

@@ -1,4 +1,4 @@
-/** The rows of single calls: what one costs in multiples of the floor, beside a reference of its own. */
+/** The single-call rows: the cost of each request as a multiple of the floor, next to a reference. */
 import { type Goal, type Row } from "../harness/Report.ts"
 import type { Call, Drive } from "./Load.ts"
 import * as References from "./References.ts"

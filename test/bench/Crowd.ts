@@ -1,6 +1,6 @@
 /**
- * Many Identities with what gathers around them, written straight into the store: copies of one that the service made, so
- * that each is whole, with messages, Events and deliveries of their own.
+ * Creates many Identities with messages, Events and deliveries directly in the store, as copies of an Identity that the
+ * service created.
  */
 import { inStore } from "../faults/Store.ts"
 import { toPublic } from "@svc/domain/Ids"

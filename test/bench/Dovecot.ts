@@ -1,6 +1,6 @@
 /**
- * Dovecot on a Maildir, where it is installed, as the reference of IMAP and, behind Postfix, of mail that comes in: a server
- * of its own, nothing encrypted, every name a user with a Maildir.
+ * Runs Dovecot with Maildirs, if installed, as the reference for IMAP and, behind Postfix, for incoming mail. No
+ * encryption; every name is a user.
  */
 import { spawn } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"

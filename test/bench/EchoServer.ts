@@ -1,4 +1,4 @@
-/** A process that answers Effect's RPC over a socket and does nothing else: what the cluster's asks are compared with. */
+/** A process that echoes Effect RPC requests over a socket, as the reference for requests between processes. */
 import { NodeRuntime, NodeSocketServer } from "@effect/platform-node"
 import { Effect, Layer, Schema } from "effect"
 import { Rpc, RpcGroup, RpcSerialization, RpcServer } from "effect/rpc"

@@ -1,4 +1,4 @@
-/** The row of the live stream: how soon an Event reaches a stream that was idle, and what idle streams cost. */
+/** The live stream row: the latency of an Event on an idle stream, and the cost of idle streams. */
 import { connect, type Socket } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { makeIdentity, signUp } from "../harness/Client.ts"

@@ -1,7 +1,7 @@
 /**
- * The floor: the least that an authenticated, typed endpoint costs on this stack. Effect's HttpApi, a bearer middleware,
- * a path parameter, an answer of an Identity's size through its schema; no database, nothing of ours. It runs in a
- * process of its own, prints its port, and is what a call's CPU is said in multiples of.
+ * The floor: the minimum cost of an authenticated, typed endpoint on this stack. Uses Effect's HttpApi, a bearer
+ * middleware, a path parameter and a response of an Identity's size, without a database or code of the service. Runs in
+ * its own process and prints its port. The CPU cost of requests is reported as a multiple of the floor.
  */
 import "effect/schema/SchemaJITCompiler/enable"
 import { createServer } from "node:http"

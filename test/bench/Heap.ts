@@ -1,6 +1,6 @@
 /**
- * What a service keeps in memory, after a collection: by its inspector, which it was started with
- * (`NODE_OPTIONS=--inspect=127.0.0.1:0`), beside how many actors it has, by its metrics (`SVC_OPS_PORT=0`).
+ * Reads the heap size of a service after a collection through its inspector (`NODE_OPTIONS=--inspect=127.0.0.1:0`), and
+ * its number of actors from its metrics (`SVC_OPS_PORT=0`).
  */
 import type { Process } from "../harness/Deployment.ts"
 

@@ -1,4 +1,4 @@
-/** How soon an Identity is ready, and how many there are in a second. */
+/** The Identity rows: the time until an Identity is ready, and the throughput. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { newHandle, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"

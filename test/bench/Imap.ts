@@ -1,6 +1,6 @@
 /**
- * A Mailbox read by a mail program: whole columns of it, its messages, and a search, beside Dovecot on a Maildir with the
- * same messages where it is installed; and what a session that idles costs.
+ * The IMAP row: columns, messages and a search of a Mailbox, compared with Dovecot on a Maildir with the same messages,
+ * and the cost of an idle session.
  */
 import { readFile } from "node:fs/promises"
 import { connect, type Socket } from "node:net"

@@ -1,4 +1,4 @@
-/** Letters sent one after the other, for rows in which what comes back decides what is done next. */
+/** Sends messages one after the other, for rows in which each result decides the next step. */
 import { connect, type Socket } from "node:net"
 import { letter } from "./LoadOrder.ts"
 

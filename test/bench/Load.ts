@@ -1,6 +1,6 @@
 /**
- * How a thing is done again and again for a while, so many at a time: HTTP by wrk where it is installed and by raw
- * sockets in a thread elsewhere, SMTP by those sockets, anything else by a function of this process.
+ * Runs operations concurrently for a fixed time: HTTP with wrk or with raw sockets in a thread, SMTP with those
+ * sockets, anything else with a function in this process.
  */
 import { once } from "node:events"
 import { Worker } from "node:worker_threads"

@@ -1,4 +1,4 @@
-/** What a load generator is told to do, and what it answers. */
+/** The messages between the bench and its load generator thread. */
 
 /** An HTTP request. `{worker}` and `{n}` in path and body become the connection's number and the request's. */
 export interface Call {

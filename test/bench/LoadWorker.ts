@@ -1,6 +1,6 @@
 /**
- * The load generator of machines without wrk: raw sockets in a thread of its own, each with one request under way. It
- * reads no more of an answer than it must, so that the server is what is measured.
+ * The load generator for machines without wrk: raw sockets in a thread, each with one request in flight. Parses as
+ * little of a response as possible, so that the server is what is measured.
  */
 import { connect, type Socket } from "node:net"
 import { parentPort } from "node:worker_threads"

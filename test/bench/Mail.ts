@@ -1,4 +1,4 @@
-/** Mail rows: how much is accepted and durable, and how soon a receiver knows. */
+/** The incoming mail rows: the throughput of durable acceptance, and the latency of notifications. */
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { deploy, until } from "../harness/Deployment.ts"

@@ -1,6 +1,6 @@
 /**
- * Mailboxes full of letters, written straight into the store: words drawn as they are in texts, a few of them everywhere
- * and most of them nowhere else, so that what is seldom and what is common is known beforehand.
+ * Fills Mailboxes directly in the store. Words are distributed as in real texts, so that rare and common words are
+ * known in advance.
  */
 import { makeIdentity } from "../harness/Client.ts"
 import { inStore } from "../faults/Store.ts"

@@ -1,7 +1,6 @@
 /**
- * What people run in place of us: Postfix, which hands each letter to Dovecot by LMTP, which puts it into a Maildir. Both
- * write through to the disk as they do by default. A letter counts when it is in its Maildir, as ours counts when its 250 is
- * said: Postfix says it before.
+ * The reference for incoming mail: Postfix delivering to Dovecot over LMTP into Maildirs, both with their default fsync
+ * settings. A message counts when it is in its Maildir, because Postfix replies 250 earlier than that.
  */
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import * as path from "node:path"

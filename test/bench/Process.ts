@@ -1,4 +1,4 @@
-/** What the process costs before anybody asks anything of it: its start, and the memory it then holds. */
+/** The process rows: startup time and memory without requests. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { deploy } from "../harness/Deployment.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"

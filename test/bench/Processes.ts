@@ -1,4 +1,4 @@
-/** What processes use, from /proc; where there is none (macOS, Windows) nothing is said about it. */
+/** Reads CPU and memory of processes from /proc; returns nothing on systems without it (macOS, Windows). */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 
 export const measurable = existsSync("/proc/self/task")

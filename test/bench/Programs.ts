@@ -1,4 +1,4 @@
-/** Programs that the machine may have. */
+/** Optional programs of the machine. */
 import { accessSync, constants } from "node:fs"
 import * as path from "node:path"
 

@@ -1,4 +1,4 @@
-/** What the service is measured beside: processes of their own that do as little as can be, each on a port it prints. */
+/** The reference servers: minimal processes, each on a port that it prints. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import * as path from "node:path"

@@ -1,4 +1,4 @@
-/** Requests of this process, for rows in which what comes back decides what is asked next. */
+/** Sends requests from this process, for rows in which each response decides the next request. */
 import { Agent, request } from "node:http"
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })

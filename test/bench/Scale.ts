@@ -1,6 +1,6 @@
 /**
- * The same calls where little is stored and where much is: whatever grows with what others stored shows as a ratio. And
- * what an actor costs that is woken: its memory, and the wait of who wakes it.
+ * Compares the same requests with little and with much stored data, so that costs which grow with other data show as a
+ * ratio. Also measures the memory and the latency of loading an actor.
  */
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"

@@ -1,6 +1,6 @@
 /**
- * Searching a Mailbox: what is rare, common and short, over HTTP, beside PostgreSQL looking at every message of the Mailbox.
- * And lists of messages and of threads in Mailboxes as full as that.
+ * The search rows: rare, common and short words over HTTP, compared with a PostgreSQL scan of all messages in the
+ * Mailbox, and lists of messages and threads in Mailboxes of the same size.
  */
 import { inStore } from "../faults/Store.ts"
 import { call, signUp } from "../harness/Client.ts"

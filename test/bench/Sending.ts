@@ -1,4 +1,4 @@
-/** Mail that goes out: how much is accepted, durable with its outbox row, and how much of it a relay gets. */
+/** The outgoing mail rows: the throughput of durable acceptance and of delivery to a relay. */
 import { createTransport } from "nodemailer"
 import { inStore, lookout } from "../faults/Store.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"

@@ -1,6 +1,6 @@
 /**
- * `node test/bench/Shards.ts [runners ...]`: how evenly Identities lie on the runners of a cluster, by the library's own
- * hashing: an Identity's shard as `Sharding` answers it, a shard's runner as `HashRing` does. Nothing runs but that.
+ * `node test/bench/Shards.ts [runners ...]` prints how evenly Identities are distributed over the runners of a cluster,
+ * computed with the hashing of the library (`Sharding` and `HashRing`).
  */
 import { shardsPerGroup } from "@svc/cluster/Cluster"
 import { Effect, HashRing, Layer } from "effect"

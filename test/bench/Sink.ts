@@ -1,4 +1,4 @@
-/** A receiver of webhooks in a thread of its own, which answers and counts: receiving is no part of what is measured. */
+/** A Webhook receiver in its own thread that responds and counts, so that receiving is not part of the measurement. */
 import { once } from "node:events"
 import { createServer } from "node:http"
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"

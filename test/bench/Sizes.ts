@@ -1,6 +1,6 @@
 /**
- * `node test/bench/Sizes.ts [Identities]`: what an Identity, a message of 5 kB and an Event take in PostgreSQL, indexes
- * included, as a service makes them that nobody spares; and how many connections to PostgreSQL a process holds.
+ * `node test/bench/Sizes.ts [Identities]` prints the size of an Identity, a 5 kB message and an Event in PostgreSQL,
+ * including indexes, and the number of database connections of a process.
  */
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment } from "../harness/Deployment.ts"

@@ -1,4 +1,4 @@
-/** Asks of actors that lie on one, two and three processes: what one costs there, and that it is answered where it is sent. */
+/** Benchmarks requests to actors that are spread over one, two and three processes. */
 import { Effect, Exit, Layer, Scope } from "effect"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { settingsOf } from "../faults/Store.ts"

@@ -1,6 +1,6 @@
 /**
- * What the rows of single calls share: the references, our service, and an earlier commit's service beside it where one
- * was asked for. It is started when a row first wants it, and ended before a row that wants the machine for itself.
+ * The shared processes of the single-call rows: references, the service and optionally the service of an earlier
+ * commit. Started on first use and stopped before a row that needs the machine for itself.
  */
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"

@@ -1,6 +1,6 @@
 /**
- * The dearest statements of PostgreSQL, by pg_stat_statements. It counts only in a slice of its own, after those that are
- * measured: the counting is not what a call costs.
+ * Prints the most expensive SQL statements from pg_stat_statements. Statistics are collected in a separate slice after
+ * the measured ones, because collecting them has a cost.
  */
 import { inStore } from "../faults/Store.ts"
 import type { Deployment } from "../harness/Deployment.ts"

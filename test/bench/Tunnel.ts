@@ -1,6 +1,7 @@
 /**
- * The tunnel against the same origin without it, and against nginx as a proxy, `ssh -R` and chisel where the machine has
- * them. TLS on the link, strict heads, metering and settings on, as in production; the public side is clear for all.
+ * The tunnel rows: requests through the tunnel compared with direct requests, nginx as a proxy, `ssh -R` and chisel.
+ * The link uses TLS, and strict heads, metering and settings are enabled as in production; the public side is cleartext
+ * for all.
  */
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"

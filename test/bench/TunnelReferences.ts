@@ -1,4 +1,4 @@
-/** What the tunnel is measured beside: an origin, and the programs that people use today, where the machine has them. */
+/** The references of the tunnel rows: an origin server and other tunnel programs, if installed. */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process"
 import { once } from "node:events"
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"

@@ -1,6 +1,6 @@
 /**
- * What is compared is driven in turn, in slices of about a second, because the speed of a machine drifts by more than
- * what is to be seen. What disturbs a slice only ever adds, so the least of CPU is said beside the median.
+ * Measures alternatives in turn, in slices of about one second, because the speed of a machine drifts by more than the
+ * differences of interest. Interference only adds CPU time, so the minimum is reported next to the median.
  */
 import { Record } from "effect"
 import { type Goal, percentile, round } from "../harness/Report.ts"

@@ -1,4 +1,4 @@
-/** The load generator wrk, told by a script what to send. */
+/** Runs the load generator wrk with a script of requests. */
 import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"

@@ -1,4 +1,4 @@
-/** The bench's own promises: it counts what was answered wrongly, and says when its figures mean little. */
+/** Tests of the bench itself: it counts wrong responses and reports unreliable figures. */
 import { createServer } from "node:http"
 import { createServer as createPlainServer, type AddressInfo, type Server } from "node:net"
 import { afterEach, describe, expect, it } from "vitest"

@@ -1,6 +1,6 @@
 /**
- * `npm run bench [-- row ...] [--against <commit>]`: what a call costs and how many there are in a second, each row beside
- * references that are measured in turn with it. docs/performance.md says what the rows mean.
+ * `npm run bench [-- row ...] [--against <commit>]` measures cost and throughput. Each row is measured in turn with its
+ * references. docs/performance.md explains the rows.
  */
 import * as os from "node:os"
 import { parseArgs } from "node:util"

@@ -1,4 +1,7 @@
-/** The clock of the service's processes jumps by an hour and back while they work; that of the store goes on. */
+/**
+ * Steps the clock of the service's processes by an hour forward and back under load, while the clock of the store stays
+ * correct.
+ */
 import { existsSync, globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"

@@ -1,4 +1,4 @@
-/** Faults of processes: killed, frozen, cut off from the store, while callers go on. */
+/** Process faults under load: killed, suspended or disconnected from the store. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, type Process, until } from "../harness/Deployment.ts"

@@ -1,4 +1,4 @@
-/** Connectors while their process dies or sleeps, and while their platform means harm. */
+/** Connector faults: processes that crash or are suspended, and malicious platforms. */
 import type { ServerResponse } from "node:http"
 import { setTimeout as sleep } from "node:timers/promises"
 import { startServer } from "../connectors/mastodon/Server.ts"

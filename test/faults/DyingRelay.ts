@@ -1,4 +1,4 @@
-/** A relay that dies when it is told to: before the content has ended, before its 250, or right after it. */
+/** A relay that crashes on request: before the end of the content, before its 250, or right after it. */
 import { createServer, type Socket } from "node:net"
 
 /** `before`: the content is cut off. `in`: it has all of it and says nothing. `after`: the 250 goes out, then it is gone. */

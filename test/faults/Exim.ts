@@ -1,4 +1,4 @@
-/** Exim (Debian's), where it is installed: it takes a message as a program hands it in, and sends it on at once. */
+/** Exim (Debian's), if installed: accepts a message from a program and sends it immediately. */
 import { execFileSync, spawn } from "node:child_process"
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"

@@ -1,4 +1,4 @@
-/** Processes behind a balancer of the callers' own: it sends to what says that it is ready, as operators' balancers do. */
+/** Processes behind a client-side load balancer, which sends requests to ready processes only. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { type Deployment, type Process, until } from "../harness/Deployment.ts"
 import { freePort } from "../harness/Ports.ts"

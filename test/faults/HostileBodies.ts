@@ -1,6 +1,7 @@
 /**
- * Bodies that cost more to judge than to send, at every endpoint that takes one, each as large as it may be: how long the
- * service's main thread works on the worst of them. It is CPU time and the least of three, so a busy machine does not count.
+ * Sends bodies that cost more to validate than to send to every endpoint that takes one, at the largest accepted size,
+ * and measures the main thread's CPU time. The minimum of three runs counts, so that other load on the machine does not
+ * matter.
  */
 import { readFileSync } from "node:fs"
 import { setTimeout as sleep } from "node:timers/promises"

@@ -1,7 +1,7 @@
 /**
- * Clients that send their requests in advance, over a hundred connections at once: for how long the event loop is held by it
- * ({@link module:TurnMeter}), and whether the health check goes on meanwhile. Each protocol that takes commands without waiting
- * for answers has its row; only links of a Tunnel and the MCP server need a credential.
+ * Pipelines requests over a hundred connections and measures how long the event loop is blocked ({@link
+ * module:TurnMeter}) and whether the health check still responds. There is a row per protocol that accepts pipelined
+ * commands; only tunnel links and the MCP server need a credential.
  */
 import { once } from "node:events"
 import { connect } from "node:net"

@@ -1,6 +1,6 @@
 /**
- * Mailboxes under many hands: sessions over two gateways that change the same folders at random while one gateway is
- * killed, mail comes in and the API marks and removes; and what each of them believes at the end.
+ * Random operations of IMAP sessions on the same folders over two gateways, while one gateway is killed, mail arrives
+ * and the API flags and removes messages. At the end, all views must agree.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"

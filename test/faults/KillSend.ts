@@ -1,4 +1,4 @@
-/** A service that is killed while it sends, and a relay that dies too: each message arrives. */
+/** Kills the service while it sends and the relay while it receives. Every message must arrive. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { deploy, until } from "../harness/Deployment.ts"
 import type { Row } from "../harness/Report.ts"

@@ -1,4 +1,4 @@
-/** Callers under a fault: what they were promised, what they saw, how long they waited. */
+/** Callers during a fault: what was acknowledged, what they observed, and how long they waited. */
 import { call } from "../harness/Client.ts"
 import { percentile, round } from "../harness/Report.ts"
 

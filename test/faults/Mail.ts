@@ -1,4 +1,4 @@
-/** Faults of mail: killed right after a 250, and senders that mean harm. */
+/** Mail faults: a crash right after a 250, and malicious senders. */
 import { connect } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { message, session } from "../bench/Letters.ts"

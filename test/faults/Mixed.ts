@@ -1,4 +1,4 @@
-/** Two versions side by side, rolled forward and back as docs/upgrade.md says, while callers go on. */
+/** Runs two versions side by side under load, rolled forward and back as described in docs/upgrade.md. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"

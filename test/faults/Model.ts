@@ -1,4 +1,4 @@
-/** Operations as chance has them against a model in memory, while the service is killed again and again. */
+/** Random operations compared with an in-memory model, while the service is killed repeatedly. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"

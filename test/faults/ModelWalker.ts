@@ -1,6 +1,6 @@
 /**
- * One caller who does what chance says to things that are its own, and knows from a model in memory what each answer must
- * be. A call that broke off, or was told to wait, is repeated as a client would; its outcome is certain only then.
+ * A caller with random operations on its own resources, whose results are compared with an in-memory model. A request
+ * that was interrupted or asked to wait is repeated like a client would; only then is its outcome known.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { isDeepStrictEqual } from "node:util"

@@ -1,6 +1,6 @@
 /**
- * Judges the fault rows. For each patch below `mutants/`, which removes the protection that its row exists for, the row
- * runs in a copy of the checkout with the patch applied, and has to fail there.
+ * Verifies the fault rows. Each patch in `mutants/` removes the protection that its row tests; the row must fail in a
+ * copy of the checkout with the patch applied.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -134,8 +134,7 @@ const runRow = (folder: string, row: string) =>
       clearTimeout(timer)
       const printed = output.split("\n").filter((line) => line !== "" && !line.startsWith("{"))
       // What a row waits for in vain is a verdict; whatever else stops it is not, nor is a service that does not start.
-      const isBroken =
-        /failed to run/.test(output) && (!/ not within \d+ s/.test(output) || /start of /.test(output))
+      const isBroken = /failed to run/.test(output) && (!/ not within \d+ s/.test(output) || /start of /.test(output))
       const isJudged = output.includes(`"id":"${row}"`)
       resolve({ verdict: code === 0 ? "green" : isBroken || !isJudged ? "broken" : "red", printed })
     })

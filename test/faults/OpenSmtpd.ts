@@ -1,4 +1,4 @@
-/** OpenSMTPD (Debian's), where it is installed and no other of it runs: its spool and its socket have fixed places. */
+/** OpenSMTPD (Debian's), if installed and not already running, since its spool and socket have fixed paths. */
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"

@@ -1,4 +1,4 @@
-/** A Postfix of one's own (Debian's), where it is installed and the row may start it: the relay at the other end. */
+/** A private Postfix instance (Debian's), if installed and allowed to start, as the relay. */
 import { execFileSync } from "node:child_process"
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"

@@ -1,4 +1,7 @@
-/** A backup under load, restored elsewhere and compared; the wrong key; files that were torn or altered anywhere. */
+/**
+ * Takes a backup under load, restores it elsewhere and compares the data. Also tests a wrong key and truncated or
+ * altered files.
+ */
 import { spawn } from "node:child_process"
 import {
   chmodSync,

@@ -1,4 +1,4 @@
-/** Every process restarted in turn, as an upgrade does it, while callers and senders of mail go on. */
+/** Restarts every process in turn, as in an upgrade, under calls and mail. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { call, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"

@@ -1,4 +1,4 @@
-/** Faults of mail that goes out: relays and processes that die, a switch that is thrown, bounces that mean harm. */
+/** Outgoing mail faults: crashing relays and processes, the sending switch, and malicious bounces. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Process, until } from "../harness/Deployment.ts"

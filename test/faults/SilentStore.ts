@@ -1,4 +1,4 @@
-/** The database's connections that stop answering without closing, as behind a firewall that forgot them. */
+/** Database connections that go silent without closing, as behind a firewall that dropped their state. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { Redacted } from "effect"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"

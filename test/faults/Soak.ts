@@ -1,6 +1,6 @@
 /**
- * A mixed load for long, with restarts: one process stays from the beginning to the end and is watched, another is restarted
- * under it every minute. Nothing may grow that the load does not add to.
+ * A long mixed load with restarts: one process is observed throughout while another is restarted every minute. Nothing
+ * may grow that the load does not add to.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"

@@ -1,6 +1,6 @@
 /**
- * Outgoing mail stopped under load, over three processes: while hundreds of messages are queued, and while the process that
- * sends is frozen before DATA, loses the Identity to another one, and thaws when the stop was answered.
+ * Stops outgoing mail under load over three processes: while hundreds of messages are queued, and while the sending
+ * process is suspended before DATA, loses the Identity, and resumes after the stop has returned.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { call } from "../harness/Client.ts"

@@ -1,4 +1,4 @@
-/** A look into the database of a deployment, past the service. */
+/** Queries the database of a deployment directly, without the service. */
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
 import * as Stores from "@svc/cluster/store/Database"

@@ -1,4 +1,4 @@
-/** The disk of the embedded database fills under load and is emptied again. */
+/** Fills the disk of the embedded database under load and frees it again. */
 import { execFileSync } from "node:child_process"
 import { appendFileSync, chmodSync, mkdtempSync, rmSync, statfsSync } from "node:fs"
 import * as os from "node:os"

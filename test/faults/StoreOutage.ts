@@ -1,4 +1,4 @@
-/** Faults of the store: PostgreSQL that stands still, and PostgreSQL that is killed, while callers go on. */
+/** Store faults under load: PostgreSQL suspended and PostgreSQL killed. */
 import { execFileSync } from "node:child_process"
 import { setTimeout as sleep } from "node:timers/promises"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"

@@ -1,4 +1,7 @@
-/** Faults of the wider surface: races, dead credentials, secrets that must not leak, hostile requests, a killed deletion. */
+/**
+ * Faults of the public interface: races, revoked credentials, leaked secrets, malformed requests and an interrupted
+ * deletion.
+ */
 import { execFileSync } from "node:child_process"
 import { connect } from "node:net"
 import * as path from "node:path"

@@ -1,4 +1,4 @@
-/** Faults of the tunnel's edges: killed, drained or frozen under load. */
+/** Tunnel edges that are killed, drained or suspended under load. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { startOrigin } from "../bench/TunnelReferences.ts"

@@ -1,4 +1,4 @@
-/** Honest clients of a tunnel: what they saw while something was done to it. */
+/** Regular clients of a tunnel, which record what they observe during a fault. */
 import { request } from "node:http"
 import { setTimeout as sleep } from "node:timers/promises"
 

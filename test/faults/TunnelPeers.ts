@@ -1,4 +1,6 @@
-/** Who harms a tunnel from outside: readers that stall, agents that break the protocol, clients that smuggle. */
+/**
+ * Malicious peers of a tunnel: readers that stall, agents that violate the protocol, and clients that smuggle requests.
+ */
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"

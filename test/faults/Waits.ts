@@ -1,4 +1,4 @@
-/** What others wait meanwhile. */
+/** Measures the waiting time of other callers. */
 import { setTimeout as sleep } from "node:timers/promises"
 
 /** Does it one time after the other until then (`performance.now`); answers how long each took, in milliseconds. */

@@ -1,4 +1,4 @@
-/** Receivers that mean harm or are just broken; a good one beside them is not delayed. */
+/** Malicious and broken Webhook receivers, which must not delay a working receiver. */
 import { createServer } from "node:net"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"

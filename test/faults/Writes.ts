@@ -1,4 +1,4 @@
-/** Writes of actors that are made under a fault, and what became of them. */
+/** Actor writes during a fault, and their outcome. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { call } from "../harness/Client.ts"
 import { note, type Outcome, timed } from "./Load.ts"

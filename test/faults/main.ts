@@ -1,6 +1,6 @@
 /**
- * `npm run faults [row ...]` does harm to the service and prints what was acknowledged and what was lost.
- * `npm run faults -- --mutants [row ...]` removes the protection that each row exists for, and fails if a row stays green.
+ * `npm run faults [row ...]` injects faults into the service and prints what was acknowledged and what was lost. `npm
+ * run faults -- --mutants [row ...]` removes the protection that each row tests, and fails if the row still passes.
  */
 import { perform, run } from "../harness/Report.ts"
 import { judgeRows } from "./Mutants.ts"

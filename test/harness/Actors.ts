@@ -1,4 +1,4 @@
-/** Actors on a runner in memory, over a real database; time is the test's (`TestClock`). */
+/** Actors on an in-memory runner over a real database, with the test's clock (`TestClock`). */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Exports } from "@svc/cluster/account/exports/Exports"

@@ -1,4 +1,4 @@
-/** An earlier state of this repository beside it, on the packages that are installed here. */
+/** Checks out an earlier commit of this repository next to it, with the packages that are installed here. */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"
 import * as os from "node:os"

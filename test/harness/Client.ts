@@ -1,4 +1,4 @@
-/** A client as an integrator would write one from the interface alone. */
+/** An API client as an integrator would write it. */
 import { eventually } from "./Service.ts"
 
 export interface Answer<A = any> {

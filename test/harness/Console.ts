@@ -1,4 +1,4 @@
-/** The console in a real browser: built, served by the whole service, and somebody signed in. */
+/** The built console in a real browser, served by the whole service, with a signed-in account holder. */
 import { execFileSync } from "node:child_process"
 import * as path from "node:path"
 import { createRequire } from "node:module"

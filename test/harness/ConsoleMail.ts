@@ -1,4 +1,4 @@
-/** Mail in the console with real SMTP at both ends: who writes to an agent, and a relay that takes what it sends. */
+/** Real SMTP for console tests: a sender that writes to an agent, and a relay that receives what it sends. */
 import type { Page } from "playwright-core"
 import { call, makeIdentity, signUp } from "./Client.ts"
 import { heading, type Look, openContext, startConsole } from "./Console.ts"

@@ -1,6 +1,6 @@
 /**
- * Statements that never come to their commit: something waits for a table that is held, and the connection it waits on is
- * closed under it, as the end of a process or of the store closes it. Everything else of the store answers.
+ * Interrupts statements before their commit: a table is locked and the waiting connection is closed, as by the end of a
+ * process. The rest of the store keeps working.
  */
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Deferred, type Duration, Effect, Fiber } from "effect"

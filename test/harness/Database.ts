@@ -1,4 +1,4 @@
-/** A database of one's own, copied from the migrated template and dropped with the test. */
+/** A private database, copied from the migrated template and dropped after the test. */
 import { randomBytes } from "node:crypto"
 import * as Stores from "@svc/cluster/store/Database"
 import { Clock, Effect, Exit, Layer, Redacted, Scope } from "effect"

@@ -1,4 +1,4 @@
-/** The service as processes of their own over one embedded database in a temporary directory, as an operator runs it. */
+/** The service as separate processes over one embedded database in a temporary directory, as an operator runs it. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"

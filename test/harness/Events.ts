@@ -1,4 +1,4 @@
-/** Orgs and Events as rows, for tests of what reads them. */
+/** Inserts Orgs and Events as rows, for tests of their readers. */
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"

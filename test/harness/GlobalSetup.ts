@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL for each test worker, without fsync, and in it a migrated database that each test file's own is copied from.
- * Not one for all: what lists leave out depends on every transaction of a server, in whichever database.
+ * Starts a PostgreSQL without fsync for each test worker, with a migrated database as the template of each test file.
+ * The workers do not share a server, because lists depend on every open transaction of a server.
  */
 import { rmSync } from "node:fs"
 import * as path from "node:path"

@@ -1,4 +1,4 @@
-/** An actor's statement that is held up by a lock, so that a process dies at a moment that is known. */
+/** Blocks an actor's statement with a lock, so that a process can be stopped at a known moment. */
 import * as Stores from "@svc/cluster/store/Database"
 import { Effect, Layer } from "effect"
 import { settingsOf } from "../faults/Store.ts"

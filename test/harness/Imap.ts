@@ -1,4 +1,4 @@
-/** A bare IMAP client: says commands, and gives what came up to each tagged response. */
+/** A minimal IMAP client that sends commands and returns everything up to the tagged response. */
 import { connect, type Socket } from "node:net"
 import { connect as connectTls } from "node:tls"
 import { createInflateRaw } from "node:zlib"

@@ -1,4 +1,4 @@
-/** Senders: a well-behaved one (nodemailer), a bare conversation for those that are not; and mail as a gateway hands it on. */
+/** Mail senders: a regular one (nodemailer), a raw SMTP conversation, and messages as a gateway passes them on. */
 import { connect } from "node:net"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"

@@ -1,4 +1,7 @@
-/** The order of the test files, which is Vitest's (large files first) with those spread out that mostly wait; and the slow files. */
+/**
+ * Orders the test files: large files first, as in Vitest, with files that mostly wait spread out. Reports the slow
+ * files.
+ */
 import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { BaseSequencer, type TestSpecification } from "vitest/node"

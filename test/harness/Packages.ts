@@ -1,4 +1,4 @@
-/** The npm packages as a stranger gets them: made from this checkout, installed into an empty folder. */
+/** Builds the npm packages from this checkout and installs them into an empty folder. */
 import { execFileSync, spawn } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import * as os from "node:os"

@@ -1,6 +1,6 @@
 /**
- * Ports that nothing listens on. They lie below the range from which systems give outgoing connections theirs, so that
- * none is taken between our look and its use; each process begins elsewhere, and each worker has every eighth.
+ * Allocates free ports below the ephemeral range, so that no outgoing connection takes one before its use. Each process
+ * starts at a different port, and each worker uses every eighth.
  */
 import { createServer } from "node:net"
 

@@ -1,6 +1,6 @@
 /**
- * Processes that carry actors, several over one database, each with a runner in memory of its own: so each believes that
- * every entity is its own, as a process does that was frozen while its shards moved. Time is the test's (`TestClock`).
+ * Several actor processes over one database, each with its own in-memory runner, so that each believes it owns every
+ * entity, like a suspended process whose shards have moved. Uses the test's clock (`TestClock`).
  */
 import * as OrgActor from "@svc/cluster/capabilities/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"

@@ -1,4 +1,4 @@
-/** Programs of others that some tests use, and the Debian package that brings each. Tests without theirs are skipped. */
+/** External programs that some tests use, with their Debian packages. Tests are skipped if their program is missing. */
 import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 

@@ -1,4 +1,4 @@
-/** A client of the public side of tunnels: one request, or bytes as they are. */
+/** A client of the public side of tunnels: sends a request or raw bytes. */
 import { request, type RequestOptions } from "node:http"
 import { request as secureRequest } from "node:https"
 import { connect } from "node:net"

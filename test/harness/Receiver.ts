@@ -1,4 +1,4 @@
-/** A receiver of webhooks, as its owner would write it with `standardwebhooks`. */
+/** A Webhook receiver as an integrator would write it with `standardwebhooks`. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
 import { Webhook } from "standardwebhooks"
 

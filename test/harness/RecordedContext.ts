@@ -1,4 +1,4 @@
-/** A public connection without sockets: what it does is written down, and what happens to it is said by the test. */
+/** A public connection without sockets: records its actions and lets the test trigger its events. */
 import type { Client, ConnectionContext } from "@svc/tunnel-edge/edge/http/ConnectionContext"
 import { PublicConnection } from "@svc/tunnel-edge/edge/http/PublicConnection"
 import type { StreamRoute } from "@svc/tunnel-edge/edge/routing/Route"

@@ -1,4 +1,4 @@
-/** A relay that takes the service's own mail from whoever has its password, or refuses it for now. */
+/** A relay for the service's system mail that requires a password and can reject messages temporarily. */
 import { SMTPServer } from "smtp-server"
 
 export interface Taken {

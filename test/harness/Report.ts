@@ -1,4 +1,4 @@
-/** What `npm run bench` and `npm run faults` print: each row as it ends for people, and lines of JSON for machines. */
+/** Prints the rows of `npm run bench` and `npm run faults` for people, and lines of JSON for machines. */
 
 export interface Row {
   readonly id: string

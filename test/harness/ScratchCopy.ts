@@ -1,4 +1,4 @@
-/** A copy of the checkout in which bugs are planted. */
+/** A copy of the checkout for planted bugs. */
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"

@@ -3,7 +3,7 @@
  *
  * A test stands at the level of its promise, on the least that can break it. What there is, from the least to the most:
  *
- * - A rule without a store (a parser, a table, a judgement): the module itself. `WrittenLine` is such a stand for public
+ * - A rule without a store (a parser, a table, a judgement): the module itself. `RecordedContext` is such a stand for public
  *   connections: bytes in, a protocol of what was done out.
  * - Statements and what is called in process (accounts, devices, records, lists): `databaseLayer` of `Database`, or
  *   `storesLayer` of `Stores`, which has every store over it.

@@ -1,4 +1,4 @@
-/** A TCP proxy in front of a server, whose connections can go silent: they stay open, and nothing passes any more. */
+/** A TCP proxy whose connections can go silent: they stay open, but no bytes pass. */
 import { type AddressInfo, connect, createServer, type NetConnectOpts, type Socket } from "node:net"
 
 export interface SilentProxy {

@@ -1,4 +1,4 @@
-/** What the service calls in process, without an actor: stores and queries over a database of one's own. */
+/** Stores and queries of the service without actors, over a private database. */
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Devices } from "@svc/cluster/account/Devices"

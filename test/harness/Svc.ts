@@ -1,4 +1,4 @@
-/** `svc` as somebody runs it in a terminal: a process with a home of its own and nothing of ours around it. */
+/** Runs `svc` as a process with its own home directory and a clean environment. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import * as path from "node:path"

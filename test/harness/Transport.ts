@@ -1,6 +1,6 @@
 /**
- * Outgoing mail in tests of actors: what would leave is recorded, and each answer is the test's. The envelope sender names
- * the row of the outbox, so that a test sees it is the same at every attempt.
+ * A mail transport for actor tests: records outgoing messages and returns the results that the test chooses. The
+ * envelope sender identifies the outbox row, so that a test can see that it is the same for every attempt.
  */
 import { EnvelopeSender } from "@svc/cluster/mail/sending/EnvelopeSender"
 import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"

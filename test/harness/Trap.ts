@@ -1,4 +1,4 @@
-/** A server that nothing which strangers write may reach: it keeps what was asked of it. */
+/** A server that must not receive any request; it records the requests it gets. */
 import { createServer } from "node:http"
 
 export const startTrap = async () => {
