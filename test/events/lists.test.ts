@@ -14,7 +14,7 @@ const list = (org: string, filter: { readonly limit?: number; readonly cursor?: 
   })
 
 layer(storesLayer)("the list of Events", (it) => {
-  it.effect("reaches every one by paging backwards, whatever is added meanwhile", () =>
+  it.effect("reaches every Event by paging, whatever is added meanwhile", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const made = yield* Effect.forEach(Array.from({ length: 7 }), () => insertEvent(org, "mail.stopped"))
@@ -34,7 +34,7 @@ layer(storesLayer)("the list of Events", (it) => {
     }),
   )
 
-  it.effect("stops short of what a transaction that still runs may come before", () =>
+  it.effect("omits Events that a running transaction may precede", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const first = yield* insertEvent(org, "mail.stopped")
@@ -62,7 +62,7 @@ layer(storesLayer)("the list of Events", (it) => {
     }),
   )
 
-  it.effect("is an Org's own, and takes no cursor of another", () =>
+  it.effect("only has the Events of its Org, and rejects cursors of another Org", () =>
     Effect.gen(function* () {
       const [org, other] = [yield* makeOrg, yield* makeOrg]
       for (let n = 0; n < 3; n++) yield* insertEvent(org, "mail.stopped")

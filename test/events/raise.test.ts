@@ -56,7 +56,7 @@ const subscribe = Effect.fnUntraced(function* (hooks: ReadonlyArray<readonly [st
 
 layer(Org.layer)("an Event", (it) => {
   for (const rows of [0, 1, 3]) {
-    it.effect(`is raised for each of ${rows} rows of its gate, with members of its own and of the row`, () =>
+    it.effect(`is raised for each of ${rows} rows of its gate, with literal members and members from the row`, () =>
       Effect.gen(function* () {
         const sql = yield* Org
         yield* subscribe([[hook(1), "email.refused", "active"]])
@@ -82,7 +82,7 @@ layer(Org.layer)("an Event", (it) => {
     )
   }
 
-  it.effect("keeps its Identity, its time and who caused it", () =>
+  it.effect("stores its Identity, its time and its initiator", () =>
     Effect.gen(function* () {
       const sql = yield* Org
       const id = hook(9)
@@ -127,7 +127,7 @@ layer(Org.layer)("an Event", (it) => {
     }),
   )
 
-  it.effect("reaches the active Webhooks that asked for it, but the one excepted", () =>
+  it.effect("is queued for the active Webhooks that subscribe to it, except the excluded one", () =>
     Effect.gen(function* () {
       const sql = yield* Org
       yield* subscribe([
@@ -154,7 +154,7 @@ layer(Org.layer)("an Event", (it) => {
     }),
   )
 
-  it.effect("of the Org concerns no Identity and reaches nobody", () =>
+  it.effect("of the Org has no Identity and is queued for no Webhook", () =>
     Effect.gen(function* () {
       const sql = yield* Org
       yield* subscribe([[hook(1), "*", "active"]])
@@ -185,7 +185,7 @@ layer(Org.layer)("an Event", (it) => {
     }),
   )
 
-  it.effect("tells each Org of the keys that nobody collected", () =>
+  it.effect("is raised for the Org of each key that was not collected", () =>
     Effect.gen(function* () {
       const sql = yield* Org
       yield* sql`
@@ -216,7 +216,7 @@ layer(Org.layer)("an Event", (it) => {
     }),
   )
 
-  it.effect("of a test goes to its one Webhook, and a repeat makes nothing", () =>
+  it.effect("of a test is queued for its Webhook only, and once if the command is repeated", () =>
     Effect.gen(function* () {
       const sql = yield* Org
       yield* subscribe([

@@ -52,7 +52,7 @@ describe("the types of Events", () => {
     }
   })
 
-  it.effect("are exemplified by what fits them", () =>
+  it.effect("have examples that match their schemas", () =>
     Effect.gen(function* () {
       for (const type of types) {
         const event: any = example({ $ref: `#/components/schemas/${nameOf(type)}Event` })
@@ -68,7 +68,7 @@ describe("the types of Events", () => {
     }),
   )
 
-  it.effect("that are known are shown in silence", () =>
+  it.effect("cause no warning if they are known", () =>
     Effect.gen(function* () {
       const { event, told } = yield* shown(stored("account.deletion_started", {}))
       assert.strictEqual(event?.created_at, "2026-11-20T12:00:00.000Z")
@@ -76,7 +76,7 @@ describe("the types of Events", () => {
     }),
   )
 
-  it.effect("that another version stored are shown as they are, and the operator is told", () =>
+  it.effect("stored by another version are shown unchanged, with a warning in the log", () =>
     Effect.gen(function* () {
       for (const [type, data] of [
         ["api_key.revoked", { key_id: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10" }],

@@ -8,7 +8,7 @@ const inAll = (type: string, data: object, handle: string | null = "ada") =>
   languages.map((language) => eventSentence(language, { type, handle, data }))
 
 describe("an Event's sentence", () => {
-  it("has the names that the Event has", () => {
+  it("contains the names in the Event", () => {
     const from = { address: "grace@example.org", name: "Grace" }
     expect(inAll("email.received", { from, subject: "Lunch?" })).toEqual([
       "ada received a mail from grace@example.org: Lunch?",
@@ -32,7 +32,7 @@ describe("an Event's sentence", () => {
     )
   })
 
-  it("exists for every type, and leaves no place empty that would read as a gap", () => {
+  it("exists for every type, without empty placeholders", () => {
     for (const type of eventTypes) {
       for (const sentence of inAll(type, {})) {
         expect(sentence, type).not.toBe(type)
@@ -42,11 +42,11 @@ describe("an Event's sentence", () => {
     expect(inAll("email.received", { from: null, subject: "" })[0]).toBe("ada received a mail from somebody")
   })
 
-  it("of a type that it does not know is the type", () => {
+  it("of an unknown type is the type", () => {
     expect(inAll("future.thing", {})[0]).toBe("ada future.thing")
   })
 
-  it("keeps a stranger's text in one line and in its own direction", () => {
+  it("keeps untrusted text on one line and isolates its direction", () => {
     const [sentence] = inAll("email.received", { from: { address: "e@x" }, subject: "a\r\n\u202eb\u2068c" })
     expect(sentence).toBe("ada received a mail from e@x: a b c")
     const marked = eventSentence(

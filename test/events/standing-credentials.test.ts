@@ -37,7 +37,7 @@ const makeGrant = Effect.fnUntraced(function* (org: string, scopes: string, iden
 })
 
 layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a credential that is watched", (it) => {
-  it.effect("falls when it is revoked, deleted, expired or its account is being deleted; others stand", () =>
+  it.effect("ends when it is revoked, deleted or expired, or its account is being deleted; others remain", () =>
     Effect.gen(function* () {
       const sql = yield* Stores.Writes
       const standing = yield* StandingCredentials
@@ -69,7 +69,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a credent
     }),
   )
 
-  it.effect("is a Grant that falls for what its holder took away, and stands for the rest", () =>
+  it.effect("of a Grant ends for the access that was withdrawn, and remains for the rest", () =>
     Effect.gen(function* () {
       const sql = yield* Stores.Writes
       const standing = yield* StandingCredentials
@@ -105,7 +105,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a credent
     }),
   )
 
-  it.effect("is watched as long as one watcher is there", () =>
+  it.effect("is watched as long as it has a watcher", () =>
     Effect.gen(function* () {
       const sql = yield* Stores.Writes
       const standing = yield* StandingCredentials

@@ -64,35 +64,33 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
     return yield* (yield* EventTails).open(org, identityId, at)
   })
 
-  it.effect(
-    "miss nothing of what came while the store was away; one that caught up by itself ends, and comes back",
-    () =>
-      Effect.gen(function* () {
-        const org = yield* makeOrg
-        const feed = yield* ChangeFeed
-        const stream = yield* opened(org)
-        const first = yield* insertEvent(org, "mail.stopped")
-        Object.assign(away, { org, looks: 2 })
-        feed.announce({ org })
-        // Nobody announces it again: the look is made again until the store answers.
-        expect(ids(yield* stream.next)).toEqual([first])
-        expect(away.looks).toBeLessThanOrEqual(0)
+  it.effect("miss no Event after an outage of the store; a stream that was catching up ends and can be reopened", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const feed = yield* ChangeFeed
+      const stream = yield* opened(org)
+      const first = yield* insertEvent(org, "mail.stopped")
+      Object.assign(away, { org, looks: 2 })
+      feed.announce({ org })
+      // Nobody announces it again: the look is made again until the store answers.
+      expect(ids(yield* stream.next)).toEqual([first])
+      expect(away.looks).toBeLessThanOrEqual(0)
 
-        const other = yield* makeOrg
-        const { at } = yield* (yield* EventQueries).beginning(other, null, undefined)
-        const second = yield* insertEvent(other, "mail.stopped")
-        yield* settled
-        // A tail that begins behind it: the stream has to read by itself.
-        const { open } = yield* EventTails
-        const behind = yield* open(other, null, at)
-        Object.assign(away, { org: other, looks: 1 })
-        expect(yield* Effect.flip(behind.next)).toMatchObject({ code: "unavailable" })
-        const again = yield* open(other, null, at)
-        expect(ids(yield* again.next)).toEqual([second])
-      }).pipe(Effect.scoped),
+      const other = yield* makeOrg
+      const { at } = yield* (yield* EventQueries).beginning(other, null, undefined)
+      const second = yield* insertEvent(other, "mail.stopped")
+      yield* settled
+      // A tail that begins behind it: the stream has to read by itself.
+      const { open } = yield* EventTails
+      const behind = yield* open(other, null, at)
+      Object.assign(away, { org: other, looks: 1 })
+      expect(yield* Effect.flip(behind.next)).toMatchObject({ code: "unavailable" })
+      const again = yield* open(other, null, at)
+      expect(ids(yield* again.next)).toEqual([second])
+    }).pipe(Effect.scoped),
   )
 
-  it.effect("skip none that commits later with a smaller number", () =>
+  it.effect("skip no Event that commits later with a smaller number", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const feed = yield* ChangeFeed
@@ -110,7 +108,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
     }),
   )
 
-  it.effect("give out an Event when the transactions before it have ended, without another word", () =>
+  it.effect("return an Event once the transactions before it have ended, without another notification", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const feed = yield* ChangeFeed
@@ -127,7 +125,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
     }),
   )
 
-  it.effect("read an Event once, however many they are", () =>
+  it.effect("share one read of an Event", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const feed = yield* ChangeFeed
@@ -141,7 +139,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
     }),
   )
 
-  it.effect("catch up by themselves from far behind, and go on live", () =>
+  it.effect("catch up from an old position and continue live", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const feed = yield* ChangeFeed

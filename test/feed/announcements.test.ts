@@ -5,7 +5,7 @@ import { Duration, Effect, Latch } from "effect"
 import { TestClock } from "effect/testing"
 import { Timing } from "@svc/cluster/Timing"
 
-it.effect("the first is told at once, what comes soon after it together, one batch at a time", () =>
+it.effect("the first change is notified immediately and the following ones in batches, one at a time", () =>
   Effect.gen(function* () {
     const sent: Array<ReadonlyArray<string>> = []
     const answered = Latch.makeUnsafe()
@@ -34,7 +34,7 @@ it.effect("the first is told at once, what comes soon after it together, one bat
   }),
 )
 
-it.effect("a store that fails or hangs does not end it", () =>
+it.effect("notifications continue after the store failed or hung", () =>
   Effect.gen(function* () {
     const sent: Array<ReadonlyArray<string>> = []
     const announce = yield* make((keys) => {
@@ -49,7 +49,7 @@ it.effect("a store that fails or hangs does not end it", () =>
   }),
 )
 
-it("fits what it tells into notifications, and knows its own", () => {
+it("splits keys to fit into notifications, and ignores its own notifications", () => {
   const keys = Array.from({ length: 1_000 }, (_, i) => `00000000-0000-7000-8000-${String(i).padStart(12, "0")}`)
   const payloads = encode("me", keys)
   expect(payloads.every((payload) => Buffer.byteLength(payload) < 8_000)).toBe(true)

@@ -48,7 +48,7 @@ const isQuiet = Effect.fnUntraced(function* (changes: { readonly await: Effect.E
 })
 
 layer(databaseLayer)("the feed", (it) => {
-  it.effect("brings a word to whoever waits for its key, in the same process and in another", () =>
+  it.effect("notifies subscribers of a key in the same process and in other processes", () =>
     Effect.gen(function* () {
       const [here, there] = [yield* process, yield* process]
       const [org, identity, other] = [yield* makeUuidV7, yield* makeUuidV7, yield* makeUuidV7]
@@ -67,7 +67,7 @@ layer(databaseLayer)("the feed", (it) => {
     }),
   )
 
-  it.effect("finds an Event that nobody announced, and wakes those whom it concerns", () =>
+  it.effect("detects an Event whose notification was lost, and wakes its subscribers", () =>
     Effect.gen(function* () {
       const feed = yield* process
       const [org, other, identity] = [yield* makeOrg, yield* makeOrg, yield* makeUuidV7]
@@ -81,7 +81,7 @@ layer(databaseLayer)("the feed", (it) => {
     }),
   )
 
-  it.effect("wakes everybody when its connection is back, and hears again", () =>
+  it.effect("wakes all subscribers when its connection is back, and receives notifications again", () =>
     Effect.gen(function* () {
       const [here, there] = [yield* process, yield* process]
       const [org, other] = [yield* makeUuidV7, yield* makeUuidV7]

@@ -13,7 +13,7 @@ const resolves = (wait: Effect.Effect<unknown>) =>
     return done
   })
 
-it.effect("much that happens between two waits is one word, and none that comes after it is lost", () =>
+it.effect("changes between two waits are one notification, and no later one is lost", () =>
   Effect.gen(function* () {
     const subscribers = make()
     const changes = yield* subscribers.subscribe("org")
@@ -31,7 +31,7 @@ it.effect("much that happens between two waits is one word, and none that comes 
   }),
 )
 
-it.effect("a word wakes every subscriber of its key, and nobody else", () =>
+it.effect("a notification wakes exactly the subscribers of its key", () =>
   Effect.gen(function* () {
     const subscribers = make()
     const [one, two, other] = [
@@ -50,7 +50,7 @@ it.effect("a word wakes every subscriber of its key, and nobody else", () =>
   }),
 )
 
-it.effect("who subscribes anew each time it is woken is woken once by a word", () =>
+it.effect("a subscriber that resubscribes when it is woken is woken once per notification", () =>
   Effect.gen(function* () {
     const subscribers = make()
     yield* subscribers.subscribe("org")
@@ -75,7 +75,7 @@ it.effect("who subscribes anew each time it is woken is woken once by a word", (
   }),
 )
 
-it.effect("who follows a kind hears the keys; undefined where some may have been missed", () =>
+it.effect("a follower of a kind receives its keys, or undefined if some may have been missed", () =>
   Effect.gen(function* () {
     const subscribers = make()
     const tunnels = yield* subscribers.follow("tunnel")
@@ -93,7 +93,7 @@ it.effect("who follows a kind hears the keys; undefined where some may have been
   }),
 )
 
-it.effect("a key is forgotten with its last subscriber", () =>
+it.effect("a key is removed with its last subscriber", () =>
   Effect.gen(function* () {
     const subscribers = make()
     const scope = yield* Scope.make()

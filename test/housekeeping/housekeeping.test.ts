@@ -137,7 +137,7 @@ const young = {
 }
 
 layer(actors())("housekeeping", (it) => {
-  it.effect("removes what is past its age and nothing else, at its start and every ten minutes", () =>
+  it.effect("removes expired rows and no others, at its start and every ten minutes", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       const { id } = yield* makeIdentity(org, "ada")

@@ -53,7 +53,7 @@ layer(actors())("housekeeping", (it) => {
       }),
   )
 
-  it.effect("removes bodies that no message claimed in a day, and looks at each once", () =>
+  it.effect("removes bodies without a message after a day, and checks each once", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const add = (age: string) =>

@@ -66,14 +66,14 @@ describe("a certificate", () => {
     expect(await renewed()).toEqual(second)
   })
 
-  it("that cannot be used at a start is told with its listener", async () => {
+  it("that is unusable at the start is reported with its listener", async () => {
     const refusal = await Effect.runPromise(
       Effect.flip(Certificates.read({ cert: "/nowhere", key: "/nowhere" }, "smtp")),
     )
     expect(refusal.message).toMatch(/^The certificate of smtp cannot be used: ENOENT.*\/nowhere/)
   })
 
-  it("of SMTP, IMAP, submission and of a runner is shown anew to who connects after its renewal", async () => {
+  it("of SMTP, IMAP, submission and a runner is replaced for new connections after its renewal", async () => {
     const first = made()
     put(first)
     const service = await startService({

@@ -80,7 +80,7 @@ it("leaves none behind, and the next one is whole", { timeout: 240_000 }, async 
   )
 })
 
-it("is readable by nobody but who made it, while it is written and when it is whole", async () => {
+it("a backup is readable only by its owner, while it is written and when it is complete", async () => {
   const file = path.join(root, "private.tar.zst")
   const modes: Array<number> = []
   const written = TakeBackup.whole(file, (out) =>

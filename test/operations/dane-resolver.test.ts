@@ -20,7 +20,7 @@ const judged = Effect.fnUntraced(function* (names: Names) {
 }, Effect.scoped)
 
 layer(Layer.empty, { excludeTestServices: true })("the name server of SVC_DANE_RESOLVER", (it) => {
-  it.effect("is fine where it vouches for what is signed, and refuses what is forged", () =>
+  it.effect("passes if it validates signed answers and rejects forged ones", () =>
     Effect.gen(function* () {
       expect(yield* judged(good)).toMatchObject({ group: "mail", status: "ok" })
       // A name that is no more proves nothing against it.
@@ -28,7 +28,7 @@ layer(Layer.empty, { excludeTestServices: true })("the name server of SVC_DANE_R
     }),
   )
 
-  it.effect("fails where it does not validate, in words", () =>
+  it.effect("fails with a message if it does not validate", () =>
     Effect.gen(function* () {
       const blind = yield* judged({ ...good, [`A ${signed}`]: { data: [a("192.0.2.1")], isSecure: false } })
       expect(blind).toMatchObject({ status: "fail", remedy: expect.stringContaining("SVC_DANE_RESOLVER") })
@@ -40,7 +40,7 @@ layer(Layer.empty, { excludeTestServices: true })("the name server of SVC_DANE_R
     }),
   )
 
-  it.effect("fails where it is not there, or cannot resolve", () =>
+  it.effect("fails if it is unreachable or cannot resolve", () =>
     Effect.gen(function* () {
       expect(yield* judged({ ...good, [`A ${signed}`]: { code: 2 } })).toMatchObject({
         status: "fail",
@@ -51,7 +51,7 @@ layer(Layer.empty, { excludeTestServices: true })("the name server of SVC_DANE_R
     }),
   )
 
-  it.effect("is not asked where nothing goes straight to its domain, or none is set", () =>
+  it.effect("is not checked without direct delivery, or if none is set", () =>
     Effect.gen(function* () {
       const [unused] = yield* DaneResolver.findings({ ...settings(1), mailDirect: false })
       expect(unused).toMatchObject({ status: "warn", detail: expect.stringContaining("nobody asks it") })

@@ -62,7 +62,7 @@ describe("the records", () => {
     expect(await ailing(zone(wanted(settings, { addresses })))).toEqual([])
   })
 
-  it("are each missed when it is not there, with the line to publish", async () => {
+  it("are each reported if missing, with the line to publish", async () => {
     const all = wanted(settings, { addresses })
     const kinds = new Set(all.filter(({ kind }) => kind !== "A" && kind !== "AAAA").map((record) => record))
     expect(kinds.size).toBeGreaterThan(7)
@@ -81,7 +81,7 @@ describe("the records", () => {
     }
   })
 
-  it("lead mail programs to the host that they are told, and to what sets them up", () => {
+  it("point mail programs to the host in the settings, and to the autoconfiguration", () => {
     const imapHost = Option.some("imap.example.org")
     const lines = wanted({ ...settings, imapHost }, { addresses: ["203.0.113.7"] }).map(lineOf)
     expect(lines).toContain("_imaps._tcp.mail.example.org.  3600  IN  SRV  0 1 993 imap.example.org.")
@@ -113,7 +113,7 @@ describe("the records", () => {
     expect(Buffer.from(tagOf(keyRecord(String(ed)), "p")!, "base64").length).toBe(32)
   })
 
-  it("of a policy have another id when the policy is another", () => {
+  it("of a policy change their id with the policy", () => {
     expect(policyId("a")).not.toBe(policyId("b"))
     expect(policyId("a")).toMatch(/^[0-9a-z]{1,32}$/)
   })
@@ -122,7 +122,7 @@ describe("the records", () => {
 describe("the doctor", () => {
   const with_ = (more: Record<string, ReadonlyArray<string>>) => ailing(zone(wanted(settings, { addresses }), more))
 
-  it("finds what other servers would turn away for", async () => {
+  it("reports reasons for which other servers would reject mail", async () => {
     const spf = "TXT mail.example.org"
     const many = Object.fromEntries(
       Array.from({ length: 12 }, (_, n) => [`TXT s${n}.example.org`, [`v=spf1 include:s${n + 1}.example.org -all`]]),
@@ -144,13 +144,13 @@ describe("the doctor", () => {
     })
   })
 
-  it("does not take a DNS that is silent for one that has no record", async () => {
+  it("distinguishes a DNS timeout from a missing record", async () => {
     const found = await ailing(() => Effect.fail("silent"))
     expect(found.length).toBeGreaterThan(10)
     expect(found.every(({ status, detail }) => status === "warn" && detail === "DNS did not answer")).toBe(true)
   })
 
-  it("finds a certificate that ends, has ended, or is for other names", () => {
+  it("reports a certificate that expires soon, has expired, or is for other names", () => {
     const day = 24 * 3600 * 1000
     const made = new Date("2026-01-01T00:00:00Z")
     const pem = selfSigned(["*.tunnel.example.net"], made)
@@ -199,7 +199,7 @@ describe("the doctor of settings", () => {
     SVC_TRUSTED_PROXIES: "10.0.0.0/8",
   }
 
-  it("finds links in clear and proxies that are not trusted, in production alone", async () => {
+  it("reports http links and untrusted proxies in production only", async () => {
     expect(told(exposure(await with_(production)))).toEqual([])
     expect(told(exposure(await with_({ SVC_BASE_URL: "http://api.example.org" })))).toEqual([])
     expect(told(exposure(await with_({ ...production, SVC_TRUSTED_PROXIES: "" })))).toEqual([
@@ -213,7 +213,7 @@ describe("the doctor of settings", () => {
     ])
   })
 
-  it("finds one port for two listeners, unless they are at two addresses or of no fixed port", async () => {
+  it("reports one port for two listeners, unless their addresses differ or the port is not fixed", async () => {
     const found = async (more: Record<string, string>) => told(collisions(await with_(more)))
     expect(await found({})).toEqual([])
     expect(await found({ SVC_SMTP_PORT: "8080" })).toEqual([
@@ -238,7 +238,7 @@ describe("the doctor of settings", () => {
     if (count === 1) expect(findings[0]).toMatch(/^fail: SVC_SMTP_PORT is 2525, within SVC_EDGE_TCP_PORTS/)
   })
 
-  it("finds files of secrets that others can read", async () => {
+  it("reports secret files that others can read", async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "doctor-"))
     try {
       const file = path.join(folder, "master.key")

@@ -53,7 +53,7 @@ afterAll(async () => {
 })
 
 describe("the metrics", () => {
-  it("that are documented are those that there are, with their labels", () => {
+  it("are documented completely, with their labels", () => {
     const sorted = <A extends { readonly name: string }>(list: ReadonlyArray<A>) =>
       list.toSorted((one, other) => one.name.localeCompare(other.name))
     expect(sorted(documented())).toEqual(
@@ -61,7 +61,7 @@ describe("the metrics", () => {
     )
   })
 
-  it("that rules and dashboard ask for are documented, and each rule has its paragraph", () => {
+  it("of rules and dashboards are documented, and each rule has a paragraph", () => {
     const known = new Set([...documented().map(({ name }) => name), ...ofTheLibrary()])
     const rules = read("deploy", "monitoring", "alerts.yml")
     const dashboard = JSON.parse(read("deploy", "monitoring", "dashboard.json")) as {
@@ -80,7 +80,7 @@ describe("the metrics", () => {
     expect(alerts.filter((name) => !page.includes(`**${name}**`))).toEqual([])
   })
 
-  it("count what was done, by pattern and by nothing that a caller makes up", async () => {
+  it("count requests by route pattern, and by no text of a caller", async () => {
     const { session } = await signUp(service.base)
     const { identity } = await makeIdentity(service.base, session)
     const authorization = `Bearer ${session}`

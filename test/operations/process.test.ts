@@ -57,7 +57,7 @@ const entries = () =>
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 
 describe("a process", () => {
-  it("says first that it is up, not what a library does", async () => {
+  it("logs its own start before messages of libraries", async () => {
     await until("its banner", () => running().output().includes("Begin with"))
     // Who asks early enough is told of before, and so is what goes wrong.
     const own = running()
@@ -99,7 +99,7 @@ describe("a process", () => {
     expect(exported).toContain('"svc.role"')
   })
 
-  it("tells a Webhook's target the trace of its attempt, which is one that went out", async () => {
+  it("sends the trace of an attempt to the target of a Webhook", async () => {
     const receiver = await startReceiver()
     const { session } = await signUp(running().base)
     const { handle } = await makeIdentity(running().base, session)
@@ -144,7 +144,7 @@ describe("a process", () => {
     expect(running().output()).not.toContain(key)
   })
 
-  it("is not ready before it closes anything, once it was told to end", async () => {
+  it("reports not ready on SIGTERM before it closes anything", async () => {
     running().signal("SIGTERM")
     await until("it is leaving", async () => (await probe("/readyz")).status === 503)
     expect((await probe("/readyz")).text).toContain("leaving")

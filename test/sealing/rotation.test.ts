@@ -14,7 +14,7 @@ const withKeys = (text: string) => Effect.provide(keys(text))
 const unconditional = { ifVersion: null, ifAbsent: false, ifPresent: false } as const
 
 layer(databaseLayer)("a change of the master key", (it) => {
-  it.effect("goes to its end: after one start with both keys, the service stands without the old one", () =>
+  it.effect("completes in one start with both keys; then the service runs without the old key", () =>
     Effect.gen(function* () {
       const sql = yield* Unhurried
       yield* Effect.andThen(rotate, Effect.void).pipe(withKeys(`a:${former}`))
@@ -78,7 +78,7 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
       return { org, sql, ada: identities[0]!, bob: identities[1]!, put, read, move }
     })
 
-    it.effect("opens in no other secret's place, of another Identity, the Org, or another name", () =>
+    it.effect("does not open in the place of another secret, Identity or Org", () =>
       Effect.gen(function* () {
         const { org, sql, ada, bob, put, read, move } = yield* prepared
         yield* put(ada, "pass", "ada's")
@@ -109,7 +109,7 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
       }),
     )
 
-    it.effect("opens neither for whom its secret is given to, nor under another name", () =>
+    it.effect("does not open after its secret is moved to another owner or renamed", () =>
       Effect.gen(function* () {
         const { ada, bob, put, read, sql } = yield* prepared
         yield* put(ada, "given", "ada's")
@@ -127,7 +127,7 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
       }),
     )
 
-    it.effect("that many write at once, and remove, ends as one of them wrote it", () =>
+    it.effect("has the value of one of its concurrent writers", () =>
       Effect.gen(function* () {
         const { org, put, read } = yield* prepared
         const vault = yield* Vault

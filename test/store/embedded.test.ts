@@ -71,7 +71,7 @@ afterEach(async () => {
 })
 
 describe.skipIf(process.platform !== "linux")("the embedded database", () => {
-  it("is shared by two processes that start at once, and ends with the last", async () => {
+  it("is shared by two processes that start together, and stops with the last one", async () => {
     const where = directory()
     const [one, two] = await Promise.all([holder(where), holder(where)])
     await one.query("create table t as select 42 as n")
@@ -85,7 +85,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     expect(readdirSync(path.join(where, "pg18", "leases"))).toEqual([])
   })
 
-  it("ends with its only holder's kill -9, keeps what was committed, and starts over a pid file of another program", async () => {
+  it("stops after kill -9 of its only process, keeps committed data, and starts despite a pid file of another program", async () => {
     const where = directory()
     const one = await holder(where)
     await one.query("create table t as select 1 as n")
@@ -110,7 +110,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     await three.leave()
   })
 
-  it("writes everything down and ends by itself when its last holder dies meanwhile", { timeout: 90_000 }, async () => {
+  it("shuts down cleanly when its last process is killed during the start", { timeout: 90_000 }, async () => {
     const where = directory()
     const one = await holder(where)
     await one.query("create table t as select 3 as n")
@@ -138,7 +138,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     await two.leave()
   })
 
-  it("is started again when it dies under its holder", async () => {
+  it("is restarted when it crashes", async () => {
     const where = directory()
     const one = await holder(where)
     await one.query("create table t as select 7 as n")

@@ -42,7 +42,7 @@ const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boole
 layer(databaseLayer, { timeout: 60_000, excludeTestServices: true })(
   "a transaction that writes and stays open",
   (it) => {
-    it.effect("in a database next door is seen by who waits for it, until it ends", () =>
+    it.effect("in another database is reported until it ends", () =>
       Effect.gen(function* () {
         const sql = yield* Database.Reads
         const held = makeHeld(sql)
@@ -54,7 +54,7 @@ layer(databaseLayer, { timeout: 60_000, excludeTestServices: true })(
       }),
     )
 
-    it.effect("is named by the doctor once it is long", () =>
+    it.effect("is reported by the doctor if it is long", () =>
       Effect.gen(function* () {
         const sql = yield* Database.Reads
         const { pid, end } = yield* openWriter
@@ -69,7 +69,7 @@ layer(databaseLayer, { timeout: 60_000, excludeTestServices: true })(
 )
 
 layer(databaseLayer, { timeout: 60_000 })("a transaction whose beginning is not shown to us", (it) => {
-  it.effect("counts from when it was seen", () =>
+  it.effect("counts from when it was first observed", () =>
     Effect.gen(function* () {
       const admin = yield* TestClock.withLive(nextDoor())
       const username = `watcher_${process.pid}`

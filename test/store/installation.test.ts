@@ -48,13 +48,13 @@ describe.skipIf(process.platform === "win32")("an installation", () => {
     for (const folder of ["", "bin", "lib"]) chmodSync(path.join(native, folder), 0o755)
   })
 
-  it("that has its links is used where it lies, closed or not", () => {
+  it("with its links is used in place, writable or not", () => {
     const native = installed({ postgres: "exit 0" })
     expect(provide(path.join(directory, "home"), {}, native)).toBe(native)
     expect(provide(path.join(directory, "home"), {}, native, refused("EROFS"))).toBe(native)
   })
 
-  it("run by a uid without a name says so, and what to do", () => {
+  it("fails with instructions for a uid without a user name", () => {
     const native = installed({
       initdb: 'echo "initdb: error: could not look up effective user ID 0: user does not exist" >&2; exit 1',
     })

@@ -23,7 +23,7 @@ const tables = Effect.flatMap(
   (sql) => sql`select 1 from information_schema.tables where table_schema = 'public'`,
 )
 
-it.live("migrations run once, of processes that start at once", () =>
+it.live("migrations run once when several processes start together", () =>
   Effect.gen(function* () {
     const before = yield* applied
     expect(before.length).toBeGreaterThan(0)
@@ -33,7 +33,7 @@ it.live("migrations run once, of processes that start at once", () =>
   }).pipe(Effect.provide(databaseLayer)),
 )
 
-it.live("a migration that is cut short leaves nothing, and the next start does all of it", () =>
+it.live("a failed migration is rolled back, and the next start runs all of it", () =>
   Effect.gen(function* () {
     const before = yield* applied
     yield* emptied
@@ -48,7 +48,7 @@ it.live("a migration that is cut short leaves nothing, and the next start does a
   }).pipe(Effect.provide(databaseLayer)),
 )
 
-it.live("a migration that finds something held gives way, and is done once it is free", () =>
+it.live("a migration that waits for a lock rolls back, and succeeds once the lock is released", () =>
   Effect.gen(function* () {
     const before = yield* applied
     yield* emptied
@@ -72,7 +72,7 @@ it.live("a migration that finds something held gives way, and is done once it is
   }).pipe(Effect.provide(databaseLayer)),
 )
 
-it.live("what is pending is said by name, and nothing once it was done", () =>
+it.live("pending migrations are listed by name until they are applied", () =>
   Effect.gen(function* () {
     expect(yield* waiting).toEqual({ missing: [], names: [], unknown: [] })
     yield* emptied
@@ -84,7 +84,7 @@ it.live("what is pending is said by name, and nothing once it was done", () =>
   }).pipe(Effect.provide(databaseLayer)),
 )
 
-it.live("a program older than the store allows refuses, in words; the same one and later ones run", () =>
+it.live("a program older than the store allows is refused with a message; the same version and later ones run", () =>
   Effect.gen(function* () {
     const sql = yield* Stores.Unhurried
     yield* refuseOlderVersion(sql)

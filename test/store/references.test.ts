@@ -8,7 +8,7 @@ import { databaseLayer } from "../harness/Database.ts"
 const few = ["connector_revocation(org_id)", "grant_notice(org_id)"]
 
 layer(databaseLayer)("a reference", (it) => {
-  it.effect("has an index that begins with it", () =>
+  it.effect("has an index that begins with its column", () =>
     Effect.gen(function* () {
       const sql = yield* Reads
       const without = yield* sql<{ name: string }>`

@@ -64,7 +64,7 @@ describe("the faults of a server", () => {
   }
   const names = (other: Partial<Facts>) => faultsOf({ ...sound, ...other }).map(({ name }) => name)
 
-  it("begin with the first version, encoding, connection or privilege that is not enough", () => {
+  it("start with the first insufficient version, encoding, connection limit or privilege", () => {
     expect(names({})).toEqual([])
     expect(names({ version: 179_999 })).toEqual(["version"])
     expect(names({ version: 180_000 })).toEqual([])
@@ -231,7 +231,7 @@ describe.skipIf(!has("pgbouncer"))("PgBouncer", { timeout: 60_000 }, () => {
 })
 
 describe("the look at a server", () => {
-  it("finds nothing wrong with the one of the tests", async () => {
+  it("finds no fault in the server of the tests", async () => {
     const exit = await inDatabase(administrator(), Effect.flatMap(Database.Unhurried, look))
     expect(exit).toMatchObject({ value: { encoding: "UTF8", readOnly: false, mayCreate: true } })
   })

@@ -23,7 +23,7 @@ describe("a failure of the database", () => {
     ["XX000", "cache lookup failed"],
   ])("%s does not: %s", (code, text) => expect(isTransient(failed(code, text))).toBe(false))
 
-  it("is counted by what it was, and nothing else is", async () => {
+  it("is counted by its reason, unlike other errors", async () => {
     const counted = (reason: string) =>
       Metric.snapshotUnsafe(Context.empty())
         .filter(({ id, attributes }) => id === "svc_db_failures_total" && attributes?.["reason"] === reason)

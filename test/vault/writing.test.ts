@@ -32,7 +32,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     }
   })
 
-  it.effect("that are written at once are each written, and each on record once", () =>
+  it.effect("written concurrently are all stored, each with one audit record", () =>
     Effect.gen(function* () {
       const { org, put, read, sql } = yield* prepared
       const noted = (n: number) =>
@@ -52,7 +52,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     }),
   )
 
-  it.effect("of one name that are written at once are versions one after the other", () =>
+  it.effect("of one name written concurrently become consecutive versions", () =>
     Effect.gen(function* () {
       const { put } = yield* prepared
       yield* put("one", "0")
@@ -61,7 +61,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     }),
   )
 
-  it.effect("that are refused leave no record, and do not hold up those beside them", () =>
+  it.effect("that are refused leave no record and do not delay concurrent writes", () =>
     Effect.gen(function* () {
       const { org, put, own, vault, read, sql } = yield* prepared
       yield* put("kept", "first")
@@ -88,7 +88,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     }),
   )
 
-  it.effect("that came in another's place meanwhile are written, and open", () =>
+  it.effect("that replaced a removed secret meanwhile are stored and open", () =>
     Effect.gen(function* () {
       const { own, put, read } = yield* prepared
       yield* put("token", "ours")
@@ -102,7 +102,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("that came and went between the look at them and their write are written all the same", () =>
+  it.effect("created or removed between the look-up and the write are stored nevertheless", () =>
     Effect.gen(function* () {
       const { put, read } = yield* prepared
       const sql = yield* Unhurried
@@ -125,32 +125,34 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     ),
   )
 
-  it.effect("that die before their commit are as they were, on no record, and are written by the next try", () =>
-    Effect.gen(function* () {
-      const { org, own, put, read, vault, sql } = yield* prepared
-      yield* put("kept", "first")
-      const note = Effect.map(AuditWrite.make(noKey, act(org, { requestId: "req_cut" })), (made) =>
-        AuditWrite.textOf([made]),
-      )
-      const unavailable = { _tag: "Failure", failure: { code: "unavailable" } }
-      const [next, fresh, restored] = [
-        put("kept", "second", always, yield* note),
-        put("fresh", "first", { ...always, ifAbsent: true }, yield* note),
-        vault.restore(own, "kept", 1, null, yield* note),
-      ]
-      for (const write of [next, fresh, restored, vault.remove(own, "kept", null, yield* note)])
-        expect(yield* cutOff(write as Effect.Effect<unknown, unknown>, "audit")).toMatchObject(unavailable)
-      expect(yield* read("kept")).toBe("first")
-      expect(yield* Effect.flip(read("fresh"))).toMatchObject({ code: "not_found" })
-      expect(yield* sql`select 1 from audit where org_id = ${org}`).toEqual([])
-      yield* next
-      expect((yield* fresh).created).toBe(true)
-      expect(yield* read("kept")).toBe("second")
-      expect(yield* sql`select 1 from audit where org_id = ${org}`).toHaveLength(2)
-    }),
+  it.effect(
+    "whose write fails before its commit are unchanged, without a record, and are written by the next attempt",
+    () =>
+      Effect.gen(function* () {
+        const { org, own, put, read, vault, sql } = yield* prepared
+        yield* put("kept", "first")
+        const note = Effect.map(AuditWrite.make(noKey, act(org, { requestId: "req_cut" })), (made) =>
+          AuditWrite.textOf([made]),
+        )
+        const unavailable = { _tag: "Failure", failure: { code: "unavailable" } }
+        const [next, fresh, restored] = [
+          put("kept", "second", always, yield* note),
+          put("fresh", "first", { ...always, ifAbsent: true }, yield* note),
+          vault.restore(own, "kept", 1, null, yield* note),
+        ]
+        for (const write of [next, fresh, restored, vault.remove(own, "kept", null, yield* note)])
+          expect(yield* cutOff(write as Effect.Effect<unknown, unknown>, "audit")).toMatchObject(unavailable)
+        expect(yield* read("kept")).toBe("first")
+        expect(yield* Effect.flip(read("fresh"))).toMatchObject({ code: "not_found" })
+        expect(yield* sql`select 1 from audit where org_id = ${org}`).toEqual([])
+        yield* next
+        expect((yield* fresh).created).toBe(true)
+        expect(yield* read("kept")).toBe("second")
+        expect(yield* sql`select 1 from audit where org_id = ${org}`).toHaveLength(2)
+      }),
   )
 
-  it.effect("whose answer was lost are one more version of the same value, or under a condition refused", () =>
+  it.effect("written again after a lost response get another version, or are refused under a condition", () =>
     Effect.gen(function* () {
       const { put, read, vault, own } = yield* prepared
       yield* put("token", "first")

@@ -35,7 +35,7 @@ const status = (handle: string) =>
 const delivered = (row: Row | undefined) => row?.status === "delivered"
 
 layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (it) => {
-  it.effect("counts once its lease has run out, and the delivery goes on under the same Event id", () =>
+  it.effect("counts after its lease expired, and the delivery continues with the same Event id", () =>
     Effect.gen(function* () {
       const receiver = yield* Effect.acquireRelease(
         Effect.promise(() => startReceiver()),
@@ -73,7 +73,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
     }),
   )
 
-  it.effect("is not recorded by who lost its lease to another process", () =>
+  it.effect("is not recorded by a process that lost its lease", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const deliveries = yield* Deliveries
@@ -108,7 +108,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
     }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide(quietFeed)))),
   )
 
-  it.effect("is its own, where the store takes those that ended with it", () =>
+  it.effect("is recorded separately from those that ended in the same statement", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const deliveries = yield* Deliveries
@@ -142,7 +142,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
     }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide(quietFeed)))),
   )
 
-  it.effect("is recorded as cut short by a process that leaves in order, and the next one goes on with it", () =>
+  it.effect("is recorded as interrupted on shutdown, and the next process continues the delivery", () =>
     Effect.gen(function* () {
       let silent = true
       const receiver = yield* Effect.acquireRelease(
@@ -176,7 +176,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
     }),
   )
 
-  it.effect("is made before a process leaves that was about to lease it", () =>
+  it.effect("is made before a process exits that was about to lease it", () =>
     Effect.gen(function* () {
       const receiver = yield* Effect.acquireRelease(
         Effect.promise(() => startReceiver()),

@@ -61,7 +61,7 @@ describe("an attempt", () => {
 })
 
 describe("the log", () => {
-  it("is read by status and by Event", async () => {
+  it("is filtered by status and by Event", async () => {
     const well = await delivered(204, "")
     expect((await deliveries("?status=delivered")).body.deliveries.map(({ id }: any) => id)).toEqual([well.id])
     expect((await deliveries(`?event_id=${well.event_id}`)).body.deliveries).toHaveLength(1)
@@ -73,7 +73,7 @@ describe("the log", () => {
     expect((await deliveries(`?limit=2&cursor=${next_cursor}`)).status).toBe(400)
   })
 
-  it("shows what a delivery sends, but for its signature", async () => {
+  it("shows the request of a delivery without its signature", async () => {
     const { id, event_id } = (await deliveries("?status=delivered")).body.deliveries[0]
     const { body: request } = await call(service.base, "GET", `${at}/deliveries/${id}/request`, { token })
     const sent = receiver.got.find(({ body }) => body.id === event_id)!
@@ -91,7 +91,7 @@ describe("the log", () => {
 })
 
 describe("recovering", () => {
-  it("sends every Event once more whose latest delivery failed since then, oldest first, and none of them twice", async () => {
+  it("repeats every Event whose latest delivery failed since a time, oldest first, and none of them twice", async () => {
     answer = { status: 200, body: "" }
     const failed = (await deliveries("?status=failed&limit=200")).body.deliveries
     expect(failed.length).toBeGreaterThan(0)
@@ -115,7 +115,7 @@ describe("recovering", () => {
     expect((await recover(new Date(Date.now() + 60_000).toISOString())).body).toEqual({ recovered: 0 })
   })
 
-  it("is refused for a Webhook that is paused, and for one of somebody else", async () => {
+  it("is refused for a disabled Webhook, and for a Webhook of another account", async () => {
     await call(service.base, "PATCH", at, { token, body: { status: "disabled" } })
     const body = { since: new Date(0).toISOString() }
     expect((await call(service.base, "POST", `${at}/recover`, { token, body })).body.code).toBe("conflict")

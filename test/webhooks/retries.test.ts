@@ -65,7 +65,7 @@ const attempted = Effect.fnUntraced(function* (webhook: string, number: number, 
 const withOverdue = Overdue.layer(IdentityActor.watched).pipe(Layer.provideMerge(actors()))
 
 layer(withOverdue)("a delivery that fails", (it) => {
-  it.effect("is tried seven times, by the table of waits, and then tells of its end once", () =>
+  it.effect("is attempted seven times by the retry schedule, then raises one webhook.failed", () =>
     Effect.gen(function* () {
       const receiver = yield* receiverOf((response) => response.writeHead(500).end())
       const watcher = yield* receiverOf()
@@ -107,7 +107,7 @@ layer(withOverdue)("a delivery that fails", (it) => {
     }),
   )
 
-  it.effect("and whose Webhook is disabled in the meantime ends, and nothing looks for it any more", () =>
+  it.effect("ends when its Webhook is disabled, and is not retried", () =>
     Effect.gen(function* () {
       const receiver = yield* receiverOf((response) => response.writeHead(500).end())
       const { org_id, actor, webhook_id, test } = yield* makeWebhook("grace", receiver.url)
@@ -125,7 +125,7 @@ layer(withOverdue)("a delivery that fails", (it) => {
 })
 
 layer(actors())("a delivery", (it) => {
-  it.effect("has failed by any answer but a success, and by none", () =>
+  it.effect("fails by any response other than 2xx, and by no response", () =>
     Effect.gen(function* () {
       const redirect = { location: "http://127.0.0.1:1/" }
       const away = yield* receiverOf((response) => response.writeHead(302, redirect).end())
@@ -144,7 +144,7 @@ layer(actors())("a delivery", (it) => {
     }),
   )
 
-  it.effect("to a target that hangs holds the four places of its own Webhook, and no other's", () =>
+  it.effect("to a target that hangs only blocks the four places of its own Webhook", () =>
     Effect.gen(function* () {
       const hanging = yield* receiverOf(() => {})
       const good = yield* receiverOf()
@@ -169,7 +169,7 @@ layer(actors())("a delivery", (it) => {
     }),
   )
 
-  it.effect("whose attempt was cut short by a crash counts it when its lease has run out, and is tried again", () =>
+  it.effect("counts an attempt interrupted by a crash once its lease expired, and is retried", () =>
     Effect.gen(function* () {
       const receiver = yield* receiverOf()
       const { org_id, actor, identity_id, webhook_id } = yield* makeWebhook("ada", receiver.url)
@@ -199,7 +199,7 @@ layer(actors())("a delivery", (it) => {
     }),
   )
 
-  it.effect("that is queued for a disabled Webhook is nobody's work", () =>
+  it.effect("queued for a disabled Webhook is not overdue work", () =>
     Effect.gen(function* () {
       const receiver = yield* receiverOf()
       const { org_id, actor, identity_id, webhook_id, test } = yield* makeWebhook("grace", receiver.url)
@@ -225,7 +225,7 @@ layer(actors())("a delivery", (it) => {
 })
 
 layer(actors())("a signing secret", (it) => {
-  it.effect("that was rotated away signs on for a day, and then no longer", () =>
+  it.effect("signs for one more day after a rotation", () =>
     Effect.gen(function* () {
       const receiver = yield* receiverOf()
       const { org_id, actor, webhook_id, signing_secret: former, test } = yield* makeWebhook("ada", receiver.url)

@@ -21,7 +21,7 @@ const mail = (handle: string, subject = "hello") =>
   send(service.smtpPort, { from: "grace@example.org", to: `${handle}+tag@mail.localhost`, subject, text: "x" })
 
 describe("a Webhook", () => {
-  it("gets a signed envelope for what it subscribed to, and the log tells", async () => {
+  it("receives a signed envelope for subscribed Events, and its log shows the delivery", async () => {
     const receiver = await startReceiver()
     const { handle, identity, secrets } = await makeIdentity(service.base, session)
     const made = await register(handle, { url: receiver.url, event_types: ["email.received"] }, secrets.identity_key)
@@ -73,7 +73,7 @@ describe("a Webhook", () => {
     expect(JSON.stringify(list.body)).not.toContain("whsec_")
   })
 
-  it("subscribes only to what concerns an Identity, at an http(s) target", async () => {
+  it("subscribes only to Event types of an Identity, with an http(s) target", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const wrong = await register(handle, { url: "https://example.org/", event_types: ["identity.deleted"] })
     expect([wrong.status, wrong.body.code]).toEqual([400, "invalid_request"])
@@ -85,7 +85,7 @@ describe("a Webhook", () => {
 })
 
 describe("replay", () => {
-  it("makes a fresh delivery of the same Event, subscribed or not", async () => {
+  it("queues a new delivery of the same Event, subscribed or not", async () => {
     const receiver = await startReceiver()
     const { handle } = await makeIdentity(service.base, session)
     const { body } = await register(handle, { url: receiver.url, event_types: ["email.sent"] })
@@ -125,7 +125,7 @@ describe("replay", () => {
 })
 
 describe("the list of Events", () => {
-  it("filters by type and handle, and knows only its own", async () => {
+  it("filters by type and Handle within the Org", async () => {
     const owner = await signUp(service.base)
     const { handle } = await makeIdentity(service.base, owner.session)
     const list = (query: string, token = owner.session) => call(service.base, "GET", `/api/events?${query}`, { token })

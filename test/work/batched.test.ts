@@ -2,7 +2,7 @@ import { it, expect } from "@effect/vitest"
 import * as Batcher from "@svc/cluster/store/Batcher"
 import { Effect, Exit, Fiber, Latch } from "effect"
 
-it.effect("a batch takes what waits, in order, up to its number and weight, and one that is too heavy alone", () =>
+it.effect("a batch contains the queued calls in order, up to its number and weight, and an overweight call alone", () =>
   Effect.gen(function* () {
     const gate = yield* Latch.make()
     const batches: Array<ReadonlyArray<number>> = []
@@ -38,7 +38,7 @@ it.effect("calls of one name are never in the same batch", () =>
   }).pipe(Effect.scoped),
 )
 
-it.effect("a call waits no longer than its deadline, under way or not, and is not run after it", () =>
+it.effect("a call fails at its deadline, queued or in flight, and does not run after it", () =>
   Effect.gen(function* () {
     const gate = yield* Latch.make()
     const batches: Array<ReadonlyArray<number>> = []
@@ -74,7 +74,7 @@ const withOneMore = (nextFirst: boolean) =>
     return batches
   }).pipe(Effect.scoped)
 
-it.effect("what callers ask for at once goes with what waits, unless the next one leaves first", () =>
+it.effect("calls made when a batch ends join the next batch, unless it starts first", () =>
   Effect.gen(function* () {
     expect(yield* withOneMore(false)).toEqual([["a1"], ["a2", "b2"]])
     expect(yield* withOneMore(true)).toEqual([["a1"], ["a2"], ["b2"]])
@@ -115,22 +115,20 @@ const beside = (
     return { batches, second: second.await, ended }
   })
 
-it.effect(
-  "beside one that is under way a batch leaves only with enough calls, the others with the end of that one",
-  () =>
-    Effect.gen(function* () {
-      const few = yield* beside([[1], [2]], { least: 3, millis: 60_000 })
-      expect(few.batches).toEqual([[0]])
-      yield* few.ended
-      expect(few.batches).toEqual([[0], [1, 2]])
+it.effect("a batch starts beside one in flight only with enough calls, other calls wait for its end", () =>
+  Effect.gen(function* () {
+    const few = yield* beside([[1], [2]], { least: 3, millis: 60_000 })
+    expect(few.batches).toEqual([[0]])
+    yield* few.ended
+    expect(few.batches).toEqual([[0], [1, 2]])
 
-      const enough = yield* beside([[1], [2], [3]], { least: 3, millis: 60_000 })
-      expect(enough.batches).toEqual([[0], [1, 2, 3]])
-      yield* enough.ended
-    }).pipe(Effect.scoped),
+    const enough = yield* beside([[1], [2], [3]], { least: 3, millis: 60_000 })
+    expect(enough.batches).toEqual([[0], [1, 2, 3]])
+    yield* enough.ended
+  }).pipe(Effect.scoped),
 )
 
-it.effect("beside one that hangs a batch leaves with what has come when its first call has waited long enough", () =>
+it.effect("a batch starts beside one that hangs when its first call has waited long enough", () =>
   Effect.gen(function* () {
     const { batches, second, ended } = yield* beside([[1, 2]], { least: 10, millis: 20 })
     yield* second

@@ -59,7 +59,7 @@ describe("GroupCommit", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("stores a skipped item again by itself, after it waited for its row in a statement of its own", () =>
+  it.effect("stores a skipped item alone, after waiting for its row in a separate statement", () =>
     Effect.gen(function* () {
       const statements: Array<readonly [GroupCommit.Patience | "locks", ReadonlyArray<string>]> = []
       const transactions: Array<number> = []

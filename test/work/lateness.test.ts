@@ -14,7 +14,7 @@ const shown = (kind: string) =>
       .map(({ id, state }) => [id, (state as { readonly value: number }).value]),
   )
 
-it.effect("is the largest step that something is late by, nothing where nothing is, and of one process", () =>
+it.effect("lateness is the largest step that is exceeded, 0 without overdue work, and reported by one process", () =>
   Effect.gen(function* () {
     /** When the work of each entity was due. */
     let due: ReadonlyArray<number> = []

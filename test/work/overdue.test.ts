@@ -6,7 +6,7 @@ import { TestRunner } from "effect/cluster"
 import { TestClock } from "effect/testing"
 import { databaseLayer } from "../harness/Database.ts"
 
-it.effect("whoever begins to look wakes what a lost process was doing, and from then on only what is late", () =>
+it.effect("the first scan wakes the work of a lost process, and later scans wake overdue work only", () =>
   Effect.gen(function* () {
     /** How much later than now a row may be due to be found, in milliseconds. */
     const looks: Array<number> = []

@@ -17,7 +17,7 @@ const working = (sources: ReadonlyArray<Running<string>>, there = true) =>
   Worker.make({ state: Effect.succeed(there ? "there" : undefined), sources, start: Effect.void })
 
 describe("an actor's work", () => {
-  it.effect("ends at once where there is no entity, or nothing is due", () =>
+  it.effect("ends immediately without an entity or without due work", () =>
     Effect.gen(function* () {
       let dispatched = 0
       const source = pretend({ dispatch: () => Effect.sync(() => (dispatched++, false)) })
@@ -28,7 +28,7 @@ describe("an actor's work", () => {
     }),
   )
 
-  it.effect("looks again at once after what was done at once, and before other sources", () =>
+  it.effect("checks a source again immediately after completed work, before other sources", () =>
     Effect.gen(function* () {
       const order: Array<string> = []
       let left = 3
@@ -39,7 +39,7 @@ describe("an actor's work", () => {
     }),
   )
 
-  it.effect("sleeps until something is due soon, and leaves what is due later to Overdue", () =>
+  it.effect("sleeps until work is due soon, and leaves later work to Overdue", () =>
     Effect.gen(function* () {
       const seen: Array<number> = []
       const now = Clock.currentTimeMillis
@@ -56,7 +56,7 @@ describe("an actor's work", () => {
     }),
   )
 
-  it.effect("does not spin over what is due but cannot be begun", () =>
+  it.effect("does not spin on due work that cannot start", () =>
     Effect.gen(function* () {
       let looks = 0
       const source = pretend({
@@ -70,7 +70,7 @@ describe("an actor's work", () => {
     }),
   )
 
-  it.effect("hears of what falls due while it looks for the last time", () =>
+  it.effect("notices work that becomes due during its last check", () =>
     Effect.gen(function* () {
       const looking = yield* Deferred.make<void>()
       const goOn = yield* Deferred.make<void>()
@@ -93,7 +93,7 @@ describe("an actor's work", () => {
     }),
   )
 
-  it.effect("is woken by the end of what it started, and lets it settle when the shard leaves", () =>
+  it.effect("is woken when started work ends, and waits for it when the shard moves", () =>
     Effect.gen(function* () {
       let busy = false
       let settled = false
@@ -121,7 +121,7 @@ describe("an actor's work", () => {
     }),
   )
 
-  it.effect("asks a source alone where what ended concerns no other, and all of them where it may", () =>
+  it.effect("checks only the source whose work ended if no other is affected, and otherwise all", () =>
     Effect.gen(function* () {
       const asked: Array<string> = []
       let ends: ReadonlyArray<Effect.Effect<void>> = []
@@ -149,7 +149,7 @@ describe("an actor's work", () => {
     }),
   )
 
-  it.effect("asks a source that seldom has something due when it is next, and begins what is", () =>
+  it.effect("calls nextDue first for a source that rarely has due work, and starts work that is due", () =>
     Effect.gen(function* () {
       const asked: Array<string> = []
       const source = pretend({
