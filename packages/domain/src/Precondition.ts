@@ -10,7 +10,7 @@ export type IfVersion = typeof IfVersion.Type
 
 export const tagOf = (version: number): string => `"v${version}"`
 
-/** What an `If-Match` header demands; weak tags never match (section 13.1.1). */
+/** Parses an `If-Match` header; weak tags never match (section 13.1.1). */
 export const ifMatch = (header: string | undefined): IfVersion =>
   header === undefined || header.trim() === "*"
     ? null

@@ -22,7 +22,7 @@ const decodeWho = Schema.decodeUnknownEffect(
   }),
 )
 
-/** Polls as RFC 8628 section 3.5 asks: at the interval, five seconds slower at each `slow_down`. */
+/** Polls as in RFC 8628 section 3.5: at the interval, five seconds slower after each `slow_down`. */
 const collect = Effect.fnUntraced(function* (api: string, deviceCode: string, intervalSeconds: number) {
   let interval = intervalSeconds
   while (true) {
@@ -46,7 +46,7 @@ const login = Command.make(
   {
     api: apiFlag,
     name: Flag.String("name").pipe(
-      Flag.withDescription("Name of the key that is made"),
+      Flag.withDescription("Name of the new key"),
       Flag.withDefault(`svc on ${os.hostname()}`),
     ),
     scope: Keys.scopeFlag,
@@ -71,13 +71,13 @@ const login = Command.make(
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, Misused: explain, NotKept: explain }),
   ),
-).pipe(Command.withDescription("Log in: the account holder approves a code, this machine gets an Admin Key."))
+).pipe(Command.withDescription("Log in: the account holder approves a code, and this machine receives an Admin Key."))
 
 const decodeKeyId = Schema.decodeUnknownEffect(
   Schema.Struct({ caller: Schema.Struct({ key_id: Schema.NullOr(Schema.String) }) }),
 )
 
-/** Revokes the key; one that the service does not know any more is as good as revoked. */
+/** Revokes the key; a key unknown to the service counts as revoked. */
 const revoke = Effect.fnUntraced(
   function* ({ api, key }: Login.Login) {
     const { caller } = yield* understood(api, decodeKeyId(yield* call(api, "GET", "/api/auth/whoami", { key })))
@@ -92,21 +92,25 @@ const logout = Command.make(
   "logout",
   {
     local: Flag.Boolean("local").pipe(
-      Flag.withDescription("Only forget the key, also where the service is out of reach; it goes on working"),
+      Flag.withDescription("Delete the stored key without revoking it, even if the service is unreachable"),
       Flag.withDefault(false),
     ),
   },
   Effect.fnUntraced(
     function* ({ local }) {
       const stored = yield* Login.load
-      if (Option.isNone(stored)) return yield* say("There was no login.")
+      if (Option.isNone(stored)) return yield* say("You are not logged in.")
       if (!local) yield* revoke(stored.value)
       yield* Login.forget
-      yield* say(local ? "Forgotten. The key works until it is revoked." : "Logged out. The key is revoked.")
+      yield* say(
+        local
+          ? "Stored key deleted. The key itself stays valid until it is revoked."
+          : "Logged out. The key is revoked.",
+      )
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain }),
   ),
-).pipe(Command.withDescription("Revoke the stored key and forget it."))
+).pipe(Command.withDescription("Revoke the stored key and delete it from this machine."))
 
 const whoami = Command.make(
   "whoami",
@@ -122,6 +126,6 @@ const whoami = Command.make(
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),
-).pipe(Command.withDescription("Tell whose credential is used."))
+).pipe(Command.withDescription("Show the account and credential in use."))
 
 export const commands = [login, logout, whoami, Keys.command] as const

@@ -1,4 +1,4 @@
-/** `svc keys create|list|rotate|revoke`: keys for others, with what they may do, until when and from where. */
+/** `svc keys create|list|rotate|revoke`: keys with their scopes, expiry and networks. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
@@ -6,17 +6,17 @@ import { pretty } from "../tools/Print.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { say, sayJson } from "../client/Printing.ts"
 
-/** Beside a key, which goes to standard output alone. */
+/** Writes to standard error, since standard output carries only the key. */
 const tell = (text: string) => Effect.sync(() => void process.stderr.write(`${text}\n`))
 
 const words = (text: string) => text.split(/[\s,]+/).filter((one) => one !== "")
 
 export const scopeFlag = Flag.String("scope").pipe(
-  Flag.withDescription("What the key may do, several with commas (mail:read,card:write); everything where left out"),
+  Flag.withDescription("Comma-separated scopes of the key (mail:read,card:write); default: all"),
   Flag.optional,
 )
 export const expiresFlag = Flag.String("expires").pipe(
-  Flag.withDescription("How long the key lasts, in days: 30d; for ever where left out"),
+  Flag.withDescription("Lifetime of the key in days (30d); default: no expiry"),
   Flag.optional,
 )
 
@@ -67,15 +67,15 @@ type Failed = Parameters<typeof explain>[0]
 const create = Command.make(
   "create",
   {
-    name: Argument.String("name").pipe(Argument.withDescription("What uses it, to know which one to revoke")),
+    name: Argument.String("name").pipe(Argument.withDescription("A name that tells what uses the key")),
     scope: scopeFlag,
     identity: Flag.String("identity").pipe(
-      Flag.withDescription("The Handle it acts for; the whole account where left out"),
+      Flag.withDescription("Handle of the Identity that the key is limited to; default: the whole account"),
       Flag.optional,
     ),
     expires: expiresFlag,
     network: Flag.String("network").pipe(
-      Flag.withDescription("Addresses or ranges it may be used from, several with commas; everywhere where left out"),
+      Flag.withDescription("Comma-separated addresses or ranges that the key may be used from; default: any"),
       Flag.optional,
     ),
     api: apiFlag,
@@ -94,7 +94,7 @@ const create = Command.make(
       })
       yield* show(api, yield* call(api, "POST", path, { key, body }))
     }).pipe(withExplained),
-).pipe(Command.withDescription("Make a key. It is written to standard output, and shown this once."))
+).pipe(Command.withDescription("Create a key and print it to standard output. It cannot be shown again."))
 
 const list = Command.make("list", { json: Flag.Boolean("json").pipe(Flag.withDefault(false)), api: apiFlag }, (flags) =>
   Effect.gen(function* () {
@@ -152,7 +152,7 @@ const rotate = Command.make(
   {
     id,
     overlap: Flag.String("overlap").pipe(
-      Flag.withDescription("How long both keys work: 24h, 7d, 0d"),
+      Flag.withDescription("How long the old key stays valid: 24h, 7d, 0d"),
       Flag.withDefault("24h"),
     ),
     api: apiFlag,
@@ -163,7 +163,7 @@ const rotate = Command.make(
       const body = { overlap_seconds: yield* secondsOf(flags.overlap) }
       yield* show(api, yield* call(api, "POST", `/api/keys/${encodeURIComponent(flags.id)}/rotate`, { key, body }))
     }).pipe(withExplained),
-).pipe(Command.withDescription("Replace a key by one with the same rights, which is written to standard output."))
+).pipe(Command.withDescription("Rotate a key: print a new key with the same rights to standard output."))
 
 const revoke = Command.make("revoke", { id, api: apiFlag }, (flags) =>
   Effect.gen(function* () {
@@ -171,9 +171,9 @@ const revoke = Command.make("revoke", { id, api: apiFlag }, (flags) =>
     yield* call(api, "DELETE", `/api/keys/${encodeURIComponent(flags.id)}`, { key })
     yield* say("Revoked.")
   }).pipe(withExplained),
-).pipe(Command.withDescription("Revoke a key: it is refused from the next call on."))
+).pipe(Command.withDescription("Revoke a key. Requests that use it are rejected from now on."))
 
 export const command = Command.make("keys").pipe(
-  Command.withDescription("Keys: what they may do, until when, from where."),
+  Command.withDescription("Manage keys, their scopes, expiry and allowed networks."),
   Command.withSubcommands([create, list, rotate, revoke]),
 )

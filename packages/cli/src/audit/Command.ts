@@ -1,4 +1,4 @@
-/** `svc audit`: what was done with the account; `svc audit verify`: whether an export of it is as it was sealed. */
+/** `svc audit` shows the audit log; `svc audit verify` verifies an export against its seals. */
 import { createReadStream, readFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { AuditRecord } from "@svc/domain/audit/AuditRecord"
@@ -80,13 +80,13 @@ const sealKeys = Effect.fnUntraced(function* (file: string) {
 const verify = Command.make(
   "verify",
   {
-    file: Argument.String("file").pipe(Argument.withDescription("What GET /api/audit/export answered")),
+    file: Argument.String("file").pipe(Argument.withDescription("The response of GET /api/audit/export")),
     head: Flag.String("head").pipe(
-      Flag.withDescription("A head that was kept elsewhere, as in 1200:9f86d0…: its number and hash"),
+      Flag.withDescription("Number and hash of an earlier head that you stored elsewhere (1200:9f86d0…)"),
       Flag.optional,
     ),
     masterKeyFile: Flag.String("master-key-file").pipe(
-      Flag.withDescription("For operators: a file with the master key, to check the seals here too"),
+      Flag.withDescription("For operators: a file with the master key, to verify the seals as well"),
       Flag.optional,
     ),
   },
@@ -113,26 +113,26 @@ const verify = Command.make(
       }
       yield* say(
         records === 0
-          ? "There is no sealed record in it."
+          ? "The export contains no sealed records."
           : `${records} records, ${from} to ${to}, are as they were sealed. The end is ${end?.seq}:${end?.hash}; compare it with one that was kept elsewhere (--head).`,
       )
     },
     Effect.catchTag("Misused", explain),
   ),
-).pipe(Command.withDescription("Walk an export of the audit log, without the service: was anything changed?"))
+).pipe(Command.withDescription("Verify offline that an export of the audit log is unchanged."))
 
 export const command = Command.make(
   "audit",
   {
     api: apiFlag,
     since: Flag.String("since").pipe(
-      Flag.withDescription("From when on: a while (1d, 90m) or a time"),
+      Flag.withDescription("Start of the period: a duration (1d, 90m) or a time"),
       Flag.withDefault("1d"),
     ),
     json: Flag.Boolean("json").pipe(
-      Flag.withDescription("The whole records, one JSON object a line"),
+      Flag.withDescription("Print whole records, one JSON object per line"),
       Flag.withDefault(false),
     ),
   },
   list,
-).pipe(Command.withDescription("Show what was done with the account, newest first."), Command.withSubcommands([verify]))
+).pipe(Command.withDescription("Show the audit log of the account, newest first."), Command.withSubcommands([verify]))

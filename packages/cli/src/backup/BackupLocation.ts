@@ -1,4 +1,4 @@
-/** Where a backup comes from and where it goes: the embedded database of the settings, its keys, and the files. */
+/** Locates what a backup needs: the embedded database, its master keys and the backup files. */
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { PgClient } from "@effect/sql-pg"
@@ -47,7 +47,7 @@ export const masterKeys = Effect.fnUntraced(function* (settings: Settings) {
 
 const pattern = /^svc-\d{8}T\d{6}Z\.tar\.zst$/
 
-/** Backups of a folder, the youngest first. */
+/** Lists the backups in a folder, newest first. */
 export const backupsIn = (folder: string): ReadonlyArray<string> =>
   fs
     .readdirSync(folder)
@@ -58,7 +58,7 @@ export const backupsIn = (folder: string): ReadonlyArray<string> =>
 
 export const nameAt = (at: Date): string => `svc-${at.toISOString().replace(/[-:]|\.\d+/g, "")}.tar.zst`
 
-/** Removes all but the youngest; answers which went. */
+/** Removes all but the newest backups and returns the removed files. */
 export const prune = (folder: string, keep: number): ReadonlyArray<string> => {
   const old = backupsIn(folder).slice(keep)
   for (const file of old) fs.rmSync(file)

@@ -1,4 +1,4 @@
-/** `svc backup`, `svc restore` and `svc upgrade-store`. What they do is loaded when it is wanted. */
+/** `svc backup`, `svc restore` and `svc upgrade-store`. Implementations are loaded on use. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { reportedError } from "../ReportedError.ts"
@@ -7,10 +7,10 @@ export const backup = Command.make(
   "backup",
   {
     target: Argument.String("target").pipe(
-      Argument.withDescription("A file, a folder that gets a file named by the time, or - for standard output"),
+      Argument.withDescription("A file, a folder (the file is named by the time), or - for standard output"),
     ),
     keep: Flag.Int("keep").pipe(
-      Flag.withDescription("Backups that stay in the folder; older ones are removed"),
+      Flag.withDescription("Number of backups to keep in the folder; older ones are removed"),
       Flag.optional,
     ),
   },
@@ -21,22 +21,22 @@ export const backup = Command.make(
         ({ run }) => run(target, keep),
       ),
     ),
-).pipe(Command.withDescription("Back up the embedded database, while the service runs or not."))
+).pipe(Command.withDescription("Back up the embedded database; the service may be running."))
 
 export const restore = Command.make(
   "restore",
   {
     file: Argument.String("file").pipe(Argument.withDescription("The backup"), Argument.optional),
     verify: Flag.Boolean("verify").pipe(
-      Flag.withDescription("Restore aside, compare, and throw it away"),
+      Flag.withDescription("Restore into a temporary database, verify it, and discard it"),
       Flag.withDefault(false),
     ),
     keepSessions: Flag.Boolean("keep-sessions").pipe(
-      Flag.withDescription("Leave people signed in as they were then"),
+      Flag.withDescription("Keep the sessions of the backup valid"),
       Flag.withDefault(false),
     ),
     release: Flag.Boolean("release").pipe(
-      Flag.withDescription("Let go the deliveries and the mail that a restore held"),
+      Flag.withDescription("Release the deliveries and mail that a restore put on hold"),
       Flag.withDefault(false),
     ),
   },
@@ -47,7 +47,7 @@ export const restore = Command.make(
         if (release) return yield* Restore.release
         if (Option.isNone(file)) {
           const { BackupFailed } = yield* Effect.promise(() => import("@svc/cluster/backup/Manifest"))
-          return yield* new BackupFailed({ message: "Which backup? svc restore <file>, or svc restore --release." })
+          return yield* new BackupFailed({ message: "Name the backup: svc restore <file>, or svc restore --release." })
         }
         return yield* Restore.run(file.value, { verify, keepSessions })
       }),
@@ -58,11 +58,11 @@ export const upgradeStore = Command.make(
   "upgrade-store",
   {
     binaries: Flag.String("binaries").pipe(
-      Flag.withDescription("The folder of the former PostgreSQL's bin and lib, where its npm package is not installed"),
+      Flag.withDescription("Folder with bin and lib of the previous PostgreSQL, if its npm package is not installed"),
       Flag.optional,
     ),
     discard: Flag.Boolean("discard").pipe(
-      Flag.withDescription("Remove the former database, once the new one is in place"),
+      Flag.withDescription("Remove the previous database after the upgrade"),
       Flag.withDefault(false),
     ),
   },
@@ -73,4 +73,4 @@ export const upgradeStore = Command.make(
         (UpgradeStore) => (discard ? UpgradeStore.discard : UpgradeStore.run(binaries)),
       ),
     ),
-).pipe(Command.withDescription("Bring the embedded database of a former version of PostgreSQL to this one's."))
+).pipe(Command.withDescription("Upgrade the embedded database to this program's version of PostgreSQL."))

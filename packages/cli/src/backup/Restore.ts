@@ -1,6 +1,6 @@
 /**
- * `svc restore`: a backup into an empty data directory. It is made aside, in a folder that no start looks into, and put in
- * place when it is whole: what was cut short leaves nothing that could be served.
+ * `svc restore`: restores a backup into an empty data directory. The database is built in a temporary folder and moved
+ * into place when complete, so that an interrupted restore leaves nothing that could be served.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -15,7 +15,7 @@ import * as BackupLocation from "./BackupLocation.ts"
 
 const quoted = (ids: ReadonlyArray<string>) => ids.map((id) => `"${id}"`).join(", ")
 
-/** Refuses keys that do not open what is in the backup, before anything is made. */
+/** Fails before any change if the master keys cannot decrypt the backup. */
 const tryKeys = Effect.fnUntraced(function* (manifest: Manifest, { name, keys }: { name: string; keys: MasterKeys }) {
   if (manifest.canary === null) return
   const wanted = manifest.master_keys
@@ -42,7 +42,7 @@ const tryKeys = Effect.fnUntraced(function* (manifest: Manifest, { name, keys }:
   )
 })
 
-/** Fills a database of its own in a folder, and ends its server. */
+/** Loads the backup into a new database in a folder, then stops its server. */
 const fill = (directory: string, file: string, manifest: Manifest, keepSessions: boolean) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -54,7 +54,7 @@ const fill = (directory: string, file: string, manifest: Manifest, keepSessions:
     }),
   )
 
-/** A folder beside the data, on the same disk, that goes with the scope. */
+/** Creates a temporary folder on the disk of the data; it is removed with the scope. */
 export const aside = ({ dataDirectory }: Settings) =>
   Effect.acquireRelease(
     Effect.try({
@@ -133,7 +133,7 @@ export const run = Effect.fn("svc.restore")(function* (file: string, { verify, k
   ])
 }, Effect.scoped)
 
-/** Lets go what a restore held, of the service that runs or will. */
+/** Releases what a restore put on hold; the service may be running. */
 export const release = Effect.gen(function* () {
   const settings = yield* load
   yield* BackupLocation.refuseForeign(settings)

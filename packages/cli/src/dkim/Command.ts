@@ -29,7 +29,7 @@ const print = Effect.fnUntraced(
 const json = Flag.Boolean("json").pipe(Flag.withDefault(false))
 
 const rotate = Command.make("rotate", { json }, (flags) => print(true, flags.json)).pipe(
-  Command.withDescription("Make new keys; the old ones sign until the new ones are published."),
+  Command.withDescription("Create new keys; the old keys sign until the new ones are published."),
 )
 
 export const command = Command.make("dkim", { json }, (flags) => print(false, flags.json)).pipe(

@@ -22,7 +22,7 @@ export const withKeys = <A, E>(settings: Settings, use: (keys: DkimKeys["Service
     Effect.flatMap(DkimKeys, use).pipe(Effect.provide(layer(settings, store))),
   ).pipe(Effect.scoped)
 
-/** What the command tells: made where there are none. */
+/** Lists the keys, and creates them if there are none. */
 export const listed = (settings: Settings, rotate: boolean) =>
   withKeys(settings, (keys) =>
     rotate

@@ -31,7 +31,7 @@ export const command = Command.make(
   "dns",
   {
     address: Flag.String("address").pipe(
-      Flag.withDescription("A public address of this deployment, IPv4 or IPv6; may be given more than once"),
+      Flag.withDescription("A public IPv4 or IPv6 address of this deployment; may be repeated"),
       Flag.between(0, 64),
     ),
     json: Flag.Boolean("json").pipe(Flag.withDefault(false)),

@@ -1,6 +1,5 @@
 /**
- * The records that the service wants in DNS, as one list: `svc dns` prints them, `svc doctor` looks whether they are there.
- * A surface that people reach by a name of ours adds its records here.
+ * The DNS records that the service needs: `svc dns` prints them, `svc doctor` checks them.
  */
 import { createHash, createPublicKey } from "node:crypto"
 import * as MailPolicyPage from "@svc/api/pages/MailPolicyPage"
@@ -10,20 +9,20 @@ import type { Settings } from "../serve/Settings.ts"
 export type Kind = "A" | "AAAA" | "MX" | "TXT" | "SRV"
 
 export interface Wanted {
-  /** Without a dot at the end. */
+  /** The name without a trailing dot. */
   readonly name: string
   readonly kind: Kind
-  /** As a zone file has it; of an address, undefined where nobody has said which. */
+  /** The value in zone file notation; undefined for an address that is not known. */
   readonly value: string | undefined
-  /** What it is for, in the words of who publishes it. */
+  /** The purpose, shown to the person who publishes the record. */
   readonly why: string
-  /** Without it something does not work; the others make what works more trusted. */
+  /** Whether a feature fails without the record; other records only improve trust. */
   readonly essential: boolean
-  /** How what DNS answers is told from something else of the same name and kind. */
+  /** Whether a DNS answer is this record, and not another record of the same name and kind. */
   readonly is: (answer: string) => boolean
 }
 
-/** Where the public reaches this deployment. */
+/** The public addresses of this deployment. */
 export interface Reached {
   /** Addresses of the HTTP side, of the mail servers and of the edges; they may be the same. */
   readonly addresses: ReadonlyArray<string>
@@ -179,7 +178,7 @@ const tunnels = ({ tunnelDomain }: Settings, reached: Reached): ReadonlyArray<Wa
   ...addressesOf(`connect.${tunnelDomain}`, reached, "what agents dial"),
 ]
 
-/** Every record, by surface; one that two of them want stands once. */
+/** Returns all records by surface, without duplicates. */
 export const wanted = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
   const all = new Map<string, Wanted>()
   for (const record of [...web(settings, reached), ...mail(settings, reached), ...tunnels(settings, reached)]) {
@@ -199,7 +198,7 @@ const split = (value: string): string =>
         .join(" ")
     : value
 
-/** A line of a zone file. What nobody has said yet is a comment, which a name server leaves alone. */
+/** Formats a line of a zone file; a record with an unknown value becomes a comment. */
 export const lineOf = ({ name, kind, value }: Wanted): string =>
   value === undefined
     ? `; ${name}.  3600  IN  ${kind}  <its address>`

@@ -27,7 +27,11 @@ export const faultOf = (
   const leaf = chain[0]!
   const left = Math.floor((Date.parse(leaf.validTo) - now) / day)
   if (left < 0)
-    return { status: "fail", detail: `ended on ${leaf.validTo}`, remedy: "Renew it; the file is read again by itself." }
+    return {
+      status: "fail",
+      detail: `ended on ${leaf.validTo}`,
+      remedy: "Renew it; the service reloads the file automatically.",
+    }
   const missing = names.filter((name) => leaf.checkHost(name.replace(/^\*/, "any")) === undefined)
   if (missing.length > 0) {
     return {

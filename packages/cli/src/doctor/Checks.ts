@@ -1,4 +1,4 @@
-/** What `svc doctor` looks at: this machine, the settings, the database, certificates, DNS, the service. */
+/** The checks of `svc doctor`: machine, settings, database, certificates, DNS and service. */
 import { lookup } from "node:dns/promises"
 import { connect } from "node:net"
 import { Effect, Option, Redacted, Schema } from "effect"
@@ -58,7 +58,7 @@ const service = Effect.fnUntraced(function* (api: string) {
         "service",
         "warn",
         `${api}: ${ailing.map(({ name, detail }) => `${name} (${detail ?? "no detail"})`).join(", ")}`,
-        "See its log for these parts.",
+        "Check the service's log for these components.",
       )
 })
 
@@ -69,17 +69,17 @@ const login = Effect.fnUntraced(function* (api: string) {
     environment !== undefined && environment !== ""
       ? Option.some(Redacted.make(environment))
       : Option.map(stored, (one) => one.key)
-  if (Option.isNone(key)) return found("login", "warn", "there is none", "Run `svc login`, or set SVC_KEY.")
+  if (Option.isNone(key)) return found("login", "warn", "not logged in", "Run `svc login`, or set SVC_KEY.")
   const who = yield* Effect.result(call(api, "GET", "/api/auth/whoami", { key: key.value }))
   if (who._tag === "Success") return found("login", "ok", environment ? "SVC_KEY" : Login.file())
   return who.failure._tag === "Refused"
     ? found("login", "fail", who.failure.message, "Run `svc login` again, or correct SVC_KEY.")
-    : found("login", "warn", "cannot be tried while the service is out of reach", "Start the service first.")
+    : found("login", "warn", "not checked, since the service is unreachable", "Start the service first.")
 })
 
 const patienceMillis = 5000
 
-/** Whether somebody answers at a port of another machine. */
+/** Whether a port of another machine accepts connections. */
 const answers = (host: string, port: number) =>
   Effect.callback<boolean>((resume) => {
     const socket = connect({ host, port, timeout: patienceMillis })
@@ -92,7 +92,7 @@ const answers = (host: string, port: number) =>
     socket.once("timeout", () => end(false))
   })
 
-/** What the public reaches, from a machine that is not this deployment's: run there with the same names set. */
+/** Checks from another machine, with the same settings, which public ports are reachable. */
 const outside = Effect.fnUntraced(function* (settings: Settings) {
   const { hostname, port, protocol } = new URL(settings.baseUrl)
   const places = [
@@ -126,7 +126,7 @@ export interface Options {
   readonly only: ReadonlySet<Finding.Group>
   /** A name server to ask in place of the machine's. */
   readonly resolver: string | undefined
-  /** This is another machine: what can be reached from here, and what DNS says, is all there is to see. */
+  /** The command runs on another machine; only DNS and reachability can be checked. */
   readonly fromOutside: boolean
 }
 

@@ -1,4 +1,4 @@
-/** `svc doctor`: looks at what the service stands on, and says what to do. */
+/** `svc doctor`: checks the deployment and suggests fixes. */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { explain } from "../client/Connection.ts"
@@ -24,14 +24,14 @@ export const command = Command.make(
   {
     api: apiFlag,
     json: Flag.Boolean("json").pipe(Flag.withDefault(false)),
-    all: Flag.Boolean("all").pipe(Flag.withDescription("Tell what is fine, too"), Flag.withDefault(false)),
+    all: Flag.Boolean("all").pipe(Flag.withDescription("Show passed checks too"), Flag.withDefault(false)),
     only: Flag.Literals("only", groups).pipe(
-      Flag.withDescription("A part to look at; may be given more than once"),
+      Flag.withDescription("Group of checks to run; may be repeated"),
       Flag.between(0, groups.length),
     ),
-    resolver: Flag.String("resolver").pipe(Flag.withDescription("The address of a name server to ask"), Flag.optional),
+    resolver: Flag.String("resolver").pipe(Flag.withDescription("Address of the name server to query"), Flag.optional),
     outside: Flag.Boolean("outside").pipe(
-      Flag.withDescription("This is another machine: say what is reached from here"),
+      Flag.withDescription("Check from another machine what is reachable from there"),
       Flag.withDefault(false),
     ),
   },
@@ -53,7 +53,5 @@ export const command = Command.make(
     Effect.catchTag("Misused", explain),
   ),
 ).pipe(
-  Command.withDescription(
-    "Check this machine, the settings, the database, certificates, DNS and the service, and say what to do.",
-  ),
+  Command.withDescription("Check the machine, settings, database, certificates, DNS and service, and suggest fixes."),
 )

@@ -53,7 +53,7 @@ export const misspelt = Effect.gen(function* () {
   const unknown = Object.keys(process.env).filter((name) => name.startsWith("SVC_") && !known.has(name))
   return unknown.map((name) => {
     const [nearest] = [...known].toSorted((one, other) => distance(one, name) - distance(other, name))
-    return found("unknown setting", "warn", `${name} is nobody's setting`, `Did you mean ${nearest}?`)
+    return found("unknown setting", "warn", `${name} is not a known setting`, `Did you mean ${nearest}?`)
   })
 })
 
@@ -145,7 +145,7 @@ export const sites = Effect.fnUntraced(function* ({ baseUrl, tunnelDomain, envir
           "sites",
           "warn",
           `tunnels are under the site of the API (${site}): what an agent serves is of the same site as the console`,
-          "Give tunnels a domain of their own, or have it put on the Public Suffix List (publicsuffix.org).",
+          "Use a separate domain for tunnels, or add the tunnel domain to the Public Suffix List (publicsuffix.org).",
         )
       : found("sites", "ok", `${site ?? baseUrl}; tunnels: ${ofTunnels ?? tunnelDomain}`),
   ]

@@ -1,4 +1,4 @@
-/** What DNS says of the names of this deployment, held against what `svc dns` prints. */
+/** Compares published DNS records with those that `svc dns` prints. */
 import { Resolver } from "node:dns/promises"
 import { Effect } from "effect"
 import { lineOf, wanted, type Wanted } from "../dns/Records.ts"
@@ -7,7 +7,7 @@ import * as Finding from "./Finding.ts"
 
 const found = Finding.of("dns")
 
-/** Answers as a zone file has them; none where there is no such record. */
+/** A DNS query. Returns records in zone file notation, or an empty list if there are none. */
 export type Ask = (
   name: string,
   kind: Wanted["kind"] | "CNAME" | "PTR" | "CAA",
@@ -54,10 +54,10 @@ export const asking = (server: string | undefined): Ask => {
     )
 }
 
-/** A name that stands for all of a wildcard. */
+/** Returns a concrete name to query for a wildcard. */
 const asked = (name: string) => name.replace(/^\*\./, "svc-doctor.")
 
-/** Of an address that nobody has said, any will do. */
+/** Queries a record. If the expected address is unknown, any address is accepted. */
 const ask = (dns: Ask, { name, kind, value }: Wanted) =>
   value === undefined
     ? Effect.map(Effect.all([dns(asked(name), "A"), dns(asked(name), "AAAA")]), (both) => both.flat())
@@ -69,7 +69,7 @@ const judge = (dns: Ask, record: Wanted) =>
       const name = `${record.kind} ${record.name}`
       if (answers.some(record.is)) return found(name, "ok", answers.join(", "))
       const others = answers.filter((answer) => record.kind !== "TXT" || /^v=/i.test(answer))
-      const detail = others.length === 0 ? `there is none: ${record.why}` : `is ${others.join(", ")}`
+      const detail = others.length === 0 ? `no record found (${record.why})` : `is ${others.join(", ")}`
       return found(name, record.essential ? "fail" : "warn", detail, lineOf(record))
     }),
     Effect.catch(() =>
@@ -78,7 +78,7 @@ const judge = (dns: Ask, record: Wanted) =>
           `${record.kind} ${record.name}`,
           "warn",
           "DNS did not answer",
-          "Look again, or ask another server: --resolver 9.9.9.9",
+          "Retry, or query another name server: --resolver 9.9.9.9",
         ),
       ),
     ),

@@ -1,4 +1,4 @@
-/** What a check finds, and what to do about it. */
+/** The result of a check and its remedy. */
 export type Status = "ok" | "warn" | "fail"
 
 export const groups = ["machine", "settings", "store", "certificates", "dns", "mail", "service"] as const

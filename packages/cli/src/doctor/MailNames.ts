@@ -1,4 +1,4 @@
-/** What other mail servers look at before they believe us: our servers' names both ways, SPF's length, the policy on TLS. */
+/** Checks what other mail servers verify: forward and reverse names, SPF look-ups and the MTA-STS policy. */
 import { Effect } from "effect"
 import type { Settings } from "../serve/Settings.ts"
 import { isPublic, type Ask } from "./Dns.ts"
@@ -9,7 +9,7 @@ const found = Finding.of("dns")
 /** Look-ups that an SPF record may cause (RFC 7208 section 4.6.4). */
 const mostLookups = 10
 
-/** Look-ups of a record and of what it includes; more than allowed is as good as endless. */
+/** Counts the look-ups of a record and its includes; stops above the limit. */
 const lookupsOf = (dns: Ask, domain: string, depth = 0): Effect.Effect<number, "silent"> =>
   Effect.gen(function* () {
     const record = (yield* dns(domain, "TXT")).find((one) => /^v=spf1( |$)/i.test(one))
@@ -34,7 +34,7 @@ const spf = Effect.fnUntraced(function* (dns: Ask, domain: string) {
         "SPF",
         "fail",
         `${domain} has ${records.length} records, and none counts then`,
-        "Make one of them (RFC 7208 section 3.2).",
+        "Merge them into one record (RFC 7208 section 3.2).",
       ),
     ]
   }
@@ -45,13 +45,13 @@ const spf = Effect.fnUntraced(function* (dns: Ask, domain: string) {
           "SPF",
           "fail",
           `${domain} takes ${count} look-ups or more, and none counts after ${mostLookups}`,
-          "Name addresses (ip4:, ip6:) in place of includes.",
+          "Replace includes by addresses (ip4:, ip6:).",
         ),
       ]
     : []
 })
 
-/** The server's name is no alias, and its addresses lead back to it. */
+/** Checks that the server's name is not an alias and that its addresses resolve back to it. */
 const server = Effect.fnUntraced(function* (dns: Ask, name: string) {
   const findings: Array<Finding.Finding> = []
   const aliases = yield* dns(name, "CNAME")
@@ -61,7 +61,7 @@ const server = Effect.fnUntraced(function* (dns: Ask, name: string) {
         "MX",
         "fail",
         `${name} is an alias of ${aliases.join(", ")}`,
-        "Give it addresses of its own (RFC 2181 section 10.3).",
+        "Publish A or AAAA records for it (RFC 2181 section 10.3).",
       ),
     )
   }
@@ -97,8 +97,8 @@ const policy = ({ mailDomain, mailServers, mtaSts }: Settings) =>
         found(
           "MTA-STS",
           "warn",
-          `${url} does not answer`,
-          "Lead this name to the HTTP side, with a certificate of its own.",
+          `${url} is not reachable`,
+          "Point this name at the HTTP listener, with a certificate for it.",
         ),
       ]
     }
@@ -116,7 +116,7 @@ const policy = ({ mailDomain, mailServers, mtaSts }: Settings) =>
     ]
   })
 
-/** Who may issue certificates, where somebody has said so. */
+/** Reports which authorities may issue certificates, if CAA records exist. */
 const authorities = Effect.fnUntraced(function* (dns: Ask, name: string) {
   const issuers = yield* dns(name, "CAA")
   return issuers.length === 0 ? [] : [found("CAA", "ok", `${name} has certificates of ${issuers.join(", ")} only`)]
@@ -134,7 +134,7 @@ export const findings = (settings: Settings, dns: Ask) =>
     Effect.all(
       (isPublic(settings) ? checks(settings, dns) : []).map((check) =>
         Effect.orElseSucceed(check as Effect.Effect<ReadonlyArray<Finding.Finding>, "silent">, () => [
-          found("mail", "warn", "DNS did not answer", "Look again, or ask another server: --resolver 9.9.9.9"),
+          found("mail", "warn", "DNS did not answer", "Retry, or query another name server: --resolver 9.9.9.9"),
         ]),
       ),
     ),

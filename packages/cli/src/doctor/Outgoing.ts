@@ -30,7 +30,7 @@ const relay = (settings: Settings, server: Option.Option.Value<Settings["relay"]
           "outgoing mail",
           "fail",
           `the relay ${server.host}:${server.port} does not take us: ${error._tag === "Broken" ? error.message : `${error.code ?? ""} ${error.text}`.trim()}`,
-          "Start the relay, or correct SVC_SMTP_RELAY_URL (?tls=optional or ?tls=none where it has no TLS).",
+          "Start the relay, or correct SVC_SMTP_RELAY_URL (?tls=optional or ?tls=none if the relay has no TLS).",
         ),
       ),
     ),

@@ -34,7 +34,7 @@ const list = Command.make(
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),
-).pipe(Command.withDescription("List the apps that were let in."))
+).pipe(Command.withDescription("List the connected apps."))
 
 const revoke = Command.make(
   "revoke",
@@ -50,6 +50,6 @@ const revoke = Command.make(
 ).pipe(Command.withDescription("End the access of an app."))
 
 export const command = Command.make("grants").pipe(
-  Command.withDescription("The apps that were let in by OAuth."),
+  Command.withDescription("Manage apps connected by OAuth."),
   Command.withSubcommands([list, revoke]),
 )

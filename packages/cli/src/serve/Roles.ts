@@ -1,3 +1,3 @@
-/** What a process may do of the service. */
+/** The roles of a process. */
 export const roles = ["api", "actors", "mail", "edge"] as const
 export type Role = (typeof roles)[number]

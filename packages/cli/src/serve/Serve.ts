@@ -17,7 +17,7 @@ import type { Role } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
 import * as Store from "./Store.ts"
 
-/** Where mail programs are sent: TLS from the start but in Development, whose certificate nobody trusts. */
+/** The mail server shown to mail programs: implicit TLS, except in Development, whose certificate is not trusted. */
 const mailServer = ({ environment, imapHost, mailDomain }: Settings, port: number, tlsPort: number): MailServer => {
   const isDevelopment = environment === "development"
   return {
@@ -50,7 +50,7 @@ const databaseHealth = check(
   }),
 )
 
-/** What every role stands on: the store, migrated and proven to be ours. */
+/** The layers that every role needs: the migrated store, with its master key verified. */
 const foundation = (settings: Settings, connection: Database.ConnectionSettings) =>
   Layer.mergeAll(Migrations.layer, databaseHealth, ChangeFeed.layer).pipe(
     Layer.provideMerge(Database.layer(connection)),

@@ -20,7 +20,7 @@ const text = (name: string) => Config.option(Config.NonEmptyString(name))
 const port = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 
-/** What is asked of the environment, setting by setting. */
+/** The configuration of every setting. */
 export const asked = {
   environment: Config.option(Config.Literals(["development", "production"], "SVC_ENV")),
   dataDirectory: Config.String("SVC_DATA_DIR").pipe(Config.withDefault(".data")),
@@ -175,7 +175,7 @@ const wordsOf = (report: string): string => {
 
 const isDatabaseUrl = (text: string): boolean => URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol)
 
-/** Where the service listens. */
+/** The ports that the service listens on. */
 export const portsOf = (settings: {
   readonly opsPort: Option.Option<number>
   readonly httpPort: number

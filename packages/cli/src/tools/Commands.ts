@@ -169,10 +169,10 @@ const whatOf: Readonly<Record<string, string>> = {
   connector: "Accounts at other platforms: read, post, write directly.",
   limit: "Limits and how much of each is used.",
   mail: "Whether outgoing mail is stopped.",
-  "allowed-recipient": "Who may be written to.",
-  "ai-disclosure": "What every message says of its author.",
+  "allowed-recipient": "Allowed Recipients.",
+  "ai-disclosure": "The disclosure in every message.",
   event: "What happened.",
-  webhook: "Webhooks and what they were sent.",
+  webhook: "Webhooks and their deliveries.",
   vault: "Secrets. A value is never an argument.",
 }
 

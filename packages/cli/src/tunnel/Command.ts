@@ -49,7 +49,9 @@ export const command = Command.make(
       Flag.withDefault("127.0.0.1"),
     ),
     hostHeader: Flag.String("host-header").pipe(
-      Flag.withDescription("What the application sees as Host: preserve, local, or a host; stays set for the Tunnel"),
+      Flag.withDescription(
+        "Host header that the application sees: preserve, local, or a host name; stored for the Tunnel",
+      ),
       Flag.optional,
     ),
     tcp: Flag.Boolean("tcp").pipe(
@@ -58,7 +60,7 @@ export const command = Command.make(
     ),
     quiet: Flag.Boolean("quiet").pipe(Flag.withDescription("Do not tell of each request"), Flag.withDefault(false)),
     edge: Flag.String("edge").pipe(
-      Flag.withDescription("Address of the edge, where it is not beside the tunnel's own"),
+      Flag.withDescription("Address of the edge, if it differs from the default"),
       Flag.optional,
     ),
     api: apiFlag,

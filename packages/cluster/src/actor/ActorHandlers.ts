@@ -92,7 +92,7 @@ export type PartOf = <A>(part: {
 const annotated = (by: Initiator) =>
   Effect.annotateLogs({ request_id: by.requestId, caller: by.kind, credential_id: by.credentialId })
 
-const notMine = () => new NotFound({ detail: "There is no such Identity." })
+const notMine = () => new NotFound({ detail: "The Identity does not exist." })
 
 /** Returns the Identity, or fails with `NotFound` if it does not exist or belongs to another Org. */
 export const mine = <S extends Standing>(identity: S | undefined, { org_id }: Tenant): Effect.Effect<S, NotFound> =>

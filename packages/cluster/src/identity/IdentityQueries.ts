@@ -95,7 +95,7 @@ const make = Effect.gen(function* () {
   const columns = sql`i.id, i.handle, i.status, i.saga, i.ready_at, i.created_at, i.tunnel_connected as connected, p.port,
     coalesce(o.first_ready_identity = i.id, false) as first, o.created_at as signed_up_at
     from identity i join org o on o.id = i.org_id left join tunnel_port p on p.identity_id = i.id`
-  const missing = Effect.fail(new NotFound({ detail: "There is no such Identity." }))
+  const missing = Effect.fail(new NotFound({ detail: "The Identity does not exist." }))
 
   /** Concurrent reads share one select. */
   const row = yield* together((wanted: ReadonlyArray<{ readonly org: string; readonly canonical: string }>) =>

@@ -222,7 +222,7 @@ const make = Effect.gen(function* () {
           : yield* sql<{
               id: string
             }>`select id from identity where org_id = ${org} and canonical = any(${names}::text[])`
-      if (own.length < names.length) return yield* new NotFound({ detail: "There is no such Identity." })
+      if (own.length < names.length) return yield* new NotFound({ detail: "The Identity does not exist." })
       const identities =
         patch.handles === undefined
           ? sql`identities`

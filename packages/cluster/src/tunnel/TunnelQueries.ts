@@ -95,7 +95,7 @@ const make = Effect.gen(function* () {
                coalesce(u.requests, 0) as requests, s.settings
         from identity i left join tunnel_usage u on u.identity_id = i.id left join tunnel_setting s on s.identity_id = i.id
         where i.id = ${identityId}`
-      if (row === undefined) return yield* new NotFound({ detail: "There is no such Identity." })
+      if (row === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
       return {
         links,
         usage: {

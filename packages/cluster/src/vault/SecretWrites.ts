@@ -186,7 +186,7 @@ export const make = Effect.gen(function* () {
     if (namespace.identity !== null) {
       const [identity] = yield* orUnavailable(reads<{ status: string }>`
         select status from identity where id = ${namespace.identity} and org_id = ${namespace.org}`)
-      if (identity === undefined) return yield* new NotFound({ detail: "There is no such Identity." })
+      if (identity === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
       if (identity.status !== "ready") {
         return yield* new IdentityNotReady({
           detail: `The Identity is ${identity.status}.`,

@@ -137,7 +137,7 @@ const NoBody = Schema.Undefined
 const Rotation = Schema.Struct({
   overlap_seconds: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 604_800 })).annotate({
-      description: "How long both keys work; a day where it is left out, a week at most.",
+      description: "How long the old key stays valid, in seconds; default: one day, maximum: one week.",
     }),
   ),
 })

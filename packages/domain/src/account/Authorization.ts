@@ -43,7 +43,7 @@ export interface CallerInfo {
   readonly scopes: Scopes
   /** The Identities it may act on: one of an Identity Key, those that a grant names; null for the whole Org. */
   readonly identities: ReadonlyArray<IdentityRef> | null
-  /** Where it may be used from; null for everywhere. */
+  /** Allowed networks; null for any. */
   readonly networks: Networks | null
   /** When it ends by itself; null for never. A session's end is its own. */
   readonly expiresAt: Date | null
@@ -62,7 +62,7 @@ export const soleOf = ({ identities }: Pick<CallerInfo, "identities">): Identity
 
 /** The caller of the request at hand. */
 export interface CallerOfRequest extends CallerInfo {
-  /** Who caused what the request changes. */
+  /** The initiator of the request's changes. */
   readonly by: Initiator
 }
 

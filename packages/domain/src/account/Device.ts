@@ -7,7 +7,7 @@ import { Timestamp } from "../Timestamp.ts"
 export const DeviceStart = Schema.Struct({
   /** The name the key will carry. */
   name: Line(100),
-  /** What asks, as its user knows it. */
+  /** The client that starts the login, as its user knows it. */
   client: Schema.optionalKey(Schema.NullOr(Line(100))),
   /** What the key is to do; everything that whoever approves it may do where it is left out. */
   scopes: Schema.optionalKey(AskedScopes),
@@ -34,7 +34,7 @@ export const DeviceView = Schema.Struct({
   client: Schema.NullOr(Schema.String),
   /** What the key would do: as it was asked for, or `*`. */
   scopes: Schema.Array(Schema.String),
-  /** How long it would last; null for ever. */
+  /** Requested lifetime; null for no expiry. */
   expires_in_days: Schema.NullOr(Schema.Int),
   status: DeviceStatus,
   created_at: Timestamp,
@@ -42,7 +42,7 @@ export const DeviceView = Schema.Struct({
 }).annotate({ identifier: "DeviceView" })
 export type DeviceView = typeof DeviceView.Type
 
-/** What whoever approves takes away from it. */
+/** The rights that the approver removes. */
 export const DeviceApproval = Schema.Struct({
   scopes: Schema.optionalKey(AskedScopes),
   expires_in_days: Schema.optionalKey(ExpiresInDays),
@@ -52,13 +52,13 @@ export type DeviceApproval = typeof DeviceApproval.Type
 /** Consonants without look-alikes, so that no code is a word. */
 export const userCodeAlphabet = "BCDFGHJKLMNPQRSTVWXZ"
 
-/** The eight letters of a user code in any spelling; undefined where it is none. */
+/** Normalizes a user code to its eight letters; returns undefined if it is not valid. */
 export const userCodeOf = (spelling: string): string | undefined => {
   const letters = spelling.toUpperCase().replaceAll("-", "")
   return new RegExp(`^[${userCodeAlphabet}]{8}$`).test(letters) ? letters : undefined
 }
 
-/** As people read it: `WDJB-MJHT`. */
+/** Formats a user code for people: `WDJB-MJHT`. */
 export const displayUserCode = (letters: string) => `${letters.slice(0, 4)}-${letters.slice(4)}`
 
 export const deviceMillis = 15 * 60_000

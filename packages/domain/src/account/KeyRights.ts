@@ -110,11 +110,11 @@ export const fallsShort = (caller: Maker): ScopeExceeds | undefined => {
 const wrong = (member: string, message: string) =>
   Result.fail(new InvalidRequest({ detail: `\`${member}\`: ${message}.`, errors: [{ path: `/${member}`, message }] }))
 
-/** {@link AskedNetworks} as they are stored. */
+/** Formats {@link AskedNetworks} for the store. */
 export const networksText = (asked: ReadonlyArray<string>): string =>
   [...new Set(asked.map((one) => canonicalNetwork(one)!))].join(" ")
 
-/** The rights of a key that was asked for. */
+/** Returns the rights of a requested key. */
 export const judgeRights = (
   maker: Maker,
   request: Asked,

@@ -32,7 +32,7 @@ export const canonicalNetwork = (text: string): string | undefined => {
   return bits === bytes.length * 8 ? first : `${first}/${bits}`
 }
 
-/** Networks as they were read once. */
+/** Parsed networks. */
 export interface Networks {
   readonly names: ReadonlyArray<string>
   /** As they are stored, with a space between each. */

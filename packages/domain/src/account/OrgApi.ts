@@ -1,4 +1,4 @@
-/** What the account holder does with the whole account: accept Terms, take the data along, delete it. */
+/** Operations on the whole account: accepting the Terms, exporting data, deleting the account. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { HandleText } from "../handles/HandleParam.ts"
@@ -66,7 +66,7 @@ export class OrgApi extends HttpApiGroup.make("account")
       .annotate(OpenApi.Summary, "Delete the account with everything in it"),
   )
   .annotateEndpoints(About, "account")
-  .annotate(OpenApi.Description, "What the account holder does with the whole account.") {}
+  .annotate(OpenApi.Description, "Operations on the whole account.") {}
 
 export const Export = Schema.Struct({
   id: ExportId,

@@ -18,7 +18,7 @@ export const Lease = Rpc.make("Lease", {
   payload: { policy: Policy, want: Schema.Int },
   success: Schema.Struct({
     granted: Schema.Int,
-    /** What the actor has left to give. */
+    /** The remaining budget of the actor. */
     left: Schema.Int,
     /** Milliseconds until the window ends. */
     ends_in: Schema.Int,
@@ -53,7 +53,7 @@ export const Export = Rpc.make("Export", {
   error: failures(NotFound),
 }).annotate(ClusterSchema.Uninterruptible, "server")
 
-/** Goes on with what is due: the deletion, exports. */
+/** Runs due work: exports and the deletion of the account. */
 export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
 
 export const OrgActor = Entity.fromRpcGroup("Org", RpcGroup.make(Lease, LeaseTransfer, Delete, Export, Work))

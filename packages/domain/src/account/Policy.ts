@@ -18,7 +18,7 @@ export type Scope = "public" | "any" | "org" | "admin" | "session"
 /** What belongs to an Identity or to the Org and is named by its own id. */
 export type Resource = "Event"
 
-/** Where a request names its Identity. */
+/** Where a request names its Identity: the resource, the path, the query or the body. */
 export type Naming =
   | { readonly _tag: "Nowhere" }
   /** By its Handle: a member of the path, or one of the query that may be left out. */

@@ -115,7 +115,7 @@ export const judge = (policy: EndpointPolicy, caller: CallerInfo, named: Named):
       if (!named.readable) return Result.succeed(undefined)
       if (!mayActOn(caller, named.canonical)) return Result.fail(foreign(caller))
       return named.found === undefined
-        ? Result.fail(new NotFound({ detail: "There is no such Identity." }))
+        ? Result.fail(new NotFound({ detail: "The Identity does not exist." }))
         : Result.succeed(named.found)
     case "Resource": {
       const { owner, resource } = named

@@ -70,7 +70,7 @@ export const kindOf = (token: string): CredentialKind | undefined => {
   return undefined
 }
 
-/** What lists show of a key: the prefix and the first six characters after it. */
+/** Returns the part of a key that lists show: the prefix and the six characters after it. */
 export const displayPrefix = (token: string): string => {
   const prefix = kinds.find(([, candidate]) => token.startsWith(candidate))?.[1] ?? ""
   return token.slice(0, prefix.length + 6)

@@ -20,7 +20,7 @@ const span = {
   until: Schema.optionalKey(FilterTime.annotate({ description: "Only records before this time, or this day (UTC)." })),
 }
 
-/** Where the chain ends; who keeps it elsewhere can tell later whether something was changed before it. */
+/** The head of the chain. A copy kept elsewhere reveals later changes to earlier records. */
 export const AuditHead = Schema.Struct({
   org_id: Schema.String.annotate({ description: "The Org whose log it is." }),
   seq: Schema.Int.annotate({ description: "The number of the last record that is sealed." }),
@@ -37,9 +37,9 @@ export const AuditHead = Schema.Struct({
 export const AuditUsage = Schema.Struct({
   hour: Timestamp,
   actor: Schema.Struct({
-    kind: AuditActorKind.annotate({ description: "What kind of credential it was." }),
+    kind: AuditActorKind.annotate({ description: "Kind of credential." }),
     id: Schema.String.annotate({ description: "The id of the session, the key or the grant." }),
-  }).annotate({ description: "Whose credential it was." }),
+  }).annotate({ description: "Owner of the credential." }),
   action: Schema.String.annotate({ description: "What was read, as in `messages.read`." }),
   tool: Schema.NullOr(Schema.String).annotate({ description: "The tool that was called, over MCP." }),
   identity: Schema.NullOr(Schema.String).annotate({ description: "The Handle of the Identity." }),
@@ -120,4 +120,4 @@ export class AuditApi extends HttpApiGroup.make("audit")
       .annotate(Confidential, true),
   )
   .annotateEndpoints(About, "account")
-  .annotate(OpenApi.Description, "What was done with the account, by whom and from where.") {}
+  .annotate(OpenApi.Description, "The audit log of the account.") {}

@@ -33,7 +33,7 @@ export const AuditActorKind = Schema.Literals([
 export type AuditActorKind = typeof AuditActorKind.Type
 
 export const AuditActor = Schema.Struct({
-  kind: AuditActorKind.annotate({ description: "What kind of credential it was." }),
+  kind: AuditActorKind.annotate({ description: "Kind of credential." }),
   id: Schema.NullOr(Schema.String).annotate({ description: "The id of the session, the key or the grant." }),
   name: Schema.NullOr(Schema.String).annotate({ description: "The key's name." }),
   client: Schema.NullOr(Schema.String).annotate({ description: "The app that the grant was given to." }),
@@ -41,9 +41,9 @@ export const AuditActor = Schema.Struct({
 export type AuditActor = typeof AuditActor.Type
 
 export const AuditTarget = Schema.Struct({
-  type: Schema.String.annotate({ description: "What kind of thing it is." }),
-  id: Schema.NullOr(Schema.String).annotate({ description: "Its id, where it has one." }),
-  name: Schema.NullOr(Schema.String).annotate({ description: "Its name, where it has one." }),
+  type: Schema.String.annotate({ description: "Kind of resource." }),
+  id: Schema.NullOr(Schema.String).annotate({ description: "Id of the resource, if it has one." }),
+  name: Schema.NullOr(Schema.String).annotate({ description: "Name of the resource, if it has one." }),
 }).annotate({ identifier: "AuditTarget" })
 export type AuditTarget = typeof AuditTarget.Type
 
@@ -51,9 +51,9 @@ export const AuditSource = Schema.Struct({
   address: Schema.NullOr(Schema.String).annotate({
     description: "The client's address, or its network, or null, as the operator chose.",
   }),
-  via: AuditVia.annotate({ description: "By which way it came in." }),
+  via: AuditVia.annotate({ description: "Interface that received the request." }),
   tool: Schema.NullOr(Schema.String).annotate({ description: "The tool that was called, over MCP." }),
-  user_agent: Schema.NullOr(Schema.String).annotate({ description: "What the client calls itself." }),
+  user_agent: Schema.NullOr(Schema.String).annotate({ description: "Name that the client gives itself." }),
 }).annotate({ identifier: "AuditSource" })
 export type AuditSource = typeof AuditSource.Type
 
@@ -74,18 +74,20 @@ export const AuditRecord = Schema.Struct({
   action: Schema.String.annotate({
     description: "What was done: the group and the name of the endpoint, as in `vault.value`.",
   }),
-  actor: AuditActor.annotate({ description: "Whose credential it was." }),
+  actor: AuditActor.annotate({ description: "Owner of the credential." }),
   identity: Schema.NullOr(Schema.String).annotate({
     description: "The Handle of the Identity it was about; it stays when the Identity goes.",
   }),
-  target: Schema.NullOr(AuditTarget).annotate({ description: "What it was done to." }),
+  target: Schema.NullOr(AuditTarget).annotate({ description: "Resource that the operation affected." }),
   outcome: AuditOutcome.annotate({
     description:
       "What came of it. `repeated`: the same request had been made before; its first answer was given again, and nothing was done.",
   }),
-  code: Schema.NullOr(Schema.String).annotate({ description: "The problem's code, where it was refused or failed." }),
+  code: Schema.NullOr(Schema.String).annotate({
+    description: "Code of the problem, if the operation was rejected or failed.",
+  }),
   scope: Schema.NullOr(Schema.String).annotate({ description: "The scope that the act needs." }),
-  source: AuditSource.annotate({ description: "Where it came from." }),
+  source: AuditSource.annotate({ description: "Origin of the request." }),
   request_id: Schema.NullOr(Schema.String).annotate({ description: "The id of the request." }),
   count: Schema.Int.annotate({
     description:

@@ -4,7 +4,7 @@
  */
 import { fill, inLanguage, type InThree, quoted, said, type SentenceLanguage } from "../Phrases.ts"
 
-/** What a sentence needs of a record, as the API shows it. */
+/** The members of an audit record that its sentence uses. */
 export interface Told {
   readonly action: string
   readonly actor: { readonly kind: string; readonly name: string | null; readonly client: string | null }

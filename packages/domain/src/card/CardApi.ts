@@ -54,4 +54,4 @@ export class ProfileApi extends HttpApiGroup.make("profiles")
       .annotate(AddressLimit, "profile")
       .annotate(OpenApi.Summary, "Read a public profile"),
   )
-  .annotate(OpenApi.Description, "What anyone may see of an Identity.") {}
+  .annotate(OpenApi.Description, "The public card of an Identity.") {}

@@ -4,7 +4,7 @@ import { ShownUrl } from "../Text.ts"
 import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 import { PlatformName } from "./PlatformName.ts"
 
-/** What the platform lets the connected account do. */
+/** Operations that the platform allows for the connected account. */
 export const Capability = Schema.Literals(["post", "reply", "thread", "notifications", "dm"])
 export type Capability = typeof Capability.Type
 
@@ -23,7 +23,9 @@ export const Connector = Schema.Struct({
   account_id: Schema.String.annotate({ description: "The platform's lasting id of the account." }),
   service: ShownUrl.annotate({ description: "The server that carries the account." }),
   connected_via: ConnectedVia,
-  capabilities: Schema.Array(Capability).annotate({ description: "What the account may do at the platform." }),
+  capabilities: Schema.Array(Capability).annotate({
+    description: "Operations that the platform allows for the account.",
+  }),
   disclosed: Schema.Boolean.annotate({
     description: "Whether the account's profile says that it is automated; looked at every day.",
   }),

@@ -58,8 +58,8 @@ const Account = Line(500).annotate({
 })
 
 const AuthorizationStart = Schema.Struct({
-  authorization_url: ShownUrl.annotate({ description: "Where the account holder allows it, in a browser." }),
-  state: Schema.String.annotate({ description: "What names this authorization; it comes back with the browser." }),
+  authorization_url: ShownUrl.annotate({ description: "Page on which the account holder approves the authorization." }),
+  state: Schema.String.annotate({ description: "State of this authorization, which the browser returns." }),
   expires_at: Timestamp,
   instance_rules: Schema.Array(InstanceRule),
 }).annotate({ identifier: "ConnectorAuthorization" })
@@ -91,7 +91,7 @@ export const NewPost = Schema.Struct({
 }).annotate({ identifier: "NewPost" })
 
 export const NewDirectMessage = Schema.Struct({
-  to: Line(500).annotate({ description: "Whom it goes to, as one mentions the account there." }),
+  to: Line(500).annotate({ description: "Recipient, as mentioned on the platform." }),
   ...NewPost.fields,
 }).annotate({ identifier: "NewDirectMessage" })
 
@@ -135,7 +135,7 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
       error: [NotFound, AdminRequired, PreconditionFailed, Unavailable],
     })
       .pipe(unpausing)
-      .annotate(OpenApi.Summary, "Pause all Connectors of an Identity, or let them go on"),
+      .annotate(OpenApi.Summary, "Pause or resume all Connectors of an Identity"),
     HttpApiEndpoint.get("read", "/api/identities/:handle/connectors/:platform", {
       params: one,
       success: Connector,
@@ -152,7 +152,7 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
       error: [NotFound, AdminRequired, ConnectorPaused, PreconditionFailed, Unavailable],
     })
       .pipe(unpausing)
-      .annotate(OpenApi.Summary, "Pause a Connector, or let it go on"),
+      .annotate(OpenApi.Summary, "Pause or resume a Connector"),
     HttpApiEndpoint.put("connect", "/api/identities/:handle/connectors/:platform", {
       params: one,
       headers: conditional,

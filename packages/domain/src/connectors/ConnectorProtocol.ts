@@ -24,7 +24,7 @@ import {
 } from "../problems/Problem.ts"
 import { InstanceRule, notificationKinds, Post } from "./Post.ts"
 
-/** How a call to a platform can end for who asked for it. */
+/** The problems that a call to a platform can have. */
 const ofPlatform = [
   InvalidRequest,
   NotFound,
@@ -88,7 +88,7 @@ export const Publish = Rpc.make("Publish", {
     command_id: Uuid,
     text: Schema.String,
     reply_to: Schema.NullOr(Schema.String),
-    /** Whom a direct message goes to; null for a post. */
+    /** The recipient of a direct message; null for a post. */
     to: Schema.NullOr(Schema.String),
     options: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Unknown)),
   },
@@ -118,7 +118,7 @@ export const ReadNotifications = Rpc.make("ReadNotifications", {
   error: failures(...ofConnector),
 })
 
-/** Goes on with what is due: polls, the look at the profile, revocations. */
+/** Runs due work: polls, profile checks and revocations. */
 export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
 
 export const ConnectorActor = Entity.fromRpcGroup(

@@ -1,4 +1,4 @@
-/** What is read of platforms and written to them, in the same shape for each (interface.md "Post", "Notification"). */
+/** Posts and notifications, in the same shape for every platform. */
 import { Schema } from "effect"
 import { Timestamp } from "../Timestamp.ts"
 

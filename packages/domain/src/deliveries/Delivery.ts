@@ -36,6 +36,6 @@ export const DeliveryRequest = Schema.Struct({
   method: Schema.Literal("POST").annotate({ description: "How it is sent." }),
   url: ShownUrl,
   headers: Schema.Record(Schema.String, Schema.String),
-  body: Schema.String.annotate({ description: "The Event as JSON, byte for byte as it is signed." }),
+  body: Schema.String.annotate({ description: "The signed JSON of the Event, byte for byte." }),
 }).annotate({ identifier: "DeliveryRequest" })
 export type DeliveryRequest = typeof DeliveryRequest.Type

@@ -1,4 +1,4 @@
-/** What an Event says in one sentence, with the names that are in it, in English, German and French. */
+/** Describes an Event in one sentence, with the names in it, in English, German and French. */
 import type { EventType } from "./Event.ts"
 import { fill, inLanguage, type InThree, quoted, said, type SentenceLanguage } from "../Phrases.ts"
 

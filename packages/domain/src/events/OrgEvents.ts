@@ -19,7 +19,7 @@ const Key = Schema.Struct({
   handle: Schema.NullOr(Schema.String),
 })
 
-/** What a client may do, as its holder has chosen. */
+/** The rights that the account holder gave a client. */
 const Granted = Schema.Struct({
   grant_id: Uuid,
   client_id: Schema.String,
@@ -59,7 +59,7 @@ export const orgEvents = {
   "api_key.created": Key.annotate({ description: "A key was minted." }),
   "api_key.revoked": Key.annotate({ description: "A key was revoked, by somebody or with its Identity." }),
   "grant.created": Granted.annotate({ description: "A client was allowed to act for the account." }),
-  "grant.changed": Granted.annotate({ description: "What a client may do was chosen anew." }),
+  "grant.changed": Granted.annotate({ description: "The scopes of an app were changed." }),
   "grant.revoked": Schema.Struct({
     grant_id: Uuid,
     client_id: Schema.String,
@@ -90,7 +90,7 @@ export const orgEvents = {
     sealed_at: Instant.annotate({ description: "When it was sealed." }),
     signature: Schema.String.annotate({ description: "ES256 in base64url, by the key of `GET /api/audit/head`." }),
   }).annotate({
-    description: "Where the chain of the audit log ends, signed; told once a day, so that somebody outside has it.",
+    description: "The signed head of the audit log, sent once a day so that it can be stored elsewhere.",
   }),
   "account.deletion_started": Nothing.annotate({
     description: "The deletion of the account was confirmed; no credential works any more.",

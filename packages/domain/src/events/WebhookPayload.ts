@@ -1,4 +1,4 @@
-/** What a delivery's body is, by the type of its Event (decisions.md "Events"). */
+/** The body of a Webhook delivery, by Event type. */
 import { Schema } from "effect"
 import { Uuid, EventId, RequestId } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"

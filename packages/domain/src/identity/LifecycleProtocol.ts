@@ -1,4 +1,4 @@
-/** From an Identity's creation to its end, and the credentials it is born with. */
+/** Messages for the life cycle of an Identity and its initial credentials. */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { failures, tenant } from "../actor/Protocol.ts"

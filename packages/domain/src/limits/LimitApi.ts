@@ -32,7 +32,7 @@ export const LimitUse = Schema.Struct({
     description: "The Handle of the Identity that it holds for; null where it holds for the whole Org.",
   }),
   unit: Schema.Literals(["calls", "streams", "identities", "messages", "bytes"]).annotate({
-    description: "What is counted.",
+    description: "What the limit counts.",
   }),
   used: Schema.Int.annotate({
     description: "How much is used. Of calls it is what processes have taken to spend, so it may be a little ahead.",

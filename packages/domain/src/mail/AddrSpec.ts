@@ -13,7 +13,7 @@ const hostname = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]
 /** What a domain in its own letters may hold besides ASCII's letters, digits and hyphens. */
 const ownLetters = /^[\p{L}\p{M}\p{N}.\u3002-]+$/u
 
-/** Whether it can stand before the @ as it is. */
+/** Whether the text is a valid local part without quoting. */
 export const isLocalPart = (text: string): boolean => localPart.test(text) && text.length <= 64
 
 const invalid = (message: string): Parsed => ({ _tag: "Invalid", message })

@@ -1,4 +1,4 @@
-/** What became of a message that goes out: for each recipient, and where a person had to decide. */
+/** The delivery state of an outgoing message per recipient, and its approval. */
 import { Schema } from "effect"
 import { CredentialKind } from "../account/Account.ts"
 import { Timestamp, TimestampOrNull } from "../Timestamp.ts"

@@ -13,7 +13,7 @@ const atom = (letters: string) =>
     expected: `1 to ${limits.labelLength} printable ASCII characters without spaces, parentheses and any of {%*"\\]`,
   })
 
-/** A label as it is stored. */
+/** A stored label. */
 export const Label = Schema.String.check(atom("a-z"))
 /** A label as callers may write it: the case makes no difference. */
 export const AnyCaseLabel = Schema.String.check(atom("A-Za-z")).pipe(

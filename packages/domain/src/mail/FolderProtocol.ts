@@ -13,7 +13,7 @@ import { ReceivedMail } from "./MailboxProtocol.ts"
 /** Messages in one change of a folder; folders of an Identity. */
 export const limits = { messages: 1_000, folders: 1_000 }
 
-/** What a folder is for (RFC 6154). */
+/** The special use of a folder (RFC 6154). */
 export const FolderUse = Schema.Literals(["inbox", "sent", "drafts", "junk", "trash", "archive"])
 export type FolderUse = typeof FolderUse.Type
 

@@ -33,7 +33,7 @@ const judge = (name: string, value: string, all: ReadonlyMap<string, string>): s
   }
 }
 
-/** What is wrong with the fields; nothing where they can be sent. */
+/** Returns the violations in the fields. */
 export const violations = (headers: Readonly<Record<string, string>>): ReadonlyArray<Violation> => {
   const entries = Object.entries(headers)
   if (entries.length > atMost) return [{ path: "/headers", message: `Expected at most ${atMost} fields` }]

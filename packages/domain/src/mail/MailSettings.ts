@@ -1,4 +1,4 @@
-/** Who may be written to, what every outgoing message says of its author, and whether mail goes out at all. */
+/** Mail settings: Allowed Recipients, the disclosure in outgoing messages, and the switch for outgoing mail. */
 import { Schema } from "effect"
 import { CredentialKind, type Language } from "../account/Account.ts"
 import { ShownEmail, Text } from "../Text.ts"

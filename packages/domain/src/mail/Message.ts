@@ -46,12 +46,12 @@ export type Link = typeof Link.Type
 /** Bytes of text in one answer; what is longer is read in several calls. */
 export const attachmentTextAtMost = 16 * 1024
 
-/** What an attachment says, in plain text. */
+/** The text of an attachment. */
 export const AttachmentText = Schema.Struct({
   ...Attachment.fields,
   text: Schema.NullOr(Schema.String).annotate({ description: "Its text from `offset` on; null if it is not text." }),
   offset: Schema.Int.annotate({ description: "The byte of the text that this begins at." }),
-  next_offset: Schema.NullOr(Schema.Int).annotate({ description: "Where to read on; null at the end." }),
+  next_offset: Schema.NullOr(Schema.Int).annotate({ description: "Offset of the next part; null at the end." }),
   truncated: Schema.Boolean.annotate({
     description:
       "Whether there is more. With `next_offset` null the rest is beyond the first MiB (of HTML 256 KiB), of which alone the text is read.",
@@ -62,7 +62,7 @@ export type AttachmentText = typeof AttachmentText.Type
 export const Header = Schema.Struct({ name: Schema.String, value: Schema.String }).annotate({ identifier: "Header" })
 export type Header = typeof Header.Type
 
-/** What a message says of itself, apart from its bodies. */
+/** The header and metadata of a message, without its bodies. */
 const people = {
   cc: Schema.Array(Address),
   to: Schema.Array(Address),
@@ -94,7 +94,7 @@ export const ParsedMail = Schema.Struct({
 })
 export type ParsedMail = typeof ParsedMail.Type
 
-/** What the store keeps of a message beside its columns. */
+/** The content of a message that the store keeps as JSON beside its columns. */
 export const StoredSummary = Schema.Struct({ ...people, origin: OriginVerdict, ...words })
 export type StoredSummary = typeof StoredSummary.Type
 
@@ -143,7 +143,7 @@ export const MessagePatch = Schema.Struct({
   flagged: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether it is marked as important." })),
   labels: Schema.optionalKey(
     Schema.Array(AnyCaseLabel).check(Schema.isMaxLength(limits.labels)).annotate({
-      description: "All the labels it is to have, in place of those it has. IMAP clients see them as keywords.",
+      description: "Replaces all labels of the message. IMAP clients see them as keywords.",
     }),
   ),
 }).annotate({ identifier: "MessagePatch" })

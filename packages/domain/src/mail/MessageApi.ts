@@ -34,7 +34,7 @@ const attached = {
   }),
 }
 
-/** What narrows a list of messages, and what is waited for. */
+/** Filters for a list of messages, and the condition of `wait`. */
 const filters = {
   query: Schema.optionalKey(
     Text.check(Schema.isMaxLength(500)).annotate({
@@ -190,7 +190,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Read one message as it was received"),
+      .annotate(OpenApi.Summary, "Read the raw source of a message"),
     HttpApiEndpoint.get("attachment", "/api/identities/:handle/messages/:id/attachments/:index", {
       params: attached,
       headers: {

@@ -18,4 +18,4 @@ export class OrgMailApi extends HttpApiGroup.make("org_mail")
       .annotate(OpenApi.Summary, "Stop or start the outgoing mail of all Identities"),
   )
   .annotateEndpoints(About, "mail")
-  .annotate(OpenApi.Description, "The switch of outgoing mail, for all Identities of the Org at once.") {}
+  .annotate(OpenApi.Description, "Stops or starts outgoing mail for all Identities of the Org.") {}

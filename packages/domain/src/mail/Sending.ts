@@ -85,7 +85,7 @@ export const Sent = Schema.Struct({
 }).annotate({ identifier: "SentMail" })
 export type Sent = typeof Sent.Type
 
-/** The SHA-256 of a message as it is sent (the bytes of `GET …/messages/{id}/raw`), in hexadecimal. */
+/** The hexadecimal SHA-256 of the bytes that are sent (`GET …/messages/{id}/raw`). */
 const ContentSha256 = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/, { expected: "the content_sha256 of GET …/approvals/{id}" }),
 ).annotate({
@@ -100,7 +100,7 @@ export const PartsDifference = Schema.Struct({
 }).annotate({ identifier: "PartsDifference" })
 export type PartsDifference = typeof PartsDifference.Type
 
-/** What a person sees of a message before deciding on it. */
+/** A message as shown to the person who decides on it. */
 const pending = {
   id: MessageId,
   from: Schema.NullOr(Address),
@@ -147,7 +147,7 @@ export const Approving = Schema.Struct({
   }),
 })
 
-/** Why a message is not to go out, in the words of whoever refuses it. */
+/** The reason for a rejection, in the words of the person who rejects the message. */
 export const Refusal = Schema.Struct({
   reason: Schema.optionalKey(Schema.NullOr(Text.check(Schema.isMaxLength(500)))),
   content_sha256: Schema.optionalKey(ContentSha256),

@@ -29,7 +29,7 @@ const params = { handle: HandleParam }
 const one = { handle: HandleParam, id: MessageId.annotate({ description: "The id of the resource." }) }
 const tag = { etag: Schema.String }
 
-/** What keeps a message from being taken. */
+/** The problems that sending a message can have. */
 const refusals = [
   NotFound,
   IdentityNotReady,

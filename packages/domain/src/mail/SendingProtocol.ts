@@ -1,4 +1,4 @@
-/** Mail that goes out, as its Identity's actor is asked about it. */
+/** Messages to the Identity actor about outgoing mail. */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { failures, tenant } from "../actor/Protocol.ts"
@@ -76,7 +76,7 @@ export const RecordBounce = Rpc.make("RecordBounce", {
     outbox_id: Schema.NullOr(Uuid),
     /** The enhanced status code, as in `5.1.1`. */
     status: Schema.NullOr(Schema.String),
-    /** What the server said, one line. */
+    /** The server's reply, in one line. */
     diagnostic: Schema.NullOr(Schema.String),
     hard: Schema.Boolean,
   },

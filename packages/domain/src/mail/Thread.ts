@@ -10,7 +10,7 @@ export const Thread = Schema.Struct({
   id: ThreadId,
   /** That of the latest message, without `Re:` and its like. */
   subject: Schema.String,
-  /** Who wrote or received its latest 20 messages, each once, at most 20. */
+  /** Distinct authors and recipients of the latest 20 messages, at most 20. */
   participants: Schema.Array(Address),
   messages: Schema.Int,
   /** Messages that came in and are not marked as seen. */

@@ -11,7 +11,7 @@ export interface ToolInfo {
   readonly effect: ToolEffect
   /** Reaches beyond the service. */
   readonly external?: boolean
-  /** What a model should know beyond the endpoint's summary: what to do next, what to mind. */
+  /** Guidance for models beyond the endpoint's summary. */
   readonly advice?: string
   /** Arguments that a model must give, though the endpoint can do without them. */
   readonly requires?: ReadonlyArray<string>

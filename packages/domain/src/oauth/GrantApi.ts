@@ -1,4 +1,4 @@
-/** What account holders see and change of the apps that they let in. */
+/** Operations on Grants: the apps that an account holder has connected. */
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers, Tagged } from "../account/Policy.ts"
 import { About } from "../account/EndpointScope.ts"
@@ -25,7 +25,7 @@ export class GrantApi extends HttpApiGroup.make("grants")
       error: [InvalidCursor, Unavailable],
     })
       .pipe(callers("org"))
-      .annotate(OpenApi.Summary, "List the apps that were let in, newest first"),
+      .annotate(OpenApi.Summary, "List connected apps, newest first"),
     HttpApiEndpoint.get("read", "/api/grants/:id", {
       params,
       success: Grant,

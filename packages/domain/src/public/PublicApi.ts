@@ -1,4 +1,4 @@
-/** What anyone may call: page views, the contact form, and the metadata that platforms fetch of us as their client. */
+/** Public operations: page views, the contact form, and the client metadata that platforms fetch. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AddressLimit, open } from "../account/Policy.ts"
@@ -49,4 +49,4 @@ export class PublicApi extends HttpApiGroup.make("public")
       .pipe(open)
       .annotate(OpenApi.Summary, "Read the OAuth client metadata for a platform"),
   )
-  .annotate(OpenApi.Description, "What anyone may call.") {}
+  .annotate(OpenApi.Description, "Public operations that need no credential.") {}

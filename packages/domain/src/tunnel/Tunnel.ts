@@ -8,7 +8,7 @@ import { Timestamp } from "../Timestamp.ts"
 /** A range of addresses: `192.0.2.0/24`, `2001:db8::/32`, or one address. */
 const Network = Schema.String.check(Schema.isMaxLength(64))
 
-/** The range as address and prefix length in bits; undefined for what is none. */
+/** Parses a range into address and prefix length in bits; returns undefined if it is not valid. */
 export const parseNetwork = (
   text: string,
 ): { readonly address: string; readonly bits: number; readonly family: "ipv4" | "ipv6" } | undefined => {

@@ -13,7 +13,7 @@ export const versionsKept = 10
 
 const description = Schema.NullOr(Schema.String)
 
-/** What lists show: never the value. `size` is that of the value in bytes. */
+/** A secret as listed, without its value. `size` is the size of the value in bytes. */
 export const Secret = Schema.Struct({
   name: Schema.String,
   size: Schema.Int,

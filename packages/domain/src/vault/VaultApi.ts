@@ -31,7 +31,7 @@ const NameParam = Text.check(
 /** The namespace: an Identity's, named by its Handle, or the caller's own where it is left out. */
 const namespace = {
   identity: Schema.optionalKey(
-    HandleText.annotate({ description: "The Handle whose namespace is meant; the caller's own where it is left out." }),
+    HandleText.annotate({ description: "Handle that names the namespace; default: the caller's own." }),
   ),
 }
 

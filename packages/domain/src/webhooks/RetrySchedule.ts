@@ -1,4 +1,4 @@
-/** When a delivery's next attempt is due: the one place where that is decided (interface.md "Events", point 7). */
+/** Computes when the next attempt of a delivery is due. */
 
 const second = 1000
 const minute = 60 * second

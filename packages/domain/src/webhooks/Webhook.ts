@@ -28,7 +28,7 @@ export const NewWebhook = Schema.Struct({
 }).annotate({ identifier: "NewWebhook" })
 export type NewWebhook = typeof NewWebhook.Type
 
-/** What may be changed of a Webhook; omitted members stay. */
+/** A change of a Webhook; omitted members keep their values. */
 export const WebhookPatch = Schema.Struct({
   url: Schema.optionalKey(NewWebhook.fields.url),
   event_types: Schema.optionalKey(Subscription),

@@ -147,7 +147,7 @@ const make = Effect.gen(function* () {
           returning id
         )
         select status, org_id, exists (select from made) or exists (select from draft where id = ${uuid}::uuid) as made from owner`
-      if (row === undefined) return yield* new NotFound({ detail: "There is no such Identity." })
+      if (row === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
       if (row.status !== "ready") {
         return yield* new IdentityNotReady({
           detail: `The Identity is ${row.status}.`,

@@ -127,7 +127,7 @@ export const make = Effect.fnUntraced(function* (options: {
     if (looked._tag === "Failure") return yield* refuse("unavailable", "The name could not be looked up.")
     const standing = looked.success
     if (standing === undefined || standing.orgId !== caller.org.id) {
-      return yield* refuseCaller("not_found", "There is no such Identity.")
+      return yield* refuseCaller("not_found", "The Identity does not exist.")
     }
     if (standing.status !== "ready")
       return yield* refuseCaller("identity_not_ready", `The Identity is ${standing.status}.`)
