@@ -24,7 +24,7 @@ const watched = (session: Session) => {
     called.push(new URL(input instanceof Request ? input.url : String(input)).pathname.split("/").at(-1)!)
     return session.http.fetch(input, init)
   }
-  return { called, session: { ...session, reach: { ...session.http, fetch } } }
+  return { called, session: { ...session, http: { ...session.http, fetch } } }
 }
 
 export const suite = (context: Context) =>
