@@ -35,7 +35,9 @@ describe("svc audit", { timeout: 120_000 }, () => {
     })
     const shown = await svc("audit", "--api", service.base, "--since", "1h")
     expect(shown).toMatchObject({ code: 0, errors: "" })
-    expect(shown.out).toMatch(new RegExp(`^\\S+Z  cards\\.patch ${handle}  session, rest, 127\\.0\\.0\\.1$`, "m"))
+    expect(shown.out).toMatch(
+      new RegExp(`^\\S+Z  The account holder changed the card of ${handle}  rest, 127\\.0\\.0\\.1$`, "m"),
+    )
     const lines = await svc("audit", "--api", service.base, "--json")
     const records = lines.out
       .trim()

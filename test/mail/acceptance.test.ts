@@ -108,6 +108,7 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
           mails.map((one) => toPublic("msg_", one.message_id)),
         )
         expect(events[0]!.data).toEqual({
+          email_id: toPublic("msg_", mails[0]!.message_id),
           message_id: toPublic("msg_", mails[0]!.message_id),
           from: { address: "A@example.org", name: null },
           to: [],

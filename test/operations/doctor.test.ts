@@ -8,6 +8,7 @@ import { exposure, knownNames, masterKey, secretFiles } from "@svc/cli/doctor/Co
 import type { Finding } from "@svc/cli/doctor/Finding"
 import { collisions } from "@svc/cli/doctor/Listeners"
 import * as Dns from "@svc/cli/doctor/Dns"
+import * as MailNames from "@svc/cli/doctor/MailNames"
 import { keyRecord, lineOf, policyId, tagOf, type Wanted, wanted } from "@svc/cli/dns/Records"
 import { load, type Settings } from "@svc/cli/serve/Settings"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
@@ -55,7 +56,9 @@ const zone = (records: ReadonlyArray<Wanted>, more: Record<string, ReadonlyArray
   return (name, kind) => Effect.succeed(more[`${kind} ${name}`] ?? answers.get(`${kind} ${name}`) ?? [])
 }
 const ailing = async (dns: Dns.Ask) =>
-  (await Effect.runPromise(Dns.findings(settings, dns))).filter(({ status }) => status !== "ok")
+  (await Effect.runPromise(Effect.all([Dns.findings(settings, dns), MailNames.findings(settings, dns)])))
+    .flat()
+    .filter(({ status }) => status !== "ok")
 
 describe("the records", () => {
   it("are all that the doctor looks for: with all of them published it finds nothing", async () => {
