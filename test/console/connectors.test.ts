@@ -158,7 +158,7 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     await page.getByRole("heading", { name: "Connect this account?" }).waitFor()
     expect((await api("GET", at)).body.connectors).toEqual([])
     await page.getByRole("button", { name: "Connect" }).click()
-    await page.getByText("The account is connected").waitFor()
+    await page.getByText("Account connected").waitFor()
     await context.close()
   })
 
