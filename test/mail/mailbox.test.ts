@@ -64,7 +64,7 @@ layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
       yield* TestClock.adjust("23 hours")
       yield* receive({ size: 100 })
       expect(yield* told).toHaveLength(1)
-      yield* TestClock.adjust("1 hour")
+      yield* TestClock.adjust("61 minutes")
       yield* receive({ size: 100 })
       expect(yield* told).toEqual([{ data: near }, { data: { ...near, used: 8_300 } }])
     }),

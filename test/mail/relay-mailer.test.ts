@@ -44,7 +44,7 @@ const ask = (email: string, more: object = {}, headers: Record<string, string> =
 describe("The sign-in email", () => {
   it.each([
     ["en", "Your sign-in link", "Sign in"],
-    ["de", "Ihr Anmeldelink", "Anmelden"],
+    ["de", "Dein Anmeldelink", "Anmelden"],
     ["fr", "Votre lien de connexion", "Se connecter"],
   ])("is sent through the relay in %s, and its link signs in", async (language, subject, button) => {
     const email = `letter-${language}@example.org`

@@ -140,7 +140,7 @@ describe("setup", () => {
 
 describe.skipIf(process.platform === "win32")("what npm runs", () => {
   it("ends when npm is gone, also where its shell says nothing", async () => {
-    const module = JSON.stringify(path.join(root, "packages", "cli", "src", "Parent.ts"))
+    const module = JSON.stringify(path.join(root, "packages", "cli", "src", "ParentProcess.ts"))
     const code = `import(${module}).then(({ endWithParent }) => { endWithParent(); console.log(process.pid); setTimeout(() => {}, 60000) })`
     const shell = spawn("sh", ["-c", `"${process.execPath}" -e '${code}'; true`], {
       env: { PATH: process.env["PATH"], npm_lifecycle_event: "start" },
