@@ -76,7 +76,7 @@ layer(shared, { timeout: "60 seconds" })("a saga interrupted within a step", (it
       const letGo = yield* Deferred.make<void>()
       const stopped = yield* Deferred.make<void>()
       const log = Logger.make(({ message }) => {
-        if (String(message).includes("cut short")) Deferred.doneUnsafe(stopped, Effect.void)
+        if (String(message).includes("interrupted")) Deferred.doneUnsafe(stopped, Effect.void)
       })
       const reached = yield* Deferred.make<void>()
       const frozen = yield* Layer.build(
