@@ -90,4 +90,6 @@ export const Timing = {
    * Time for the last usage report. The actors may already have stopped; bytes that are not reported are not charged.
    */
   drainFlush: "1 second",
+  /** Time for storing the removal of closed links and notifying their actors. Other edges sweep what is left. */
+  drainRemovals: "2 seconds",
 } as const

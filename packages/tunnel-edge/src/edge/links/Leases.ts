@@ -9,7 +9,7 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { sessionEnded } from "@svc/cluster/observe/SessionLog"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
-import { Effect, Redacted, Semaphore } from "effect"
+import { Effect, FiberSet, Redacted, Semaphore } from "effect"
 import { goaway } from "../../protocol/Manifest.ts"
 import type { Head } from "../../protocol/RequestHead.ts"
 import type { AllottedPorts } from "../tcp/AllottedPorts.ts"
@@ -18,6 +18,7 @@ import type { Registry } from "./Registry.ts"
 import type { BackgroundEffects } from "../BackgroundEffects.ts"
 import type { EdgeIdentity } from "../EdgeIdentity.ts"
 import type { TcpPorts } from "../tcp/TcpPorts.ts"
+import { Timing } from "../Timing.ts"
 
 export const make = Effect.fnUntraced(function* (options: {
   readonly self: EdgeIdentity
@@ -35,6 +36,10 @@ export const make = Effect.fnUntraced(function* (options: {
   let unlinked: ReadonlySet<string> = new Set()
 
   const renewing = Semaphore.makeUnsafe(1)
+
+  /** Removals of closed links that are not stored yet, or that their actor was not notified of yet. */
+  const removals = yield* FiberSet.make<void>()
+  const remove = yield* FiberSet.runtime(removals)()
 
   const changed = (name: string) => Effect.ignore(ask(actors.of(name).TunnelChanged()))
 
@@ -59,7 +64,7 @@ export const make = Effect.fnUntraced(function* (options: {
           told: { link: id, handle, agent: client, conn },
         }),
       )
-      running.launch(Effect.andThen(Effect.ignore(links.detach([id])), changed(canonical)))
+      remove(Effect.andThen(Effect.ignore(links.detach([id])), changed(canonical)))
     },
   })
 
@@ -124,9 +129,11 @@ export const make = Effect.fnUntraced(function* (options: {
       }
     },
     isBusy: (): boolean => registry.all().some(({ link }) => link.mux.streams.size > 0),
-    close: Effect.suspend(() => {
+    /** Closes all links. Waits a bounded time until every removal is stored and its actor notified. */
+    close: Effect.gen(function* () {
       const ids = registry.all().map(({ id, link }) => (link.close("drained"), id))
-      return Effect.ignore(links.detach(ids))
+      yield* Effect.ignore(links.detach(ids))
+      yield* Effect.timeoutOption(FiberSet.awaitEmpty(removals), Timing.drainRemovals)
     }),
   }
 })
