@@ -112,12 +112,15 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
         Effect.gen(function* () {
           yield* passing(linksOf(handle), (links) => links.length === 0, Timing.linkRenew)
           expect(yield* told(id)).toEqual([])
-          yield* agentAt(port, key)
-          yield* passing(told(id), (types) => types.length > 0, 0)
-          expect(yield* told(id)).toEqual(["tunnel.connected"])
-        }).pipe(Effect.scoped),
+          const connected = Effect.gen(function* () {
+            yield* agentAt(port, key)
+            yield* passing(told(id), (types) => types.length > 0, 0)
+            expect(yield* told(id)).toEqual(["tunnel.connected"])
+          })
+          yield* Effect.scoped(connected)
+          yield* passing(told(id), (types) => types.length > 1, 0)
+        }),
       )
-      yield* passing(told(id), (types) => types.length > 1, 0)
       expect(yield* told(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
     }),
   )

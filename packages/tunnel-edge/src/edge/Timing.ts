@@ -90,6 +90,9 @@ export const Timing = {
    * Time for the last usage report. The actors may already have stopped; bytes that are not reported are not charged.
    */
   drainFlush: "1 second",
-  /** Time for storing the removal of closed links and notifying their actors. Other edges sweep what is left. */
-  drainRemovals: "2 seconds",
+  /**
+   * Time for notifying the actors of closed links. Short, because the actors of this process may already have stopped.
+   * Another edge notifies the rest.
+   */
+  drainRemovals: "250 millis",
 } as const

@@ -129,7 +129,7 @@ export const make = Effect.fnUntraced(function* (options: {
       }
     },
     isBusy: (): boolean => registry.all().some(({ link }) => link.mux.streams.size > 0),
-    /** Closes all links. Waits a bounded time until every removal is stored and its actor notified. */
+    /** Closes all links and removes their leases, then waits a bounded time until their actors are notified. */
     close: Effect.gen(function* () {
       const ids = registry.all().map(({ id, link }) => (link.close("drained"), id))
       yield* Effect.ignore(links.detach(ids))
