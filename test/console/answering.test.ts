@@ -22,6 +22,7 @@ const message = (part: object) => ({
   attachments: [],
   message_id: "<1@example.org>",
   tag: null,
+  tags: [],
   origin: { verdict: "verified" as const, spf: "pass", dkim: "pass", dmarc: "pass", domain: "example.org" },
   size: 1,
   received_at: new Date(0),

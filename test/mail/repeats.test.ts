@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const messages = async (handle: string): Promise<ReadonlyArray<{ readonly id: string; readonly tag: string | null }>> =>
+const messages = async (handle: string): Promise<ReadonlyArray<{ readonly id: string }>> =>
   (await call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session })).body.messages
 const marks = () => service.query((sql) => sql<{ n: number }>`select count(*)::int as n from unanswered_mail`)
 const noMarks = () => eventually(marks, ([row]) => row?.n === 0)
@@ -52,15 +52,6 @@ describe("Identical messages", () => {
     await Promise.all(Array.from({ length: 5 }, () => deliver(to, "nightly")))
     expect(await messages(handle)).toHaveLength(8)
     await noMarks()
-  })
-
-  it("for two tags of a Mailbox are two messages, in one transaction or in two", async () => {
-    const { handle } = await makeIdentity(service.base, session)
-    const [one, two] = [`${handle}+one@mail.localhost`, `${handle}+two@mail.localhost`]
-    expect(await deliver(one, "both")).toMatch(/^250 /)
-    expect(await deliver(two, "both")).toMatch(/^250 /)
-    expect(await deliver([one, two], "both")).toMatch(/^250 /)
-    expect((await messages(handle)).map(({ tag }) => tag).sort()).toEqual(["one", "one", "two", "two"])
   })
 
   it("for a Mailbox under several spellings are stored once", async () => {

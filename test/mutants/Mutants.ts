@@ -8,6 +8,7 @@ import { domain } from "./domain.ts"
 import { mailGatewayImap } from "./mail-gateway-imap.ts"
 import { mailGatewaySending } from "./mail-gateway-sending.ts"
 import { mailGatewaySmtp } from "./mail-gateway-smtp.ts"
+import { mailTags } from "./mail-tags.ts"
 import type { Mutants } from "./Mutant.ts"
 import { tenancyAndTime } from "./tenancy-and-time.ts"
 import { tunnelEdge } from "./tunnel-edge.ts"
@@ -22,6 +23,7 @@ export const mutants: Mutants = {
   ...mailGatewayImap,
   ...mailGatewaySending,
   ...mailGatewaySmtp,
+  ...mailTags,
   ...tenancyAndTime,
   ...tunnelEdge,
 }

@@ -172,8 +172,8 @@ export const mailGatewaySending: Mutants = {
   },
   "inside-stop-ignored": {
     file: "mail-gateway/src/mail/sending/InternalDelivery.ts",
-    from: "may ? handOver(mail, address, permission) : Effect.succeed(held)",
-    to: "handOver(mail, address, may ? permission : { ...permission, isPermitted: () => true })",
+    from: "(may ? delivery : Effect.succeed(held))",
+    to: "(may ? delivery : delivery)",
     bug: "a stop does not hold mail between Identities",
     tests: ["sending/inside"],
   },

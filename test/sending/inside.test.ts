@@ -3,6 +3,7 @@ import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
 import { MailboxRefused, Reception, ReceptionUnavailable } from "@svc/mail-gateway/mail/Reception"
 import * as InternalDelivery from "@svc/mail-gateway/mail/sending/InternalDelivery"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
+import type { Recipient } from "@svc/mail-gateway/mail/RecipientAddress"
 import { type Context, Effect, Layer, ManagedRuntime } from "effect"
 import { afterAll, expect, it } from "vitest"
 
@@ -11,29 +12,39 @@ const now: {
   status: Effect.Effect<Status, ReceptionUnavailable>
   deliver: Effect.Effect<void, MailboxRefused | ReceptionUnavailable>
 } = { status: Effect.succeed("accept"), deliver: Effect.void }
+const delivered: Array<Recipient | "operator"> = []
 const stub = <I, S>(tag: Context.Service<I, S>, service: object) => Layer.succeed(tag, service as S)
 const runtime = ManagedRuntime.make(
   InternalDelivery.layer({ mailDomain: "mail.localhost" }).pipe(
     Layer.provide([
       stub(Reception, {
         status: () => Effect.suspend(() => now.status),
-        deliver: (_mail: unknown, _recipient: unknown, isPermitted: () => boolean) =>
-          Effect.suspend(() => (isPermitted() ? Effect.as(now.deliver, true) : Effect.succeed(false))),
+        deliver: (_mail: unknown, recipient: Recipient, isPermitted: () => boolean) =>
+          Effect.suspend(() => {
+            delivered.push(recipient)
+            return isPermitted() ? Effect.as(now.deliver, true) : Effect.succeed(false)
+          }),
       }),
-      stub(SystemMail, { store: () => Effect.suspend(() => now.deliver) }),
+      stub(SystemMail, {
+        store: () =>
+          Effect.suspend(() => {
+            delivered.push("operator")
+            return now.deliver
+          }),
+      }),
     ]),
   ),
 )
 afterAll(() => runtime.dispose())
 
-const outcome = async (set: Partial<typeof now>, recipient = "grace@mail.localhost", may = true, isPermitted = may) => {
+const outcomes = (set: Partial<typeof now>, recipients: ReadonlyArray<string>, may = true, isPermitted = may) => {
   Object.assign(now, { status: Effect.succeed("accept"), deliver: Effect.void }, set)
-  const [found] = await runtime.runPromise(
+  return runtime.runPromise(
     Effect.flatMap(InsideDelivery, ({ deliver }) =>
       deliver({
         id: "msg_x",
         envelopeFrom: "ada@mail.localhost",
-        recipients: [recipient],
+        recipients,
         domain: "mail.localhost",
         content: Buffer.from("Subject: x\r\n\r\nx\r\n"),
         mayLeave: Effect.succeed(may),
@@ -41,6 +52,9 @@ const outcome = async (set: Partial<typeof now>, recipient = "grace@mail.localho
       } as never),
     ),
   )
+}
+const outcome = async (set: Partial<typeof now>, recipient = "grace@mail.localhost", may = true, isPermitted = may) => {
+  const [found] = await outcomes(set, [recipient], may, isPermitted)
   return `${found!.state} ${found!.reply?.code ?? "-"} ${found!.reply?.status ?? "-"}`
 }
 const status = (one: Status) => ({ status: Effect.succeed(one) })
@@ -65,8 +79,27 @@ it(
     expect(await outcome({}, "postmaster@mail.localhost")).toBe("sent 250 2.6.0")
     expect(await outcome({}, '"not a mailbox"@mail.localhost')).toBe("refused 550 5.1.1")
     expect(await outcome({}, "grace@mail.localhost", false)).toBe("held - -")
+    expect(await outcome({}, "grace@mail.localhost", false, true)).toBe("held - -")
     // The permission expired before the message was handed over.
     expect(await outcome({}, "grace@mail.localhost", true, false)).toBe("held - -")
     expect(await outcome({}, "postmaster@mail.localhost", true, false)).toBe("held - -")
   },
 )
+
+it("internal mail to several tags of a Mailbox is delivered once, and each recipient has its outcome", async () => {
+  delivered.length = 0
+  const local = ["grace+a", "ada", "postmaster", "Gra-ce+B", "not a mailbox", "grace+a", "grace", "abuse"]
+  const recipients = local.map((one) => `${one}@mail.localhost`)
+  const found = await outcomes({}, recipients)
+  expect(found.map(({ recipient }) => recipient)).toEqual(recipients)
+  expect(found.map(({ state }) => state)).toEqual(local.map((one) => (one === "not a mailbox" ? "refused" : "sent")))
+  const grace = ["grace+a", "Gra-ce+B", "grace"].map((one, n) => ({
+    address: `${one}@mail.localhost`,
+    tag: ["a", "b", null][n],
+  }))
+  expect(delivered).toEqual([
+    { mailbox: "grace", addresses: grace },
+    { mailbox: "ada", addresses: [{ address: "ada@mail.localhost", tag: null }] },
+    "operator",
+  ])
+})

@@ -36,7 +36,7 @@ const fresh: Flags.Marks = {
   deleted: false,
   draft: false,
   labels: [],
-  tag: null,
+  tags: [],
 }
 
 const detailed = (structure: Structure.Structure) => ({ structure, envelope: structure.envelope })

@@ -78,6 +78,7 @@ const incoming = (sql: Sql, groups: ReadonlyArray<Group>) => {
       id: mail.message_id,
       public_id: toPublic("msg_", mail.message_id),
       tag: mail.tag,
+      tags: mail.tags ?? (mail.tag === null ? [] : [mail.tag]),
       message_id: mail.message_id_header,
       envelope_from: mail.envelope_from,
       recipient: mail.recipient,
@@ -100,7 +101,7 @@ const incoming = (sql: Sql, groups: ReadonlyArray<Group>) => {
     incoming as materialized (
       select i.*, boxes.identity_id, boxes.org_id, boxes.handle, boxes.quota, boxes.written_at from rows from (
         jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as (
-          box int, id uuid, public_id text, tag text, message_id text, envelope_from text, recipient text, size int, summary jsonb,
+          box int, id uuid, public_id text, tag text, tags text[], message_id text, envelope_from text, recipient text, size int, summary jsonb,
           received_at timestamptz, related text[], subject_key text, rejoins text, renews text, headers jsonb, has_text bool, has_html bool, has_key bool),
         unnest(${mails.map((mail) => mail.key ?? noBytes)}::bytea[]),
         unnest(${mails.map((mail) => mail.sha256)}::bytea[]),
@@ -110,7 +111,7 @@ const incoming = (sql: Sql, groups: ReadonlyArray<Group>) => {
         unnest(${mails.map((mail) => mail.content?.search_text ?? "")}::text[]),
         unnest(${mails.map((mail) => mail.content?.structure ?? "")}::text[])
       ) with ordinality as i (
-        box, id, public_id, tag, message_id, envelope_from, recipient, size, summary, received_at, related, subject_key,
+        box, id, public_id, tag, tags, message_id, envelope_from, recipient, size, summary, received_at, related, subject_key,
         rejoins, renews, headers,
         has_text, has_html, has_key, key, sha256, raw, text, html, search_text, structure, n)
       join boxes on boxes.box = i.box
@@ -189,7 +190,7 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
       returning m.identity_id, m.uid_next - added.count as first, m.modseq
     ),
     arrived as materialized (
-      select i.n, i.box, i.id, i.public_id, i.identity_id, i.org_id, i.handle, i.written_at, i.tag, i.message_id, i.envelope_from,
+      select i.n, i.box, i.id, i.public_id, i.identity_id, i.org_id, i.handle, i.written_at, i.tag, i.tags, i.message_id, i.envelope_from,
              i.recipient, i.size, i.summary, i.received_at, i.related, i.subject_key, i.rejoins, i.renews, i.has_key, i.key,
              i.sha256, i.headers is not null as has_content, box.first + fitting.place::int as uid, box.modseq
       from fitting join incoming i on i.n = fitting.n join box on box.identity_id = i.identity_id
@@ -199,9 +200,9 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
       select threading.*, ${Threading.threadOf(sql, sql`threading.identity_id`)} as thread_id from arrived threading
     ),
     stored as (
-      insert into message (id, identity_id, uid, direction, thread_id, subject_key, tag, message_id, envelope_from,
+      insert into message (id, identity_id, uid, direction, thread_id, subject_key, tag, tags, message_id, envelope_from,
                            recipient, sha256, size, summary, received_at, modseq)
-      select id, identity_id, uid, 'inbound', thread_id, subject_key, tag, message_id, envelope_from,
+      select id, identity_id, uid, 'inbound', thread_id, subject_key, tag, tags, message_id, envelope_from,
              recipient, sha256, size, summary, received_at, modseq
       from threaded
     ),
@@ -233,6 +234,7 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
         subject: sql`summary -> 'subject'`,
         snippet: sql`summary -> 'snippet'`,
         tag: sql`tag`,
+        tags: sql`to_jsonb(tags)`,
         origin: sql`summary -> 'origin'`,
         size: sql`size`,
         received_at: sql`to_char(received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,

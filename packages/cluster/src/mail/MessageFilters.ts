@@ -59,7 +59,7 @@ const textOf = (sql: Sql, { in: where, text }: Extract<SearchTerm, { kind: "text
 const onMessage = (sql: Sql, term: Exclude<SearchTerm, { kind: "text" }>): Statement.Fragment => {
   switch (term.kind) {
     case "tag":
-      return sql`coalesce(m.tag = ${term.text}, false)`
+      return sql`${term.text}::text = any(m.tags)`
     case "label":
       return sql`${term.text}::text = any(m.labels)`
     case "attachment":
@@ -77,6 +77,10 @@ const onMessage = (sql: Sql, term: Exclude<SearchTerm, { kind: "text" }>): State
   }
 }
 
+/** Names the tag in a form that each of two indexes answers: by first tag, and the few messages with several. */
+const hasTag = (sql: Sql, tag: string) =>
+  sql`(m.tag = ${tag}::text or (cardinality(m.tags) > 1 and ${tag}::text = any(m.tags)))`
+
 const address = (sql: Sql) => sql`lower(m.summary -> 'from' ->> 'address')`
 
 export const of = (sql: Sql, filter: MessageFilter): Effect.Effect<Conditions, InvalidRequest> => {
@@ -90,7 +94,7 @@ export const of = (sql: Sql, filter: MessageFilter): Effect.Effect<Conditions, I
   const texts: Array<string> = []
   const { direction, tag, thread_id, seen, flagged, label, from } = filter
   if (direction !== undefined) messages.push(sql`m.direction = ${direction}`)
-  if (tag !== undefined) messages.push(sql`m.tag = ${tag.toLowerCase()}`)
+  if (tag !== undefined) messages.push(hasTag(sql, tag.toLowerCase()))
   if (thread_id !== undefined) messages.push(sql`m.thread_id = ${fromPublic("thr_", thread_id) ?? null}::uuid`)
   if (seen !== undefined) messages.push(seen ? sql`m.seen` : sql`not m.seen`)
   if (flagged !== undefined) messages.push(flagged ? sql`m.flagged` : sql`not m.flagged`)

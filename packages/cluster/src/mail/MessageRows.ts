@@ -15,6 +15,7 @@ export interface SummaryRow {
   readonly direction: "inbound" | "outbound"
   readonly thread_id: string
   readonly tag: string | null
+  readonly tags: ReadonlyArray<string>
   readonly message_id: string | null
   readonly size: number
   readonly summary: StoredSummary
@@ -26,7 +27,7 @@ export interface SummaryRow {
 
 /** Columns of `message m` for {@link summaryView}. */
 export const columns = (sql: Sql): Statement.Fragment =>
-  sql`m.id, m.uid, m.direction, m.thread_id, m.tag, m.message_id, m.size, m.summary, m.received_at, m.seen, m.flagged, m.labels`
+  sql`m.id, m.uid, m.direction, m.thread_id, m.tag, m.tags, m.message_id, m.size, m.summary, m.received_at, m.seen, m.flagged, m.labels`
 
 /** A row whose summary is JSON text. */
 export interface TextRow extends Omit<SummaryRow, "summary"> {
@@ -35,8 +36,8 @@ export interface TextRow extends Omit<SummaryRow, "summary"> {
 
 /** Columns of `message m` for {@link summaryText}. */
 export const textColumns = (sql: Sql): Statement.Fragment =>
-  sql`m.id, m.uid, m.direction, m.thread_id, m.tag, m.message_id, m.size, m.summary::text as summary, m.received_at, m.seen,
-      m.flagged, m.labels`
+  sql`m.id, m.uid, m.direction, m.thread_id, m.tag, m.tags, m.message_id, m.size, m.summary::text as summary, m.received_at,
+      m.seen, m.flagged, m.labels`
 
 /**
  * Converts a row to its API form. Members are listed one by one in the order of {@link summaryText}, so that a response
@@ -50,6 +51,7 @@ export const summaryView = (row: SummaryRow): MessageSummary => {
     thread_id: toPublic("thr_", row.thread_id),
     message_id: row.message_id,
     tag: row.tag,
+    tags: row.tags,
     size: row.size,
     received_at: row.received_at,
     seen: row.seen,
@@ -71,6 +73,8 @@ export const summaryView = (row: SummaryRow): MessageSummary => {
 
 const textOf = (value: string | null) => (value === null ? "null" : JSON.stringify(value))
 
+const listOf = (values: ReadonlyArray<string>) => (values.length === 0 ? "[]" : JSON.stringify(values))
+
 /**
  * Returns the JSON text of {@link summaryView}. The stored summary (`Summary`) has exactly the members of a list entry,
  * so its text is used unchanged.
@@ -81,8 +85,8 @@ export const summaryText = (row: TextRow): string => {
   const thread = row.thread_id === row.id ? `thr_${id.slice(4)}` : toPublic("thr_", row.thread_id)
   return (
     `{"id":"${id}","direction":"${row.direction}","thread_id":"${thread}",` +
-    `"message_id":${textOf(row.message_id)},"tag":${textOf(row.tag)},"size":${row.size},` +
+    `"message_id":${textOf(row.message_id)},"tag":${textOf(row.tag)},"tags":${listOf(row.tags)},"size":${row.size},` +
     `"received_at":"${rfc3339(row.received_at)}","seen":${row.seen},"flagged":${row.flagged},` +
-    `"labels":${row.labels.length === 0 ? "[]" : JSON.stringify(row.labels)},${row.summary.slice(1)}`
+    `"labels":${listOf(row.labels)},${row.summary.slice(1)}`
   )
 }

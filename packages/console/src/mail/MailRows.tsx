@@ -18,6 +18,7 @@ const correspondent = ({ direction, from, to }: Summary) => {
 }
 
 /** Labels that a line has room for. */
+const tagsShown = 2
 const labelsShown = 2
 
 interface RowsProps {
@@ -55,7 +56,7 @@ export const MailRows = ({ handle, messages, open, search = "" }: RowsProps) => 
         <span class="marks">
           {message.flagged ? <Mark icon="star" what={say("flagged")} /> : null}
           {message.attachments.length === 0 ? null : <Mark icon="clip" what={say("attachments")} />}
-          {[...(message.tag === null ? [] : [message.tag]), ...message.labels.slice(0, labelsShown)].map((tag) => (
+          {[...message.tags.slice(0, tagsShown), ...message.labels.slice(0, labelsShown)].map((tag) => (
             <span class="tag" key={tag}>
               <bdi class="one-line">{tag}</bdi>
             </span>

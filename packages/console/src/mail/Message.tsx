@@ -150,11 +150,15 @@ const Whole = ({ handle, message, onRemoved }: ActionsProps) => {
           message.bcc.length > 0 && [say("bcc"), <Addresses of={message.bcc} />],
           message.reply_to.length > 0 && [say("reply_to"), <Addresses of={message.reply_to} />],
           [say(isOutbound ? "written" : "date"), <Time at={message.received_at} form="full" />],
-          message.tag !== null && [
-            say("tag"),
-            <a class="tag" href={`/console${mailOf(handle)}?tag=${encodeURIComponent(message.tag)}`}>
-              <bdi class="one-line">{message.tag}</bdi>
-            </a>,
+          message.tags.length > 0 && [
+            say(message.tags.length === 1 ? "tag" : "tags"),
+            <span class="bar">
+              {message.tags.map((tag) => (
+                <a class="tag" key={tag} href={`/console${mailOf(handle)}?tag=${encodeURIComponent(tag)}`}>
+                  <bdi class="one-line">{tag}</bdi>
+                </a>
+              ))}
+            </span>,
           ],
         ]}
       />

@@ -141,6 +141,7 @@ export const say = texts({
   reply_to: ["Reply to", "Antwort an", "Répondre à"],
   date: ["Received", "Empfangen", "Reçu"],
   tag: ["Tag", "Marke", "Étiquette"],
+  tags: ["Tags", "Marken", "Étiquettes"],
   text: ["Text", "Text", "Texte"],
   html: ["HTML", "HTML", "HTML"],
   headers: ["Headers", "Kopfzeilen", "En-têtes"],

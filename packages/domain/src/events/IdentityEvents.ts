@@ -43,8 +43,12 @@ const mail = {
     ...envelope,
     from: Schema.NullOr(Address),
     to: Schema.Array(Address),
-    /** What stood behind the `+` of the recipient's address. */
+    /** The first of `tags`; null if there are none. */
     tag: Schema.NullOr(Schema.String),
+    /** The subaddress tags of the recipients. Events of earlier versions have `tag` only. */
+    tags: Schema.optionalKey(
+      Schema.Array(Schema.String).annotate({ description: "All subaddress tags that the message was sent to." }),
+    ),
     origin: OriginVerdict,
     received_at: Instant,
   }).annotate({ description: "A message arrived in the Mailbox." }),

@@ -27,10 +27,13 @@ export const ReceivedMail = Schema.Struct({
   message_id: Uuid,
   envelope_from: Schema.String,
   recipient: Schema.String,
+  /** The first of `tags`, which is all that an older process knows of them. */
   tag: Schema.NullOr(Schema.String),
+  /** The subaddress tags of all addresses that the message was sent to; undefined from an older process. */
+  tags: Schema.optional(Schema.Array(Schema.String)),
   /** SHA-256 of DATA as received. */
   sha256: Schema.Uint8Array,
-  /** What a repeat of the same transaction has in common with it: a hash of its Mailbox, tag, envelope sender and DATA. */
+  /** The key that a transaction and its retry share: a hash of the Mailbox, the tags, the envelope sender and DATA. */
   key: Schema.optional(Schema.Uint8Array),
   size: Schema.Int,
   received_at: Schema.Date,

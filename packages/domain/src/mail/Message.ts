@@ -111,6 +111,9 @@ const summary = {
   thread_id: ThreadId,
   message_id: Schema.NullOr(Schema.String),
   tag: Schema.NullOr(Schema.String),
+  tags: Schema.Array(Schema.String).annotate({
+    description: "All subaddress tags that the message was sent to, the first being `tag`; empty if there are none.",
+  }),
   /** Bytes of the message as stored. */
   size: Schema.Int,
   received_at: Timestamp,

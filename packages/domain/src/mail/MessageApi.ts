@@ -44,7 +44,7 @@ const filters = {
   ),
   tag: Schema.optionalKey(
     Text.check(Schema.isMaxLength(200)).annotate({
-      description: "Only messages that arrived on this subaddress tag.",
+      description: "Only messages that were sent to this subaddress tag.",
     }),
   ),
   thread_id: Schema.optionalKey(ThreadId.annotate({ description: "Only messages of this thread." })),

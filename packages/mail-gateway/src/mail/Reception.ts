@@ -12,6 +12,7 @@ import { carriedAtMost, storeAhead } from "@svc/cluster/mail/MessageContent"
 import * as Batcher from "@svc/cluster/store/Batcher"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
+import type * as RecipientAddress from "./RecipientAddress.ts"
 import { joined } from "./SlicedWork.ts"
 import * as AcceptingMailboxes from "./AcceptingMailboxes.ts"
 import * as Gateway from "../Timing.ts"
@@ -26,12 +27,8 @@ export class MailboxRefused extends Schema.TaggedError<MailboxRefused>()("Mailbo
   reason: Schema.Literals(["full", "gone", "not_yet"]),
 }) {}
 
-export interface Recipient {
-  /** The canonical Handle. */
-  readonly mailbox: string
-  /** The address as given in RCPT. */
-  readonly address: string
-  readonly tag: string | null
+/** A Mailbox that a message is stored in once, with all its addresses in the transaction. */
+export interface Recipient extends RecipientAddress.Recipient {
   /** The {@link keyOf} the mail for this recipient, if already computed. */
   readonly key?: Uint8Array
 }
@@ -52,7 +49,7 @@ const timeout = Duration.fromInputUnsafe(Timing.askSmtp)
 /** Returns the trace fields that differ between recipients (RFC 5321 section 4.4). */
 const ownTrace = (mail: IncomingMail, recipient: Recipient): ReadonlyArray<Header> => [
   { name: "Return-Path", value: `<${mail.envelopeFrom}>` },
-  { name: "Delivered-To", value: recipient.address },
+  ...recipient.addresses.map(({ address }) => ({ name: "Delivered-To", value: address })),
 ]
 
 const make = (options: { readonly mailboxBytes: number }) =>
@@ -78,7 +75,7 @@ const make = (options: { readonly mailboxBytes: number }) =>
       status: yield* AcceptingMailboxes.make((mailbox) => Effect.mapError(lookUp(mailbox), unavailable)),
 
       /**
-       * Stores a message durably. A retry of a transaction that was not answered with 250 is not stored again. Returns
+       * Stores a message durably, once for all addresses of the Mailbox. A retry of a transaction that was not answered with 250 is not stored again. Returns
        * false, and stores nothing, if `isPermitted` returns false in the turn in which the message is handed to the
        * Mailbox.
        */
@@ -93,6 +90,7 @@ const make = (options: { readonly mailboxBytes: number }) =>
         const head = encoder.encode(trace.map(({ name, value }) => `${name}: ${value}\r\n`).join(""))
         const raw = yield* joined([head, ...mail.raw])
         const { parsed } = mail
+        const tags = recipient.addresses.flatMap(({ tag }) => (tag === null ? [] : [tag]))
         const content = {
           raw,
           text: parsed.text,
@@ -118,8 +116,9 @@ const make = (options: { readonly mailboxBytes: number }) =>
           message_id,
           message_id_header: parsed.message_id,
           envelope_from: mail.envelopeFrom,
-          recipient: recipient.address,
-          tag: recipient.tag,
+          recipient: recipient.addresses[0]?.address ?? "",
+          tag: tags[0] ?? null,
+          tags,
           sha256: mail.sha256,
           key: recipient.key ?? keyOf(mail, recipient),
           size: raw.length,

@@ -17,6 +17,32 @@ export const parse = (localPart: string): LocalPart | undefined => {
   return { mailbox: canonical(name), tag: plus < 0 ? null : text.slice(plus + 1) }
 }
 
+/** The addresses of one Mailbox that a transaction names, without duplicates. */
+export interface Recipient {
+  /** The canonical Handle. */
+  readonly mailbox: string
+  /** The addresses as given by the sender, one per tag. */
+  readonly addresses: ReadonlyArray<{ readonly address: string; readonly tag: string | null }>
+}
+
+/**
+ * Groups addresses of the service by Mailbox, so that a message is stored once in each. Of several spellings of the same
+ * Mailbox and tag the last counts. Addresses that no Mailbox can have are left out.
+ */
+export const byMailbox = (addresses: ReadonlyArray<string>): ReadonlyArray<Recipient> => {
+  const found = new Map<string, Map<string | null, string>>()
+  for (const address of addresses) {
+    const parsed = parse(split(address).local)
+    if (parsed === undefined) continue
+    const tags = found.get(parsed.mailbox) ?? new Map<string | null, string>()
+    found.set(parsed.mailbox, tags.set(parsed.tag, address))
+  }
+  return [...found].map(([mailbox, tags]) => ({
+    mailbox,
+    addresses: [...tags].map(([tag, address]) => ({ address, tag })),
+  }))
+}
+
 /** Splits an address at the last `@`. The domain is in lower case, and empty without an `@` (`postmaster`). */
 export const split = (address: string): { readonly local: string; readonly domain: string } => {
   const at = address.lastIndexOf("@")

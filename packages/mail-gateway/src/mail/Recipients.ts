@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import type { SMTPServerAddress, SMTPServerSession } from "smtp-server"
 import { Timing } from "../Timing.ts"
 import * as RecipientAddress from "./RecipientAddress.ts"
-import { type Recipient, Reception } from "./Reception.ts"
+import { Reception } from "./Reception.ts"
 import { Screening } from "./Screening.ts"
 import * as BounceAddress from "./sending/BounceAddress.ts"
 import { Bounces } from "./sending/Bounces.ts"
@@ -22,16 +22,11 @@ export const isForSystem = ({ address }: SMTPServerAddress) => isSystemPart(Reci
 export const isForBounces = ({ address }: SMTPServerAddress) =>
   BounceAddress.hasFormat(RecipientAddress.split(address).local)
 
-/** Returns the Mailboxes and tags of a session's recipients. Different spellings of the same recipient count once. */
-export const recipientsOf = (session: SMTPServerSession): ReadonlyArray<Recipient> => {
-  const found = new Map<string, Recipient>()
-  for (const to of session.envelope.rcptTo) {
-    const parsed =
-      isForSystem(to) || isForBounces(to) ? undefined : RecipientAddress.parse(RecipientAddress.split(to.address).local)
-    if (parsed !== undefined) found.set(`${parsed.mailbox}+${parsed.tag}`, { ...parsed, address: to.address })
-  }
-  return [...found.values()]
-}
+/** Returns the Mailboxes of a session's recipients, each with its addresses. */
+export const recipientsOf = (session: SMTPServerSession): ReadonlyArray<RecipientAddress.Recipient> =>
+  RecipientAddress.byMailbox(
+    session.envelope.rcptTo.filter((to) => !isForSystem(to) && !isForBounces(to)).map(({ address }) => address),
+  )
 
 export const senderOf = (session: SMTPServerSession) =>
   session.envelope.mailFrom === false ? "" : session.envelope.mailFrom.address

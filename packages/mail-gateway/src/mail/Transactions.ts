@@ -23,22 +23,26 @@ import { hash } from "node:crypto"
 import { Writes } from "@svc/cluster/store/Database"
 import { Context, Deferred, Effect, Exit, FiberSet, Layer, Schedule } from "effect"
 import { Timing } from "../Timing.ts"
+import type { Recipient } from "./RecipientAddress.ts"
 
-/** Returns the key that a transaction and its retry share, for one recipient. */
+/** Returns the key that a transaction and its retry share for one Mailbox, in whatever order the sender names its tags. */
 export const keyOf = (
   mail: { readonly sha256: Uint8Array; readonly envelopeFrom: string },
-  recipient: { readonly mailbox: string; readonly tag: string | null },
-): Uint8Array =>
-  new Uint8Array(
+  { mailbox, addresses }: Recipient,
+): Uint8Array => {
+  // An address without a tag differs from one with the empty tag (`ada+@`).
+  const tags = addresses.map(({ tag }) => (tag === null ? "" : `+${tag}`)).sort()
+  return new Uint8Array(
     hash(
       "sha256",
-      Buffer.concat([Buffer.from(JSON.stringify([recipient.mailbox, recipient.tag, mail.envelopeFrom])), mail.sha256]),
+      Buffer.concat([Buffer.from(JSON.stringify([mailbox, tags, mail.envelopeFrom])), mail.sha256]),
       "buffer",
     ),
   )
+}
 
 /** The recipient in the key of mail for the operator. */
-export const operator = { mailbox: "@", tag: null }
+export const operator: Recipient = { mailbox: "@", addresses: [] }
 
 export interface Transaction {
   /** Called after the reply was sent, or can no longer be sent. `answered` is whether it was a 250. */

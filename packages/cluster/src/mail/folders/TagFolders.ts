@@ -1,6 +1,6 @@
 /**
- * Shows subaddress tags as folders, if the Mailbox's setting enables it: a message sent to a tag is in `Tags/<tag>` in
- * addition to INBOX. Messages are filed when a client lists its folders (`FileTags`), so receiving mail costs nothing
+ * Shows subaddress tags as folders, if the Mailbox's setting enables it: a message is in `Tags/<tag>` for each of its
+ * tags, in addition to INBOX. Messages are filed when a client lists its folders (`FileTags`), so receiving mail costs nothing
  * extra. The last filed UID is remembered, and messages that a client removed stay removed. Senders choose the tag, so
  * the number of tag folders is limited; mail for further tags is only in INBOX.
  */
@@ -12,8 +12,8 @@ import { made } from "./FolderCreation.ts"
 export const limits = {
   /** Maximum number of tag folders. */
   folders: 200,
-  /** Messages filed per statement. */
-  messages: 1_000,
+  /** Messages filed per statement, each counted once per tag. The last message may exceed it. */
+  places: 1_000,
 }
 
 const above = "Tags"
@@ -31,20 +31,47 @@ export const isWaiting = (sql: Sql, identityId: string) =>
     ([row]) => row?.waiting === true,
   )
 
-/** Creates the missing folders for the tags of the next messages. */
-const makeFolders = Effect.fnUntraced(function* (write: Write, filed: number) {
+/** A range of UIDs, without the first and with the last. */
+interface Batch {
+  readonly after: number
+  readonly last: number
+}
+
+/**
+ * Returns the next messages to file, undefined if there are none. Mail that arrives from here on is left to the next
+ * batch, since folders are made for the tags of this one only.
+ */
+const nextBatch = ({ sql, identity }: Write) =>
+  Effect.map(
+    sql<{ after: number; last: number | null }>`
+      select b.tags_filed_uid as after, (
+        select max(uid) from (
+          select uid, sum(tags) over (order by uid) - tags as earlier from (
+            select m.uid, cardinality(m.tags) as tags from message m
+            where m.identity_id = b.identity_id and m.tag is not null and m.uid > b.tags_filed_uid
+            order by m.uid limit ${limits.places}
+          ) next
+        ) next where earlier < ${limits.places}
+      ) as last
+      from mailbox b where b.identity_id = ${identity.id}::uuid and b.tag_folders`,
+    ([row]): Batch | undefined => (row === undefined || row.last === null ? undefined : { ...row, last: row.last }),
+  )
+
+/** Rows of `message m` with each `tag` of a batch. */
+const tagged = ({ sql, identity }: Write, { after, last }: Batch) => sql`
+  message m cross join unnest(m.tags) with ordinality as t (tag, place)
+  where m.identity_id = ${identity.id}::uuid and m.tag is not null and m.uid > ${after}::int and m.uid <= ${last}::int`
+
+/** Creates the missing folders for the tags of a batch. */
+const makeFolders = Effect.fnUntraced(function* (write: Write, batch: Batch) {
   const { sql, identity } = write
   const rows = yield* sql<{ name: string }>`
     select ${`${above}/`}::text || t.tag as name from (
-      select tag, min(uid) as uid from (
-        select tag, uid from message
-        where identity_id = ${identity.id}::uuid and tag is not null and uid > ${filed}::int
-        order by uid limit ${limits.messages}
-      ) next where tag ~ ${plain}::text group by tag
+      select t.tag, min(array[m.uid, t.place]) as first from ${tagged(write, batch)} and t.tag ~ ${plain}::text group by t.tag
     ) t
     where not exists (
       select from folder f where f.identity_id = ${identity.id}::uuid and f.name = ${`${above}/`}::text || t.tag)
-    order by t.uid
+    order by t.first
     limit greatest(0, ${limits.folders} - (
       select count(*) from folder f where f.identity_id = ${identity.id}::uuid and starts_with(f.name, ${`${above}/`}::text)))`
   if (rows.length === 0) return
@@ -62,26 +89,21 @@ const makeFolders = Effect.fnUntraced(function* (write: Write, filed: number) {
 /** Files a batch; `left` says whether more messages wait. */
 export const file = Effect.fnUntraced(function* (write: Write) {
   const { sql, identity } = write
-  const [box] = yield* sql<{ filed: number }>`
-    select tags_filed_uid as filed from mailbox where identity_id = ${identity.id}::uuid and tag_folders`
-  if (box === undefined) return { left: false }
-  yield* makeFolders(write, box.filed)
-  const { count } = yield* commit<{ count: number }>(
+  const batch = yield* nextBatch(write)
+  if (batch === undefined) return { left: false }
+  yield* makeFolders(write, batch)
+  yield* commit(
     write,
     sql`
-    next as materialized (
-      select id, uid, tag from message
-      where identity_id = ${identity.id}::uuid and tag is not null and uid > ${box.filed}::int and exists (select from fence)
-      order by uid limit ${limits.messages}
-    ),
     chosen as materialized (
       select next.id, f.id as folder_id, row_number() over (partition by f.id order by next.uid)::int as n
-      from next join folder f on f.identity_id = ${identity.id}::uuid and f.name = ${`${above}/`}::text || next.tag
+      from (select m.id, m.uid, t.tag from ${tagged(write, batch)} and exists (select from fence)) next
+      join folder f on f.identity_id = ${identity.id}::uuid and f.name = ${`${above}/`}::text || next.tag
       where not exists (select from placed p where p.message_id = next.id and p.folder_id = f.id)
     ),
     box as (
-      update mailbox set modseq = modseq + 1, tags_filed_uid = (select max(uid) from next)
-      where identity_id = ${identity.id}::uuid and exists (select from next) returning modseq
+      update mailbox set modseq = modseq + 1, tags_filed_uid = ${batch.last}::int
+      where identity_id = ${identity.id}::uuid and exists (select from fence) returning modseq
     ),
     raised as (
       update folder f set uid_next = f.uid_next + c.count
@@ -93,7 +115,6 @@ export const file = Effect.fnUntraced(function* (write: Write) {
       select r.id, r.first + c.n - 1, ${identity.id}::uuid, c.id, box.modseq
       from chosen c join raised r on r.id = c.folder_id cross join box
     )`,
-    { columns: sql`(select count(*)::int from next) as count` },
   )
-  return { left: count === limits.messages }
+  return { left: yield* isWaiting(sql, identity.id) }
 })

@@ -35,7 +35,10 @@ export const mail: ReadonlyArray<string> = [
     uid integer not null,
     direction text not null check (direction in ('inbound', 'outbound')),
     thread_id uuid not null,
+    -- The first of \`tags\`.
     tag text,
+    -- The subaddress tags of all recipients, in their order.
+    tags text[] not null default '{}',
     message_id text,
     envelope_from text not null,
     recipient text not null,
@@ -61,6 +64,7 @@ export const mail: ReadonlyArray<string> = [
   `create index message_flagged on message (identity_id, uid) where flagged`,
   `create index message_identity_id_message_id_idx on message (identity_id, message_id) where message_id is not null`,
   `create index message_identity_id_tag_uid_idx on message (identity_id, tag, uid) where tag is not null`,
+  `create index message_of_tags on message (identity_id, uid) where cardinality(tags) > 1`,
   `create index message_of_thread on message (identity_id, thread_id, uid)`,
   `create index message_unseen on message (identity_id, uid) where not seen`,
 

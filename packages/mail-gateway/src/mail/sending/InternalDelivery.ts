@@ -14,6 +14,7 @@ import { type IncomingMail, Reception } from "../Reception.ts"
 import { isSystemPart } from "../Recipients.ts"
 import { joined, sha256 } from "../SlicedWork.ts"
 import { SystemMail } from "../SystemMail.ts"
+import { operator } from "../Transactions.ts"
 
 type Permission = Pick<Transmission, "mayLeave" | "isPermitted">
 
@@ -54,27 +55,35 @@ export const layer = (options: { readonly mailDomain: string }) =>
 
       const held: Omit<Outcome, "recipient"> = { state: "held", reply: null }
 
-      const handOver = Effect.fnUntraced(function* (mail: IncomingMail, address: string, permission: Permission) {
+      /** Returns the Mailbox of an address, or undefined if it has none. */
+      const mailboxOf = (address: string) => {
         const { local } = RecipientAddress.split(address)
-        if (isSystemPart(local)) {
+        return isSystemPart(local) ? operator.mailbox : RecipientAddress.parse(local)?.mailbox
+      }
+
+      const handOver = Effect.fnUntraced(function* (
+        mail: IncomingMail,
+        mailbox: string | undefined,
+        addresses: ReadonlyArray<string>,
+        permission: Permission,
+      ) {
+        if (mailbox === operator.mailbox) {
           return yield* Effect.suspend(() =>
             permission.isPermitted() ? Effect.as(system.store(mail), sent) : Effect.succeed(held),
           )
         }
-        const recipient = RecipientAddress.parse(local)
+        const [recipient] = RecipientAddress.byMailbox(addresses)
         if (recipient === undefined) return unknown
         const status = yield* reception.status(recipient.mailbox)
         if (status === "unknown") return unknown
         if (status === "not_yet") return notYet
         if (status === "full") return full
-        const stored = yield* reception.deliver(mail, { ...recipient, address }, permission.isPermitted)
+        const stored = yield* reception.deliver(mail, recipient, permission.isPermitted)
         return stored ? sent : held
       })
 
-      const attempt = (mail: IncomingMail, address: string, permission: Permission) =>
-        Effect.flatMap(permission.mayLeave, (may) =>
-          may ? handOver(mail, address, permission) : Effect.succeed(held),
-        ).pipe(
+      const attempt = (delivery: ReturnType<typeof handOver>, { mayLeave }: Permission) =>
+        Effect.flatMap(mayLeave, (may) => (may ? delivery : Effect.succeed(held))).pipe(
           Effect.catchTag("MailboxRefused", ({ reason }) =>
             Effect.succeed(reason === "full" ? full : reason === "gone" ? unknown : notYet),
           ),
@@ -106,9 +115,12 @@ export const layer = (options: { readonly mailDomain: string }) =>
             envelopeFrom,
             sha256: yield* sha256(content),
           }
-          return yield* Effect.forEach(recipients, (recipient) =>
-            Effect.map(attempt(mail, recipient, permission), (outcome): Outcome => ({ recipient, ...outcome })),
-          )
+          // One delivery for all addresses of a Mailbox, which share its outcome.
+          const outcomes = new Map<string | undefined, Omit<Outcome, "recipient">>()
+          for (const [mailbox, addresses] of Map.groupBy(recipients, mailboxOf)) {
+            outcomes.set(mailbox, yield* attempt(handOver(mail, mailbox, addresses, permission), permission))
+          }
+          return recipients.map((recipient): Outcome => ({ recipient, ...outcomes.get(mailboxOf(recipient))! }))
         }),
       }
     }),

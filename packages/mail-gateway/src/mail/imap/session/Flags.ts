@@ -43,11 +43,11 @@ export interface Marks {
   readonly deleted: boolean
   readonly draft: boolean
   readonly labels: ReadonlyArray<string>
-  /** The subaddress of the recipient; shown as a read-only keyword. */
-  readonly tag: string | null
+  /** The subaddress tags of the recipients; shown as read-only keywords. */
+  readonly tags: ReadonlyArray<string>
 }
 
-export const shown = ({ seen, flagged, answered, deleted, draft, labels, tag }: Marks): ReadonlyArray<string> => {
+export const shown = ({ seen, flagged, answered, deleted, draft, labels, tags }: Marks): ReadonlyArray<string> => {
   const flags: Array<string> = []
   if (answered) flags.push("\\Answered")
   if (flagged) flags.push("\\Flagged")
@@ -55,7 +55,7 @@ export const shown = ({ seen, flagged, answered, deleted, draft, labels, tag }: 
   if (seen) flags.push("\\Seen")
   if (draft) flags.push("\\Draft")
   for (const label of labels) flags.push(keyword(label))
-  if (tag !== null && isLabel(tag) && !labels.includes(tag)) flags.push(tag)
+  for (const tag of tags) if (isLabel(tag) && !labels.includes(tag)) flags.push(tag)
   return flags
 }
 

@@ -15,7 +15,7 @@ const pages = { marks: 10_000, stored: 2_000, structure: 500, bytes: 50 }
 const small = 32 * 1024
 
 export const make = (sql: Sql, identityId: string) => {
-  const marks = sql`p.uid, m.seen, m.flagged, m.answered, p.deleted, p.draft, m.labels, m.tag,
+  const marks = sql`p.uid, m.seen, m.flagged, m.answered, p.deleted, p.draft, m.labels, m.tags,
     greatest(m.modseq, p.modseq)::float8 as modseq`
   const detail = sql`m.id, m.thread_id, m.size, m.received_at, m.received_zone`
 
@@ -101,13 +101,13 @@ export const make = (sql: Sql, identityId: string) => {
       Effect.map(
         sql<{ kind: "now" | "vanished" | "changed"; uid_next: number; recent_from: number } & MarkRow>`
           select 'now' as kind, 0 as uid, false as seen, false as flagged, false as answered, false as deleted,
-                 false as draft, '{}'::text[] as labels, null::text as tag, b.modseq::float8 as modseq, f.uid_next, f.recent_from
+                 false as draft, '{}'::text[] as labels, '{}'::text[] as tags, b.modseq::float8 as modseq, f.uid_next, f.recent_from
           from folder f join mailbox b on b.identity_id = f.identity_id where f.id = ${id}::uuid
           union all
-          select 'vanished', v.uid, false, false, false, false, false, '{}', null, v.modseq::float8, 0, 0
+          select 'vanished', v.uid, false, false, false, false, false, '{}', '{}', v.modseq::float8, 0, 0
           from vanished v where v.folder_id = ${id}::uuid and v.modseq > ${since}::bigint
           union all
-          select 'changed', p.uid, m.seen, m.flagged, m.answered, p.deleted, p.draft, m.labels, m.tag,
+          select 'changed', p.uid, m.seen, m.flagged, m.answered, p.deleted, p.draft, m.labels, m.tags,
                  greatest(m.modseq, p.modseq)::float8, 0, 0
           from (
             select uid, message_id from placed where folder_id = ${id}::uuid and modseq > ${since}::bigint
@@ -143,9 +143,9 @@ export const make = (sql: Sql, identityId: string) => {
           orUnavailable(sql<PackedMarks & { readonly counter: number | null }>`
             select (select modseq::float8 from mailbox where identity_id = ${identityId}::uuid) as counter,
                    string_agg(int4send(uid) || int8send(modseq) || int2send(marks), ''::bytea order by uid) as packed,
-                   (json_agg(json_build_array(uid, labels, tag)) filter (where labels <> '{}' or tag is not null))::text as labelled
+                   (json_agg(json_build_array(uid, labels, tags)) filter (where labels <> '{}' or tags <> '{}'))::text as labelled
             from (
-              select p.uid, greatest(m.modseq, p.modseq) as modseq, m.labels, m.tag,
+              select p.uid, greatest(m.modseq, p.modseq) as modseq, m.labels, m.tags,
                      (m.seen::int + 2 * m.flagged::int + 4 * m.answered::int + 8 * p.deleted::int + 16 * p.draft::int)::int2 as marks
               from placed p join message m on m.id = p.message_id
               where ${selection(folder, uids, since, after)}

@@ -88,7 +88,7 @@ export const hasStructure = ({ structure }: MessageRow): boolean =>
 export interface PackedMarks {
   /** For each message: UID (4 bytes), change counter (8) and flags (2, a bit for each of {@link bits}). */
   readonly packed: Uint8Array | null
-  /** UID, labels and tag of messages that have any. */
+  /** UID, labels and tags of messages that have any. */
   readonly labelled: string | null
 }
 
@@ -99,7 +99,7 @@ const unlabelled = Array.from({ length: 1 << bits.length }, (_, set) => {
   const [seen = false, flagged = false, answered = false, deleted = false, draft = false] = bits.map(
     (_, bit) => (set & (1 << bit)) !== 0,
   )
-  return { seen, flagged, answered, deleted, draft, labels: [], tag: null }
+  return { seen, flagged, answered, deleted, draft, labels: [], tags: [] }
 })
 const unlabelledFlags = unlabelled.map(Flags.shown)
 
@@ -107,9 +107,9 @@ export const unpacked = ({ packed, labelled }: PackedMarks): ReadonlyArray<Marke
   if (packed === null) return []
   // We wrote it ourselves, in the statement.
   const labels = (labelled === null ? [] : JSON.parse(labelled)) as ReadonlyArray<
-    readonly [uid: number, labels: ReadonlyArray<string>, tag: string | null]
+    readonly [uid: number, labels: ReadonlyArray<string>, tags: ReadonlyArray<string>]
   >
-  const of = new Map(labels.map(([uid, labels, tag]) => [uid, { labels, tag }]))
+  const of = new Map(labels.map(([uid, labels, tags]) => [uid, { labels, tags }]))
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength)
   return Array.from({ length: packed.byteLength / record }, (_, n) => {
     const at = n * record

@@ -79,7 +79,7 @@ export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Stateme
       case "Flag": {
         const mark = Object.hasOwn(marks, key.flag) ? marks[key.flag] : undefined
         if (mark !== undefined) return sql.literal(mark)
-        return sql`(m.labels @> array[${key.flag}::text] or coalesce(m.tag = ${key.flag}::text, false))`
+        return sql`(m.labels @> array[${key.flag}::text] or m.tags @> array[${key.flag}::text])`
       }
       case "Numbers":
       case "Saved":
