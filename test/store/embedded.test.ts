@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { afterEach, describe, expect, it } from "vitest"
 import { eventually } from "../harness/Service.ts"
 
@@ -53,6 +54,25 @@ const holder = async (where: string) => {
 const pidFile = (where: string) => path.join(where, "pg18", "data", "postmaster.pid")
 const serverOf = (where: string) => Number(readFileSync(pidFile(where), "utf8").split("\n")[0])
 const runs = (pid: number) => existsSync(`/proc/${pid}`) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"))
+const checkpointerOf = (server: number) =>
+  Number(
+    readFileSync(`/proc/${server}/task/${server}/children`, "utf8")
+      .trim()
+      .split(" ")
+      .find((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("checkpointer")),
+  )
+/** Whether a process holds the lock under which it starts the server. */
+const isStarting = (where: string) => {
+  const database = new DatabaseSync(path.join(where, "pg18", "start.lock"))
+  try {
+    database.exec("PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE")
+    return false
+  } catch {
+    return true
+  } finally {
+    database.close()
+  }
+}
 const gone = (pid: number) =>
   eventually(
     async () => runs(pid),
@@ -136,6 +156,35 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     const two = await holder(where)
     expect(await two.query("select n from t")).toBe('[{"n":3}]')
     await two.leave()
+  })
+
+  it("starts again for a process that finds it shutting down", { timeout: 60_000 }, async () => {
+    const where = directory()
+    const one = await holder(where)
+    await one.query("create table t as select 5 as n")
+    const server = serverOf(where)
+    // The shutdown ends with the checkpointer, so it lasts as long as that is suspended.
+    const checkpointer = checkpointerOf(server)
+    process.kill(checkpointer, "SIGSTOP")
+    try {
+      one.kill()
+      await eventually(
+        async () => readFileSync(pidFile(where), "utf8"),
+        (text) => text.includes("stopping"),
+      )
+      const two = holder(where)
+      await eventually(
+        async () => isStarting(where),
+        (yes) => yes,
+        20,
+      )
+      process.kill(checkpointer, "SIGCONT")
+      await gone(server)
+      expect(await (await two).query("select n from t")).toBe('[{"n":5}]')
+      await (await two).leave()
+    } finally {
+      if (runs(checkpointer)) process.kill(checkpointer, "SIGCONT")
+    }
   })
 
   it("is restarted when it crashes", async () => {

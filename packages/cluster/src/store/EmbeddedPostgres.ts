@@ -5,7 +5,8 @@
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { Effect, Redacted, Schedule, Schema, type Scope } from "effect"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
+import { Duration, Effect, Redacted, Schedule, Schema, type Scope } from "effect"
 import * as Account from "./embedded/Account.ts"
 import * as Binaries from "./embedded/Binaries.ts"
 import * as OtherMajorVersion from "./embedded/OtherMajorVersion.ts"
@@ -41,38 +42,36 @@ const failure = (error: unknown) =>
 const attempt = <A>(evaluate: () => A) => Effect.try({ try: evaluate, catch: failure })
 const attemptPromise = <A>(evaluate: () => Promise<A>) => Effect.tryPromise({ try: evaluate, catch: failure })
 
-/** The server, started if it does not run. One process at a time is in here. */
+/**
+ * Returns the server once it accepts connections, and starts it if none runs. A server that shuts down, because its last
+ * process was killed, is started again after its end. One process at a time is in here.
+ */
 const ensureRunning = Effect.fnUntraced(function* (installation: Server.Installation) {
-  yield* Effect.mapError(StartLock.hold(installation.home), failure)
+  const { home } = installation
+  yield* Effect.mapError(StartLock.hold(home), failure)
   yield* attempt(() => Server.initialise(installation))
-  if (running(Server.dataOf(installation.home)) === undefined) yield* attemptPromise(() => Server.start(installation))
-  return yield* attemptPromise(() => Server.accepting(installation.home)).pipe(
-    Effect.flatMap((server) => (server === undefined ? Effect.fail("not yet" as const) : Effect.succeed(server))),
-    Effect.retry({ while: (error) => error === "not yet", schedule: Schedule.spaced(Timing.embeddedPoll) }),
-    Effect.timeoutOrElse({
-      duration: Timing.embeddedStart,
-      orElse: () => Effect.fail(failure(`PostgreSQL is not ready in time:\n${Server.lastLogLines(installation.home)}`)),
-    }),
-    Effect.catchIf(
-      (error) => error === "not yet",
-      () => Effect.never,
-    ),
-    Effect.raceFirst(diedEarly(installation.home)),
-  )
+  let startedAt: number | undefined
+  const accepting = Effect.gen(function* () {
+    while (true) {
+      if (running(Server.dataOf(home)) === undefined) {
+        const now = yield* monotonicMillis
+        if (startedAt === undefined) {
+          startedAt = now
+          yield* attemptPromise(() => Server.start(installation))
+        } else if (now - startedAt > Duration.toMillis(Timing.embeddedDied)) {
+          return yield* failure(`PostgreSQL did not start:\n${Server.lastLogLines(home)}`)
+        }
+      }
+      const server = yield* attemptPromise(() => Server.accepting(home))
+      if (server !== undefined) return server
+      yield* Effect.sleep(Timing.embeddedPoll)
+    }
+  })
+  return yield* Effect.timeoutOrElse(accepting, {
+    duration: Timing.embeddedStart,
+    orElse: () => Effect.fail(failure(`PostgreSQL is not ready in time:\n${Server.lastLogLines(home)}`)),
+  })
 }, Effect.scoped)
-
-/** Fails when a server that was just started is gone again: its log says why. */
-const diedEarly = (home: string): Effect.Effect<never, EmbeddedPostgresError> =>
-  Effect.sleep(Timing.embeddedDied).pipe(
-    Effect.andThen(
-      Effect.suspend(() =>
-        running(Server.dataOf(home)) === undefined
-          ? Effect.fail(failure(`PostgreSQL did not start:\n${Server.lastLogLines(home)}`))
-          : Effect.void,
-      ),
-    ),
-    Effect.forever,
-  )
 
 /** Starts the server again when it dies under us. */
 const supervise = (installation: Server.Installation) =>
