@@ -16,7 +16,7 @@ const starter = `
   setInterval(() => {}, 1000)`
 
 it.skipIf(process.platform !== "linux")(
-  "begins anew after a kill: what was half made is removed, and the lock went with its holder",
+  "removes the incomplete database of a killed first start and starts over, without a stale lock",
   async () => {
     const directory = mkdtempSync(path.join(os.tmpdir(), "svc-first-"))
     chmodSync(directory, 0o755)
