@@ -1,4 +1,5 @@
 /** Connector faults: processes that crash or are suspended, and malicious platforms. */
+import { readdirSync, readFileSync, readlinkSync } from "node:fs"
 import type { ServerResponse } from "node:http"
 import { setTimeout as sleep } from "node:timers/promises"
 import { startServer } from "../connectors/mastodon/Server.ts"
@@ -6,6 +7,7 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, type Process, until } from "../harness/Deployment.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
 import { times } from "./Load.ts"
+import { inStore, lookout } from "./Store.ts"
 
 const at = (handle: string, rest = "") => `/api/identities/${handle}/connectors${rest}`
 
@@ -48,24 +50,53 @@ const mentions = async (base: string, token: string) => {
   return texts
 }
 
-/** Runners are killed at random moments of polls, fifty times: each mention becomes one Event. */
+/** Delays the mark of a poll, which is committed after its Events, so that a fault can hit the moment between both. */
+const delayMarks = async (deployment: Deployment) => {
+  await inStore(
+    deployment,
+    "create function delay_mark() returns trigger language plpgsql as 'begin perform pg_sleep(0.5); return new; end'",
+  )
+  await inStore(
+    deployment,
+    "create trigger delay_mark before update of mark on connector for each row execute function delay_mark()",
+  )
+}
+
+/** Statements that wait in the delay of {@link delayMarks}. */
+const delayed = "select pid from pg_stat_activity where wait_event = 'PgSleep' and query like '%update connector%'"
+
+/**
+ * Kills runners during polls. Every second kill falls between the Events of a poll and its mark, whose statement is
+ * canceled, so that the poll is repeated. Each mention must raise one Event.
+ */
 export const pollKill = async (): Promise<Row> => {
   const kills = times(50)
   const deployment = await deploy()
   const server = await startServer()
+  const closing: Array<() => Promise<void>> = []
   try {
     const { actors, gateway } = await roles(deployment)
     const { session } = await signUp(gateway.base)
     const { handle, bot } = await connected(gateway.base, session, server)
+    await delayMarks(deployment)
+    const store = await lookout(deployment)
+    closing.push(store.close)
     await sleep(3_000)
     const grace = server.world.join("grace")
+    let between = 0
     for (let n = 1; n <= kills; n++) {
       server.world.publish(grace, `@${bot.acct} ${n}`)
       const next = deployment.start(["actors"])
       const poll = pollNow(gateway.base, session, handle)
-      await sleep(Math.random() * 300)
       const victim: Process = actors.shift()!
-      victim.signal("SIGKILL")
+      if (n % 2 === 0) {
+        await until("the mark of a poll", async () => (await store.look(delayed)).length > 0, 20).catch(() => {})
+        victim.signal("SIGKILL")
+        between += (await store.look(`select pg_terminate_backend(pid) from (${delayed}) marks`)).length
+      } else {
+        await sleep(Math.random() * 300)
+        victim.signal("SIGKILL")
+      }
       await Promise.all([victim.gone, poll])
       actors.push(await next)
     }
@@ -77,17 +108,48 @@ export const pollKill = async (): Promise<Row> => {
     const distinct = new Set(told).size
     return {
       id: "poll-kill",
-      ok: distinct === kills && told.length === kills,
+      ok: distinct === kills && told.length === kills && between > 0,
       what: `${kills} mentions, with a runner killed during the poll of each`,
-      figures: { kills, lost: kills - distinct, doubled: told.length - distinct },
+      figures: {
+        kills,
+        "polls interrupted between Events and mark": between,
+        lost: kills - distinct,
+        doubled: told.length - distinct,
+      },
     }
   } finally {
+    for (const close of closing) await close()
     await deployment.stop()
     await server.stop()
   }
 }
 
-/** One refresh token, good once: its owner sleeps while another takes over, and wakes up. */
+/** The process with a connection to a port of this machine. */
+const clientOf = (port: number, processes: ReadonlyArray<Process>): Process | undefined => {
+  const remote = `:${port.toString(16).toUpperCase().padStart(4, "0")}`
+  const sockets = ["tcp", "tcp6"].flatMap((kind) =>
+    readFileSync(`/proc/net/${kind}`, "utf8")
+      .split("\n")
+      .map((line) => line.trim().split(/\s+/))
+      .filter((columns) => columns[2]?.endsWith(remote) === true)
+      .map((columns) => `socket:[${columns[9]}]`),
+  )
+  return processes.find(({ child }) => {
+    const folder = `/proc/${child.pid}/fd`
+    return readdirSync(folder).some((name) => {
+      try {
+        return sockets.includes(readlinkSync(`${folder}/${name}`))
+      } catch {
+        return false
+      }
+    })
+  })
+}
+
+/**
+ * Suspends the owner of a Connector while another process takes over, and resumes it. Its refresh token is valid once, so
+ * the worst moment is between the platform's response to a refresh and its commit: every second suspension falls there.
+ */
 export const refreshRace = async (): Promise<Row> => {
   const rounds = times(10)
   const deployment = await deploy()
@@ -97,6 +159,17 @@ export const refreshRace = async (): Promise<Row> => {
     const { actors, gateway } = await roles(deployment)
     const { session } = await signUp(gateway.base)
     const { handle } = await connected(gateway.base, session, server)
+    /** Suspends the process whose refresh the platform has completed, before it receives the response. */
+    const suspendedAtRefresh = () =>
+      new Promise<Process>((resolve) => {
+        server.settings.after = async (route) => {
+          const owner = route === "POST /oauth/token" ? clientOf(Number(new URL(server.base).port), actors) : undefined
+          if (owner === undefined) return
+          server.settings.after = async () => {}
+          owner.signal("SIGSTOP")
+          resolve(owner)
+        }
+      })
     const reading = { busy: true, answered: 0, other: 0 }
     const reader = (async () => {
       while (reading.busy) {
@@ -109,10 +182,14 @@ export const refreshRace = async (): Promise<Row> => {
       }
     })()
     for (let n = 0; n < rounds; n++) {
-      const sleeper = actors[n % actors.length]!
-      sleeper.signal("SIGSTOP")
-      await sleep(6_000)
-      sleeper.signal("SIGCONT")
+      const owner = await suspendedAtRefresh()
+      if (n % 2 === 1) {
+        owner.signal("SIGCONT")
+        await sleep(Math.random() * 200)
+        owner.signal("SIGSTOP")
+      }
+      await sleep(8_000)
+      owner.signal("SIGCONT")
       await sleep(2_000)
     }
     reading.busy = false
@@ -121,7 +198,7 @@ export const refreshRace = async (): Promise<Row> => {
     return {
       id: "refresh-race",
       ok: server.settings.spentTwice === 0 && connector.body.status === "connected" && reading.answered > 0,
-      what: "the owner of a Connector suspended while another process takes over, ten times, with a credential refresh in every call",
+      what: `the owner of a Connector suspended for 8 s while another process takes over, ${rounds} times, with a credential refresh in every call`,
       figures: {
         "tokens spent twice": server.settings.spentTwice,
         status: connector.body.status,

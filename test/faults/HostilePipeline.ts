@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { startOrigin } from "../bench/TunnelReferences.ts"
 import { makeIdentity, signUp } from "../harness/Client.ts"
-import { deploy, type Process } from "../harness/Deployment.ts"
+import { deploy, type Process, until } from "../harness/Deployment.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
 import { waitsOf } from "./Waits.ts"
 
@@ -83,9 +83,19 @@ const attacksOn = (handle: string, key: string): Readonly<Record<string, Attack>
   },
 })
 
+/** The health check; it responds after the turn of the event loop that read what was sent before it. */
+const checkHealth = async ({ base }: Process) => (await fetch(`${base}/api/healthz`)).arrayBuffer()
+
+/** Waits for the meter's next report, which includes every turn before it. */
+const nextReport = async (service: Process) => {
+  const start = service.output().length
+  await until("a report of the meter", () => /^held/m.test(service.output().slice(start)), 60)
+}
+
 /**
- * Opens all connections and writes to them while the service is stopped, so that it finds everything in one turn. Resolves
- * to the bytes of the answers when the connections have ended, at most two seconds later.
+ * Opens all connections and writes to them while the service is suspended, so that it reads everything in one turn.
+ * Returns the bytes of the responses when the connections have ended, or after two seconds if the service is responsive
+ * by then.
  */
 const strike = async (service: Process, { port, text, from: localAddress, greets }: Attack): Promise<number> => {
   let bytes = 0
@@ -105,6 +115,7 @@ const strike = async (service: Process, { port, text, from: localAddress, greets
   await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.write(text, "latin1", resolve))))
   service.signal("SIGCONT")
   await Promise.race([ended, sleep(2_000)])
+  await checkHealth(service)
   for (const socket of sockets) socket.destroy()
   return bytes
 }
@@ -148,13 +159,10 @@ export const hostilePipeline = async (): Promise<Row> => {
       let answered = Infinity
       for (let n = 0; n <= rounds; n++) {
         const start = service.output().length
-        const until = performance.now() + 2_000
-        const [waits, bytes] = await Promise.all([
-          waitsOf(async () => (await fetch(`${service.base}/api/healthz`)).arrayBuffer(), until),
-          strike(service, attack),
-        ])
+        const end = performance.now() + 2_000
+        const [waits, bytes] = await Promise.all([waitsOf(() => checkHealth(service), end), strike(service, attack)])
         answered = Math.min(answered, bytes)
-        await sleep(600)
+        await nextReport(service)
         // The first round compiles.
         if (n === 0) continue
         held.push(heldSince(start))
