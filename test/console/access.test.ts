@@ -35,7 +35,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await page.goto(`${site.service.base}/console/keys/${body.grants[0].id}`)
     const form = page.getByRole("dialog")
     await form.getByRole("checkbox", { name: "mail:read" }).uncheck()
-    await form.getByRole("button", { name: "Change" }).click()
+    await form.getByRole("button", { name: "Edit" }).click()
     await form.waitFor({ state: "detached" })
     expect(await use("svc_email_list")).toMatchObject({ code: "scope_missing" })
     const apps = page.getByRole("table", { name: "Connected apps" })
@@ -44,9 +44,9 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     for (const part of ["localhost", `@${handle}`, "card:read"]) expect(row).toContain(part)
     expect(row).not.toContain("mail:read")
     expect(await violations(page)).toEqual([])
-    await apps.getByRole("button", { name: /^End / }).click()
-    await page.getByRole("dialog").getByRole("button", { name: "End" }).click()
-    await page.getByText("No app is connected").waitFor()
+    await apps.getByRole("button", { name: /^Revoke / }).click()
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click()
+    await page.getByText("No connected apps").waitFor()
     expect((await mcp(site.service.base, access, "tools/list")).status).toBe(401)
     expect(seen.errors).toEqual([])
     await context.close()
@@ -83,13 +83,13 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await line.locator("summary").click()
     await raw.waitFor()
     expect(await violations(page)).toEqual([])
-    await page.getByLabel("Outcome").selectOption({ label: "refused" })
+    await page.getByLabel("Outcome").selectOption({ label: "Denied" })
     await eventually(
       () => lines.allInnerTexts(),
       (all) => all.length > 0 && all.every((text) => text.includes("refused (not_found)")),
     )
-    await page.getByLabel("Outcome").selectOption({ label: "Every outcome" })
-    await page.getByLabel("Kind").selectOption({ label: "Secrets" })
+    await page.getByLabel("Outcome").selectOption({ label: "All outcomes" })
+    await page.getByLabel("Category").selectOption({ label: "Secrets" })
     await eventually(
       () => lines.allInnerTexts(),
       (all) =>

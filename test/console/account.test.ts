@@ -27,7 +27,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
 
   it("a secret is stored, seen only where it is asked for, replaced, restored and destroyed", async () => {
     const { page, context, seen, api } = await open("/vault")
-    await page.getByRole("button", { name: "Add a secret" }).click()
+    await page.getByRole("button", { name: "Add secret" }).click()
     await dialog(page).getByLabel("Name").fill("erp.token")
     await dialog(page).getByLabel("Value").fill("first-value")
     await dialog(page).getByLabel("Description").fill("Reads orders")
@@ -36,10 +36,10 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     expect(await page.content()).not.toContain("first-value")
     await dialog(page).getByRole("button", { name: "Reveal" }).click()
     await dialog(page).getByText("first-value").waitFor()
-    await dialog(page).getByRole("button", { name: "New value" }).click()
+    await dialog(page).getByRole("button", { name: "Change value" }).click()
     await dialog(page).getByLabel("Value").fill("second-value")
     await dialog(page).getByRole("button", { name: "Save" }).click()
-    await page.getByText("erp.token is stored").first().waitFor()
+    await page.getByText("erp.token saved").first().waitFor()
     await eventually(
       () => api("GET", "/api/vault/secrets/erp.token/value"),
       ({ body }) => body.value === "second-value",
@@ -56,7 +56,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     expect(await last.isDisabled()).toBe(true)
     await dialog(page).getByRole("textbox").fill("erp.token")
     await last.click()
-    await page.getByText("Nothing is stored here").waitFor()
+    await page.getByText("No secrets yet").waitFor()
     expect((await api("GET", "/api/vault/secrets/erp.token/value")).status).toBe(404)
     expect(seen.errors).toEqual([])
     await context.close()
@@ -64,9 +64,9 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
 
   it("a key is shown once, works, and stops when it is revoked", async () => {
     const { page, context, seen } = await open("/keys")
-    await page.getByRole("button", { name: "Create a key" }).click()
+    await page.getByRole("button", { name: "Create key" }).click()
     await dialog(page).getByLabel("Name").fill("laptop")
-    await dialog(page).getByRole("button", { name: "Create a key" }).click()
+    await dialog(page).getByRole("button", { name: "Create key" }).click()
     await dialog(page).getByRole("button", { name: "Copy Key" }).click()
     const key = await clipboard(page)
     expect(key).toMatch(/^svc_admin_/)
@@ -78,7 +78,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     )
     await page.getByRole("button", { name: "Revoke laptop" }).click()
     await dialog(page).getByRole("button", { name: "Revoke" }).click()
-    await page.getByText("No Admin Key yet").waitFor()
+    await page.getByText("No Admin Keys yet").waitFor()
     await eventually(
       () => call(site.service.base, "GET", "/api/auth/whoami", { token: key }),
       ({ status }) => status === 401,
@@ -130,8 +130,8 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     const token = new URL(link.body.dev_magic_link).searchParams.get("token")
     const other = (await call(site.service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })).body
     await page.reload()
-    await page.getByRole("button", { name: /^Beenden: / }).click()
-    await page.getByRole("button", { name: /^Beenden: / }).waitFor({ state: "detached" })
+    await page.getByRole("button", { name: /^Abmelden: / }).click()
+    await page.getByRole("button", { name: /^Abmelden: / }).waitFor({ state: "detached" })
     await eventually(
       () => call(site.service.base, "GET", "/api/auth/session", { token: other.session_token }),
       ({ status }) => status === 401,
@@ -146,8 +146,8 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await makeIdentity(site.service.base, session)
     await page.reload()
     await page.getByText("1 of 1", { exact: true }).waitFor()
-    const line = page.getByRole("listitem").filter({ hasText: "Ever created" })
-    expect(await line.innerText()).toContain("used up")
+    const line = page.getByRole("listitem").filter({ hasText: "ever created" })
+    expect(await line.innerText()).toContain("Limit reached")
     expect(await line.getByRole("meter").getAttribute("aria-valuenow")).toBe("100")
     await page.getByText(/of 6,000/).waitFor()
     expect(seen.errors).toEqual([])
@@ -156,7 +156,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
 
   it("an export is made and downloaded", async () => {
     const { page, context, seen } = await open("/settings/data")
-    await page.getByRole("button", { name: "Make an export" }).click()
+    await page.getByRole("button", { name: "Create export" }).click()
     const link = page.getByRole("link", { name: "Download" })
     await link.waitFor({ timeout: 60_000 })
     const [download] = await Promise.all([page.waitForEvent("download"), link.click()])
@@ -174,13 +174,13 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await page.getByText(`${handle}@mail.localhost`).first().waitFor()
     await page.getByText(String(secrets.imap.port), { exact: true }).waitFor()
     expect(await page.content()).not.toContain(secrets.imap.password)
-    await page.getByRole("button", { name: "Copy Reading (IMAP): Password" }).click()
+    await page.getByRole("button", { name: "Copy Incoming mail (IMAP): Password" }).click()
     expect(await clipboard(page)).toBe(secrets.imap.password)
     await page.getByRole("button", { name: "mutt" }).click()
     await page.getByText(`:${secrets.imap.port}/`).waitFor()
     for (const [program, link, file] of [
-      ["Apple Mail", "Download the profile", "mail.mobileconfig"],
-      ["Thunderbird", "Download the configuration", "config-v1.1.xml"],
+      ["Apple Mail", "Download profile", "mail.mobileconfig"],
+      ["Thunderbird", "Download configuration", "config-v1.1.xml"],
     ] as const) {
       await page.getByRole("button", { name: program }).click()
       const [download] = await Promise.all([
@@ -192,12 +192,12 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
 
     await api("POST", `/api/identities/${handle}/identity-key/ack`)
     await page.goto(at)
-    await page.getByText("Shown once, when it was made.").first().waitFor()
+    await page.getByText("Only shown once, when it was created.").first().waitFor()
     // The servers are no secret.
     await page.getByText(String(secrets.imap.port), { exact: true }).waitFor()
-    await page.getByRole("button", { name: "Get a new password" }).click()
-    await dialog(page).getByRole("button", { name: "Get a new password" }).click()
-    await page.getByRole("button", { name: "Copy Reading (IMAP): Password" }).click()
+    await page.getByRole("button", { name: "Rotate password" }).click()
+    await dialog(page).getByRole("button", { name: "Rotate password" }).click()
+    await page.getByRole("button", { name: "Copy Incoming mail (IMAP): Password" }).click()
     const renewed = await clipboard(page)
     expect(renewed).not.toBe(secrets.imap.password)
     expect((await api("GET", `/api/identities/${handle}/identity-key`)).body.imap.password).toBe(renewed)

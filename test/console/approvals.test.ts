@@ -43,22 +43,22 @@ describe.skipIf(!has("chromium"))("approving mail in the console", { timeout: 12
       await asks({ subject: "Rash", text: "Now!" }),
     ]
     const { context, page, seen } = await mail.open(`${handle}/mail`)
-    await page.getByText("2 messages want your approval").waitFor()
-    await page.getByRole("link", { name: "Waiting for you" }).click()
+    await page.getByText("2 messages need your approval").waitFor()
+    await page.getByRole("link", { name: "Review" }).click()
     await page.getByRole("article", { name: "Rash" }).waitFor()
     expect(await approveButton(page).count()).toBe(0)
     expect(await violations(page)).toEqual([])
     await page.getByRole("article", { name: "Rash" }).getByRole("link", { name: "Review" }).click()
-    await page.getByRole("button", { name: "Refuse" }).click()
+    await page.getByRole("button", { name: "Reject" }).click()
     await page.getByLabel("Reason").fill("Not before Monday")
-    await page.getByRole("dialog").getByRole("button", { name: "Refuse" }).click()
-    await page.getByText("it went nowhere").waitFor()
+    await page.getByRole("dialog").getByRole("button", { name: "Reject" }).click()
+    await page.getByText("This message was not sent").waitFor()
     await page.getByText("Not before Monday").waitFor()
     const refused = (await mail.api("GET", `${handle}/messages/${rash}`)).body
     expect([refused.status, refused.approval.reason]).toEqual(["refused", "Not before Monday"])
 
     // One more comes while somebody looks.
-    await page.getByRole("link", { name: /For approval/ }).click()
+    await page.getByRole("link", { name: /Approvals/ }).click()
     await page.getByRole("article", { name: "Wise" }).waitFor()
     await asks({ subject: "Late", text: "May I?" })
     await page.getByRole("article", { name: "Late" }).waitFor()
@@ -73,7 +73,7 @@ describe.skipIf(!has("chromium"))("approving mail in the console", { timeout: 12
     expect(sentBy(handle)).toHaveLength(1)
     // From a message, the decision is on the same page.
     await page.goto(`${mail.service.base}/console/identities/${handle}/mail/approvals/${wise}`)
-    await page.getByText("This message no longer waits").waitFor()
+    await page.getByText("This message no longer needs approval").waitFor()
     expect(seen.foreign).toEqual([])
     await context.close()
   })
@@ -135,7 +135,7 @@ describe.skipIf(!has("chromium"))("approving mail in the console", { timeout: 12
     await page.goto(`${mail.service.base}/console/identities/${handle}/mail/approvals/${plain}`)
     await page.getByText("loaded without encryption").waitFor()
     expect(await approveButton(page).isDisabled()).toBe(true)
-    expect(await page.getByRole("button", { name: "Refuse" }).isDisabled()).toBe(false)
+    expect(await page.getByRole("button", { name: "Reject" }).isDisabled()).toBe(false)
 
     await page.goto(`${mail.service.base}/console/identities/${handle}/mail/approvals/${long}`)
     await page.frameLocator("iframe").getByText("the very end").waitFor()

@@ -59,14 +59,14 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     await page.getByRole("button", { name: "Connect", exact: true }).click()
     // The rules that whoever has an account there accepts.
     await page.getByText("Say that you are a machine").waitFor()
-    await page.getByRole("button", { name: /^Continue at 127/ }).click()
+    await page.getByRole("button", { name: /^Continue to 127/ }).click()
     await page.getByRole("heading", { name: "Authorize?" }).waitFor()
   }
   const connect = async (page: Page, handle: string) => {
     await beginAt(page, handle)
     await page.getByRole("link", { name: "Authorize" }).click()
     await page.waitForURL(`**/console/identities/${handle}/connectors/mastodon`)
-    await page.getByText("says that it is automated").waitFor()
+    await page.getByText("The profile says that the account is automated").waitFor()
   }
 
   it("is connected by a walk to the platform and back, posts, hears, pauses, and is disconnected", async () => {
@@ -76,7 +76,7 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     expect(page.url()).not.toContain("code=")
     expect((await api("GET", `${at}/mastodon`)).body).toMatchObject({ status: "connected", disclosed: true })
 
-    await page.getByLabel("Post something").fill("Hello from the console")
+    await page.getByLabel("New post").fill("Hello from the console")
     await page.getByRole("button", { name: "Post", exact: true }).click()
     await page.getByRole("main").getByText("Hello from the console").waitFor()
     server.world.publish(server.world.join(`tom${handle}`), `@${account.acct} <b>are you there?</b>`)
@@ -84,10 +84,10 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     await page.getByText("<b>are you there?</b>").waitFor()
 
     await page.getByRole("button", { name: "Pause" }).click()
-    await page.getByText("Paused: nothing is posted").waitFor()
+    await page.getByText("Paused. Nothing is posted").waitFor()
     expect((await api("GET", `${at}/mastodon`)).body.status).toBe("paused")
-    await page.getByRole("button", { name: "Let it go on" }).click()
-    await page.getByText("Paused: nothing is posted").waitFor({ state: "detached" })
+    await page.getByRole("button", { name: "Resume" }).click()
+    await page.getByText("Paused. Nothing is posted").waitFor({ state: "detached" })
 
     // All at once, from the list.
     await page.getByRole("link", { name: "Connectors" }).click()
@@ -97,7 +97,7 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
       () => api("GET", at),
       ({ body }) => body.paused === true,
     )
-    await page.getByRole("button", { name: "Let all go on" }).click()
+    await page.getByRole("button", { name: "Resume all" }).click()
     await page.getByText("All connectors of this Identity are paused").waitFor({ state: "detached" })
 
     await page.getByRole("link", { name: "Mastodon", exact: true }).click()
@@ -118,7 +118,7 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     await page.getByRole("link", { name: "Deny" }).click()
     await page.getByText("The resource owner <b>denied</b> the request.").waitFor()
     expect(await heading(page).innerText()).toBe("The account was not connected")
-    await page.getByRole("link", { name: "Back to the connectors" }).click()
+    await page.getByRole("link", { name: "Back to connectors" }).click()
     await page.getByRole("link", { name: "Connect Mastodon" }).waitFor()
     expect((await api("GET", at)).body.connectors).toEqual([])
     await context.close()
@@ -127,23 +127,23 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
   it("that stopped says why and how it goes on, and is connected again from there", async () => {
     const { handle, page, context } = await open()
     await connect(page, handle)
-    await page.getByLabel("Post something").fill("Hello")
+    await page.getByLabel("New post").fill("Hello")
     // Not before it is clicked: the service looks at the account by itself as well, and the button would be gone.
     await page.route("**/posts", (route) => {
       account.disabled = true
       return route.continue()
     })
     await page.getByRole("button", { name: "Post", exact: true }).click()
-    await page.getByText("The platform refuses its credential").waitFor()
+    await page.getByText("The platform rejected the credential").waitFor()
     await page.getByText("Your login is currently disabled").first().waitFor()
     account.disabled = false
-    await page.getByRole("link", { name: "Connect again" }).click()
+    await page.getByRole("link", { name: "Reconnect" }).click()
     expect(await page.getByLabel("Server or account").inputValue()).toContain(account.acct)
     await page.getByLabel("Server or account").fill(server.base)
     await page.getByRole("button", { name: "Connect", exact: true }).click()
-    await page.getByRole("button", { name: /^Continue at/ }).click()
+    await page.getByRole("button", { name: /^Continue to/ }).click()
     await page.getByRole("link", { name: "Authorize" }).click()
-    await page.getByLabel("Post something").waitFor()
+    await page.getByLabel("New post").waitFor()
     await context.close()
   })
 
@@ -165,7 +165,7 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
   it("at Bluesky is asked for by an app password, and a refusal stands at its field", async () => {
     const { handle, page, context } = await open()
     await page.goto(`${site.service.base}/console/identities/${handle}/connectors/bluesky/connect`)
-    await page.getByRole("button", { name: "With an app password" }).click()
+    await page.getByRole("button", { name: "Use an app password" }).click()
     await page.getByRole("textbox", { name: "Account" }).fill("no account")
     await page.getByLabel("App password").fill("abcd-efgh-ijkl-mnop")
     await page.getByRole("button", { name: "Connect", exact: true }).click()

@@ -22,18 +22,18 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
 
     await page.getByLabel("Your email address").fill("first@example.org")
     await page.getByRole("checkbox").check()
-    await page.getByRole("button", { name: "Mail me a link" }).click()
+    await page.getByRole("button", { name: "Email me a sign-in link" }).click()
     await page.getByRole("link", { name: "Development" }).click()
     await page.getByRole("button", { name: "Sign in" }).click()
 
     const handle = newHandle("first")
     await heading(page).getByText("Name your agent").waitFor()
     await page.getByLabel("Name", { exact: true }).fill(handle)
-    await page.getByText(`${handle} is free`).waitFor()
+    await page.getByText(`${handle} is available`).waitFor()
     await page.getByRole("button", { name: "Create Identity" }).click()
 
     // Its secrets are shown once, masked; what is copied is whole.
-    await page.getByText("Keep these now").waitFor()
+    await page.getByText("Store these secrets now").waitFor()
     expect(await page.getByRole("main").innerText()).not.toMatch(/svc_id_[0-9A-Za-z]{20}/)
     await page.getByRole("button", { name: "Copy .env" }).click()
     const env = await page.evaluate<string>("navigator.clipboard.readText()")
@@ -61,7 +61,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await page.getByRole("button", { name: "I have stored it" }).click()
     await page.getByRole("button", { name: "Send test" }).click()
     await page.getByText("webhook.test").first().waitFor()
-    await page.getByText("delivered", { exact: true }).last().waitFor()
+    await page.getByText("Delivered", { exact: true }).last().waitFor()
     expect(receiver.got.map(({ body }) => body.type)).toEqual(["webhook.test"])
 
     expect(seen).toEqual({ errors: [], foreign: [] })
@@ -102,9 +102,9 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await other.getByText("Outgoing mail is stopped.").waitFor()
 
     // Starting again asks first.
-    await page.getByRole("button", { name: "Start again" }).click()
+    await page.getByRole("button", { name: "Resume sending" }).click()
     expect(await states()).toEqual(["stopped", "stopped"])
-    await page.getByRole("dialog").getByRole("button", { name: "Start again" }).click()
+    await page.getByRole("dialog").getByRole("button", { name: "Resume sending" }).click()
     await eventually(states, (all) => all.every((one) => one === "active"))
     await other.getByText("Outgoing mail is stopped.").waitFor({ state: "detached" })
     expect(seen.errors).toEqual([])
@@ -142,13 +142,13 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await page.getByRole("link", { name: `${handle} received a mail` }).click()
     await page.getByText("HTTP 500").waitFor()
     await page.getByText("database is locked").waitFor()
-    await page.getByText("only 2xx counts as received").last().waitFor()
-    await page.getByRole("button", { name: "Show the request" }).click()
+    await page.getByText("Only 2xx counts as received").last().waitFor()
+    await page.getByRole("button", { name: "Show request" }).click()
     expect(await page.getByLabel("curl", { exact: true }).innerText()).toContain('"type":"email.received"')
 
     well = true
-    await page.getByRole("button", { name: "Send again" }).click()
-    await page.getByText("delivered", { exact: true }).waitFor()
+    await page.getByRole("button", { name: "Resend" }).click()
+    await page.getByText("Delivered", { exact: true }).waitFor()
     expect(receiver.got).toHaveLength(2)
     expect(seen).toEqual({ errors: [], foreign: [] })
     await context.close()

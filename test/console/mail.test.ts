@@ -20,12 +20,12 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     await page.goto(`${mail.service.base}/console/`)
     await page.getByLabel("Your email address").fill("answers@example.org")
     await page.getByRole("checkbox").check()
-    await page.getByRole("button", { name: "Mail me a link" }).click()
+    await page.getByRole("button", { name: "Email me a sign-in link" }).click()
     await page.getByRole("link", { name: "Development" }).click()
     await page.getByRole("button", { name: "Sign in" }).click()
     const handle = newHandle("answers")
     await page.getByLabel("Name", { exact: true }).fill(handle)
-    await page.getByText(`${handle} is free`).waitFor()
+    await page.getByText(`${handle} is available`).waitFor()
     await page.getByRole("button", { name: "Create Identity" }).click()
     // Who has said so is not asked again on leaving, however long it takes to be heard.
     const left = Promise.withResolvers<void>()
@@ -46,7 +46,7 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     await article.getByText("Is section 3 right?").waitFor()
     // What is quoted is folded until somebody wants it.
     expect(await article.getByText("an older word").count()).toBe(0)
-    await article.getByRole("button", { name: "Show what is quoted" }).click()
+    await article.getByRole("button", { name: "Show quoted text" }).click()
     await article.getByText("an older word").waitFor()
 
     await article.getByRole("link", { name: "Reply", exact: true }).click()
@@ -89,8 +89,8 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     const article = page.getByRole("article")
     await article.getByRole("button", { name: "Flag" }).click()
     await article.getByRole("button", { name: "Mark as read" }).click()
-    await article.getByRole("button", { name: "Add a label" }).click()
-    await page.getByLabel("Add a label").last().fill("To-Pay")
+    await article.getByRole("button", { name: "Add label" }).click()
+    await page.getByLabel("Add label").last().fill("To-Pay")
     await page.keyboard.press("Enter")
     await article.getByRole("link", { name: "to-pay" }).waitFor()
     const marked = await eventually(
@@ -103,15 +103,15 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     await page.waitForURL("**/mail?tag=shop")
     await page.getByRole("link", { name: /Invoice 17/ }).waitFor()
     await page.getByRole("button", { name: "Unread" }).click()
-    await page.getByText("Nothing matches").waitFor()
-    await page.getByRole("button", { name: "Drop the filter shop" }).click()
+    await page.getByText("No results").waitFor()
+    await page.getByRole("button", { name: "Remove filter shop" }).click()
     await page.getByRole("link", { name: /Chatter/ }).waitFor()
     expect(await page.getByRole("link", { name: /Invoice 17/ }).count()).toBe(0)
 
     // What cannot be read as a search says why, and what there is to ask stands beside it.
     await page.getByRole("searchbox").fill("is:blue")
     await page.getByText('not "blue"', { exact: false }).first().waitFor()
-    await page.getByRole("button", { name: "What can be searched" }).click()
+    await page.getByRole("button", { name: "Search tips" }).click()
     await page.getByText("has:attachment").waitFor()
     expect(seen.foreign).toEqual([])
     await context.close()

@@ -206,7 +206,7 @@ describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
     await page.keyboard.press("Enter")
     await page.waitForURL("**/activity/evt_*")
     await page.keyboard.press("?")
-    await page.getByRole("dialog").getByText("Jump anywhere").waitFor()
+    await page.getByRole("dialog").getByText("Open command palette").waitFor()
     await page.keyboard.press("Escape")
     await page.getByRole("dialog").waitFor({ state: "detached" })
     await context.close()

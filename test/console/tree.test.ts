@@ -143,7 +143,7 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
       expect(navigations.length, to).toBeGreaterThan(0)
       expectNone("navigations of one name", twice(navigations))
       // What leads past the navigation comes first.
-      expect(tree.find(({ role }) => role === "link")?.name, to).toBe("Skip to the content")
+      expect(tree.find(({ role }) => role === "link")?.name, to).toBe("Skip to content")
 
       const named = tree.filter(({ role }) => controls.has(role))
       expectNone(
@@ -192,7 +192,7 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
     })
     await eventually(said, (all) => all.includes(`${handle} received a mail`))
     await page.getByRole("button", { name: /^Copy/ }).first().click()
-    await eventually(said, (all) => all.some((text) => text.includes("is in the clipboard")))
+    await eventually(said, (all) => all.some((text) => text.includes("copied to clipboard")))
     expect((await treeOf(cdp)).some(({ role }) => role === "status")).toBe(true)
     await context.close()
   })
@@ -204,7 +204,7 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
     const focus = () =>
       page.evaluate<string>("document.activeElement.textContent + (document.activeElement.ariaLabel ?? '')")
     for (const [name, role] of [
-      ["Create a key", "button"],
+      ["Create key", "button"],
       ["Search or jump to", "button"],
     ] as const) {
       const trigger = page.getByRole(role, { name: new RegExp(name, "i") }).first()

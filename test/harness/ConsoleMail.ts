@@ -56,4 +56,4 @@ export const startConsoleMail = async () => {
   }
 }
 
-export const draftKept = (page: Page) => page.getByText("Draft kept").waitFor()
+export const draftKept = (page: Page) => page.getByText("Draft saved").waitFor()

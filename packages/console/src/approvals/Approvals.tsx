@@ -2,20 +2,20 @@
  * The messages that an agent wants to send, in short. Nothing is decided here: each leads to its review, which shows it
  * whole.
  */
+import { approvalsPath } from "../router/Paths.ts"
 import { type Answer } from "../client/Client.ts"
 import { useList } from "../client/Queries.ts"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Facts } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
 import { ButtonLink } from "../ui/Button.tsx"
-import { approvalsOf } from "./paths.ts"
 import { say } from "./texts.ts"
 
 type Pending = Answer<"GET /api/identities/:handle/approvals">["approvals"][number]
 
 const One = ({ handle, of }: { readonly handle: string; readonly of: Pending }) => {
   const subject = of.subject === "" ? say("no_subject") : of.subject
-  const at = `/console${approvalsOf(handle)}/${of.id}`
+  const at = `/console${approvalsPath(handle)}/${of.id}`
   const people = [...of.to, ...of.cc, ...of.bcc].map(({ address }) => address)
   return (
     <article class="box padded stack" aria-label={subject}>

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
+import { mailPath } from "../router/Paths.ts"
 import { go } from "../router/Router.ts"
 import { Button } from "../ui/Button.tsx"
 import { FormDialog } from "../ui/Dialog.tsx"
@@ -10,7 +11,6 @@ import { TextField, wrongAt } from "../ui/Field.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { tell } from "../ui/Toast.tsx"
 import type { Pending } from "./Completeness.ts"
-import { mailOf } from "./paths.ts"
 import { say } from "./reviewing.ts"
 
 interface DecideProps {
@@ -22,7 +22,7 @@ interface DecideProps {
 
 /** Goes to the message, which says what becomes of it. */
 const leave = async (handle: string, id: string) => {
-  go(`${mailOf(handle)}/${id}`, "replace")
+  go(`${mailPath(handle)}/${id}`, "replace")
   await outdated(
     ["approvals", "messages", "threads"].map((part) => `/api/identities/:handle/${part}`),
     handle,

@@ -2,6 +2,7 @@
  * A message that waits for a person, as it will be sent: first in the form that most recipients see, then as text, with
  * all recipients and attachments. The decision names the hash of exactly this content.
  */
+import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { Refused } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
@@ -13,7 +14,6 @@ import { Time } from "../ui/Time.tsx"
 import { incomplete, loadsImages, type Pending } from "./Completeness.ts"
 import { Decide } from "./Decide.tsx"
 import { Previews } from "./Previews.tsx"
-import { mailOf } from "./paths.ts"
 import { say } from "./reviewing.ts"
 import "./approvals.css"
 
@@ -158,7 +158,7 @@ export const Review = ({ handle, id }: { readonly handle: string; readonly id: s
         <Empty
           icon="check"
           title={say("settled")}
-          action={<ButtonLink href={`/console${mailOf(handle)}/${id}`}>{say("to_message")}</ButtonLink>}
+          action={<ButtonLink href={`/console${mailPath(handle)}/${id}`}>{say("to_message")}</ButtonLink>}
         >
           {say("settled_why")}
         </Empty>

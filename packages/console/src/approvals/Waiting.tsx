@@ -1,4 +1,5 @@
 /** Says that messages wait for a person, and leads to them; nothing where none does. */
+import { approvalsPath } from "../router/Paths.ts"
 import { useList } from "../client/Queries.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Note } from "../ui/Page.tsx"
@@ -11,8 +12,8 @@ export const Waiting = ({ handle }: { readonly handle: string }) => {
     <Note tone="warn">
       <div class="bar spread">
         <span>{say("waiting", { count })}</span>
-        <ButtonLink small href={`/console/identities/${encodeURIComponent(handle)}/mail/approvals`}>
-          {say("title")}
+        <ButtonLink small href={`/console${approvalsPath(handle)}`}>
+          {say("review")}
         </ButtonLink>
       </div>
     </Note>

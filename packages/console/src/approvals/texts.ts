@@ -1,9 +1,8 @@
 import { texts } from "../texts/Texts.ts"
 
 export const say = texts({
-  title: ["Waiting for you", "Wartet auf dich", "Vous attend"],
   waiting: [
-    { one: "{count} message wants your approval.", other: "{count} messages want your approval." },
+    { one: "{count} message needs your approval.", other: "{count} messages need your approval." },
     { one: "{count} Nachricht braucht deine Freigabe.", other: "{count} Nachrichten brauchen deine Freigabe." },
     {
       one: "{count} message attend votre accord.",
@@ -25,7 +24,7 @@ export const say = texts({
   review: ["Review", "Prüfen", "Examiner"],
   to: ["To", "An", "À"],
   asked: ["Requested", "Angefragt", "Demandé"],
-  lapses: ["Expires", "Verfällt", "Expire"],
+  lapses: ["Expires", "Läuft ab", "Expire"],
   files: [
     { one: "{count} attachment", other: "{count} attachments" },
     { one: "{count} Anhang", other: "{count} Anhänge" },
@@ -35,10 +34,10 @@ export const say = texts({
   no_subject: ["(no subject)", "(kein Betreff)", "(sans objet)"],
   rule: ["Approval", "Freigabe", "Approbation"],
   rule_why: [
-    "Whether what this agent’s own key sends waits for a person first. What you send does not.",
-    "Ob das, was der eigene Schlüssel dieses Agenten sendet, erst auf einen Menschen wartet. Was du sendest, nicht.",
-    "Si ce que la clé de cet agent envoie attend d’abord une personne. Ce que vous envoyez n’attend pas.",
+    "Choose whether messages sent with this agent’s own key need your approval first. Messages that you send yourself never do.",
+    "Lege fest, ob Nachrichten, die mit dem Schlüssel dieses Agenten gesendet werden, erst deine Freigabe brauchen. Für deine eigenen Nachrichten gilt das nie.",
+    "Choisissez si les messages envoyés avec la clé de cet agent requièrent d’abord votre accord. Vos propres messages n’en ont jamais besoin.",
   ],
-  rule_none: ["Sends at once", "Sendet sofort", "Envoie aussitôt"],
-  rule_required: ["Waits for a person", "Wartet auf einen Menschen", "Attend une personne"],
+  rule_none: ["Send without approval", "Ohne Freigabe senden", "Envoyer sans approbation"],
+  rule_required: ["Require approval", "Freigabe verlangen", "Exiger une approbation"],
 })

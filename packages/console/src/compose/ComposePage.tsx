@@ -1,8 +1,8 @@
 /** Writing mail as an Identity: anew, an answer, passed on, or a draft that is gone on with. */
 import { useQuery } from "@tanstack/preact-query"
 import { useRef, useState } from "preact/hooks"
+import { mailPath } from "../router/Paths.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
-import { mailOf } from "../mail/paths.ts"
 import { go, place } from "../router/Router.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
@@ -34,8 +34,8 @@ const Begun = ({ handle, email, search }: { handle: string; email: string; searc
             onMade={(id) => {
               made.current = id
               ownAddress.current = `?draft=${id}`
-              if (place.peek().path === `${mailOf(handle)}/compose`)
-                go(`${mailOf(handle)}/compose?draft=${id}`, "replace")
+              if (place.peek().path === `${mailPath(handle)}/compose`)
+                go(`${mailPath(handle)}/compose?draft=${id}`, "replace")
             }}
             onReload={() => setAgain(again + 1)}
           />
@@ -57,7 +57,7 @@ const ComposePage = ({ handle }: { readonly handle: string }) => {
       handle={handle}
       part="mail"
       actions={
-        <ButtonLink icon="left" href={`/console${mailOf(handle)}`}>
+        <ButtonLink icon="left" href={`/console${mailPath(handle)}`}>
           {say("back")}
         </ButtonLink>
       }

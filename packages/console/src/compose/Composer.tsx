@@ -1,6 +1,7 @@
 /** A message while it is written: kept as a draft, judged before it is sent, and as it will stand. */
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
+import { mailPath } from "../router/Paths.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { go } from "../router/Router.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
@@ -10,7 +11,6 @@ import { Note } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
-import { mailOf } from "../mail/paths.ts"
 import type { Beginning } from "./begin.ts"
 import { type DraftKeeper, keepDraft, type Mail } from "./draft.ts"
 import { Files } from "./Files.tsx"
@@ -73,7 +73,7 @@ const Stopped = ({ handle }: { readonly handle: string }) => {
             </>
           )}
         </span>
-        <ButtonLink small href={`/console${mailOf(handle)}/settings`}>
+        <ButtonLink small href={`/console${mailPath(handle)}/settings`}>
           {say("to_settings")}
         </ButtonLink>
       </div>
@@ -130,7 +130,7 @@ export const Composer = ({ handle, email, beginning, onMade, onReload }: Compose
     const sent = await keeper.send(mail, act)
     if (sent === undefined) return
     tell(say(sent.status === "queued" ? "queued" : "awaiting"))
-    go(`${mailOf(handle)}/${sent.id}`, "replace")
+    go(`${mailPath(handle)}/${sent.id}`, "replace")
     await outdated(
       ["drafts", "messages", "threads", "approvals"].map((part) => `/api/identities/:handle/${part}`),
       handle,
@@ -138,7 +138,7 @@ export const Composer = ({ handle, email, beginning, onMade, onReload }: Compose
   })
   const discard = useAct(async () => {
     await keeper.remove()
-    go(`${mailOf(handle)}/drafts`, "replace")
+    go(`${mailPath(handle)}/drafts`, "replace")
   })
   const people = (field: "to" | "cc" | "bcc", value: ReadonlyArray<string>, autofocus = false) => (
     <PeopleField
@@ -207,7 +207,7 @@ export const Composer = ({ handle, email, beginning, onMade, onReload }: Compose
           <div class="sheet-disclosure">
             <p class="pre">{disclosure.data.text}</p>
             <p class="muted small">
-              {say("disclosure_why")} <a href={`/console${mailOf(handle)}/settings`}>{say("disclosure_change")}</a>
+              {say("disclosure_why")} <a href={`/console${mailPath(handle)}/settings`}>{say("disclosure_change")}</a>
             </p>
           </div>
         )}

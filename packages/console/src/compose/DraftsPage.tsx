@@ -1,11 +1,11 @@
 /** What is written and not sent, by people and by agents: the one touched last first. */
+import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { MailActions, MailNav } from "../mail/MailNav.tsx"
-import { mailOf } from "../mail/paths.ts"
 import { Button } from "../ui/Button.tsx"
 import { Confirm } from "../ui/Dialog.tsx"
 import { Icon } from "../ui/Icon.tsx"
@@ -61,7 +61,7 @@ const Drafts = ({ handle }: { readonly handle: string }) => {
                   <span class="time muted small number">
                     <Time at={draft.updated_at} form="moment" />
                   </span>
-                  <a class="whole one-line" href={`/console${mailOf(handle)}/compose?draft=${draft.id}`}>
+                  <a class="whole one-line" href={`/console${mailPath(handle)}/compose?draft=${draft.id}`}>
                     <bdi class="subject">{subjectOf(draft)}</bdi>
                     <bdi class="snippet">{draft.snippet}</bdi>
                   </a>

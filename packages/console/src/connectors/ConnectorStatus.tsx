@@ -1,3 +1,4 @@
+import { identityPath } from "../router/Paths.ts"
 import { platformNames } from "@svc/domain/connectors/PlatformNames"
 import type { Answer } from "../client/Client.ts"
 import { Status, type Tone } from "../ui/Page.tsx"
@@ -9,7 +10,7 @@ export type Platform = Connector["platform"]
 /** In the order in which they are shown. */
 export const platforms: ReadonlyArray<Platform> = platformNames
 
-export const connectorsOf = (handle: string) => `/identities/${encodeURIComponent(handle)}/connectors`
+export const connectorsOf = (handle: string) => `${identityPath(handle)}/connectors`
 
 const tones: { readonly [S in Connector["status"]]: Tone } = { connected: "ok", paused: "warn", stopped: "bad" }
 

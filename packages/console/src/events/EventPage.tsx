@@ -1,4 +1,5 @@
 /** One Event, where it was sent, and what came back: from "why did my Webhook not get it" to "send it again". */
+import { identityPath, mailPath } from "../router/Paths.ts"
 import { eventSentence } from "@svc/domain/events/EventSentences"
 import { useCall } from "../client/Queries.ts"
 import { language, readyTimes } from "../texts/Texts.ts"
@@ -17,7 +18,7 @@ const MessageOf = ({ handle, data }: { readonly handle: string; readonly data: o
   const id = "message_id" in data ? data.message_id : undefined
   return typeof id !== "string" || !id.startsWith("msg_") ? null : (
     <div class="bar">
-      <ButtonLink icon="mail" href={`/console/identities/${encodeURIComponent(handle)}/mail/${encodeURIComponent(id)}`}>
+      <ButtonLink icon="mail" href={`/console${mailPath(handle)}/${encodeURIComponent(id)}`}>
         {say("open_message")}
       </ButtonLink>
     </div>
@@ -46,7 +47,7 @@ const EventPage = ({ id }: { readonly id: string }) => {
                     ? null
                     : [
                         say("identity"),
-                        <a href={`/console/identities/${encodeURIComponent(handle)}`}>
+                        <a href={`/console${identityPath(handle)}`}>
                           <bdi>{handle}</bdi>
                         </a>,
                       ],

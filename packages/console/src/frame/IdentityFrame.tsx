@@ -1,4 +1,5 @@
 /** The head of an Identity's pages: its name and state, and its parts as tabs. A part gets the Identity as it stands. */
+import { identityPath } from "../router/Paths.ts"
 import type { ComponentChildren } from "preact"
 import type { Answer } from "../client/Client.ts"
 import { known, useCall } from "../client/Queries.ts"
@@ -44,7 +45,7 @@ interface FrameProps {
 
 export const IdentityFrame = ({ handle, part, wide, actions, children }: FrameProps) => {
   const identity = useIdentity(handle)
-  const at = `/identities/${encodeURIComponent(handle)}`
+  const at = identityPath(handle)
   return (
     <Page
       title={part === "overview" ? handle : `${say(part)} · ${handle}`}

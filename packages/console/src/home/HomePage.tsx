@@ -1,4 +1,5 @@
 /** "Is my agent all right?": what needs somebody, every Identity at a glance, and what happened last. */
+import { identityPath } from "../router/Paths.ts"
 import { useCall } from "../client/Queries.ts"
 import { type Event, EventList } from "../events/EventList.tsx"
 import { type Identity } from "../frame/IdentityFrame.tsx"
@@ -33,7 +34,7 @@ const needsOf = (identities: ReadonlyArray<Identity>, events: ReadonlyArray<Even
     .map(({ handle, saga }) => ({
       key: handle,
       text: say("saga_failed", { handle, step: saga.steps.find(({ status }) => status === "failed")?.name ?? "" }),
-      to: `/identities/${encodeURIComponent(handle)}`,
+      to: identityPath(handle),
       at: saga.started_at,
     }))
   const seen = new Set<string>()
@@ -52,7 +53,7 @@ const needsOf = (identities: ReadonlyArray<Identity>, events: ReadonlyArray<Even
             handle: event.handle ?? "",
             why: typeof data["error"] === "string" ? data["error"] : `HTTP ${String(data["status_code"])}`,
           }),
-          `/identities/${encodeURIComponent(event.handle ?? "")}/webhooks/${String(data["webhook_id"])}?status=failed`,
+          `${identityPath(event.handle ?? "")}/webhooks/${String(data["webhook_id"])}?status=failed`,
         )
       // The newest of a message says whether it still waits.
       case "email.approved":
@@ -63,7 +64,7 @@ const needsOf = (identities: ReadonlyArray<Identity>, events: ReadonlyArray<Even
         return of(
           `approval ${String(data["message_id"])}`,
           say("approval_wanted", { handle: event.handle ?? "", subject: isolated(String(data["subject"])) }),
-          `/identities/${encodeURIComponent(event.handle ?? "")}/mail/${String(data["message_id"])}`,
+          `${identityPath(event.handle ?? "")}/mail/${String(data["message_id"])}`,
         )
       case "limit.near":
         return of(
@@ -128,7 +129,7 @@ const Agents = ({ identities }: { readonly identities: ReadonlyArray<Identity> }
       {identities.slice(0, 12).map(({ handle, status, tunnel, email }) => (
         <tr key={handle} data-link>
           <td>
-            <a class="whole" href={`/console/identities/${encodeURIComponent(handle)}`}>
+            <a class="whole" href={`/console${identityPath(handle)}`}>
               <bdi>{handle}</bdi>
             </a>
             <div class="muted small mono">{email}</div>

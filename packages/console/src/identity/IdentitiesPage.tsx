@@ -1,4 +1,5 @@
 /** All Identities of the account. */
+import { identityPath } from "../router/Paths.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
@@ -35,7 +36,7 @@ const IdentitiesPage = () => {
               {identities.map(({ handle, status, email, tunnel, created_at }) => (
                 <tr key={handle} data-link>
                   <td>
-                    <a class="whole" href={`/console/identities/${encodeURIComponent(handle)}`}>
+                    <a class="whole" href={`/console${identityPath(handle)}`}>
                       <bdi>{handle}</bdi>
                     </a>
                   </td>

@@ -1,4 +1,5 @@
 /** An Identity at a glance: how it is made, its secrets while they wait, where it is reached, and what to try. */
+import { identityPath } from "../router/Paths.ts"
 import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { EventList } from "../events/EventList.tsx"
@@ -34,9 +35,7 @@ const Addresses = ({ identity }: { readonly identity: Identity }) => (
             say("mail_address"),
             <span class="bar">
               <Copyable value={identity.email} what={identity.email} />
-              <a href={`/console/identities/${encodeURIComponent(identity.handle)}/mail/programs`}>
-                {say("mail_programs")}
-              </a>
+              <a href={`/console${identityPath(identity.handle)}/mail/programs`}>{say("mail_programs")}</a>
             </span>,
           ],
           [
@@ -68,7 +67,7 @@ const Addresses = ({ identity }: { readonly identity: Identity }) => (
 
 /** What can be tried, until it was. */
 const Next = ({ identity, mail, webhooks }: OfParts) => {
-  const at = `/console/identities/${encodeURIComponent(identity.handle)}`
+  const at = `/console${identityPath(identity.handle)}`
   const steps = [
     mail?.messages.length === 0 && (
       <li key="mail">

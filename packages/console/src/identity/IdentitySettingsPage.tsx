@@ -3,6 +3,7 @@ import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
+import { identityPath } from "../router/Paths.ts"
 import { type Identity, IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { go } from "../router/Router.ts"
 import { Button } from "../ui/Button.tsx"
@@ -18,12 +19,12 @@ const Settings = ({ identity }: { readonly identity: Identity }) => {
   const rotate = useAct(async (act) => {
     await call("POST /api/identities/:handle/identity-key/rotate", { params }, { act })
     tell(say("rotated"))
-    go(`/identities/${encodeURIComponent(handle)}`)
+    go(identityPath(handle))
   })
   const remove = useAct(async () => {
     await call("DELETE /api/identities/:handle", { params })
     await outdated(["/api/identities"])
-    go(`/identities/${encodeURIComponent(handle)}`, "replace")
+    go(identityPath(handle), "replace")
   })
   return (
     <div class="stack-loose">

@@ -5,6 +5,7 @@ import { type Answer, call, Refused } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
 import { account } from "../client/Session.ts"
 import { useIdentities } from "../shell/Identities.ts"
+import { identityPath } from "../router/Paths.ts"
 import { go } from "../router/Router.ts"
 import { Button } from "../ui/Button.tsx"
 import { Form, TextField, wrongAt } from "../ui/Field.tsx"
@@ -50,7 +51,7 @@ export const NewIdentity = () => {
   const act = useAct(async (act) => {
     const made = await call("POST /api/identities", { body: { handle } }, { act })
     await outdated(["/api/identities"])
-    go(`/identities/${encodeURIComponent(made.handle)}`)
+    go(identityPath(made.handle))
   })
   const code = found?.available === false ? found.code : undefined
   const refused =

@@ -1,10 +1,10 @@
 /** One message that waits for a person, read whole and decided on. */
+import { mailPath } from "../router/Paths.ts"
 import { Review } from "../approvals/Review.tsx"
 import { say } from "../approvals/reviewing.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { ButtonLink } from "../ui/Button.tsx"
 import { MailActions, MailNav } from "./MailNav.tsx"
-import { mailOf } from "./paths.ts"
 
 const ApprovalPage = ({ handle, id }: { readonly handle: string; readonly id: string }) => (
   <IdentityFrame handle={handle} part="mail" wide actions={<MailActions handle={handle} />}>
@@ -12,7 +12,7 @@ const ApprovalPage = ({ handle, id }: { readonly handle: string; readonly id: st
       <div class="stack">
         <MailNav handle={handle} />
         <div class="bar">
-          <ButtonLink small kind="plain" icon="left" href={`/console${mailOf(handle)}/approvals`}>
+          <ButtonLink small kind="plain" icon="left" href={`/console${mailPath(handle)}/approvals`}>
             {say("all")}
           </ButtonLink>
         </div>

@@ -3,13 +3,13 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
+import { mailPath } from "../router/Paths.ts"
 import { go, place } from "../router/Router.ts"
 import { Button } from "../ui/Button.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { MessageItem } from "./Message.tsx"
-import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 
 type Page = Answer<"GET /api/identities/:handle/threads/:id">
@@ -60,7 +60,7 @@ const Messages = ({ handle, messages, at }: ShownProps) => {
             open={open.has(summary.id)}
             onToggle={() => toggle(summary.id)}
             onRemoved={() => {
-              if (messages.length === 1) go(mailOf(handle) + place.value.search, "replace")
+              if (messages.length === 1) go(mailPath(handle) + place.value.search, "replace")
             }}
           />
         </div>

@@ -1,9 +1,9 @@
 /** What became of a message that goes out: what a person still has to decide, and where it stands for each recipient. */
+import { mailPath } from "../router/Paths.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Facts, Note, Status, type Tone } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
 import type { Message } from "./Body.tsx"
-import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 
 type Recipient = NonNullable<Message["delivery"]>[number]
@@ -68,10 +68,10 @@ const Approval = ({ handle, message }: { readonly handle: string; readonly messa
           ]}
         />
         <div class="bar">
-          <ButtonLink kind="primary" href={`/console${mailOf(handle)}/approvals/${message.id}`}>
+          <ButtonLink kind="primary" href={`/console${mailPath(handle)}/approvals/${message.id}`}>
             {say("review")}
           </ButtonLink>
-          <a href={`/console${mailOf(handle)}/approvals`}>{say("all_waiting")}</a>
+          <a href={`/console${mailPath(handle)}/approvals`}>{say("all_waiting")}</a>
         </div>
       </Note>
     )
@@ -107,7 +107,7 @@ export const DeliveryState = ({ handle, message, isStopped }: DeliveryProps) => 
         <Note tone="bad">
           <div class="bar spread">
             <span>{say("held_by_stop")}</span>
-            <ButtonLink small href={`/console${mailOf(handle)}/settings`}>
+            <ButtonLink small href={`/console${mailPath(handle)}/settings`}>
               {say("settings")}
             </ButtonLink>
           </div>
@@ -123,7 +123,7 @@ export const DeliveryState = ({ handle, message, isStopped }: DeliveryProps) => 
           </ul>
           {delivery.some(({ status }) => status === "bounced") ? (
             <p class="muted small">
-              {say("bounced_why")} <a href={`/console${mailOf(handle)}/settings`}>{say("recipients")}</a>
+              {say("bounced_why")} <a href={`/console${mailPath(handle)}/settings`}>{say("recipients")}</a>
             </p>
           ) : null}
         </section>

@@ -1,10 +1,10 @@
 /** The parts of a Mailbox: conversations, single messages by their way, what is written and what waits for a person. */
 import { useLater } from "../client/Later.ts"
 import { useList } from "../client/Queries.ts"
+import { mailPath } from "../router/Paths.ts"
 import { place, query } from "../router/Router.ts"
 import { number } from "../texts/Texts.ts"
 import { ButtonLink } from "../ui/Button.tsx"
-import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 import "./mail.css"
 
@@ -37,7 +37,7 @@ export const MailNav = ({ handle }: { readonly handle: string }) => {
     drafts: drafts.data?.pages.flatMap((page) => page.drafts).length ?? 0,
     waiting: approvals.data?.pages.flatMap((page) => page.approvals).length ?? 0,
   }
-  const own = mailOf(handle)
+  const own = mailPath(handle)
   const current = partAt(own)
   return (
     <nav class="segments mail-nav" aria-label={say("parts", { handle })}>
@@ -54,10 +54,10 @@ export const MailNav = ({ handle }: { readonly handle: string }) => {
 /** What every page of the Mailbox offers. */
 export const MailActions = ({ handle }: { readonly handle: string }) => (
   <>
-    <ButtonLink icon="settings" href={`/console${mailOf(handle)}/settings`}>
+    <ButtonLink icon="settings" href={`/console${mailPath(handle)}/settings`}>
       {say("settings")}
     </ButtonLink>
-    <ButtonLink kind="primary" icon="plus" href={`/console${mailOf(handle)}/compose`}>
+    <ButtonLink kind="primary" icon="plus" href={`/console${mailPath(handle)}/compose`}>
       {say("compose")}
     </ButtonLink>
   </>

@@ -1,9 +1,9 @@
 /** Messages as lines. What senders wrote stands as text, each piece apart in its own direction of writing. */
+import { mailPath } from "../router/Paths.ts"
 import type { Answer } from "../client/Client.ts"
 import { readyTimes } from "../texts/Texts.ts"
 import { Icon } from "../ui/Icon.tsx"
 import { Time } from "../ui/Time.tsx"
-import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 import { Verdict } from "./Verdict.tsx"
 import "./mail.css"
@@ -46,7 +46,7 @@ export const MailRows = ({ handle, messages, open, search = "" }: RowsProps) => 
         </span>
         <a
           class="whole one-line"
-          href={`/console${mailOf(handle)}/${message.id}${search}`}
+          href={`/console${mailPath(handle)}/${message.id}${search}`}
           {...(message.id === open ? { "aria-current": "true" } : {})}
         >
           {message.direction === "inbound" && !message.seen ? <span class="hidden-text">{say("unread")}: </span> : null}

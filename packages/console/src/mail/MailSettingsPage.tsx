@@ -1,4 +1,5 @@
 /** Who may be written to, what stands under every mail, and whether mail goes out at all. */
+import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -138,7 +139,7 @@ const MailSettingsPage = ({ handle }: OfIdentity) => (
     handle={handle}
     part="mail"
     actions={
-      <ButtonLink icon="left" href={`/console/identities/${encodeURIComponent(handle)}/mail`}>
+      <ButtonLink icon="left" href={`/console${mailPath(handle)}`}>
         {say("back")}
       </ButtonLink>
     }

@@ -1,4 +1,5 @@
 /** What readers marked a message with: seen, flagged, labels. The agent and mail programs see the same marks. */
+import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { type Act, useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -7,7 +8,6 @@ import { Button } from "../ui/Button.tsx"
 import { Form, TextField, wrongAt } from "../ui/Field.tsx"
 import { Icon } from "../ui/Icon.tsx"
 import { Menu } from "../ui/Menu.tsx"
-import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 
 type Message = Answer<"GET /api/identities/:handle/messages/:id">
@@ -49,7 +49,7 @@ export const Labels = ({ handle, labels, mark }: LabelsProps) => {
     <span class="bar">
       {labels.map((label) => (
         <span class="tag chip" key={label}>
-          <a class="one-line" href={`/console${mailOf(handle)}?label=${encodeURIComponent(label)}`}>
+          <a class="one-line" href={`/console${mailPath(handle)}?label=${encodeURIComponent(label)}`}>
             <bdi>{label}</bdi>
           </a>
           <button

@@ -1,4 +1,5 @@
 /** One message of a conversation: a line while it is closed, all there is to know of it while it is open. */
+import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -15,7 +16,6 @@ import { tell } from "../ui/Toast.tsx"
 import { Body, type Message } from "./Body.tsx"
 import { DeliveryState } from "./Delivery.tsx"
 import { Labels, useMarking } from "./Marks.tsx"
-import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 import { Verdict, VerdictNote } from "./Verdict.tsx"
 
@@ -83,7 +83,7 @@ const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
     onRemoved()
     await outdated(["/api/identities/:handle/messages", "/api/identities/:handle/threads"], handle)
   })
-  const write = (how: string) => `/console${mailOf(handle)}/compose?${how}=${message.id}`
+  const write = (how: string) => `/console${mailPath(handle)}/compose?${how}=${message.id}`
   const isToMany = message.to.length + message.cc.length > 1
   return (
     <div class="stack">
@@ -154,7 +154,7 @@ const Whole = ({ handle, message, onRemoved }: ActionsProps) => {
             say(message.tags.length === 1 ? "tag" : "tags"),
             <span class="bar">
               {message.tags.map((tag) => (
-                <a class="tag" key={tag} href={`/console${mailOf(handle)}?tag=${encodeURIComponent(tag)}`}>
+                <a class="tag" key={tag} href={`/console${mailPath(handle)}?tag=${encodeURIComponent(tag)}`}>
                   <bdi class="one-line">{tag}</bdi>
                 </a>
               ))}

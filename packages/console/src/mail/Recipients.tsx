@@ -1,4 +1,5 @@
 /** Who may be written to: added and removed, found among many, and let through again where mail to them came back. */
+import { mailPath } from "../router/Paths.ts"
 import { useEffect, useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -11,7 +12,6 @@ import { ProblemNote } from "../ui/Problem.tsx"
 import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
-import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 import "./mail.css"
 
@@ -98,7 +98,7 @@ const Acts = ({ handle, of: one }: { readonly handle: string; readonly of: Recip
             kind="plain"
             icon="send"
             aria-label={say("write_to", { address })}
-            href={`/console${mailOf(handle)}/compose?to=${encodeURIComponent(address)}`}
+            href={`/console${mailPath(handle)}/compose?to=${encodeURIComponent(address)}`}
           />
         ) : (
           <Button small busy={lift.busy} aria-label={say("lift_one", { address })} onClick={() => void lift.run()}>

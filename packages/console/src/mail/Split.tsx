@@ -1,11 +1,11 @@
 /** What was opened, beside the list it is from; alone where there is no room for both. */
 import type { ComponentChildren } from "preact"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
+import { mailPath } from "../router/Paths.ts"
 import { place } from "../router/Router.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { MailActions, MailNav } from "./MailNav.tsx"
 import { MailList } from "./MailList.tsx"
-import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 
 interface SplitProps {
@@ -19,7 +19,7 @@ export const Split = ({ handle, open, children }: SplitProps) => (
     {({ handle, email }) => (
       <div class="stack">
         <div class="narrow-bar">
-          <ButtonLink small kind="plain" icon="left" href={`/console${mailOf(handle)}${place.value.search}`}>
+          <ButtonLink small kind="plain" icon="left" href={`/console${mailPath(handle)}${place.value.search}`}>
             {say("back")}
           </ButtonLink>
         </div>

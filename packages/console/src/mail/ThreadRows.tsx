@@ -1,8 +1,8 @@
 /** Conversations as lines: who takes part, what it is about, how many messages, how many of them unread. */
+import { mailPath } from "../router/Paths.ts"
 import type { Answer } from "../client/Client.ts"
 import { number } from "../texts/Texts.ts"
 import { Time } from "../ui/Time.tsx"
-import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 import "./mail.css"
 
@@ -49,7 +49,7 @@ export const ThreadRows = ({ handle, own, threads, open }: RowsProps) => (
         </span>
         <a
           class="whole one-line"
-          href={`/console${mailOf(handle)}/threads/${thread.id}`}
+          href={`/console${mailPath(handle)}/threads/${thread.id}`}
           {...(thread.id === open ? { "aria-current": "true" } : {})}
         >
           <bdi class="subject">{thread.subject === "" ? say("no_subject") : thread.subject}</bdi>

@@ -1,4 +1,5 @@
 /** The Mailbox in a program of one's own: servers, user name, the password while it is shown, and the steps. */
+import { identityPath } from "../router/Paths.ts"
 import { useEffect, useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -189,7 +190,7 @@ const Programs = ({ identity }: { readonly identity: Identity }) => {
         {secrets.imap === undefined || secrets.expires_at === undefined ? null : (
           <p class="muted small">
             {say("waiting", { until: dateTime(new Date(secrets.expires_at)) })}{" "}
-            <a href={`/console/identities/${encodeURIComponent(handle)}`}>{say("to_overview")}</a>
+            <a href={`/console${identityPath(handle)}`}>{say("to_overview")}</a>
           </p>
         )}
         <div class="access">

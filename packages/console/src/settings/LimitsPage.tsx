@@ -1,4 +1,5 @@
 /** Every limit and how much of it is used: the account's own, and those of each Identity that has used anything. */
+import { identityPath } from "../router/Paths.ts"
 import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { number } from "../texts/Texts.ts"
@@ -113,7 +114,7 @@ const Identities = ({ uses }: { readonly uses: ReadonlyArray<Use> }) => {
           {[...new Set(uses.flatMap(({ identity }) => identity ?? []))].map((handle) => (
             <tr key={handle}>
               <td>
-                <a href={`/console/identities/${encodeURIComponent(handle)}`}>
+                <a href={`/console${identityPath(handle)}`}>
                   <bdi>{handle}</bdi>
                 </a>
               </td>

@@ -1,6 +1,7 @@
 /** Everything by its name: pages, Identities and what can be done, found in what is in memory. */
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
+import { identityPath } from "../router/Paths.ts"
 import { signOut } from "../client/Session.ts"
 import { go } from "../router/Router.ts"
 import { Icon, type IconName } from "../ui/Icon.tsx"
@@ -39,7 +40,7 @@ const useEntries = (): ReadonlyArray<Entry> => {
   return [
     ...places.map(({ to: path, key, icon }) => ({ text: say(key), icon, run: to(path) })),
     ...handles.flatMap((handle): ReadonlyArray<Entry> => {
-      const at = `/identities/${encodeURIComponent(handle)}`
+      const at = identityPath(handle)
       return [
         { text: handle, icon: "agents", run: to(at) },
         { text: say("mail_of", { handle }), also: handle, icon: "mail", run: to(`${at}/mail`) },

@@ -3,6 +3,7 @@ import type { ComponentChildren, FunctionComponent } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { later } from "../client/Later.ts"
 import { connection } from "../client/Live.ts"
+import { identityPath } from "../router/Paths.ts"
 import { account, announce, look as lookForSession, signOut, state } from "../client/Session.ts"
 import { path } from "../router/Router.ts"
 import { day } from "../texts/Texts.ts"
@@ -29,7 +30,7 @@ const Agents = () => {
   return (
     <ul class="agents">
       {identities.slice(0, 9).map(({ handle, status, tunnel }) => {
-        const to = `/identities/${encodeURIComponent(handle)}`
+        const to = identityPath(handle)
         return (
           <li key={handle}>
             <a href={`/console${to}`} class="one-line" {...(isAt(to) ? { "aria-current": "true" } : {})}>

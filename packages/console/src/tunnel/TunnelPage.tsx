@@ -57,8 +57,8 @@ const State = ({ handle, tunnel }: OfTunnel) => (
       )}
     </div>
     {tunnel.links.length === 0 ? null : (
-      <div class="table" tabIndex={0} role="region" aria-label={say("link")}>
-        <table aria-label={say("link")}>
+      <div class="table" tabIndex={0} role="region" aria-label={say("links")}>
+        <table aria-label={say("links")}>
           <thead>
             <tr>
               <th>{say("link")}</th>

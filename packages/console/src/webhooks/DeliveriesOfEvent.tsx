@@ -1,4 +1,5 @@
 /** Where one Event was sent: per Webhook of its Identity each delivery, or why there is none. */
+import { identityPath } from "../router/Paths.ts"
 import { useCall } from "../client/Queries.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
@@ -30,7 +31,7 @@ const OfOne = ({
   )
   return (
     <div class="stack">
-      <a class="mono one-line" href={`/console/identities/${encodeURIComponent(handle)}/webhooks/${id}`}>
+      <a class="mono one-line" href={`/console${identityPath(handle)}/webhooks/${id}`}>
         {url}
       </a>
       <Loaded of={deliveries} lines={2}>
@@ -63,11 +64,7 @@ export const DeliveriesOfEvent = ({ handle, id, type }: OfEvent) => {
             <Empty
               icon="webhook"
               title={say("no_webhook", { handle })}
-              action={
-                <ButtonLink href={`/console/identities/${encodeURIComponent(handle)}/webhooks/new`}>
-                  {say("add")}
-                </ButtonLink>
-              }
+              action={<ButtonLink href={`/console${identityPath(handle)}/webhooks/new`}>{say("add")}</ButtonLink>}
             />
           </div>
         ) : (

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
+import { identityPath } from "../router/Paths.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { go } from "../router/Router.ts"
 import { Section } from "../ui/Page.tsx"
@@ -26,7 +27,7 @@ const NewWebhookPage = ({ handle }: { readonly handle: string }) => {
         ) : (
           <SigningSecret
             secret={made.signing_secret}
-            onStored={() => go(`/identities/${encodeURIComponent(handle)}/webhooks/${made.id}`, "replace")}
+            onStored={() => go(`${identityPath(handle)}/webhooks/${made.id}`, "replace")}
           />
         )
       }

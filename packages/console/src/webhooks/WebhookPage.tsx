@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall, useList } from "../client/Queries.ts"
+import { identityPath } from "../router/Paths.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { go, query, refine } from "../router/Router.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
@@ -125,7 +126,7 @@ const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook:
   })
   const remove = useAct(async () => {
     await call("DELETE /api/identities/:handle/webhooks/:id", { params })
-    go(`/identities/${encodeURIComponent(handle)}/webhooks`, "replace")
+    go(`${identityPath(handle)}/webhooks`, "replace")
     await renew()
   })
   const isActive = webhook.status === "active"
@@ -192,7 +193,7 @@ const WebhookPage = ({ handle, id }: OfWebhook) => {
       handle={handle}
       part="webhooks"
       actions={
-        <ButtonLink icon="left" href={`/console/identities/${encodeURIComponent(handle)}/webhooks`}>
+        <ButtonLink icon="left" href={`/console${identityPath(handle)}/webhooks`}>
           {say("back")}
         </ButtonLink>
       }

@@ -1,4 +1,5 @@
 /** The Webhooks of an Identity, each with how its last deliveries went. */
+import { identityPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
@@ -30,7 +31,7 @@ const Pips = ({ handle, id }: OfWebhook) => {
           <i key={id} data-tone={tones[status]} />
         ))}
       </span>
-      <span class="muted small">{failed === 0 ? "" : `${failed} ${say("failed")}`}</span>
+      <span class="muted small">{failed === 0 ? "" : say("failed_count", { count: failed })}</span>
     </span>
   )
 }
@@ -43,7 +44,7 @@ const WebhooksPage = ({ handle }: { readonly handle: string }) => {
     const made = await call("POST /api/identities/:handle/webhook-secret/rotate", { params: { handle } }, { act })
     setSecret(made.signing_secret)
   })
-  const at = `/console/identities/${encodeURIComponent(handle)}/webhooks`
+  const at = `/console${identityPath(handle)}/webhooks`
   const add = (
     <ButtonLink kind="primary" icon="plus" href={`${at}/new`}>
       {say("add")}
