@@ -80,6 +80,7 @@ const inProcess = (deployment: Deployment) => {
 
 export const gateway = (settings: Stores.ConnectionSettings) =>
   Cluster.gateway(undefined).pipe(
+    Layer.provide(ChangeFeed.layer),
     Layer.provide(sealing),
     Layer.provide(Layer.fresh(Stores.layer(settings))),
     Layer.provide(Health.layer),

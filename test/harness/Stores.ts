@@ -42,6 +42,7 @@ export const quietFeed = Layer.sync(ChangeFeed, () => {
     subscribe,
     on,
     follow,
+    notify: wake,
     announce: ({ org, identity }) => {
       wake(org)
       if (identity !== undefined) wake(identity)

@@ -68,7 +68,7 @@ const fromWorld = <I, S>(key: Context.Key<I, S>, make: (turned: World) => S) =>
 const services = Layer.mergeAll(
   ShutdownSignal.layer,
   Layer.succeed(Addresses, { baseUrl: "https://api.example" } as Addresses["Service"]),
-  fromWorld(ChangeFeed, ({ subscribers }) => ({ ...subscribers, announce: () => {} })),
+  fromWorld(ChangeFeed, ({ subscribers }) => ({ ...subscribers, notify: subscribers.wake, announce: () => {} })),
   fromWorld(StandingCredentials, ({ gone }) => ({ watch: () => Effect.succeed(Effect.asVoid(gone.await)) })),
   Layer.unwrap(
     Effect.map(Turned, (turned) =>

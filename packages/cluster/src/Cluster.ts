@@ -14,13 +14,13 @@ import {
   Sharding,
   ShardingConfig,
   SocketRunner,
-  SqlRunnerStorage,
 } from "effect/cluster"
 import { RpcClient, RpcSerialization } from "effect/rpc"
 import { Socket, SocketServer } from "effect/socket"
-import { SqlClient } from "effect/sql"
 import { apart } from "./actor/MessageContext.ts"
+import { ChangeFeed } from "./feed/ChangeFeed.ts"
 import { check, Health, pass } from "./health/Health.ts"
+import * as Membership from "./Membership.ts"
 import * as Certificates from "./net/Certificates.ts"
 import * as TlsListener from "./net/TlsListener.ts"
 import * as Metrics from "./observe/Metrics.ts"
@@ -117,11 +117,6 @@ const common = {
  */
 const frame = RpcSerialization.layerSchemaBinary({ maxFrameSize: 9 * 1024 * 1024 })
 
-const runnerStorage = SqlRunnerStorage.layer.pipe(
-  Layer.provide(Layer.effect(SqlClient.SqlClient, Effect.service(ClusterSql))),
-  Layer.orDie,
-)
-
 /** The client of the library over a mutually authenticated connection. */
 const clientProtocol = (tls: RunnerTls | undefined) =>
   Layer.effect(
@@ -129,11 +124,15 @@ const clientProtocol = (tls: RunnerTls | undefined) =>
     Effect.gen(function* () {
       const serialization = yield* RpcSerialization.RpcSerialization
       const { client } = yield* proofs(tls)
+      const connections = yield* Membership.RunnerConnections
       return {
         codecFor: serialization.codecFor,
         make: Effect.fnUntraced(function* (address: RunnerAddress.RunnerAddress) {
+          // Node passes the signal to the socket, which its types do not declare for TLS.
+          const closing = { signal: yield* connections.open(`${address.host}:${address.port}`) }
           const socket = yield* NodeSocket.makeTls({
             ...client(),
+            ...closing,
             host: address.host,
             port: address.port,
             openTimeout: 1000,
@@ -186,12 +185,13 @@ export const runner = (settings: RunnerSettings) => {
     Layer.provideMerge(SocketRunner.layer),
     Layer.provide(RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc), Layer.provide(protocol))),
     Layer.provide(protocol),
-    Layer.provide([MessageStorage.layerNoop, runnerStorage]),
+    Layer.provide([MessageStorage.layerNoop, Membership.storage]),
     Layer.provide(runnerConfig(settings.host)),
     Layer.provide(listener(settings)),
     Layer.provide(frame),
+    Layer.provide([Membership.clock, Membership.RunnerConnections.layer]),
   )
-  return apart(whole, Context.pick(Sealing, ClusterSql, Health))
+  return apart(whole, Context.pick(Sealing, ClusterSql, ChangeFeed, Health))
 }
 
 /** Joins the cluster as a process that only calls actors. */
@@ -199,7 +199,8 @@ export const gateway = (tls: RunnerTls | undefined) =>
   health.pipe(
     Layer.provideMerge(SocketRunner.layerClientOnly),
     Layer.provide(clientProtocol(tls)),
-    Layer.provide([MessageStorage.layerNoop, runnerStorage]),
+    Layer.provide([MessageStorage.layerNoop, Membership.storage]),
     Layer.provide(ShardingConfig.layer({ ...common, runnerAddress: Option.none() })),
     Layer.provide(frame),
+    Layer.provide([Membership.clock, Membership.RunnerConnections.layer]),
   )

@@ -11,18 +11,20 @@ const day = 24 * hour
 export const Timing = {
   // --- The cluster
 
-  /** How long a runner that stopped refreshing keeps its shards; after `kill -9` they move in about this time. */
-  shardLockExpiration: "3 seconds",
-  shardLockRefresh: "1 second",
-  /** How often runners look for runners that joined or left. */
-  refreshAssignments: "500 millis",
+  /** How long a frozen runner keeps its shards. A killed one loses them when its connection to PostgreSQL ends. */
+  shardLockExpiration: "2700 millis",
+  shardLockRefresh: "900 millis",
+  /** How often each process looks for crashed runners. Runners that register or leave are announced. */
+  refreshAssignments: "200 millis",
+  /** The interval of attempts to acquire a shard that its previous owner still holds. */
+  shardAcquire: "20 millis",
   runnerHealthCheck: "1 second",
   /** How long the TLS handshake of a connection to a runner may take. */
   runnerHandshakeMillis: 2 * second,
   /** How long a runner that shuts down waits for the connections of other runners to close. */
   runnerClose: "2 seconds",
   /** How often a runner reacquires assigned shards that it lost, for example with its lock session. */
-  shardLook: "1 second",
+  shardLook: "500 millis",
 
   // --- Listeners
 

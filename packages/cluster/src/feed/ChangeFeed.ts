@@ -74,6 +74,8 @@ const make = Effect.gen(function* () {
       announce(org)
       if (identity !== undefined) announce(identity)
     },
+    /** Wakes the subscribers of a key in every process. Never waits. */
+    notify: announce,
     subscribe: subscribers.subscribe,
     on: subscribers.on,
     follow: subscribers.follow,

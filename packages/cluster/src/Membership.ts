@@ -1,0 +1,158 @@
+/**
+ * Cluster membership that follows the sessions of PostgreSQL, so that shards move within moments of a crash.
+ *
+ * The library counts a runner as alive until its heartbeat is `shardLockExpiration` old, looks for changes of the
+ * runners at a fixed interval, and sleeps a whole second after each attempt to acquire shards. PostgreSQL releases the
+ * advisory locks of a session when its connection ends, so a killed process has already lost its shards by then. Here:
+ *
+ * - A runner holds one more advisory lock in the session of its shard locks. A runner without that lock is not a
+ *   member. Membership and shard locks therefore end together, with the session.
+ * - A process that registers or leaves announces it over the change feed, and every other process reads the runners
+ *   again. A crash is found by a query every `refreshAssignments`.
+ * - Connections to a runner that is no longer a member are closed. A frozen process keeps them open, and its callers
+ *   would otherwise wait until their own deadline.
+ * - While a shard that belongs to this runner is still locked by its previous owner, the runner tries again every
+ *   `shardAcquire`.
+ *
+ * Fencing does not depend on any of this: an actor writes only under its own epoch (`actor/Ownership.ts`).
+ *
+ * The second and the last point replace sleeps of the library, which has no option for them. {@link clock} finds these sleeps by
+ * the log annotation of their loop and by their duration; `test/cluster/membership.test.ts` fails if the library
+ * changes either.
+ */
+import { Clock, Context, Duration, Effect, Layer, Option, References, type Scope } from "effect"
+import { ClusterError, Runner, RunnerStorage, ShardingConfig, SqlRunnerStorage } from "effect/cluster"
+import { SqlClient, type SqlConnection } from "effect/sql"
+import { ChangeFeed } from "./feed/ChangeFeed.ts"
+import { ClusterSql } from "./store/Database.ts"
+import { Timing } from "./Timing.ts"
+
+/** The first half of the advisory locks of runners: "runr" in ASCII. The second half is the runner's machine id. */
+const runnerLock = 0x72756e72
+
+/** The kind of key that the change feed carries when a runner registers or leaves. */
+const feedKind = "runners"
+
+/** The connections of this process to runners. They are closed when their runner is no longer a member. */
+export class RunnerConnections extends Context.Service<
+  RunnerConnections,
+  {
+    /** Returns a signal that closes a connection to the runner at `host:port`. */
+    readonly open: (address: string) => Effect.Effect<AbortSignal, never, Scope.Scope>
+    /** Closes the connections to all other runners. */
+    readonly retain: (addresses: ReadonlySet<string>) => void
+  }
+>()("@svc/cluster/RunnerConnections") {
+  static readonly layer = Layer.sync(RunnerConnections, () => {
+    const open = new Map<AbortController, string>()
+    return {
+      open: (address) =>
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const controller = new AbortController()
+            open.set(controller, address)
+            return controller
+          }),
+          (controller) => Effect.sync(() => open.delete(controller)),
+        ).pipe(Effect.map(({ signal }) => signal)),
+      retain: (addresses) => {
+        for (const [controller, address] of open) if (!addresses.has(address)) controller.abort()
+      },
+    }
+  })
+}
+
+const makeStorage = Effect.gen(function* () {
+  const sql = yield* ClusterSql
+  const feed = yield* ChangeFeed
+  const connections = yield* RunnerConnections
+  const { runnerAddress } = yield* ShardingConfig.ShardingConfig
+  const self = Option.match(runnerAddress, { onNone: () => "", onSome: ({ host, port }) => `${host}:${port}` })
+
+  let session: SqlConnection.Connection | undefined
+  let machineId: number | undefined
+
+  /** Takes this runner's lock. It is shared, because the session of a predecessor at the same address may not have ended. */
+  const hold = Effect.suspend(() =>
+    session === undefined || machineId === undefined
+      ? Effect.void
+      : Effect.asVoid(session.executeRaw(`select pg_try_advisory_lock_shared(${runnerLock}, ${machineId})`, [])),
+  )
+  // The library reserves a connection for its shard locks, and the next one after it has lost that.
+  const reserve = Effect.tap(sql.reserve, (reserved) => {
+    session = reserved
+    return hold
+  })
+  const observed = new Proxy(sql, { get: (client, key) => (key === "reserve" ? reserve : Reflect.get(client, key)) })
+  const library = yield* SqlRunnerStorage.make({}).pipe(
+    Effect.provideService(SqlClient.SqlClient, observed),
+    Effect.orDie,
+  )
+  const announce = Effect.sync(() => feed.notify(`${feedKind}/all`))
+
+  return RunnerStorage.RunnerStorage.of({
+    ...library,
+    register: (runner, healthy) =>
+      Effect.tap(library.register(runner, healthy), (id) => {
+        machineId = id
+        return ClusterError.PersistenceError.refail(hold)
+      }).pipe(Effect.tap(() => announce)),
+    unregister: (address) => {
+      machineId = undefined
+      return Effect.tap(library.unregister(address), () => announce)
+    },
+    /** Returns the runners that hold their lock. This runner counts itself: the library would register it again and again. */
+    getRunners: sql<{ address: string; runner: string; healthy: boolean }>`
+      select address, runner, healthy from cluster_runners where address = ${self} or machine_id in (
+        select objid::int8 from pg_locks
+        where locktype = 'advisory' and classid::int8 = ${runnerLock} and objsubid = 2 and granted
+          and database = (select oid from pg_database where datname = current_database())
+      )`.pipe(
+      Effect.map((rows) => {
+        connections.retain(new Set(rows.map(({ address }) => address)))
+        return rows.map(({ runner, healthy }) => [Runner.Runner.decodeSync(runner), healthy] as const)
+      }),
+      ClusterError.PersistenceError.refail,
+      Effect.withTracerEnabled(false),
+    ),
+    // The library releases every lock of the session.
+    releaseAll: (address) => Effect.andThen(library.releaseAll(address), ClusterError.PersistenceError.refail(hold)),
+  })
+})
+
+/** The library's storage of runners and shard locks, with membership by session lock. */
+export const storage: Layer.Layer<
+  RunnerStorage.RunnerStorage,
+  never,
+  ClusterSql | ChangeFeed | RunnerConnections | ShardingConfig.ShardingConfig
+> = Layer.effect(RunnerStorage.RunnerStorage, makeStorage)
+
+/** The sleeps of the library that {@link clock} shortens: the loop's annotation, and the duration in milliseconds. */
+const sleeps = {
+  assignments: { loop: "RunnerStorage sync", millis: Duration.toMillis(Timing.refreshAssignments) },
+  acquisition: { loop: "Shard acquisition loop", millis: 1_000 },
+} as const
+
+const makeClock = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const changes = yield* (yield* ChangeFeed).follow(feedKind)
+  const acquire = Duration.fromInputUnsafe(Timing.shardAcquire)
+  return new Proxy(clock, {
+    get: (real, key) => (key === "sleep" ? sleep : Reflect.get(real, key, real)),
+  })
+
+  function sleep(duration: Duration.Duration): Effect.Effect<void> {
+    return Effect.flatMap(Effect.service(References.CurrentLogAnnotations), ({ fiber }) => {
+      const millis = Duration.toMillis(duration)
+      const { assignments, acquisition } = sleeps
+      if (fiber === assignments.loop && millis === assignments.millis) {
+        return Effect.raceFirst(clock.sleep(duration), changes.await)
+      }
+      if (fiber === acquisition.loop && millis === acquisition.millis) return clock.sleep(acquire)
+      return clock.sleep(duration)
+    })
+  }
+})
+
+/** A clock that wakes the library's loops when they have something to do. */
+export const clock: Layer.Layer<never, never, ChangeFeed> = Layer.effect(Clock.Clock, makeClock)
