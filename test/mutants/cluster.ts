@@ -268,4 +268,32 @@ export const cluster: Mutants = {
     bug: "a process that leaves while it leases mail or deliveries keeps them from everybody for a minute",
     tests: ["sending/left-behind", "webhooks/left-behind"],
   },
+  "member-without-session": {
+    file: "cluster/src/Membership.ts",
+    from: "    session = reserved\n    return hold\n",
+    to: "    session = reserved\n    return Effect.void\n",
+    bug: "a runner that loses its session is no member any more, although it holds shards",
+    tests: ["cluster/membership"],
+  },
+  "member-released": {
+    file: "cluster/src/Membership.ts",
+    from: "Effect.andThen(library.releaseAll(address), ClusterError.PersistenceError.refail(hold))",
+    to: "library.releaseAll(address)",
+    bug: "a runner that recovers from an outage of the store is no member any more",
+    tests: ["cluster/membership"],
+  },
+  "member-connected": {
+    file: "cluster/src/Membership.ts",
+    from: "if (!addresses.has(address)) controller.abort()",
+    to: "if (!addresses.has(address)) continue",
+    bug: "callers of a frozen process wait for their own deadline",
+    tests: ["cluster/membership"],
+  },
+  "acquire-after-a-second": {
+    file: "cluster/src/Membership.ts",
+    from: "return clock.sleep(acquire)",
+    to: "return clock.sleep(duration)",
+    bug: "shards that their owner releases wait for a second",
+    tests: ["cluster/membership"],
+  },
 }

@@ -78,6 +78,11 @@ const makeStorage = Effect.gen(function* () {
       ? Effect.void
       : Effect.asVoid(session.executeRaw(`select pg_try_advisory_lock_shared(${runnerLock}, ${machineId})`, [])),
   )
+  const keepAlive = Effect.suspend(() =>
+    session === undefined
+      ? Effect.void
+      : Effect.timeoutOption(session.executeRaw("select 1", []), Timing.shardLockRefresh),
+  ).pipe(Effect.ignore)
   // The library reserves a connection for its shard locks, and the next one after it has lost that.
   const reserve = Effect.tap(sql.reserve, (reserved) => {
     session = reserved
@@ -115,6 +120,12 @@ const makeStorage = Effect.gen(function* () {
       ClusterError.PersistenceError.refail,
       Effect.withTracerEnabled(false),
     ),
+    // The library leaves the session of a runner without shards idle, and PostgreSQL ends idle sessions.
+    refresh: (address, shards) => {
+      const held = [...shards]
+      const refreshed = library.refresh(address, held)
+      return held.length > 0 ? refreshed : Effect.tap(refreshed, () => keepAlive)
+    },
     // The library releases every lock of the session.
     releaseAll: (address) => Effect.andThen(library.releaseAll(address), ClusterError.PersistenceError.refail(hold)),
   })
@@ -137,9 +148,7 @@ const makeClock = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const changes = yield* (yield* ChangeFeed).follow(feedKind)
   const acquire = Duration.fromInputUnsafe(Timing.shardAcquire)
-  return new Proxy(clock, {
-    get: (real, key) => (key === "sleep" ? sleep : Reflect.get(real, key, real)),
-  })
+  return Object.assign(Object.create(clock) as Clock.Clock, { sleep })
 
   function sleep(duration: Duration.Duration): Effect.Effect<void> {
     return Effect.flatMap(Effect.service(References.CurrentLogAnnotations), ({ fiber }) => {

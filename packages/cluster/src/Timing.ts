@@ -33,7 +33,7 @@ export const Timing = {
 
   // --- Requests to actors
 
-  /** The timeout of a request to an actor, then `unavailable`: longer than the failover of a killed runner (about 3.2 s). */
+  /** The timeout of a request to an actor, then `unavailable`: longer than the failover of a frozen runner (about 3 s). */
   ask: "5 seconds",
   /** An SMTP client waits minutes for its reply, so this timeout may cover a failover and a slow disk. */
   askSmtp: "30 seconds",

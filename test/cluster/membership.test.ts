@@ -1,0 +1,158 @@
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import * as Membership from "@svc/cluster/Membership"
+import { ClusterSql, Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Option, Scope } from "effect"
+import {
+  MessageStorage,
+  Runner,
+  RunnerAddress,
+  RunnerHealth,
+  Runners,
+  RunnerStorage,
+  ShardId,
+  Sharding,
+  ShardingConfig,
+} from "effect/cluster"
+import { TestClock } from "effect/testing"
+import { databaseLayer } from "../harness/Database.ts"
+import { quietFeed } from "../harness/Stores.ts"
+
+const never = "10000 days"
+const addressOf = (port: number) => RunnerAddress.make("127.0.0.1", port)
+const config = (port: number) =>
+  Layer.succeed(ShardingConfig.ShardingConfig, {
+    ...ShardingConfig.defaults,
+    runnerAddress: Option.some(addressOf(port)),
+    shardsPerGroup: 4,
+    shardLockExpiration: "1 hour",
+    shardLockRefreshInterval: Timing.shardLockRefresh,
+    refreshAssignmentsInterval: Timing.refreshAssignments,
+    entityMessagePollInterval: never,
+    runnerHealthCheckInterval: never,
+  })
+
+/** The storage of one process, with its connections and a way to end it. It reserves a connection of the pool of `Writes`. */
+const process = Effect.fnUntraced(function* (port: number) {
+  const pool = Layer.effect(ClusterSql, Writes)
+  const scope = yield* Scope.make()
+  const services = yield* Layer.buildWithScope(
+    Layer.fresh(
+      Membership.storage.pipe(
+        Layer.provideMerge(Membership.RunnerConnections.layer),
+        Layer.provide([config(port), pool]),
+      ),
+    ),
+    scope,
+  )
+  const storage = Context.get(services, RunnerStorage.RunnerStorage)
+  const runner = new Runner.Runner({ address: addressOf(port), groups: ["default"], weight: 1 })
+  return {
+    storage,
+    connections: Context.get(services, Membership.RunnerConnections),
+    address: runner.address,
+    join: storage.register(runner, true),
+    ports: Effect.map(storage.getRunners, (runners) => runners.map(([{ address }]) => address.port).sort()),
+    end: Scope.close(scope, Exit.void),
+  }
+})
+
+/** Terminates the session that holds the lock of the runner, as the end of its process does. */
+const endSession = (port: number) =>
+  Effect.flatMap(
+    Writes,
+    (sql) => sql`
+      select pg_terminate_backend(pid, 5000) from pg_locks join cluster_runners on machine_id = objid::int8
+      where locktype = 'advisory' and address = ${`127.0.0.1:${port}`}`,
+  )
+
+layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Membership", (it) => {
+  it.effect("ends with the session that holds the runner's lock, and returns with the next one", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* process(1), yield* process(2)]
+      yield* one.join
+      yield* other.join
+      expect(yield* one.ports).toEqual([1, 2])
+      const connection = yield* Effect.provideService(
+        one.connections.open("127.0.0.1:2"),
+        Scope.Scope,
+        yield* Scope.make(),
+      )
+      yield* one.ports
+      expect(connection.aborted).toBe(false)
+
+      yield* endSession(2)
+      expect(yield* one.ports).toEqual([1])
+      // Its callers would wait for their own deadline if the process is frozen.
+      expect(connection.aborted).toBe(true)
+      // It still counts itself; the library would otherwise register it again without a pause.
+      expect(yield* other.ports).toEqual([1, 2])
+
+      // The library replaces the session when it uses it next.
+      yield* other.storage.acquire(other.address, [ShardId.make("default", 1)])
+      expect(yield* one.ports).toEqual([1, 2])
+      // The library releases all locks of the session, and goes on.
+      yield* other.storage.releaseAll(other.address)
+      expect(yield* one.ports).toEqual([1, 2])
+      yield* other.end
+      expect(yield* one.ports).toEqual([1])
+      yield* one.end
+    }),
+  )
+
+  it.effect("ends when the runner leaves, although its session goes on", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* process(3), yield* process(4)]
+      yield* one.join
+      yield* other.join
+      yield* other.storage.unregister(other.address)
+      expect(yield* one.ports).toEqual([3])
+      yield* other.storage.releaseAll(other.address)
+      expect(yield* one.ports).toEqual([3])
+      yield* one.end
+      yield* other.end
+    }),
+  )
+
+  it.effect("wakes the library's loops: a change is read at once, and a held shard is tried again soon", () =>
+    Effect.gen(function* () {
+      const self = new Runner.Runner({ address: addressOf(5), groups: ["default"], weight: 1 })
+      const counted = { reads: 0, tries: 0 }
+      const storage = Layer.succeed(RunnerStorage.RunnerStorage, {
+        register: () => Effect.succeed(1 as never),
+        unregister: () => Effect.void,
+        getRunners: Effect.sync(() => (counted.reads++, [[self, true] as const])),
+        setRunnerHealth: () => Effect.void,
+        acquire: () => Effect.sync(() => (counted.tries++, [])),
+        refresh: () => Effect.succeed([]),
+        release: () => Effect.void,
+        releaseAll: () => Effect.void,
+      })
+      const scope = yield* Scope.make()
+      yield* Layer.buildWithScope(
+        Layer.fresh(Sharding.layer).pipe(
+          Layer.provide([Runners.layerNoop, MessageStorage.layerNoop]),
+          Layer.provide(MessageStorage.layerNoop),
+          Layer.provide([storage, RunnerHealth.layerNoop]),
+          Layer.provide(config(5)),
+          Layer.provide(Layer.fresh(Membership.clock)),
+        ),
+        scope,
+      )
+      yield* TestClock.adjust(1)
+      const { reads, tries } = counted
+      expect(reads).toBeGreaterThan(0)
+      expect(tries).toBeGreaterThan(0)
+
+      yield* TestClock.adjust(Timing.shardAcquire)
+      yield* TestClock.adjust(Timing.shardAcquire)
+      expect(counted.tries).toBe(tries + 2)
+      expect(counted.reads).toBe(reads)
+      ;(yield* ChangeFeed).notify("runners/all")
+      yield* TestClock.adjust(0)
+      expect(counted.reads).toBe(reads + 1)
+      yield* Scope.close(scope, Exit.void)
+    }),
+  )
+})
