@@ -275,7 +275,7 @@ describe("the audit log of mixed traffic", () => {
     const nameOf = (hash: string | null) => (hash?.startsWith("mailbox") ? hash : idOf.get(hash ?? ""))
     const line = (who: string, { class: of, outcome, action, code, via }: Omit<Expected, "hash">) =>
       `${who} ${of} ${outcome} ${action ?? "-"} ${code ?? "-"} ${via ?? "-"}`
-    // What was never somebody's is nobody's.
+    // A credential that never existed belongs to no account.
     const expected = summed(
       acts.flatMap((act) => {
         const who = nameOf(act.hash)

@@ -48,7 +48,7 @@ export const of = async (service: Process) => {
     return result.value as number
   }
   return {
-    /** Collected until a collection finds nothing more: what is let go of by turns of the loop comes late. */
+    /** Collected until a collection finds nothing more: turns of the event loop release objects late. */
     look: async (): Promise<Kept> => {
       let bytes = await collected()
       for (let before = Number.POSITIVE_INFINITY; before - bytes > 0.002 * bytes;) {

@@ -111,7 +111,7 @@ const harms: Readonly<Record<string, (socket: WebSocket) => void>> = {
   "says without end that something was said": endless((socket) =>
     socket.send(JSON.stringify({ event: "notification", payload: JSON.stringify({ type: "mention" }) })),
   ),
-  "sends what is none of the API's": endless((socket) => socket.send("[".repeat(10_000))),
+  "sends data that is not of the API": endless((socket) => socket.send("[".repeat(10_000))),
 }
 
 layer(watched, { timeout: 60_000 })("a malicious stream", (it) => {

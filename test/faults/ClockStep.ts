@@ -37,7 +37,7 @@ export const clockStep = async (): Promise<Row> => {
     LD_PRELOAD: library(),
     FAKETIME_TIMESTAMP_FILE: file,
     FAKETIME_CACHE_DURATION: "1",
-    // A clock that is set is the wall's; what counts up from the start is nobody's to set.
+    // Only the wall clock can be set; nobody can set the monotonic clock.
     DONT_FAKE_MONOTONIC: "1",
     FAKETIME_DONT_FAKE_MONOTONIC: "1",
   }

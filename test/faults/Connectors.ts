@@ -235,7 +235,7 @@ const harms: Readonly<Record<string, (response: ServerResponse) => void>> = {
   "lists a million values": (response) => response.writeHead(200, json).end(`[${"1,".repeat(500_000)}1]`),
   "sends inside": (response) => response.writeHead(302, { location: "http://169.254.169.254/latest/" }).end(),
   "is no API": (response) => response.writeHead(200, json).end(`{"id":{"__proto__":1},"content":[]}`),
-  "asks to wait for ever": (response) => response.writeHead(429, { ...json, "retry-after": "999999999" }).end("{}"),
+  "asks to wait forever": (response) => response.writeHead(429, { ...json, "retry-after": "999999999" }).end("{}"),
 }
 
 /** Milliseconds that 99 of 100 plain calls may take beside them, on a busy machine; one long answer that is parsed takes more. */

@@ -30,7 +30,7 @@ export const startSilentProxy = async (target: NetConnectOpts): Promise<SilentPr
       for (const [near, far] of pairs) {
         near.unpipe(far)
         far.unpipe(near)
-        // Read on and thrown away, so that the peer's kernel sees its bytes acknowledged.
+        // Data is read and discarded, so that the peer's kernel sees its bytes acknowledged.
         near.resume()
         far.resume()
       }

@@ -10,7 +10,7 @@ import { Deferred, Effect, Layer, Logger } from "effect"
 import { makeOrg, passing, tunnelPorts } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 
-/** The saga's steps; the card's says that it was reached, and begins only when it is let go. */
+/** The saga's steps; the card's says that it was reached, and begins only when it is released. */
 const held = (reached: Deferred.Deferred<void>, letGo: Effect.Effect<void>) =>
   Layer.effect(
     ProvisioningSteps,

@@ -10,6 +10,6 @@ parentPort?.on("message", (message: ToThread) => {
   if (message._tag !== "Judge") return
   const text = Buffer.from(message.raw).toString("latin1")
   // Sleeps at each turn, so that other work on the machine continues.
-  if (text.includes("loop for ever")) for (;;) Atomics.wait(asleep, 0, 0, 20)
+  if (text.includes("loop forever")) for (;;) Atomics.wait(asleep, 0, 0, 20)
   if (text.includes("end the thread")) process.exit(7)
 })

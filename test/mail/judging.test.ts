@@ -36,7 +36,7 @@ describe("A verdict worker", () => {
   it.live("that is blocked by a message is killed; the message is kept with its header, and the next is judged", () =>
     Effect.gen(function* () {
       const { judge } = yield* VerdictPool.make({ workers: 1, ...stuck })
-      for (const text of ["loop for ever", "end the thread"]) {
+      for (const text of ["loop forever", "end the thread"]) {
         yield* judge(letter("first"), arrival)
         const lost = yield* judge(letter(text, "=?utf-8?q?n=C3=B6?="), arrival)
         expect(lost.origin.verdict).toBe("error")
@@ -49,7 +49,7 @@ describe("A verdict worker", () => {
   it.live("that is killed does not affect the verdicts of its other messages", () =>
     Effect.gen(function* () {
       const { judge } = yield* VerdictPool.make({ workers: 1, ...stuck })
-      const texts = ["one", "two", "loop for ever", "three", "four"]
+      const texts = ["one", "two", "loop forever", "three", "four"]
       const judged = yield* Effect.forEach(texts, (text) => judge(letter(text), arrival), { concurrency: "unbounded" })
       expect(judged.map(({ origin }) => origin.verdict)).toEqual([
         "verified",

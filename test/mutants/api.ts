@@ -20,7 +20,7 @@ export const api: Mutants = {
     file: "api/src/account/Devices.ts",
     from: "(asked) => judgeRights(caller, asked, isScope, now)",
     to: "(asked) => judgeRights({ ...caller, expiresAt: null }, asked, isScope, now)",
-    bug: "a key that ends approves a device login whose key lasts for ever",
+    bug: "a key that ends approves a device login whose key never expires",
     tests: ["api/credentials"],
   },
   "approval-of-anything": {

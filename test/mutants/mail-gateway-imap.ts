@@ -68,7 +68,7 @@ export const mailGatewayImap: Mutants = {
     file: "mail-gateway/src/mail/imap/server/SessionLimits.ts",
     from: "if (count > 0) counts.set(name, count)\n    else counts.delete(name)",
     to: "",
-    bug: "sessions that ended count for ever",
+    bug: "sessions that ended count forever",
     tests: ["mail/imap/conversation"],
   },
   "noop-needs-login": {

@@ -20,7 +20,7 @@ export const mailGatewaySending: Mutants = {
     file: "mail-gateway/src/mail/sending/smtp/Conversation.ts",
     from: 'tls === "optional" && (login === undefined || login.inTheClear)',
     to: "false",
-    bug: "mail waits for ever where optional TLS fails",
+    bug: "mail waits forever if optional TLS fails",
     tests: ["mail/sending/relay", "mail/sending/direct"],
   },
   "password-falls-back": {

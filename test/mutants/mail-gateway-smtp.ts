@@ -6,7 +6,7 @@ export const mailGatewaySmtp: Mutants = {
     file: "mail-gateway/src/mail/Smtp.ts",
     from: 'failure._tag === "ReceptionUnavailable" || failure.reason === "not_yet")) {',
     to: 'failure._tag === "ReceptionUnavailable")) {',
-    bug: "mail to a Mailbox that is not ready yet is refused for ever (550) in place of 451",
+    bug: "mail to a Mailbox that is not ready yet is rejected permanently (550) instead of deferred (451)",
     tests: ["mail/replies"],
   },
   "largest-message-refused": {
@@ -104,7 +104,7 @@ export const mailGatewaySmtp: Mutants = {
     file: "mail-gateway/src/mail/smtp/Data.ts",
     from: 'if (receivedFields(raw) > maxReceived) return "loop"',
     to: "",
-    bug: "mail that loops is taken for ever",
+    bug: "mail that loops is accepted forever",
     tests: ["mail/data"],
   },
   "short-lines-flood": {

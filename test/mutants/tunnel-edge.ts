@@ -62,7 +62,7 @@ export const tunnelEdge: Mutants = {
     file: "tunnel-edge/src/edge/Drain.ts",
     from: "while (elapsed() < drainMillis && (isBusy()",
     to: "while ((isBusy()",
-    bug: "a draining edge waits for ever for a connection that never ends",
+    bug: "a draining edge waits forever for a connection that never ends",
     tests: ["tunnel/drain"],
   },
   "drain-forgets-bytes": {

@@ -59,7 +59,7 @@ const entries = () =>
 describe("a process", () => {
   it("logs its own start before messages of libraries", async () => {
     await until("its banner", () => running().output().includes("Begin with"))
-    // Who asks early enough is told of before, and so is what goes wrong.
+    // Requests and failures may be logged before the banner.
     const own = running()
       .output()
       .split("\n")

@@ -43,7 +43,7 @@ describe.skipIf(process.platform === "win32")("the package svc", () => {
       for (const [, wanted] of text.matchAll(/(?:from|import\()\s*["'](\.\/[\w.-]+)["']/g)) {
         expect(existsSync(within(`svc/dist/${wanted}`)), `${name} → ${wanted}`).toBe(true)
       }
-      // Where it was made is nobody's business.
+      // The package does not contain the path of the machine that built it.
       expect(text.replaceAll(/^\/\/#region.*$/gm, "").includes(`${root}${path.sep}`), name).toBe(false)
     }
   })

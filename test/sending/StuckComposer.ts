@@ -9,6 +9,6 @@ const asleep = new Int32Array(new SharedArrayBuffer(4))
 parentPort?.on("message", (task: Task) => {
   const text = task._tag === "Write" ? (task.letter.text ?? "") : ""
   // Sleeps in each turn to leave the CPU to others.
-  if (text.includes("loop for ever")) for (;;) Atomics.wait(asleep, 0, 0, 20)
+  if (text.includes("loop forever")) for (;;) Atomics.wait(asleep, 0, 0, 20)
   if (text.includes("end the thread")) process.exit(7)
 })

@@ -37,7 +37,7 @@ describe("a composing thread", () => {
             Effect.map(({ content }) => content.text?.startsWith(words)),
             Effect.catch((problem) => Effect.succeed(problem._tag)),
           )
-        const words = ["first", "end the thread", "next", "loop for ever", "after it", "last"]
+        const words = ["first", "end the thread", "next", "loop forever", "after it", "last"]
         const answers = yield* Effect.forEach(words, written, { concurrency: "unbounded" })
         expect(answers).toEqual([true, "message_invalid", true, "message_invalid", true, true])
       }).pipe(Effect.provide(layerWithout.pipe(Layer.provide(stuck)))),

@@ -204,7 +204,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
         restored: false,
         successor: { instance: row!.instance, client: "test" },
       })
-      // A process whose edge died with it is nobody's successor.
+      // A link whose lease expired is not a successor.
       yield* sql`update tunnel_link set lease_until = now() - interval '1 second' where id = ${other}`
       expect(yield* links.restore(link)).toEqual(restored)
       yield* sql`delete from tunnel_link where canonical = ${handle}`

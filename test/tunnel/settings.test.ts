@@ -79,7 +79,7 @@ describe("tunnel settings", () => {
     const seen = (headers = {}) => call(service.base, "GET", path, { token: session, headers })
     const tag = (await seen()).headers.get("etag")!
     expect((await seen({ "if-none-match": tag })).status).toBe(304)
-    // Another link is nobody's change of the Tunnel, and not the answer that was read.
+    // Another link does not change the Tunnel's settings, but changes the response.
     const second = connectTunnel({ key, edge: `http://connect.tunnel.localhost:${service.edgePort}`, port })
     tunnels.push(second)
     await second.ready

@@ -30,7 +30,7 @@ const quietSeconds = 120
 
 /** What a request meets; `now` in milliseconds. */
 const faults: Readonly<Record<string, (now: number) => (asked: Asked) => void>> = {
-  "cut before it is heard": () => (asked) => void asked.request.socket.destroy(),
+  "cut before it is received": () => (asked) => void asked.request.socket.destroy(),
   "done, and its answer lost": () => (asked) => (unheard(asked), asked.pass()),
   "503": () => answering(503, "ServiceUnavailable"),
   "502 without words": () => (asked) => void asked.response.writeHead(502).end("bad gateway"),
@@ -95,7 +95,7 @@ export const suite = (context: Context) => {
         }
         expect((yield* textsOf(owner)).toSorted()).toEqual(texts.toSorted())
         expect(Object.fromEntries(told)).toMatchObject({
-          "cut before it is heard": { code: "connector_platform_error", agent_hint: "wait", retry_after_seconds: 10 },
+          "cut before it is received": { code: "connector_platform_error", agent_hint: "wait", retry_after_seconds: 10 },
           "done, and its answer lost": { code: "connector_platform_error", agent_hint: "wait" },
           "503": { code: "connector_platform_error", agent_hint: "wait" },
           "502 without words": { code: "connector_platform_error", agent_hint: "wait" },
@@ -176,7 +176,7 @@ export const suite = (context: Context) => {
         const paused = actor.Pause({ org_id, paused: true, everyone: false }, onBehalfOf(holder))
         yield* through(paused)
         expect(yield* textsOf(owner)).toEqual(["goes on"])
-        // What had left before the pause comes to its end.
+        // Calls that left before the pause end.
         for (const asked of held) asked.pass()
         expect(Exit.isSuccess(yield* Fiber.join(waiting))).toBe(true)
         expect(

@@ -77,7 +77,7 @@ const ofDatabase = (errors: ReadonlyArray<object>): string | undefined => {
   return undefined
 }
 
-/** The sentence, without a stack; undefined for what is nobody's to mend but ours. */
+/** Returns one sentence without a stack, or undefined if the operator cannot fix the error. */
 export const sentence = (cause: Cause.Cause<unknown>, ports: Ports): string | undefined => {
   for (const reason of cause.reasons) {
     const errors = chain(

@@ -1,5 +1,5 @@
 /**
- * Word of changes, for whoever waits for one: who wrote announces it after the commit, and whoever subscribes to its key
+ * Notifications of changes, for whoever waits for one: who wrote announces it after the commit, and whoever subscribes to its key
  * looks at the store again. The feed carries no content, so a word too many costs a look, and one that is lost costs time.
  *
  * A key is an Org's id, an Identity's id, or `tunnel/` and a canonical Handle. Subscribers in the announcing process are

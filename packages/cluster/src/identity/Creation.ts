@@ -1,4 +1,4 @@
-/** An Identity's first commit: the Org's quota, the name for ever, the Identity with a saga that has just begun. */
+/** An Identity's first commit: the Org's quota, the permanent Handle, the Identity with a saga that has just begun. */
 import { AccountDeleting, HandleTaken, IdentityQuotaExhausted } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import type { Fenced } from "../actor/Write.ts"

@@ -73,7 +73,7 @@ export const signOut = async () => {
   announce()
 }
 
-/** What happens from now on is heard of once the first page stands. */
+/** Opens the Event stream once the first page is rendered. */
 let following: (() => void) | undefined
 effect(() => {
   following?.()

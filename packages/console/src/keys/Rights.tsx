@@ -130,7 +130,7 @@ export const RightsFields = ({ of, wrong }: RightsProps) => (
 interface DaysProps {
   readonly value: string
   readonly onValue: (days: string) => void
-  /** As long as was asked for; null: for ever. */
+  /** The requested lifetime; null if the key never expires. */
   readonly atMost: number | null
   readonly wrong?: string | undefined
 }

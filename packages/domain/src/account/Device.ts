@@ -11,7 +11,7 @@ export const DeviceStart = Schema.Struct({
   client: Schema.optionalKey(Schema.NullOr(Line(100))),
   /** What the key is to do; everything that whoever approves it may do where it is left out. */
   scopes: Schema.optionalKey(AskedScopes),
-  /** How long it is to last from its approval; for ever where it is left out. */
+  /** Lifetime from the approval; without it, the key never expires. */
   expires_in_days: Schema.optionalKey(ExpiresInDays),
 })
 export type DeviceStart = typeof DeviceStart.Type

@@ -45,7 +45,7 @@ export type Asked = typeof Asked.Type
 
 export interface KeyRights {
   readonly scopes: Scopes
-  /** Null: for ever. */
+  /** Null if the key never expires. */
   readonly expiresAt: Date | null
   /** Null: from everywhere. */
   readonly networks: Networks | null

@@ -111,7 +111,7 @@ export const judge = (policy: EndpointPolicy, caller: CallerInfo, named: Named):
     case "Unreadable":
       return Result.succeed(undefined)
     case "Handle":
-      // What cannot be a Handle is nobody's: its decoding says what is wrong with it.
+      // A text that cannot be a Handle has no owner: the decoder reports what is wrong with it.
       if (!named.readable) return Result.succeed(undefined)
       if (!mayActOn(caller, named.canonical)) return Result.fail(foreign(caller))
       return named.found === undefined

@@ -1,7 +1,7 @@
 /**
  * The port for operators, in every role: `/livez` (the event loop turns), `/readyz` (the process is to be sent work) and
- * `/metrics`. It opens before the store and closes after everything else. It tells no secret, and is nobody's but the
- * operator's all the same: it listens on loopback unless it is told otherwise.
+ * `/metrics`. It opens before the store and closes after everything else. It exposes no secrets, but only operators need it:
+ * by default it listens on loopback.
  */
 import { createServer, type ServerResponse } from "node:http"
 import { runAll } from "@svc/cluster/observe/Collectors"

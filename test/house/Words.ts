@@ -1,0 +1,23 @@
+/** Phrases that comments, test titles, texts and documents avoid, each with what to write instead. One line bans a phrase. */
+export const avoided: Readonly<Record<string, string>> = {
+  "comes to its end": "ends",
+  "comes to its time": "is due",
+  "for ever": "permanently, or: forever",
+  "goes its way": "continues",
+  "had back": "returned",
+  "has its say": "decides",
+  "in its turn": "leave it out, or name the order",
+  "is given up": "is abandoned, or: fails",
+  "is heard": "is received",
+  "is let go": "is released",
+  "is let in": "is admitted, or: may connect",
+  "is nobody's": "belongs to no account, or: has no owner",
+  "is taken up": "is resumed",
+  "it was said": "name who said it",
+  "said to be": "name who says it",
+  "thrown away": "discarded",
+  "what is none": "what does not exist, or: is invalid",
+  "who asks": "the caller",
+  "whom it is for": "the recipient",
+  "word of changes": "notifications of changes",
+}
