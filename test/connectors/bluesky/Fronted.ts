@@ -95,7 +95,11 @@ export const suite = (context: Context) => {
         }
         expect((yield* textsOf(owner)).toSorted()).toEqual(texts.toSorted())
         expect(Object.fromEntries(told)).toMatchObject({
-          "cut before it is received": { code: "connector_platform_error", agent_hint: "wait", retry_after_seconds: 10 },
+          "cut before it is received": {
+            code: "connector_platform_error",
+            agent_hint: "wait",
+            retry_after_seconds: 10,
+          },
           "done, and its answer lost": { code: "connector_platform_error", agent_hint: "wait" },
           "503": { code: "connector_platform_error", agent_hint: "wait" },
           "502 without words": { code: "connector_platform_error", agent_hint: "wait" },
