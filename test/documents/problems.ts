@@ -9,12 +9,12 @@ export const page = (): string =>
   [
     "# Problems",
     "",
-    "Every refusal of the API is a problem body (RFC 9457) with a `code`; its `doc_url` leads to this text on the service itself,",
-    "`/problems/<code>`. `agent_hint` says whether to change the call (`fix_call`), to call again later (`wait`, after",
-    "`retry_after_seconds` where it is there), or to give up (`stop`). This page is made of the one table of them",
-    "(`packages/domain/src/problems/Table.ts`) by `node test/documents/problems.ts`.",
+    "This page is the reference of every problem that the API returns. A problem is a body (RFC 9457) with a `code`. Its `doc_url`",
+    "leads to the same text on the service, `/problems/<code>`. `agent_hint` says what a program should do: `fix_call` (change the",
+    "call), `wait` (call again after `retry_after_seconds`, if given) or `stop` (give up). `node test/documents/problems.ts` writes",
+    "this page from `packages/domain/src/problems/Table.ts`.",
     "",
-    "| code | status | hint | means | do |",
+    "| code | status | hint | meaning | remedy |",
     "|---|---|---|---|---|",
     ...Object.entries(table).map(
       ([code, { status, agent_hint, meaning, remedy }]) =>
