@@ -1,6 +1,6 @@
 /** What the documents say is so: links lead somewhere, names exist, commands run. */
 import { spawnSync } from "node:child_process"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { describe, expect, it } from "vitest"
 import * as Problems from "./problems.ts"
@@ -8,8 +8,17 @@ import * as Problems from "./problems.ts"
 const root = path.join(import.meta.dirname, "..", "..")
 const read = (name: string) => readFileSync(path.join(root, name), "utf8")
 
+const packages = new Set(readdirSync(path.join(root, "packages")))
+const files = globSync(["packages/**/*.{ts,tsx,mjs}", "test/**/*.ts", "scripts/*"], {
+  cwd: root,
+  exclude: (name) => name.endsWith("node_modules"),
+}).map((file) => file.replaceAll("\\", "/"))
+
 const markdown = (folder: string) => readdirSync(path.join(root, folder)).filter((name) => name.endsWith(".md"))
-const documents = [...markdown("."), ...markdown("docs").map((name) => `docs/${name}`)]
+const documents = [
+  ...markdown("."),
+  ...["docs", "docs/notes"].flatMap((folder) => markdown(folder).map((name) => `${folder}/${name}`)),
+]
 
 const withoutBlocks = (text: string) => text.replaceAll(/^```[\s\S]*?^```$/gm, "")
 
@@ -64,6 +73,17 @@ describe.each(documents)("%s", (name) => {
     // The worked example of the architecture is about a capability that is not there.
     const files = named.map(([, file]) => file!).filter((file) => !file.includes("/notes/"))
     expect(files.filter((file) => !existsSync(path.join(root, file)))).toEqual([])
+  })
+
+  it("names source files by the end of their paths", () => {
+    const named = [...withoutBlocks(text).matchAll(/`([\w./-]+\.(?:tsx?|mjs))`/g)].map(([, file]) => file!)
+    const unknown = named.filter((file) => {
+      if (/^notes?|\bnotes\/|^Notes?[A-Z.]|<|\*/.test(file)) return false
+      const [first, ...rest] = file.split("/") as [string, ...ReadonlyArray<string>]
+      const source = packages.has(first) && rest.length > 0 ? [first, "src", ...rest].join("/") : file
+      return !files.some((path) => `/${path}`.endsWith(`/${source}`) || path.endsWith(`/${file}`))
+    })
+    expect(unknown).toEqual([])
   })
 
   it.skipIf(process.platform === "win32")("has shell blocks that a shell understands", () => {
