@@ -20,7 +20,7 @@ const targets = (text: string) => [...text.matchAll(/\]\(([^()\s]+)\)/g)].map(([
 describe("the README of a package", () => {
   it("has of the links of docs/install.md those to what the package has, and the words of the others", () => {
     expect(targets(install).length).toBeGreaterThan(5)
-    expect(new Set(targets(packed(install)))).toEqual(new Set(["#from-the-sources", "deploy/svc.service"]))
+    expect(new Set(targets(packed(install)))).toEqual(new Set(["#build-from-the-sources", "deploy/svc.service"]))
     expect(packed("in the [README](../README.md#settings)")).toBe("in the README")
   })
 
