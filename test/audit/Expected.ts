@@ -73,7 +73,7 @@ export const expectedOf = (
     outcome === "refused" || outcome === "repeated"
       ? { hash, class: about, outcome, action: null, code: outcome === "refused" ? code : null, via: null }
       : { hash, class: about, outcome, action: row.id, code: null, via }
-  // A credential that is none counts for nobody; whoever compares leaves out those that never were somebody's.
+  // An unknown credential belongs to no account; comparisons leave it out.
   if (call.status === 401) return { acts: [act("refused", "auth")], read: null }
   if (repeated) return { acts: [act("repeated")], read: null }
   if (call.status < 400) return { acts: of === "read" ? [] : [act("allowed")], read: of === "read" ? row.id : null }

@@ -1,4 +1,4 @@
-/** What is put on record of each endpoint, over all that there are: never what was said, always that it was asked. */
+/** The audit record of every endpoint: it contains the fact of the call and never its content. */
 import { expect, layer } from "@effect/vitest"
 import { planOf } from "@svc/api/audit/AuditedOperations"
 import { ShowsSecret } from "@svc/domain/account/Policy"
@@ -65,7 +65,7 @@ layer(judgement)("the record of", (it) => {
       for (const [at, handler] of outcomes.entries()) {
         yield* Effect.exit(judged(endpoint, "session", handled, handler))
         const { acts } = yield* Seen
-        expect(JSON.stringify(acts), "what was said stands nowhere").not.toContain(hidden)
+        expect(JSON.stringify(acts), "no record contains the content").not.toContain(hidden)
         // What is shown of the Vault is recorded by the statement that reads it.
         if (id === "vault.value" && at === 0) continue
         expect(acts.length, "somebody asked").toBeGreaterThan(0)

@@ -80,7 +80,7 @@ const identity = ({ handles }: Played) => get(`/api/identities/${handles[0]}`)
 
 const rows: Readonly<Record<string, CallRow>> = {
   "no-such-path": {
-    what: "GET of a path that is none",
+    what: "GET of an unknown path",
     call: () => ({ ...get("/nothing"), status: 404 }),
     atMost: 1.1,
     reference: "bare",

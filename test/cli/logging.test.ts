@@ -33,7 +33,7 @@ describe("the line of a request", () => {
     expect(entryOf(request, "/api/keys", empty(200), 0, "req_1").problem).toBeNull()
   })
 
-  it("is written from `info` down, and a level that is none is named", () => {
+  it("is written from `info` up, and an unknown level is reported", () => {
     expect(requestLine("Info")).toBeTypeOf("function")
     expect(requestLine("Warn")).toBeUndefined()
     expect(wrongLevel("loud")).toContain('SVC_LOG_LEVEL is "loud"')

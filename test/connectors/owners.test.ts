@@ -132,7 +132,7 @@ layer(shared, { timeout: 60_000 })("two processes that both believe that they ow
       yield* passing(identityOf("bea"), (row) => row?.status === "ready")
       yield* Effect.provide(meanwhile(connect(server, "bea", org_id, server.world.join("botbea"))), first)
       yield* passing(rowOf(identity_id), (row) => row?.mark != null)
-      // Both read what was said before either has moved the mark.
+      // Both read the notifications before either has moved the mark.
       yield* rows((sql) => sql`select 1`)
       for (let n = 1; n <= 5; n++) server.world.publish(server.world.join("grace"), `@botbea ${n}`)
       const wake = (one: Context.Context<Connectors>) =>

@@ -108,7 +108,7 @@ const harms: Readonly<Record<string, (socket: WebSocket) => void>> = {
     socket.send(half, { fin: false })
   },
   "pings without end": endless((socket) => socket.ping("now")),
-  "says without end that something was said": endless((socket) =>
+  "sends notifications without end": endless((socket) =>
     socket.send(JSON.stringify({ event: "notification", payload: JSON.stringify({ type: "mention" }) })),
   ),
   "sends data that is not of the API": endless((socket) => socket.send("[".repeat(10_000))),

@@ -9,7 +9,7 @@ const lastOfAll = 8.64e15
 const day = 86_400_000
 
 describe("times as text", () => {
-  it("are those of the platform, whatever time it is and whatever was said before", () => {
+  it("are those of the platform, whatever the time and the earlier results", () => {
     const between = (min: number, max: number) =>
       fc.date({ min: new Date(min), max: new Date(max), noInvalidDate: true })
     const anyDate = fc.oneof(between(-lastOfAll, lastOfAll), between(Date.UTC(2026, 0), Date.UTC(2028, 0)))

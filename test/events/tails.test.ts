@@ -11,7 +11,7 @@ import { insertEvent, makeOrg, settled } from "../harness/Events.ts"
 import { quietFeed, sealingLayer } from "../harness/Stores.ts"
 
 let looks = 0
-/** So many looks more at the Org's Events find the store out of reach. */
+/** The number of further reads of the Org's Events that fail because the store is unavailable. */
 const away = { org: "", looks: 0 }
 const counted = Layer.effect(
   EventQueries,

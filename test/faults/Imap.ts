@@ -33,7 +33,7 @@ class Session {
   readonly next: () => number
   view = new Views()
   folder = "INBOX"
-  /** Said by the server where it must not be: a number that no message has, an answer that is none. */
+  /** Invalid responses of the server: a number that no message has, or a malformed response. */
   readonly wrong: Array<string> = []
   /** Messages of which APPEND said that they are stored. */
   readonly stored: Array<string> = []

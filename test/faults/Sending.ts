@@ -109,7 +109,7 @@ export const hostileBounce = async (): Promise<Row> => {
     const letters = hostile(bounce)
     let guessed = 0
     for (const [, letter] of letters) await says(bounce, letter)
-    // Guesses at addresses of others, and a sender that is none.
+    // Guesses at addresses of others, and an invalid sender.
     for (let at = 0; at < 40; at++) {
       const other = bounce.replace(
         /\+.{5}/,

@@ -146,7 +146,7 @@ export const storeFull = async (): Promise<Row> => {
     }
     const lostMail = accepted.filter((subject) => !listed.includes(subject)).length
     const refused = seen.errors.size > 0 && smtp.errors.size > 0
-    // Whatever was out of reach, also the log of what is refused; what a refusal without `wait` is noted as is none of these.
+    // Everything that was unavailable, also the log of refusals; refusals without `wait` are noted differently.
     const waits = new Set(["503 unavailable", "503 audit_unavailable"])
     const unexpected = [...seen.errors.keys()].filter((error) => !waits.has(error))
     return {

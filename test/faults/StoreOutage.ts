@@ -9,7 +9,7 @@ import { manyIdentities } from "./Cluster.ts"
 import { figures, outcome } from "./Load.ts"
 import { missing, register, writing } from "./Writes.ts"
 
-/** A process and its children: each backend is a session of its own, out of reach of a group signal. */
+/** A process and its children: each backend has its own session, which a group signal does not reach. */
 const processTree = (pid: number): ReadonlyArray<number> => [
   pid,
   ...execFileSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" })
@@ -51,7 +51,7 @@ export const storeDown = async (): Promise<Row> => {
       }
     })()
     await sleep(1000)
-    // Held still, so that nobody can start it again: as a server that hangs or is out of reach.
+    // Stopped, so that nobody can start it again: like a server that hangs or is unreachable.
     const server = processTree(deployment.postgres())
     for (const pid of server) process.kill(pid, "SIGSTOP")
     await sleep(10_000)

@@ -68,7 +68,7 @@ export const drainEdge = () =>
 export const freezeEdge = () =>
   threeEdges(
     "freeze-edge",
-    "an edge that holds one of the agent's two links stands still for 5 s, while the public asks a third edge",
+    "an edge that holds one of the agent's two links is frozen for 5 s, while the public asks a third edge",
     async (first) => {
       first.signal("SIGSTOP")
       await sleep(5_000)

@@ -79,7 +79,7 @@ export const prepare = (directory: string) =>
     Effect.scoped,
   )
 
-/** What a server says where statements wait for one another; it ends one of them, which then seems to be out of reach. */
+/** The log line of a deadlock. The server ends one of the statements, which then fails as unavailable. */
 const deadlock = /ERROR: {2}deadlock detected[^]*?(?=\n\S* \S* UTC \[\d+\] (?!DETAIL|HINT|CONTEXT|STATEMENT))/g
 
 /** Fails where statements of the server of this data directory waited for one another: their locks have no order. */

@@ -30,7 +30,7 @@ describe("Malformed request", () => {
   const get = "GET /api/healthz HTTP/1.1\r\nHost: localhost\r\n"
 
   it.each([
-    ["a line that is none", "HELLO\r\n\r\n", 400, "invalid_request"],
+    ["a line that is no request line", "HELLO\r\n\r\n", 400, "invalid_request"],
     ["a field without a name", `${get}: x\r\n\r\n`, 400, "invalid_request"],
     ["two lengths", `${get}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`, 400, "invalid_request"],
     ["no host", "GET /api/healthz HTTP/1.1\r\n\r\n", 400, "invalid_request"],

@@ -41,7 +41,7 @@ const otherwise: Readonly<Record<string, ReadonlyArray<keyof Reading>>> = {
   "parts without a header": ["text"],
   "GB2312 that is GBK": ["subject"],
   "a body of windows-1252 that calls itself latin1": ["text"],
-  "a body of a set that is none": ["text"],
+  "a body of an unknown character set": ["text"],
   "a set in quotation marks that are single": ["text"],
   "a body of quoted-printable with soft breaks and lower case": ["text"],
   "an encoding with a comment": ["text"],

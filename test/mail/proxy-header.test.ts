@@ -29,9 +29,9 @@ describe("A PROXY protocol header", () => {
     ["of version 2 for the balancer itself", binary(0x20, 0x00, []), { length: 16 }],
     ["of another version", binary(0x31, 0x11, v4), "invalid"],
     ["with an address of the other family", Buffer.from("PROXY TCP4 2001:db8::1 ::2 1 25\r\n"), "invalid"],
-    ["with a port that is none", Buffer.from("PROXY TCP4 203.0.113.7 10.0.0.1 70000 25\r\n"), "invalid"],
+    ["with an invalid port", Buffer.from("PROXY TCP4 203.0.113.7 10.0.0.1 70000 25\r\n"), "invalid"],
     ["that never ends", Buffer.from(`PROXY TCP4 ${"1".repeat(120)}`), "invalid"],
-    ["that is none", Buffer.from("EHLO client.example.org\r\n"), "invalid"],
+    ["without a PROXY header", Buffer.from("EHLO client.example.org\r\n"), "invalid"],
   ]
   for (const [what, bytes, expected] of cases) {
     it(`${what} is parsed in any number of pieces`, () => {

@@ -148,7 +148,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
             yield* agentAt(port, key)
             const answer = Effect.promise(() => Public.ask(port, handle, "/"))
             yield* passing(told(id), (types) => types.length > 0, 0)
-            // As where the actor was out of reach when the link came.
+            // As if the actor was unavailable when the link arrived.
             const sql = yield* Writes
             yield* sql`update identity set tunnel_connected = false where id = ${id}`
             const connected = rows<{ is: boolean }>(

@@ -101,7 +101,7 @@ export const suite = (context: Context) =>
       ["what no lexicon says", json(200, JSON.stringify({ records: [{ uri: 1 }] }))],
       ["a way elsewhere", json(302, "", { location: "http://169.254.169.254/" })],
       ["an error of its own", json(500, JSON.stringify({ error: "InternalServerError", message: "Oops" }))],
-      ["an error that is none", json(502, "bad gateway")],
+      ["an error that is not JSON", json(502, "bad gateway")],
     ])("counts as unreachable when it responds with %s", async (_, listener) => {
       await at(listener, async ({ session }) => {
         expect(

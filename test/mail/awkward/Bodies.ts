@@ -186,7 +186,7 @@ export const bodies: Readonly<Record<string, Awkward>> = {
     "",
     "/v8AZwByAPwAbg==",
   ),
-  "a body of a set that is none": letter(
+  "a body of an unknown character set": letter(
     { text: "grün" },
     "From: a@example.org",
     "Content-Type: text/plain; charset=unknown-8bit",

@@ -61,7 +61,7 @@ const relay = (connection: Connection) => {
       if (message["method"] === "initialize") negotiated = body.value["result"]?.["protocolVersion"]
       return JSON.stringify(body.value)
     }
-    // A refusal of the call itself (no credential, out of reach) is a JSON-RPC error to a client that speaks nothing else.
+    // A refusal of the call itself (no credential, service unavailable) is a JSON-RPC error to a client that speaks nothing else.
     const reason = Option.match(body, {
       onNone: () => `${connection.api} does not answer`,
       onSome: (problem) => String(problem["detail"] ?? problem["title"] ?? "The service refused the request"),

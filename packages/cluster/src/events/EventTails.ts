@@ -53,7 +53,7 @@ const make = Effect.gen(function* () {
       const tail: Tail = { start, end: start, kept: [], readers: new Set() }
       const caughtUp = look(tail, org, identityId).pipe(
         Effect.repeat({ schedule: settling, while: (unsettled) => unsettled }),
-        // A store out of reach: what is missed meanwhile is still there afterwards.
+        // The store is unavailable: Events missed meanwhile are read afterwards.
         Effect.tapCause((cause) => Effect.logWarning("Events could not be read for streams", cause)),
         Effect.sandbox,
         Effect.retry(Schedule.spaced(Timing.feedReconnect)),

@@ -6,7 +6,7 @@ export const shownAtMost = 200_000
 
 export const beginning = async (path: string, signal: AbortSignal): Promise<string> => {
   const response = await fetch(path, { signal })
-  if (!response.ok || response.body === null) throw new Unreachable(`an answer that is none: ${response.status}`)
+  if (!response.ok || response.body === null) throw new Unreachable(`not a response of the service: ${response.status}`)
   const reader = response.body.getReader()
   const decoder = new TextDecoder()
   let text = ""

@@ -130,7 +130,7 @@ const send = async (route: string, input: object | undefined, manner: Manner) =>
   const answer: unknown = response.status === 204 || !isJson ? undefined : await response.json()
   if (!response.ok) {
     if (response.status === 401) signedOut.tell()
-    if (answer === undefined) throw new Unreachable(`an answer that is none: ${response.status}`)
+    if (answer === undefined) throw new Unreachable(`not a response of the service: ${response.status}`)
     throw new Refused(answer as Problem)
   }
   return { answer, tag: response.headers.get("etag") ?? undefined }

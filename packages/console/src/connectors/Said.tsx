@@ -1,4 +1,4 @@
-/** What the account wrote and what was said to it, page by page as the platform gives it. Others' words are text. */
+/** Posts and notifications of the account, paged as by the platform. Content of others is shown as plain text. */
 import { useState } from "preact/hooks"
 import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"

@@ -16,7 +16,7 @@ export type Marking = Act<[change: Change]>
 
 const paths = ["/api/identities/:handle/messages", "/api/identities/:handle/threads"]
 
-/** Shown at once, and taken back where the service says no. Each mark has its own: one does not wait for another. */
+/** Changes flags optimistically, and undoes a change that the service refuses. Changes of different flags do not wait for each other. */
 export const useMarking = (handle: string, id: string): Marking =>
   useAct(async (_, change: Change) => {
     const input = { params: { handle, id } }

@@ -21,7 +21,7 @@ export type AuditOutcome = typeof AuditOutcome.Type
 export const AuditVia = Schema.Literals(["rest", "mcp", "console", "imap", "smtp", "tunnel", "page"])
 export type AuditVia = typeof AuditVia.Type
 
-/** `imap_password`: what an Identity's mail program uses. `nobody`: no credential of ours, or one that is none. */
+/** `imap_password`: what an Identity's mail program uses. `nobody`: no credential, or an unknown one. */
 export const AuditActorKind = Schema.Literals([
   "session",
   "admin_key",

@@ -1,7 +1,7 @@
 /**
  * What callers look for in a Mailbox: words, all of which must be found; `"a phrase"`; `from:`, `to:`, `subject:`; `tag:`,
  * `label:`; `has:attachment`; `before:`, `after:`; `is:unread` and its like; and `-` before any of them for what must not
- * be so. A value may stand in quotes. A word with a colon that is none of these (a time, a URL) is a word.
+ * be so. A value may stand in quotes. Any other word with a colon (a time, a URL) is a plain word.
  */
 import { parseDayOrTime } from "../Rfc3339.ts"
 import { Result } from "effect"

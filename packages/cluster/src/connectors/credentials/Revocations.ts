@@ -95,7 +95,7 @@ export const make = Effect.fnUntraced(function* (
       )
     })
     if (wait === undefined) {
-      yield* Effect.logWarning("A platform stayed out of reach; the credential was not revoked there", {
+      yield* Effect.logWarning("A platform stayed unavailable; the credential was not revoked there", {
         platform: of.platform,
         service: row.service,
         account: row.account,

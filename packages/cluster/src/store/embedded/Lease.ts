@@ -14,7 +14,7 @@ if [ -r "/proc/$pid/comm" ]; then read -r name < "/proc/$pid/comm"; else name=$(
 case $name in *postgres*) kill -INT "$pid";; esac`
 
 export interface Lease {
-  /** Resolves once the lease is given back; the server is then being stopped if nobody else holds one. */
+  /** Resolves once the lease is released; the server is then being stopped if nobody else holds one. */
   readonly release: () => Promise<void>
 }
 

@@ -98,8 +98,8 @@ export const connectors: ReadonlyArray<string> = [
   `create index connector_sent_begun_at_idx on connector_sent (begun_at)`,
   `create index connector_sent_identity_id_idx on connector_sent (identity_id)`,
 
-  // Credentials to revoke at their platform. A row outlives its Identity until the platform confirmed, or was out of
-  // reach too often.
+  // Credentials to revoke at their platform. A row outlives its Identity until the platform confirmed, or was
+  // unavailable too often.
   `create table connector_revocation (
     id uuid primary key,
     org_id uuid not null references org on delete cascade,

@@ -68,7 +68,7 @@ const over = (reach: PlatformHttp, context: Context.Context<never>): LibraryFetc
       return Effect.catch(Effect.tryPromise({ try: run, catch: (thrown) => thrown }), (thrown) => {
         const reason = failed === undefined ? thrown : failed.reason
         const chain = [...causes(reason)]
-        // Our own store is out of reach, which is no fault of the platform's.
+        // Our own store is unavailable, which is not the platform's fault.
         const problem = chain.find(isProblem)
         if (problem !== undefined) return Effect.die(problem)
         const failure = failureOf(reason, chain)
@@ -192,7 +192,7 @@ const ofXrpc = (error: unknown): PlatformFailure | undefined => {
   }
   // 1 and 2 are the library's own: no answer, and one that is not as its lexicon says.
   if (error.status < 400 || error.status >= 500) return new PlatformUnreachable({ message })
-  // The session was refreshed and a service behind the server still says no: the credential is not what it minds.
+  // The session was refreshed, and a service behind the server still refuses: the credential is not the reason.
   if (error.status === 401) return new PlatformUnreachable({ message })
   return new PlatformRefused({ message })
 }

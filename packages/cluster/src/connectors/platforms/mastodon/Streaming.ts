@@ -25,7 +25,7 @@ const readEvent = Schema.decodeUnknownOption(
 )
 const readNotification = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ type: Schema.String })))
 
-/** Whether the message says that something was said to the account. */
+/** Returns whether the message announces a notification of the account. */
 export const mayBeForUs = (text: string): boolean => {
   if (text.length > readAtMost) return true
   const message = readEvent(text)
