@@ -5,7 +5,7 @@ import { Identities } from "@svc/cluster/actor/Identities"
 import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { actors, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
 
 layer(actors())("housekeeping", (it) => {
   it.effect(
@@ -43,7 +43,7 @@ layer(actors())("housekeeping", (it) => {
         select uuidv7(), 'POST /', n::text, '', uuidv7(), now() - make_interval(hours => n) from generate_series(1, 30) n`
         yield* sql`
         insert into actor_command (id, message, done_at) select uuidv7(), 'm', now() - make_interval(hours => n) from generate_series(1, 30) n`
-        yield* sweep("-infinity")
+        yield* sweep
         const [left] = yield* sql`
         select (select count(*)::int from delivery where webhook_id = ${webhooks[0]}) as removed,
                (select count(*)::int from delivery where webhook_id = ${webhooks[1]}) as others,
@@ -53,20 +53,20 @@ layer(actors())("housekeeping", (it) => {
       }),
   )
 
-  it.effect("removes bodies without a message after a day, and checks each once", () =>
+  it.effect("removes bodies that no message has claimed within a day", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
-      const add = (age: string) =>
-        sql`insert into message_content (message_id, raw, headers, search_text, created_at)
-            values (uuidv7(), '', '[]', '', now() - ${age}::interval)`
-      yield* add("2 days")
-      yield* add("1 hour")
-      const until = yield* sweep("-infinity")
-      expect(yield* sql`select count(*)::int as n from message_content`).toEqual([{ n: 1 }])
-      // What is older than the place it came to is not looked at again.
-      yield* add("3 days")
-      yield* sweep(until)
-      expect(yield* sql`select count(*)::int as n from message_content`).toEqual([{ n: 2 }])
+      const org_id = yield* makeOrg
+      const { id } = yield* makeIdentity(org_id, "claimed")
+      const add = (age: string, identity: string | null) =>
+        sql`insert into message_content (message_id, identity_id, raw, headers, search_text, created_at)
+            values (uuidv7(), ${identity}, '', '[]', '', now() - ${age}::interval)`
+      yield* add("2 days", null)
+      yield* add("1 hour", null)
+      yield* add("2 days", id)
+      yield* sweep
+      const left = yield* sql`select identity_id is null as unclaimed from message_content order by created_at`
+      expect(left).toEqual([{ unclaimed: false }, { unclaimed: true }])
     }),
   )
 })

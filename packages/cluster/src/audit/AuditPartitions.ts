@@ -128,10 +128,14 @@ export const keep = Effect.fnUntraced(function* ({ days }: RetentionSettings) {
 export const markUnsealed = Effect.fnUntraced(function* (sinceMillis: number) {
   const sql = yield* Unhurried
   const now = yield* Clock.currentTimeMillis
+  const since = new Date(now - sinceMillis)
   const found = yield* sql<{ org_id: string }>`
     select distinct a.org_id from audit a
-    where a.at > ${new Date(now - sinceMillis)}
-      and not exists (select from audit_seal s where s.org_id = a.org_id and s.record_id = a.id)
+    where a.at > ${since}
+      and not exists (
+        select from audit_seal s
+        where s.record_at > ${since} and s.org_id = a.org_id and s.record_id = a.id and s.record_at = a.at
+      )
       and not exists (select from audit_head h where h.org_id = a.org_id and h.due_at is not null)
     union
     select org_id from audit_head where mac_seq is distinct from seq and hash is not null and due_at is null`

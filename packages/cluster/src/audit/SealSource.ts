@@ -61,10 +61,13 @@ export const source: Source<Logged, Reads | ServiceKey> = {
   overdue: (sql, late, atMost) =>
     Effect.map(
       sql<{ org_id: string }>`
-        select h.org_id from audit_head h join org o on o.id = h.org_id and o.status = 'active'
-        where h.due_at <= ${late}
-          or (h.refused_at is null and h.seq > h.signed_seq and h.signed_at <= ${new Date(late.getTime() - Timing.auditHeadMillis)})
-        order by h.due_at limit ${atMost}`,
+        select h.org_id from (
+          (select org_id from audit_head where due_at <= ${late} order by due_at limit ${atMost})
+          union
+          (select org_id from audit_head
+           where refused_at is null and seq > signed_seq and signed_at <= ${new Date(late.getTime() - Timing.auditHeadMillis)}
+           order by signed_at limit ${atMost})
+        ) h join org o on o.id = h.org_id and o.status = 'active' limit ${atMost}`,
       (rows) => rows.map(({ org_id }) => org_id),
     ),
 

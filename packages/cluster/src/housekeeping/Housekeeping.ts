@@ -49,8 +49,14 @@ const removals = [
     key: "id",
     when: "seen_at < now() - interval '1 day' and not exists (select from client_grant g where g.client_id = oauth_client.id)",
   },
-  // Parts of messages whose gateway crashed while storing them.
+  // Parts and bodies of messages whose gateway crashed while storing them.
   { table: "message_slice", key: "ctid", when: "created_at < now() - interval '1 hour'" },
+  {
+    table: "message_content",
+    key: "message_id",
+    when: `identity_id is null and created_at < now() - interval '1 day'
+      and not exists (select from message m where m.id = message_content.message_id)`,
+  },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
   // The conversation of a later reply is found by the messages that exist.
   { table: "thread_reference", key: "ctid", when: "noted_at < now() - interval '180 days'" },
@@ -79,27 +85,6 @@ export const revokeUncollected = Effect.gen(function* () {
     select 1`
 })
 
-/** Deletes bodies whose message was never stored. Each body is checked once, a day after it was stored, oldest first. */
-const removeUnclaimed = Effect.fnUntraced(function* (from: string) {
-  const sql = yield* Unhurried
-  let place = { created_at: from, message_id: "00000000-0000-0000-0000-000000000000" }
-  while (true) {
-    const [row] = yield* sql<{ last_at: string; last_id: string }>`
-      with looked_at as (
-        select message_id, created_at from message_content
-        where created_at < now() - interval '1 day' and (created_at, message_id) > (${place.created_at}::timestamptz, ${place.message_id}::uuid)
-        order by created_at, message_id limit ${batch}
-      ),
-      gone as (
-        delete from message_content c using looked_at l
-        where c.message_id = l.message_id and not exists (select from message m where m.id = l.message_id)
-      )
-      select created_at::text as last_at, message_id as last_id from looked_at order by created_at desc, message_id desc limit 1`
-    if (row === undefined) return place.created_at
-    place = { created_at: row.last_at, message_id: row.last_id }
-  }
-})
-
 /** Deletes the deliveries of removed Webhooks, then the rows that list these Webhooks. */
 const removeDeliveries = Effect.gen(function* () {
   const sql = yield* Unhurried
@@ -111,8 +96,8 @@ const removeDeliveries = Effect.gen(function* () {
   }
 })
 
-/** Deletes all expired rows. Returns up to which time bodies were checked. */
-export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
+/** Deletes all expired rows. */
+export const sweep = Effect.gen(function* () {
   yield* revokeUncollected
   yield* endExpired
   yield* KeyExpiry.notifyExpiring
@@ -129,19 +114,14 @@ export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
         .pipe(Effect.repeat({ while: ([row]) => row?.n === batch })),
     { discard: true },
   )
-  return yield* removeUnclaimed(unclaimedFrom)
 })
 
 export const layer = Singleton.make(
   "Housekeeping",
-  Effect.suspend(() => {
-    let unclaimedFrom = "-infinity"
-    return Effect.suspend(() => sweep(unclaimedFrom)).pipe(
-      Effect.tap((until) => Effect.sync(() => (unclaimedFrom = until))),
-      Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.ran("Housekeeping", now))),
-      Effect.catchCause((cause) => Effect.logWarning("Housekeeping failed", cause)),
-      Effect.repeat(Schedule.spaced(Timing.housekeeping)),
-      Effect.asVoid,
-    )
-  }),
+  sweep.pipe(
+    Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.ran("Housekeeping", now))),
+    Effect.catchCause((cause) => Effect.logWarning("Housekeeping failed", cause)),
+    Effect.repeat(Schedule.spaced(Timing.housekeeping)),
+    Effect.asVoid,
+  ),
 )

@@ -53,6 +53,7 @@ export const audit: ReadonlyArray<string> = [
     primary key (org_id, seq, record_at)
   ) partition by range (record_at)`,
   `create index audit_seal_org_id_record_id_idx on audit_seal (org_id, record_id)`,
+  `create index audit_seal_record_at_idx on audit_seal using brin (record_at)`,
 
   // Rows outside every month that was made. `audit/Months` makes later months ahead of time.
   `create table audit_default partition of audit default`,
@@ -92,6 +93,7 @@ export const audit: ReadonlyArray<string> = [
     signed_at timestamptz not null
   )`,
   `create index audit_head_due_at_idx on audit_head (due_at) where due_at is not null`,
+  `create index audit_head_unsigned_idx on audit_head (signed_at) where refused_at is null and seq > signed_seq`,
 
   // Reads, counted per hour instead of recorded one by one.
   `create table audit_usage (

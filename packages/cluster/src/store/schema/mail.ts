@@ -82,8 +82,7 @@ export const mail: ReadonlyArray<string> = [
     -- What ENVELOPE and BODYSTRUCTURE are answered from; null until it is first needed.
     structure text
   )`,
-  `create index message_content_by_age on message_content (created_at)`,
-  `create index message_content_unclaimed on message_content (message_id) where identity_id is null`,
+  `create index message_content_unclaimed on message_content (created_at) where identity_id is null`,
 
   // A very large body while it is received, slice by slice. Unlogged, because nothing of it has been acknowledged.
   `create unlogged table message_slice (
