@@ -23,6 +23,7 @@ const peers = () => {
     registry: {
       pick: () => ({ link: { mux: { open: () => ({ write: () => true, end: () => {}, reset: () => {} }) } } }),
     } as never,
+    now: Date.now,
     listens: () => true,
   })
   ended.push(made.close)

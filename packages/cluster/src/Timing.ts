@@ -23,6 +23,8 @@ export const Timing = {
   runnerHandshakeMillis: 2 * second,
   /** How long a runner that shuts down waits for the connections of other runners to close. */
   runnerClose: "2 seconds",
+  /** How often each process compares its clock with the store's. */
+  storeClock: "5 seconds",
   /** How often a runner reacquires assigned shards that it lost, for example with its lock session. */
   shardLook: "500 millis",
 

@@ -84,6 +84,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     ca: certificates.authority,
     sealing,
     registry,
+    now: () => clock.currentTimeMillisUnsafe(),
     listens: (name, tcpPort) => ports.listens(name, tcpPort),
   })
   const metering = Metering.make({

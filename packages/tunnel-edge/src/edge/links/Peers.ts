@@ -61,6 +61,8 @@ export const make = (options: {
   readonly ca: () => string | undefined
   readonly sealing: Sealing["Service"]
   readonly registry: Registry
+  /** The time of day in milliseconds, which two edges compare. */
+  readonly now: () => number
   /** Returns whether this edge listens on the TCP port of a name. */
   readonly listens: (name: string, port: number) => boolean
 }) => {
@@ -68,7 +70,7 @@ export const make = (options: {
   const accepted = new Set<Link>()
   const isStamped = (stamped: string | undefined) => {
     const at = Number(options.sealing.unstamp("edge-peer", stamped ?? "")?.split("/")[1])
-    return Math.abs(Date.now() - at) < Timing.peerStampMillis
+    return Math.abs(options.now() - at) < Timing.peerStampMillis
   }
 
   const dial = (address: string) =>
@@ -91,7 +93,7 @@ export const make = (options: {
       socket.setTimeout(Timing.peerDialMillis, giveUp)
       socket.once("error", giveUp)
       socket.once(ca !== undefined ? "secureConnect" : "connect", () => {
-        const stamp = options.sealing.stamp("edge-peer", `${options.edgeId}/${Date.now()}`)
+        const stamp = options.sealing.stamp("edge-peer", `${options.edgeId}/${options.now()}`)
         socket.write(
           `GET ${peerPath} HTTP/1.1\r\nHost: ${options.connectHost}\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\nsvc-tunnel-peer: ${stamp}\r\n\r\n`,
         )

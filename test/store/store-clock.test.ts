@@ -1,0 +1,66 @@
+import { Reads } from "@svc/cluster/store/Database"
+import * as StoreClock from "@svc/cluster/store/StoreClock"
+import { Timing } from "@svc/cluster/Timing"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Duration, Effect, Layer, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { databaseLayer } from "../harness/Database.ts"
+
+const hour = Duration.toMillis("1 hour")
+
+layer(databaseLayer)("StoreClock", (it) => {
+  /** A process whose own clock differs from the store's, and can be set. */
+  const process = Effect.gen(function* () {
+    const test = yield* Clock.Clock
+    const own = { skew: 0 }
+    const wrong = Object.assign(Object.create(test) as Clock.Clock, {
+      currentTimeMillisUnsafe: () => Date.now() + own.skew,
+    })
+    const start = (skew: number) =>
+      Effect.gen(function* () {
+        own.skew = skew
+        const context = yield* Layer.buildWithScope(
+          Layer.fresh(StoreClock.layer).pipe(Layer.provide(Layer.succeed(Clock.Clock, wrong))),
+          yield* Scope.Scope,
+        )
+        return yield* Effect.provideContext(Clock.Clock, context)
+      })
+    return { own, start }
+  })
+  const differs = (clock: Clock.Clock) =>
+    Effect.flatMap(Reads, (sql) =>
+      Effect.map(
+        sql<{ millis: number }>`select extract(epoch from clock_timestamp())::float8 * 1000 as millis`,
+        ([row]) => Math.abs(clock.currentTimeMillisUnsafe() - row!.millis),
+      ),
+    )
+
+  it.effect("has the store's time in a process whose clock is an hour ahead or behind", () =>
+    Effect.gen(function* () {
+      const { start } = yield* process
+      for (const skew of [hour, -hour]) expect(yield* differs(yield* start(skew))).toBeLessThan(hour / 60)
+    }),
+  )
+
+  it.effect("does not follow the clock of the process when that is set", () =>
+    Effect.gen(function* () {
+      const { own, start } = yield* process
+      const clock = yield* start(0)
+      const before = clock.currentTimeMillisUnsafe()
+      own.skew = hour
+      expect(clock.currentTimeMillisUnsafe() - before).toBeLessThan(hour / 60)
+      yield* TestClock.adjust("1 second")
+      expect(clock.currentTimeMillisUnsafe() - before).toBe(1_000)
+    }),
+  )
+
+  it.effect("follows the store when the clocks drift apart", () =>
+    Effect.gen(function* () {
+      const { start } = yield* process
+      const clock = yield* start(0)
+      // The monotonic time of the test is an hour ahead of the store.
+      yield* TestClock.adjust("1 hour")
+      while ((yield* differs(clock)) > hour / 60) yield* TestClock.adjust(Timing.storeClock)
+    }),
+  )
+})
