@@ -173,7 +173,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
-  it.effect("keeps the counts of a process that shut down, but not of one that was killed", () =>
+  it.effect("keeps the counts of a process that shut down, but loses those of a killed process", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       for (const [ending, counts] of [

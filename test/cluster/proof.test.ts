@@ -57,7 +57,7 @@ describe("a runner's port", () => {
   })
 })
 
-describe("two processes without certificates of their own", () => {
+describe("two processes without certificates", () => {
   it("call each other", async () => {
     const deployment = await deploy()
     try {

@@ -130,7 +130,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const picture = { content_base64: png, content_type: "image/png" }
       expect(yield* refusal([picture, { ...picture, content_type: "image/tiff" }])).toMatchObject({
         code: "invalid_request",
-        errors: [{ path: "/options/mastodon/media/1/content_type", message: "The server takes no image/tiff." }],
+        errors: [{ path: "/options/mastodon/media/1/content_type", message: "The server does not accept image/tiff." }],
       })
       expect(
         yield* refusal([picture, { ...picture, content_base64: Buffer.alloc(17_000_000).toString("base64") }]),

@@ -93,7 +93,7 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
       server.settings.limited = true
       yield* passing(rowOf(id), (row) => row?.last_error != null, "1 second")
       const row = (yield* rowOf(id))!
-      expect(row.last_error).toContain("fewer calls")
+      expect(row.last_error).toContain("rate of calls")
       expect(row.poll_due_at).toEqual(reset)
       server.settings.limited = false
       yield* passing(rowOf(id), (later) => later?.last_error === null, "5 seconds")

@@ -186,7 +186,7 @@ describe("the Connector API", () => {
 })
 
 describe("the OAuth callback page", () => {
-  it("connects nothing by itself, reports the result in three languages, and escapes the platform's text", async () => {
+  it("connects nothing without a click, reports the result in three languages, and escapes the platform's text", async () => {
     const { handle } = await makeIdentity(service.base, owner.session)
     const callback = server.allow((await begin(handle)).authorization_url, server.world.join(`c${handle}`))
     const page = async (url: string, language: string) => {

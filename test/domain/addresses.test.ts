@@ -4,8 +4,8 @@ import * as PersonName from "@svc/domain/mail/PersonName"
 import { Option, Schema } from "effect"
 import { describe, expect, it } from "vitest"
 
-describe("a name before an address", () => {
-  it("is one line of at most 200 characters, whose order nothing turns around", () => {
+describe("a display name", () => {
+  it("is one line of at most 200 characters without bidirectional overrides", () => {
     expect(PersonName.shown("Ada Lovelace, Ph.D.")).toBe("Ada Lovelace, Ph.D.")
     expect(PersonName.shown("  عايدة ")).toBe("عايدة")
     expect(PersonName.shown("Ada\r\nBcc: eve\u2028x\u0000y\u0085z")).toBe("Ada Bcc: eve x y z")
@@ -13,17 +13,17 @@ describe("a name before an address", () => {
     expect(PersonName.shown(`${"a".repeat(199)}\u{1f600}`)).toBe(`${"a".repeat(199)}\ufffd`)
   })
 
-  it("is none where it holds an address or nothing at all", () => {
+  it("is omitted if it is empty or contains an address", () => {
     for (const name of [null, "", " \t", "\u202e", "bank@example.org", "bank\uff20example.org", "x \u202e@\u202c y"]) {
       expect([name, PersonName.shown(name)]).toEqual([name, null])
     }
   })
 })
 
-describe("an address for the list", () => {
+describe("an address in a list", () => {
   const kept = (text: string) => Option.getOrUndefined(Schema.decodeUnknownOption(AllowedAddress)(text))
 
-  it("is kept in A-labels and in lower case, however it was typed", () => {
+  it("is normalized to A-labels and lower case", () => {
     const same = [
       "info@Bücher.example",
       "INFO@xn--bcher-kva.example",
@@ -36,7 +36,7 @@ describe("an address for the list", () => {
     expect(kept("A..b@docomo.example")).toBe("a..b@docomo.example")
   })
 
-  it("is exactly one address", () => {
+  it("is rejected unless it is exactly one address", () => {
     for (const text of [
       "",
       "info",

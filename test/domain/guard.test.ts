@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 
 const words = (text: string) => text.trim().split(/\s+/)
 
-describe("addresses a user's URL may lead to", () => {
+describe("the address guard for users' URLs", () => {
   it.each(words("8.8.8.8 93.184.216.34 2606:4700::1111 2a00:1450:4001:80e::200e 64:ff9b::8.8.8.8"))(
     "%s is public",
     (address) => expect(isPublic(address)).toBe(true),

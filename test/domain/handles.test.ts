@@ -33,17 +33,17 @@ describe("Handle rules", () => {
     ["\u212aelvin", "Invalid"],
   ])("%s is %s", (name, verdict) => expect(judge(name)).toBe(verdict))
 
-  it("reserve the brand in any spelling, and nothing when there is none", () => {
+  it("reserve the brand in any spelling, and no name without a brand", () => {
     expect(check("my-ac-me-bot", { brand: "Ac.Me!" })._tag).toBe("Reserved")
     expect(check("ada", { brand: "-" })._tag).toBe("Ok")
     expect(check("ada", { brand: "" })._tag).toBe("Ok")
   })
 
-  it("reserve every hostname the product uses", () => {
+  it("reserve every hostname of the product", () => {
     for (const name of productHostnames) expect(reserved.has(canonical(name)), name).toBe(true)
   })
 
-  it("take spellings that differ in case and hyphens for one name", () => {
+  it("treat spellings that differ in case and hyphens as the same name", () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z0-9]{3,20}$/), fc.nat(), (name, at) => {
         const cut = 1 + (at % (name.length - 1))
@@ -53,7 +53,7 @@ describe("Handle rules", () => {
     )
   })
 
-  it("let through nothing that is no DNS label", () => {
+  it("reject everything except DNS labels", () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 70 }), (name) => {
         const verdict = check(name, { brand: "" })
@@ -62,7 +62,7 @@ describe("Handle rules", () => {
     )
   })
 
-  it("names an Identity with a leading @, and is not claimed with one", () => {
+  it("allow a leading @ to name an Identity, but not to create one", () => {
     expect(canonical("@A-da")).toBe("ada")
     expect(check("@Ada-1", { brand: "acme" })).toMatchObject({
       _tag: "Invalid",

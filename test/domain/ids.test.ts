@@ -5,13 +5,13 @@ import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 
 describe("ids", () => {
-  it("are version 7 uuids that sort in the order they were made", () => {
+  it("are version 7 UUIDs that sort in the order of their creation", () => {
     const ids = Array.from({ length: 5_000 }, () => Effect.runSync(makeUuidV7))
     expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     expect(ids.toSorted()).toEqual(ids)
     expect(new Set(ids).size).toBe(ids.length)
   })
-  it("are made in their public form too, as version 7 uuids of the moment", () => {
+  it("are also created in public form, as version 7 UUIDs with the current time", () => {
     for (let n = 0; n < 1_000; n++) {
       const before = Date.now()
       const uuid = fromPublic("req_", Effect.runSync(makePublic("req_")))!
@@ -21,7 +21,7 @@ describe("ids", () => {
       expect(time).toBeLessThanOrEqual(Date.now())
     }
   })
-  it("go to their public form and back, keeping the order", () => {
+  it("convert to the public form and back, in the same order", () => {
     fc.assert(
       fc.property(fc.uuid(), fc.uuid(), (a, b) => {
         expect(fromPublic("evt_", toPublic("evt_", a))).toBe(a)
@@ -29,7 +29,7 @@ describe("ids", () => {
       }),
     )
   })
-  it("are nothing but the ids of their own prefix", () => {
+  it("are rejected with another prefix", () => {
     const id = toPublic("evt_", Effect.runSync(makeUuidV7))
     expect(id).toMatch(/^evt_[0-9a-hjkmnp-tv-z]{26}$/)
     expect(fromPublic("wh_", id)).toBeUndefined()
@@ -43,7 +43,7 @@ describe("ids", () => {
 })
 
 describe("credentials", () => {
-  it("tell their kind and nothing else does", () => {
+  it("are recognized by their prefix and checksum", () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ minLength: 32, maxLength: 32 }),
@@ -61,14 +61,14 @@ describe("credentials", () => {
       ),
     )
   })
-  it("have no character outside their alphabet, whatever the checksum says of it", () => {
+  it("are rejected with a character outside of the alphabet, even with a valid checksum", () => {
     const token = make("admin_key", new Uint8Array(32).fill(7))
     const at = "svc_admin_".length
     // The same low byte, another character.
     const twin = String.fromCharCode(token.charCodeAt(at) + 0x100)
     expect(kindOf(token.slice(0, at) + twin + token.slice(at + 1))).toBeUndefined()
   })
-  it("keep all 256 bits apart", () => {
+  it("preserve all 256 bits", () => {
     expect(make("session", new Uint8Array(32))).toContain("0".repeat(43))
     expect(make("session", new Uint8Array(32).fill(255))).not.toBe(make("session", new Uint8Array(32).fill(254)))
   })

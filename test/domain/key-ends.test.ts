@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 const day = 86_400_000
 const end = new Date(100 * day)
 
-describe("the next time at which the end of a key is told", () => {
+describe("the next notification of a key's expiry", () => {
   it.each([
     [92, 93],
     [93, 99],
@@ -17,7 +17,7 @@ describe("the next time at which the end of a key is told", () => {
     expect(nextTold(end, now * day)).toEqual(new Date(next * day))
   })
 
-  it("is none for a key without an end", () => {
+  it("does not exist for a key that never expires", () => {
     expect(nextTold(null, 0)).toBeNull()
   })
 })

@@ -13,7 +13,7 @@ const issuesOf = (schema: Schema.Codec<any, any>, input: unknown) => {
     : []
 }
 
-it("of a list that is too long nothing is looked at", () => {
+it("rejects a list that is too long without validating its entries", () => {
   let looked = 0
   const list = boundedList(Schema.String, 3, (text) => (looked++, text !== "no"), "a word")
   expect(issuesOf(list, ["a", "b", "c", "no"])).toHaveLength(1)

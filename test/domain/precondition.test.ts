@@ -20,7 +20,7 @@ describe("If-Match", () => {
     ["", []],
   ])("%s is for %j", (header, versions) => expect(ifMatch(header)).toEqual(versions))
 
-  it("lets a change happen to a version that it names, and to any where there is none", () => {
+  it("allows a change to the versions that it names, and to any version if the header is missing", () => {
     expect(matches(ifMatch(tagOf(7)), 7)).toBe(true)
     expect(matches(ifMatch(tagOf(7)), 8)).toBe(false)
     expect(matches(ifMatch(`W/${tagOf(7)}`), 7)).toBe(false)

@@ -16,8 +16,8 @@ afterAll(() => {
 const judge = (name: string) => check(name, { brand: "" })._tag
 const words = (text: string) => text.trim().split(/\s+/)
 
-describe("our own lists", () => {
-  it("are all there is here", () => expect(judge("newsletter")).toBe("Ok"))
+describe("the product's own lists of reserved names", () => {
+  it("do not reserve other names", () => expect(judge("newsletter")).toBe("Ok"))
 
   // CA/Browser Forum Baseline Requirements 3.2.2.4.4, and what authorities took besides; `is` and `it` are too short.
   it.each(
@@ -35,7 +35,7 @@ describe("our own lists", () => {
     words("abuse noc security postmaster hostmaster usenet news webmaster uucp ftp info marketing sales support"),
   )("give nobody the role %s@", (name) => expect(judge(name)).toBe("Reserved"))
 
-  it.each(productHostnames.filter((name) => name.length >= 3))("give nobody our hostname %s", (name) =>
+  it.each(productHostnames.filter((name) => name.length >= 3))("reserve the hostname %s", (name) =>
     expect(judge(name)).toBe("Reserved"),
   )
 })

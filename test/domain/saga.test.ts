@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 const now = new Date("2026-11-20T12:00:00.000Z")
 
 describe("the provisioning saga", () => {
-  it("goes through its steps in order and is complete after the last", () => {
+  it("runs its steps in order and completes after the last", () => {
     let saga = start("provisioning", now)
     const order: Array<string> = []
     for (let step = currentStep(saga); step !== undefined; step = currentStep(saga)) {
@@ -17,7 +17,7 @@ describe("the provisioning saga", () => {
     expect(saga.finished_at).toEqual(now)
   })
 
-  it("tries a step six times, waiting 1, 2, 4, 8 and 16 s give or take a fifth, then fails for good", () => {
+  it("attempts a step six times with waits of 1, 2, 4, 8 and 16 s, 20 % longer or shorter, and then fails", () => {
     let saga = succeed(start("provisioning", now), "mailbox", now)
     const waits: Array<number> = []
     for (let tries = 1; tries <= triesPerStep; tries++) {
@@ -31,7 +31,7 @@ describe("the provisioning saga", () => {
     expect(saga.steps[1]).toMatchObject({ attempts: 6, error: "no port", finished_at: now })
   })
 
-  it("runs again from the failed step, the finished ones stay done", () => {
+  it("resumes at the failed step and does not repeat completed ones", () => {
     let saga = succeed(start("provisioning", now), "mailbox", now)
     for (let tries = 1; tries <= triesPerStep; tries++) saga = fail(saga, "tunnel", "x", now, 0).saga
     const again = rerun(saga)
@@ -42,7 +42,7 @@ describe("the provisioning saga", () => {
 })
 
 describe("a delivery's next attempt", () => {
-  it("follows the table of the requirement, seven in all", () => {
+  it("follows the required schedule of seven attempts", () => {
     const seconds = Array.from({ length: 8 }, (_, i) => nextAttemptAt(i + 1, now)).map(
       (at) => at && (at.getTime() - now.getTime()) / 1000,
     )

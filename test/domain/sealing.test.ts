@@ -22,7 +22,7 @@ const opens = (effect: Effect.Effect<unknown, unknown>) =>
   Effect.runSync(Effect.map(Effect.result(effect), ({ _tag }) => _tag === "Success"))
 
 describe("a sealed value", () => {
-  it("opens at its place and at no other, and not when a byte of it changed", async () => {
+  it("opens only at its place, and not if any byte was changed", async () => {
     const sealing = await sealingOf(keyText())
     const { dataKey } = await Effect.runPromise(sealing.makeDataKey("org"))
     fc.assert(
@@ -39,7 +39,7 @@ describe("a sealed value", () => {
     )
   })
 
-  it("is bound to each part of its place: with any one of them another it does not open", async () => {
+  it("does not open if any part of its place differs", async () => {
     const sealing = await sealingOf(keyText())
     const { dataKey } = await Effect.runPromise(sealing.makeDataKey("org"))
     const opensElsewhere = (at: Place, elsewhere: Place) =>
@@ -63,7 +63,7 @@ describe("a sealed value", () => {
     expect(opensElsewhere({ ...at, column: "a", row: "bc" }, { ...at, column: "ab", row: "c" })).toBe(false)
   })
 
-  it("is never twice the same", async () => {
+  it("differs each time that the same value is sealed", async () => {
     const sealing = await sealingOf(keyText())
     const { dataKey } = await Effect.runPromise(sealing.makeDataKey("org"))
     const at = { table: "t", column: "c", row: "r", org: "o" }
@@ -73,7 +73,7 @@ describe("a sealed value", () => {
 })
 
 describe("master keys", () => {
-  it("open what a former one sealed once both are listed, and only then", async () => {
+  it("open values of a former key only while both are listed", async () => {
     const [former, present] = [keyText(), keyText()]
     const before = await sealingOf(`a:${former}`)
     const { sealed } = await Effect.runPromise(before.makeDataKey("org"))
@@ -82,7 +82,7 @@ describe("master keys", () => {
     expect(opens(before.openDataKey("another org", sealed))).toBe(false)
   })
 
-  it("are refused where they cannot be meant", async () => {
+  it("are rejected if they are malformed", async () => {
     const good = keyText()
     for (const text of [
       "",
@@ -97,7 +97,7 @@ describe("master keys", () => {
     }
   })
 
-  it("recognise no stamp of which one byte is another", async () => {
+  it("reject a stamp in which any byte was changed", async () => {
     const sealing = await sealingOf(keyText())
     const stamped = Buffer.from(sealing.stamp("cursor", "place"), "base64url")
     for (let at = 0; at < stamped.length; at++) {
@@ -109,7 +109,7 @@ describe("master keys", () => {
       expect(sealing.unstamp("cursor", stamped.subarray(0, length).toString("base64url"))).toBeUndefined()
   })
 
-  it("stamp what they recognise again, for one purpose", async () => {
+  it("accept their own stamps for the same purpose only", async () => {
     const sealing = await sealingOf(keyText())
     const other = await sealingOf(keyText())
     fc.assert(

@@ -9,7 +9,7 @@ const lastOfAll = 8.64e15
 const day = 86_400_000
 
 describe("times as text", () => {
-  it("are those of the platform, whatever the time and the earlier results", () => {
+  it("equal those of the platform for any time and in any order", () => {
     const between = (min: number, max: number) =>
       fc.date({ min: new Date(min), max: new Date(max), noInvalidDate: true })
     const anyDate = fc.oneof(between(-lastOfAll, lastOfAll), between(Date.UTC(2026, 0), Date.UTC(2028, 0)))
@@ -32,7 +32,7 @@ describe("times as text", () => {
       expect(isTime(text), text).toBe(false)
   })
 
-  it("are refused if they are no date and time of RFC 3339, or name a day that does not exist", () => {
+  it("are rejected unless they are an RFC 3339 date and time of an existing day", () => {
     const wrong = [
       "foo 2030",
       "1 Jan 2030",
@@ -59,7 +59,7 @@ describe("times as text", () => {
     expect(wrong.filter(isTime)).toEqual([])
   })
 
-  it("of a filter may be a day, which begins in UTC", () => {
+  it("may be a day in a filter, which starts in UTC", () => {
     const read = Schema.decodeUnknownOption(Schema.toCodecJson(FilterTime))
     const day = read("2026-02-28")
     expect(day._tag === "Some" && day.value.toISOString()).toBe("2026-02-28T00:00:00.000Z")
@@ -69,7 +69,7 @@ describe("times as text", () => {
     expect(isTime("2026-02-28")).toBe(false)
   })
 
-  it("are the moment that they name, in whatever zone they are written", () => {
+  it("are parsed to the same instant in any time zone", () => {
     const minutes = fc.integer({ min: -23 * 60 - 59, max: 23 * 60 + 59 })
     const date = fc.date({ min: new Date(Date.UTC(1, 1)), max: new Date(Date.UTC(9990, 0)), noInvalidDate: true })
     const inZone = (at: Date, offset: number) => {
@@ -85,7 +85,7 @@ describe("times as text", () => {
     fc.assert(fc.property(early, minutes, isSame), { numRuns: 2_000 })
   })
 
-  it("are answered, and read back", () => {
+  it("are returned in responses and parsed again", () => {
     const codec = Schema.toCodecJson(Schema.Struct({ at: Timestamp, ended_at: TimestampOrNull }))
     const at = new Date(1_790_000_000_123)
     for (const ended_at of [null, at]) {

@@ -9,7 +9,7 @@ import { actors, makeOrg } from "../harness/Actors.ts"
 
 layer(actors())("the key of a new Identity", (it) => {
   // The plan is kept as it was made with few keys, and those in use are the keys of every Org.
-  it.effect("is looked up among the Identity's own keys with any query plan", () =>
+  it.effect("is found among the Identity's own keys with any query plan", () =>
     Effect.gen(function* () {
       const [sql, sealing] = [yield* Reads, yield* Sealing]
       const [org, id] = [yield* makeOrg, yield* makeUuidV7]

@@ -25,9 +25,9 @@ export const cluster: Mutants = {
   },
   "doubt-believed": {
     file: "cluster/src/actor/Ownership.ts",
-    from: '(reason) => Cause.isFailReason(reason) && !isFenceLost(reason.error) && !hasTag(reason.error, "unavailable"),',
-    to: "(reason) => Cause.isFailReason(reason) && !isFenceLost(reason.error),",
-    bug: "after a store failure whose outcome is unknown the actor goes on believing its memory",
+    from: ' && !Predicate.isTagged(reason.error, "unavailable"),',
+    to: ",",
+    bug: "after a store failure whose outcome is unknown the actor continues to use its memory",
     tests: ["cluster/ownership"],
   },
   "delivery-recorded-by-anyone": {
@@ -81,7 +81,7 @@ export const cluster: Mutants = {
   },
   "stream-resumes-in-another-org": {
     file: "cluster/src/events/EventQueries.ts",
-    from: "if (row.org_id !== org) return yield* noSuchPlace\n",
+    from: "if (row.org_id !== org) return yield* unknownPosition\n",
     to: "",
     bug: "a stream goes on from the Event of another Org (Last-Event-ID not checked for its Org)",
     tests: ["events/", "api/stream", "feed/feed"],
@@ -101,7 +101,7 @@ export const cluster: Mutants = {
     tests: ["audit/faults"],
   },
   "vault-value-unbound": {
-    file: "cluster/src/vault/Namespace.ts",
+    file: "cluster/src/vault/SecretRows.ts",
     from: 'names: [namespace.identity ?? "", secretId, name],',
     to: 'names: [namespace.identity ?? "", name],',
     bug: "sealed Vault values are bound to the name only, not to the secret's id (wrong associated data)",

@@ -60,7 +60,7 @@ describe("a pool of connections", () => {
         yield* ask
         expect(written.map(({ text }) => text.replace(/[\d.]+ s/, "n s")).toSorted()).toEqual(
           Object.keys(Database.poolSizes)
-            .map((name) => `The database answers the pool ${name} again, after n s.`)
+            .map((name) => `The pool ${name} can connect to the database again, after n s.`)
             .toSorted(),
         )
       }).pipe(Effect.provide(Layer.fresh(Database.layer(settings))), Effect.provide(Logger.layer([logger]))),

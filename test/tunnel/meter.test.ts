@@ -119,7 +119,7 @@ describe("link selection", () => {
       ...more,
     }) as unknown as Registry.Attached
 
-  it("prefers the least busy link that is up, then one that is down, then one that drains, and never one that leaves", () => {
+  it("prefers the least busy healthy link, then an unhealthy one, then a draining one, and never a closing one", () => {
     let now = 100
     const registry = Registry.make(() => now)
     const links = [

@@ -196,7 +196,7 @@ describe("changed settings", () => {
     return { setting, shut: () => (open = false), reopen: () => (open = true) }
   }
 
-  it("close an upgraded connection immediately, also one that was being upgraded", () => {
+  it("close an upgraded connection immediately, even during the upgrade", () => {
     const ask = get("/socket", "Connection: Upgrade\r\nUpgrade: websocket\r\n")
     const switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
     const now = shutOut()

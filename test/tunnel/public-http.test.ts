@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 import { answering, forwardedGet, forwarding, get, make, ok } from "../harness/RecordedContext.ts"
 
 describe("the route of a request", () => {
-  it("is looked up when the head is complete while the client is paused, then everything is forwarded", () => {
+  it("is requested after the complete head while the client is paused, then everything is forwarded", () => {
     const { connection, client, did, route, streams, counted } = make({ host: "localhost:3000" })
     const text = get("/1") + get("/2", "X: y\r\n")
     client(text.slice(0, 20))

@@ -1,7 +1,7 @@
 /**
- * What a capability of the product consists of. Each capability's folder exports one record, which
- * `capabilities/Capabilities.ts` lists; the actors' handlers and work, exports and erasure are derived from that list. A record without
- * one of its parts does not compile, and `test/store/owners.test.ts` fails for a table that no record owns.
+ * The interface of a capability of the product. Each capability's folder exports one record, which
+ * `capabilities/Capabilities.ts` lists. The actors' handlers and work, exports and erasure are derived from that list. An
+ * incomplete record does not compile, and `test/store/owners.test.ts` fails for a table that no record owns.
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { Effect, type Layer } from "effect"
@@ -12,9 +12,9 @@ import type { Source } from "./work/Source.ts"
 
 export interface Capability {
   readonly name: string
-  /** Makes the handlers of its messages to the Identity's actor; {@link noHandlers} for a capability without messages. */
+  /** Creates the handlers of its messages to the Identity's actor; {@link noHandlers} for a capability without messages. */
   readonly handlers: (actor: HandlerContext) => Effect.Effect<object, never, unknown>
-  /** Work that the Identity's and the Org's actor do between messages. */
+  /** Work sources of the Identity's and the Org's actor. */
   readonly work: {
     readonly identity: ReadonlyArray<Source<never, unknown, never>>
     readonly org: ReadonlyArray<Source<never, unknown, never>>
@@ -27,21 +27,21 @@ export interface Capability {
   readonly tables: Readonly<Record<string, Table>>
 }
 
-/** What a capability's handlers are made with; other services come from the context. */
+/** The parameters of a capability's handlers. Other services come from the context. */
 export interface HandlerContext {
   readonly handling: ActorHandlers
   readonly limits: IdentityLimits
 }
 
-/** Limits of the deployment (decisions.md "Limits"). */
+/** Limits of the deployment. */
 export interface IdentityLimits {
-  /** Identities an Org may ever create. */
+  /** Number of Identities that an Org may ever create. */
   readonly identityQuota: number
-  /** Bytes a Mailbox holds. */
+  /** Size of a Mailbox in bytes. */
   readonly mailboxBytes: number
-  /** Messages an Identity may send in any hour. */
+  /** Number of messages that an Identity may send in any hour. */
   readonly mailHourly: number
-  /** The TCP ports that Tunnels are allotted from. */
+  /** The range of TCP ports for Tunnels. */
   readonly tunnelPorts: { readonly first: number; readonly last: number }
 }
 
@@ -49,21 +49,21 @@ export const noHandlers = () => Effect.succeed({})
 
 export interface Table {
   readonly erased: Erasure
-  /** The export member that has the rows, or why no member has. */
+  /** The export member that contains the rows, or the reason for leaving them out. */
   readonly exported: string | { readonly not: string }
 }
 
 /** How the rows of a table are deleted with their account or Identity. */
 export type Erasure =
-  /** By a foreign key that cascades. */
+  /** A cascading foreign key deletes the rows. */
   | "cascade"
-  /** Before the Identity, in batches of their own, because there may be very many. */
+  /** Batches delete the rows before the Identity, because there may be very many. */
   | { readonly inBatches: RemoveBatch }
-  /** By the batches of another table. */
+  /** The batches of another table delete the rows. */
   | { readonly together: string }
-  /** By a statement in a file below `packages/cluster/src`. */
+  /** A statement in a file below `packages/cluster/src` deletes the rows. */
   | { readonly by: string; readonly statement: string }
-  /** Not at all, for this reason. */
+  /** The rows stay, for this reason. */
   | { readonly kept: string }
 
 /** Deletes at most `limit` rows of an Identity and returns their number (`n`). */
@@ -121,9 +121,9 @@ export const cascades = (exported: Table["exported"]): Table => ({ erased: "casc
 export const kept = (reason: string): Table => ({ erased: { kept: reason }, exported: { not: reason } })
 
 /** Reasons for which no export has the rows of a table. */
-export const derived = { not: "derived from what is exported" }
-export const credential = { not: "a credential, or what it is made of" }
-export const workState = { not: "state of work that ends by itself" }
+export const derived = { not: "derived from exported data" }
+export const credential = { not: "a credential, or a part of one" }
+export const workState = { not: "state of temporary work" }
 
 /** The reason to keep short-lived rows. */
 export const shortLived = kept("names no person, and is deleted by age")

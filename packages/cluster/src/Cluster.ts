@@ -36,8 +36,8 @@ export interface RunnerTls {
 }
 
 /**
- * TLS options of both ends of a connection between runners. Without certificates they use a pre-shared key derived from the master
- * key (RFC 4279), so that no other program on the machine can connect to a runner.
+ * TLS options of both ends of a connection between runners. If no certificates are configured, they use a pre-shared key
+ * derived from the master key (RFC 4279), so that no other program on the machine can connect to a runner.
  */
 interface Proofs {
   /** Called for each connection. */

@@ -50,7 +50,7 @@ export const Timing = {
   drain: "8 seconds",
   /** How much of the drain is spent waiting for attempts in flight. */
   settle: "3 seconds",
-  /** From the start of an attempt until another may start: longer than any attempt lasts. */
+  /** Lease of an attempt, longer than any attempt lasts. Then another process may retry. */
   leaseMillis: minute,
   /** A saga whose actor crashed resumes this long after its last commit. */
   sagaLeaseMillis: 5 * second,
@@ -184,7 +184,7 @@ export const Timing = {
   besideMillis: 20,
   /** The same for a small batch of inbound messages. */
   arrivalsBesideMillis: 50,
-  /** A search returns what it has found after this time. It consists of several statements, so this is far below their timeout. */
+  /** Time after which a search returns its results so far. It consists of several statements, so this is far below their timeout. */
   searchMillis: second,
   /** How often messages are moved into search segments; until then a search scans them. */
   segmenting: "1 second",

@@ -104,3 +104,6 @@ export const makeUuidV7: Effect.Effect<string> = Effect.clockWith((clock) => {
   if (made === undefined) sources.set(clock, (made = SecureRandom.make(drawn).uuidV7()))
   return made
 })
+
+/** Returns the time in a version 7 UUID (RFC 9562 section 5.7), in milliseconds since 1970. */
+export const uuidMillis = (uuid: string): number => Number.parseInt(uuid.replaceAll("-", "").slice(0, 12), 16)

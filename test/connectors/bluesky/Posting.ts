@@ -59,7 +59,7 @@ export const suite = (context: Context) =>
       expect(await context.rig.failure(context.rig.platform.validate(post("a".repeat(301))))).toMatchObject({
         _tag: "InputRefused",
         path: "/text",
-        message: "The text has 301 characters; Bluesky takes 300.",
+        message: "The text has 301 characters; Bluesky allows 300.",
       })
       // 200 families are 5,000 bytes, which the platform's other limit refuses.
       expect(await context.rig.failure(context.rig.platform.validate(post("👩‍👩‍👧‍👦".repeat(200))))).toMatchObject({

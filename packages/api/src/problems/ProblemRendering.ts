@@ -26,7 +26,7 @@ import { violationsOf } from "./Violations.ts"
 
 /** The service interrupted the request, not the client: an actor was cut off, or the process shuts down. */
 export const cutOff = new Unavailable({
-  detail: "The service did not answer in time. The change may have been made.",
+  detail: "The service did not respond in time. The change may have been made.",
   retry_after_seconds: 1,
 })
 

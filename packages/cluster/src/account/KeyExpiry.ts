@@ -4,8 +4,7 @@
  */
 import { system } from "@svc/domain/account/Initiator"
 import { Clock, Effect } from "effect"
-import { raiseForOrg } from "../events/Raise.ts"
-import { instant } from "../store/Instant.ts"
+import { instant, raiseForOrg } from "../events/Raise.ts"
 import { Unhurried } from "../store/Database.ts"
 
 const batch = 500

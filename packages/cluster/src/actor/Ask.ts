@@ -1,11 +1,11 @@
 /**
- * Calls actors from anywhere in the cluster. A call has a deadline, retries if the actor has just moved, and turns
- * failures that the caller cannot act on (no owner, full mailbox, timeout) into `unavailable`.
+ * Calls actors from anywhere in the cluster. A call has a deadline, retries if the actor has just moved, and converts
+ * failures that the caller cannot act on (no owner, full mailbox, timeout) to `unavailable`.
  */
 import { type Initiator, initiatorHeader, commandHeader, encodeBy } from "@svc/domain/account/Initiator"
 import type { Moved } from "@svc/domain/actor/Moved"
 import { Unavailable } from "@svc/domain/problems/Problem"
-import { Duration, Effect, Exit } from "effect"
+import { Duration, Effect, Exit, Predicate } from "effect"
 import type { ClusterError } from "effect/cluster"
 import * as Metrics from "../observe/Metrics.ts"
 import { within } from "../store/Deadline.ts"
@@ -24,12 +24,12 @@ export type Asked<E> = Exclude<E, Undelivered> | Unavailable
 
 const outOfReach = () =>
   new Unavailable({
-    detail: "The service did not answer in time. The change may have been made.",
+    detail: "The service did not respond in time. The change may have been made.",
     retry_after_seconds: 1,
   })
 
-const outcomes = Metrics.counter("svc_asks_total", "Asks of actors by this process", ["message", "outcome"])
-const duration = Metrics.histogram("svc_ask_duration_seconds", "How long an ask took", Metrics.seconds, []).of()
+const outcomes = Metrics.counter("svc_asks_total", "Calls of actors by this process", ["message", "outcome"])
+const duration = Metrics.histogram("svc_ask_duration_seconds", "Durations of calls of actors", Metrics.seconds, []).of()
 
 export const ask = <A, E, R>(
   message: Effect.Effect<A, E, R>,
@@ -37,12 +37,12 @@ export const ask = <A, E, R>(
 ): Effect.Effect<A, Asked<E>, R> =>
   Effect.suspend(() => {
     const since = performance.now()
-    return Effect.onExitPrimitive(told(message, deadline), (exit) => {
+    return Effect.onExitPrimitive(call(message, deadline), (exit) => {
       duration.observe((performance.now() - since) / 1000)
       // A rejection by the handler counts as a response.
       const isOutOfReach =
         Exit.isFailure(exit) &&
-        exit.cause.reasons.some((reason) => "error" in reason && hasTag(reason.error, "unavailable"))
+        exit.cause.reasons.some((reason) => "error" in reason && Predicate.isTagged(reason.error, "unavailable"))
       outcomes.of(nameOf(message), isOutOfReach ? "unavailable" : "answered").n++
       return undefined
     })
@@ -51,7 +51,7 @@ export const ask = <A, E, R>(
 /** The default deadline, parsed once because every call uses it. */
 const usual = Duration.fromInputUnsafe(Timing.ask)
 
-const told = <A, E, R>(message: Effect.Effect<A, E, R>, deadline: Duration.Input): Effect.Effect<A, Asked<E>, R> =>
+const call = <A, E, R>(message: Effect.Effect<A, E, R>, deadline: Duration.Input): Effect.Effect<A, Asked<E>, R> =>
   within(found(message), Duration.toMillis(deadline), () => Effect.fail(outOfReach())).pipe(
     Effect.catchIf(isUndelivered, () => Effect.fail(outOfReach())),
   ) as Effect.Effect<A, Asked<E>, R>
@@ -63,9 +63,8 @@ const told = <A, E, R>(message: Effect.Effect<A, E, R>, deadline: Duration.Input
 const found = <A, E, R>(message: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.catchIf(message, isElsewhere, () => Effect.andThen(Effect.sleep(Timing.askRetry), found(message)))
 
-const hasTag = (error: unknown, tag: string) =>
-  typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
-const isElsewhere = (error: unknown) => hasTag(error, "Moved") || hasTag(error, "EntityNotAssignedToRunner")
+const isElsewhere = (error: unknown) =>
+  Predicate.isTagged(error, "Moved") || Predicate.isTagged(error, "EntityNotAssignedToRunner")
 const undelivered = [
   "Moved",
   "MailboxFull",
@@ -73,7 +72,7 @@ const undelivered = [
   "PersistenceError",
   "EntityNotAssignedToRunner",
 ]
-const isUndelivered = (error: unknown) => undelivered.some((tag) => hasTag(error, tag))
+const isUndelivered = (error: unknown) => undelivered.some((tag) => Predicate.isTagged(error, tag))
 
 /** Returns the call option that names the initiator and the command: `actor.Retry(payload, onBehalfOf(by))`. */
 export const onBehalfOf = (by: Initiator, command?: string) => ({

@@ -1,7 +1,7 @@
 /**
- * Trims the context of messages. For every message, in every process on its way, the library merges the caller's
- * services with those of the actor and copies the result. The cost grows with the number of services, so actors,
- * runners and callers keep only what they need and what the runtime reads from every fiber.
+ * Trims the context of messages. For every message, in every process that handles it, the library merges the services of
+ * the caller and the actor and copies the result. The cost grows with the number of services, so actors, runners and
+ * callers keep only the services that they or the runtime need.
  */
 import {
   Clock,

@@ -10,7 +10,7 @@ import type { Initiator } from "@svc/domain/account/Initiator"
 import { Moved } from "@svc/domain/actor/Moved"
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import type { Unavailable } from "@svc/domain/problems/Problem"
-import { Cause, Clock, Deferred, Duration, Effect, Exit, Semaphore } from "effect"
+import { Cause, Clock, Deferred, Duration, Effect, Exit, Predicate, Semaphore } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
 import * as Metrics from "../observe/Metrics.ts"
@@ -190,9 +190,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
   return { state, settled, write, change } satisfies Ownership<State>
 })
 
-const hasTag = (error: unknown, tag: string) =>
-  typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
-const isFenceLost = (error: unknown): error is FenceLost => hasTag(error, "FenceLost")
+const isFenceLost = (error: unknown): error is FenceLost => Predicate.isTagged(error, "FenceLost")
 
 /**
  * Returns whether the outcome is unknown: after a lost fence, an unreachable store, a defect or an interruption. A
@@ -201,7 +199,8 @@ const isFenceLost = (error: unknown): error is FenceLost => hasTag(error, "Fence
 const leavesDoubt = (exit: Exit.Exit<unknown, unknown>) =>
   Exit.isFailure(exit) &&
   !exit.cause.reasons.every(
-    (reason) => Cause.isFailReason(reason) && !isFenceLost(reason.error) && !hasTag(reason.error, "unavailable"),
+    (reason) =>
+      Cause.isFailReason(reason) && !isFenceLost(reason.error) && !Predicate.isTagged(reason.error, "unavailable"),
   )
 
 const outcomeOf = (exit: Exit.Exit<unknown, unknown>): "done" | "refused" | "fence_lost" | "doubt" => {

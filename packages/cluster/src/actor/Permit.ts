@@ -1,13 +1,13 @@
 /**
- * The permit of an actor's process to begin what leaves the service: the content of a message, a call to a platform. It is a
- * row that is granted under the actor's fence, only while sending is allowed, with a deadline in the store's time. The
- * process measures the deadline by its own monotonic clock, from before the granting statement was sent, so it never
- * believes in a permit for longer than the store does. The clock is read in the turn of the event loop in which something
- * leaves: a process that was frozen in between finds that its permit has expired.
+ * The permit of an actor's process to send: the content of a message, or a call to a platform. A permit is a row that is
+ * granted under the actor's fence, only while sending is allowed, with a deadline in the store's time. The process measures
+ * the deadline with its own monotonic clock, from before the granting statement was sent, so that its permit never lasts
+ * longer than the row. The clock is read in the turn of the event loop in which the data is written, so that a process
+ * that was suspended in between notices that its permit has expired.
  *
- * A stop is durable first, so nothing is granted after it. Then it ends the permit of its own process in memory, and waits
- * until the permits of former owners of the entity have expired ({@link formerEnded}): a former owner may be frozen, and
- * does not know that there is a stop.
+ * A stop is committed first, so that no permit is granted after it. Then it ends the permit in its own process's memory,
+ * and waits until the permits of former owners of the entity have expired ({@link formerEnded}), because a suspended former
+ * owner does not know about the stop.
  */
 import { Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"

@@ -51,7 +51,7 @@ const showWaiting = () => {
   waitingNow.set([], n)
 }
 
-/** Without a record the secret is not shown, because nobody would know who saw it. */
+/** The secret is not shown without a record of who saw it. */
 const closed = new AuditUnavailable({
   detail: "The audit log could not be written, so nothing was shown.",
   retry_after_seconds: 1,

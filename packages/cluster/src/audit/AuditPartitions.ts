@@ -186,7 +186,9 @@ export const health = check(
       return forged
     }
     const finding: Finding =
-      row?.stray === true ? { status: "warn", detail: "records of the audit log lie in no month of their own" } : pass
+      row?.stray === true
+        ? { status: "warn", detail: "audit records are in the default partition instead of one for their month" }
+        : pass
     return finding
   }),
 )

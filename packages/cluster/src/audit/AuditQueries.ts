@@ -174,7 +174,7 @@ export interface AuditFilter {
 const portion = 500
 const around = 60_000
 
-const missing = new NotFound({ detail: "There is no such record." })
+const missing = new NotFound({ detail: "The record does not exist." })
 
 const make = Effect.gen(function* () {
   const sql = yield* Reads

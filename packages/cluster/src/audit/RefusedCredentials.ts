@@ -64,7 +64,7 @@ const make = Effect.gen(function* () {
           ? yield* orUnavailable(sql<NoIdentity & { client: null }>`
               select org_id, id, null as name, null as client, null as identity_id, null as handle from session
               where token_hash = decode(${hash}, 'hex')`)
-          : // Of a Grant the tokens of access; they are kept for some time when they are over.
+          : // Access tokens of a Grant are stored for some time after they expire.
             yield* orUnavailable(sql<NoIdentity & { client: string }>`
               select g.org_id, g.id, null as name, g.client_name as client, null as identity_id, null as handle
               from oauth_token t join client_grant g on g.id = t.grant_id where t.hash = decode(${hash}, 'hex')`)

@@ -1,7 +1,7 @@
 /**
  * Seals the audit log as work of the Org's actor. Committed records get their numbers, hashes and MACs some seconds
  * later, in one statement under the fence, so that a chain has one writer and no write waits for it. If a process
- * crashes, nothing is sealed and the next one continues at the chain's end. Once a day the end is signed and reported.
+ * crashes, nothing is sealed and the next one continues at the chain's end. The end is signed and reported once a day.
  * The actor only continues and signs an end that the service sealed: it checks the MAC of the end, and while it is in
  * memory also that the end is the one it wrote last.
  */
@@ -103,7 +103,8 @@ export const source: Source<Logged, Reads | ServiceKey> = {
       })
 
     /**
-     * CTEs `begun` (a row if the chain still ends where it was read), `sealed` (the seals) and `moved` (the new end).
+     * Returns the CTEs `begun` (a row if the chain still has the end that was read), `sealed` (the seals) and `moved` (the
+     * new end).
      */
     const sealed = Effect.fnUntraced(function* (
       { sql, at }: Fenced,

@@ -59,7 +59,7 @@ export interface Verdict {
   readonly head: { readonly seq: number; readonly hash: string } | null
 }
 
-const toldAtMost = 20
+const reportedAtMost = 20
 
 const parse = (line: string): Json | undefined => {
   try {
@@ -76,7 +76,7 @@ const parse = (line: string): Json | undefined => {
  */
 export const make = (kept?: { readonly seq: number; readonly hash: string }, keys: SealKeys["byId"] = new Map()) => {
   const faults: Array<string> = []
-  const fault = (text: string) => void (faults.length < toldAtMost && faults.push(text))
+  const fault = (text: string) => void (faults.length < reportedAtMost && faults.push(text))
   let first: typeof First.Type | undefined
   let lines = 0
   let records = 0

@@ -73,7 +73,7 @@ export const inspect = Effect.fn("Manifest.inspect")(function* (file: string) {
   })
   const manifest = yield* Effect.mapError(
     decode(found.manifest),
-    () => new BackupFailed({ message: `${file} was made by a program that writes backups otherwise.` }),
+    () => new BackupFailed({ message: `${file} was made by a version with another backup format.` }),
   )
   const altered = manifest.tables.find(({ name, bytes, sha256 }) => {
     const sum = found.sums.get(name)
@@ -81,7 +81,7 @@ export const inspect = Effect.fn("Manifest.inspect")(function* (file: string) {
   })
   if (altered !== undefined) {
     return yield* new BackupFailed({
-      message: `${file} is not what was written: its table ${altered.name} has another sum. Nothing was restored.`,
+      message: `${file} is damaged: the checksum of its table ${altered.name} does not match. Nothing was restored.`,
     })
   }
   return manifest

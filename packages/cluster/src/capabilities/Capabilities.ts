@@ -35,9 +35,9 @@ export const capabilities = [
   audit,
 ] as const
 
-const ofService = kept("of the service, not of an account")
+const ofService = kept("belongs to the service, not to an account")
 
-/** Tables of no capability. */
+/** Tables that belong to no capability. */
 export const serviceTables: Readonly<Record<string, Table>> = {
   backup: ofService,
   idempotency_record: shortLived,
@@ -50,7 +50,9 @@ export const serviceTables: Readonly<Record<string, Table>> = {
 }
 
 type Handlers = IntersectionOf<Effect.Success<ReturnType<(typeof capabilities)[number]["handlers"]>>>
-type IntersectionOf<Union> = (Union extends unknown ? (one: Union) => void : never) extends (all: infer All) => void
+type IntersectionOf<Union> = (Union extends unknown ? (handlers: Union) => void : never) extends (
+  all: infer All,
+) => void
   ? All
   : never
 
@@ -65,7 +67,7 @@ export const identityWork = capabilities.map(({ work }) => work.identity).flat()
 
 export const orgWork = capabilities.map(({ work }) => work.org).flat()
 
-/** Services that read, and write without an actor; `cli/serve/roles/Stores.ts` makes them for several roles. */
+/** Services that read, or write without an actor. `cli/serve/roles/Stores.ts` provides them for several roles. */
 export type Queries = Layer.Success<(typeof capabilities)[number]["queries"][number]>
 
 export const exportContents = ExportContents.layer(capabilities.map((capability) => capability.exports).flat())

@@ -29,7 +29,7 @@ import type { NeedsOf, Source } from "../work/Source.ts"
 import * as Worker from "../work/Worker.ts"
 import { batchedErasure, handlers, identityWork } from "./Capabilities.ts"
 
-/** What the actor does between messages. */
+/** The work sources of the actor. */
 export const sources: ReadonlyArray<
   Source<Owned, NeedsOf<(typeof identityWork)[number]>, Ownership.Ownership<Owned | undefined>>
 > = identityWork
@@ -47,7 +47,7 @@ export const watched = {
 
 type Needs = NeedsOf<(typeof sources)[number]> | Writes
 
-/** What drives an actor's work: made with the first of it. */
+/** The worker of an actor, created when it first has work. */
 const workerOf = (start: (canonical: string) => Effect.Effect<void, unknown>) => ({
   make: Effect.fnUntraced(function* ({ id, ownership }: ActorInstances.ActorInstance<State>) {
     return yield* Worker.make({

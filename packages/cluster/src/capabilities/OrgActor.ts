@@ -20,11 +20,11 @@ import * as Worker from "../work/Worker.ts"
 import { exportContents, orgWork } from "./Capabilities.ts"
 
 export interface OrgQuotas extends CallBudget.Quotas {
-  /** Bytes a day through the Org's Tunnels. */
+  /** Bytes per day through the Org's Tunnels. */
   readonly tunnel_transfer: number
 }
 
-/** What the actor does between messages. */
+/** The work sources of the actor. */
 const sources: ReadonlyArray<
   Source<OwnedOrg, NeedsOf<(typeof orgWork)[number]>, Ownership.Ownership<OwnedOrg | undefined>>
 > = orgWork

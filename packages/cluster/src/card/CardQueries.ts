@@ -5,7 +5,7 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { isStorable } from "@svc/domain/Text"
 import { Context, Effect, Layer, Schema } from "effect"
-import { isLocked } from "../tunnel/RowLock.ts"
+import { isLocked } from "../tunnel/TunnelQueries.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 
 interface Row {
@@ -45,7 +45,7 @@ const make = Effect.gen(function* () {
   return {
     read: Effect.fn("CardQueries.read")(function* (id: IdentityId) {
       const [row] = yield* sql<Row>`${columns} where i.id = ${id}`
-      if (row === undefined) return yield* new NotFound({ detail: "There is no such card." })
+      if (row === undefined) return yield* new NotFound({ detail: "The card does not exist." })
       const fields = yield* Effect.orDie(decode(row.fields))
       return { card: cardOf(book, row.handle, { ...row, fields }), version: row.version }
     }, orUnavailable),
@@ -58,7 +58,7 @@ const make = Effect.gen(function* () {
       const [row] = isStorable(canonical)
         ? yield* sql<Row>`${columns} where i.canonical = ${canonical} and i.status = 'ready'`
         : []
-      if (row === undefined) return yield* new NotFound({ detail: "There is no such profile." })
+      if (row === undefined) return yield* new NotFound({ detail: "The profile does not exist." })
       return { profile: profileOf(book, row, yield* Effect.orDie(decode(row.fields))), version: row.version }
     }, orUnavailable),
   }

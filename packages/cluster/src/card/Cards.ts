@@ -10,11 +10,11 @@ import type { ReceivedCommand, ActorHandlers } from "../actor/ActorHandlers.ts"
 import { commit, FenceLost, learned, notedAll, recalled, repeated, type Write } from "../actor/Write.ts"
 import { auditWrites } from "../audit/AuditWrite.ts"
 import { causedBy, raise } from "../events/Raise.ts"
-import { isLocked } from "../tunnel/RowLock.ts"
+import { isLocked } from "../tunnel/TunnelQueries.ts"
 
 const decode = Schema.decodeUnknownEffect(StoredCard)
 
-/** Well below what a statement can take: a batch only writes its last card. */
+/** Batches are limited well below the size of a statement, since a batch only writes its last card. */
 const together = { most: 64 }
 
 export const handlers = ({ onReadyTogether }: ActorHandlers) => ({
@@ -29,7 +29,7 @@ interface Change {
   readonly if_version: IfVersion
 }
 
-interface Answered extends KeptCard {
+interface Patched extends KeptCard {
   readonly noted?: boolean
 }
 
@@ -42,9 +42,9 @@ interface Planned {
   readonly card: KeptCard
 }
 
-const sameJson = (one: unknown, other: unknown) => one === other || JSON.stringify(one) === JSON.stringify(other)
+const sameJson = (a: unknown, b: unknown) => a === b || JSON.stringify(a) === JSON.stringify(b)
 
-/** Applies the changes one after the other; repeated ones are left out. */
+/** Applies the changes in order and leaves out repeated ones. */
 const plan = (
   present: KeptCard,
   changes: ReadonlyArray<ReceivedCommand<Change>>,
@@ -91,8 +91,7 @@ const patchAll = Effect.fnUntraced(function* (write: Write, changes: ReadonlyArr
 })
 
 /**
- * Stores all changes in one statement. If one of them was carried out before, the statement does nothing and returns
- * which.
+ * Stores all changes in one statement. If some were carried out before, the statement does nothing and returns their ids.
  */
 const store = Effect.fnUntraced(function* (write: Write, present: KeptCard, changing: ReadonlyArray<Planned>) {
   const { sql, identity, at } = write
@@ -139,14 +138,15 @@ const answers = Effect.fnUntraced(function* (
   done: ReadonlySet<string>,
   locked: boolean | undefined,
 ) {
-  const of = new Map(planned.map((one) => [one.asked, one]))
-  const isAgain = ({ commandId }: ReceivedCommand<Change>) => commandId !== undefined && done.has(commandId)
+  const planOf = new Map(planned.map((plan) => [plan.asked, plan]))
+  const isRepeated = ({ commandId }: ReceivedCommand<Change>) => commandId !== undefined && done.has(commandId)
   // Only a commit proves that the state in memory is current, and without a change there was none.
-  const isRead = changes.some(isAgain) || (locked === undefined && planned.some(({ changed }) => changed !== undefined))
+  const isRead =
+    changes.some(isRepeated) || (locked === undefined && planned.some(({ changed }) => changed !== undefined))
   const present = isRead ? yield* read(write) : undefined
-  return changes.map((asked): Exit.Exit<Answered, PreconditionFailed> => {
-    const { changed, card } = of.get(asked) ?? {}
-    if (card === undefined || isAgain(asked)) return Exit.succeed(present!)
+  return changes.map((asked): Exit.Exit<Patched, PreconditionFailed> => {
+    const { changed, card } = planOf.get(asked) ?? {}
+    if (card === undefined || isRepeated(asked)) return Exit.succeed(present!)
     if (changed === undefined) {
       return Exit.fail(new PreconditionFailed({ detail: `The card is at version ${card.version}.` }))
     }

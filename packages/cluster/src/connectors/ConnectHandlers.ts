@@ -19,7 +19,7 @@ export const handlers = (actor: Actor) => {
   const { calls, ownership, sealing, sql } = actor
   const { platform } = calls
 
-  const told = <A, E>(call: Effect.Effect<A, E | PlatformFailure>) =>
+  const withProblem = <A, E>(call: Effect.Effect<A, E | PlatformFailure>) =>
     Effect.catchIf(call, isFailure, (failure) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
         Effect.fail(Refusals.whileConnecting(platform.title, failure, now)),
@@ -43,22 +43,20 @@ export const handlers = (actor: Actor) => {
   const disclose = Effect.fnUntraced(function* (identity: OwnIdentity, connection: Connection) {
     const session = calls.session(identity, connection, true)
     const changed = yield* withTimeout(platform.disclose(session), platform.title)
-    const standing = yield* withTimeout(platform.inspect(session), platform.title)
-    yield* calls.change((write, state) =>
-      ConnectionWrites.updateAccount(write, state, connection.id, standing, changed),
-    )
+    const status = yield* withTimeout(platform.inspect(session), platform.title)
+    yield* calls.change((write, state) => ConnectionWrites.updateAccount(write, state, connection.id, status, changed))
   })
 
   const connect = Effect.fnUntraced(function* (
     request: Request<Tenant & { readonly apply_disclosure: boolean }>,
     identity: OwnIdentity,
-    made: Connected,
+    connected: Connected,
   ) {
     const connection = yield* calls.change(
-      (write, state) => ConnectionWrites.connect(write, state, identity, made, sealing),
+      (write, state) => ConnectionWrites.connect(write, state, identity, connected, sealing),
       byOf(request),
     )
-    if (request.payload.apply_disclosure) yield* told(disclose(identity, connection))
+    if (request.payload.apply_disclosure) yield* withProblem(disclose(identity, connection))
     yield* actor.wake
   })
 
@@ -73,16 +71,16 @@ export const handlers = (actor: Actor) => {
           const identity = yield* ready(request.payload)
           const { account, password } = request.payload
           if (platform.login === undefined) {
-            return yield* told(
+            return yield* withProblem(
               Effect.fail(
                 new Unsupported({
-                  message: `${platform.title} takes no app password: begin with POST .../connectors/${platform.name}/authorize.`,
+                  message: `${platform.title} does not support app passwords. Start with POST .../connectors/${platform.name}/authorize.`,
                 }),
               ),
             )
           }
           const login = platform.login(calls.context(identity), { account, password: Redacted.make(password) })
-          yield* connect(request, identity, yield* told(withTimeout(login, platform.title)))
+          yield* connect(request, identity, yield* withProblem(withTimeout(login, platform.title)))
         }),
       ),
 
@@ -90,7 +88,7 @@ export const handlers = (actor: Actor) => {
       Rpc.fork(
         Effect.gen(function* () {
           const identity = yield* ready(request.payload)
-          const start = yield* told(
+          const start = yield* withProblem(
             withTimeout(
               platform.authorize(calls.context(identity), {
                 account: request.payload.account,
@@ -120,13 +118,13 @@ export const handlers = (actor: Actor) => {
           const identity = yield* ready(request.payload)
           const { state, query } = request.payload
           // The state is consumed first, so that only one of two concurrent requests continues.
-          const kept = yield* ownership.write(byOf(request), (write) =>
+          const pending = yield* ownership.write(byOf(request), (write) =>
             Authorizations.consume(write, identity, platform.name, state, sealing),
           )
-          const made = yield* told(
+          const connected = yield* withProblem(
             withTimeout(
               platform.finish(calls.context(identity), {
-                kept,
+                kept: pending,
                 state,
                 redirectUri: actor.redirectUri,
                 query: new URLSearchParams(query),
@@ -134,7 +132,7 @@ export const handlers = (actor: Actor) => {
               platform.title,
             ),
           )
-          yield* connect(request, identity, made)
+          yield* connect(request, identity, connected)
         }),
       ),
   }

@@ -1,9 +1,9 @@
 /**
- * The writes over the lifetime of a connection: connect, update the account, stop, recover and remove. A credential
+ * The writes over the lifetime of a connection: connect, update the account, stop, recover, pause and remove. A credential
  * that is replaced or removed is queued for revocation in the same commit.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { IdentityNotReady, NotFound } from "@svc/domain/problems/Problem"
+import { ConnectorPaused, IdentityNotReady, NotFound } from "@svc/domain/problems/Problem"
 import { Effect, Redacted } from "effect"
 import type { Statement } from "effect/sql"
 import type { Changed } from "../actor/Ownership.ts"
@@ -156,8 +156,8 @@ export const updateAccount = Effect.fnUntraced(function* (
 })
 
 /**
- * Stops the Connector until it is connected again. With `recheck`, the profile is checked regularly and the Connector
- * can recover by itself.
+ * Stops the Connector until it is connected again. The option `recheck` checks the profile regularly, so that the Connector
+ * can recover.
  */
 export const stop = Effect.fnUntraced(function* (
   fenced: Fenced,
@@ -225,10 +225,61 @@ export const recover = Effect.fnUntraced(function* (fenced: Fenced, state: Conne
   return { value: undefined, state: { ...state, connection } }
 })
 
+export interface Pause {
+  readonly paused: boolean
+  /** Applies to all Connectors of the Identity instead of this one. */
+  readonly everyone: boolean
+}
+
+/**
+ * Pauses or resumes one Connector, or all Connectors of an Identity. The pause is in the actor's memory before the reply
+ * and ends the permit for platform calls. A connection that is made later is paused too.
+ */
+export const pause = Effect.fnUntraced(function* (write: Fenced, state: ConnectorState, wanted: Pause) {
+  const { identity, connection } = state
+  if (identity === undefined || (connection === undefined && !wanted.everyone)) {
+    return yield* new NotFound({ detail: "The Connector does not exist." })
+  }
+  if (!wanted.everyone && !wanted.paused && state.pause.everyone) {
+    return yield* new ConnectorPaused({
+      detail: "All Connectors of the Identity are paused: PATCH /api/identities/{handle}/connectors resumes them.",
+    })
+  }
+  const next: ConnectorState = {
+    ...state,
+    pause: wanted.everyone ? { ...state.pause, everyone: wanted.paused } : { ...state.pause, own: wanted.paused },
+  }
+  const { sql, at } = write
+  const isResumed = !isPaused(next)
+  const working = connection?.status === "connected"
+  const pollDueAt = isResumed && working ? at : null
+  const checkDueAt =
+    isResumed && (working || connection?.checkDueAt != null)
+      ? (connection?.checkDueAt ?? new Date(at.getTime() + (working ? 0 : Timing.profileRecheckMillis)))
+      : null
+  yield* commit(
+    write,
+    sql`paused as (
+      insert into connector_pause (identity_id, platform, paused, everyone)
+      select ${identity.id}::uuid, ${state.platform}::text, ${next.pause.own}::boolean, ${next.pause.everyone}::boolean from fence
+      on conflict (identity_id, platform) do update set paused = excluded.paused, everyone = excluded.everyone
+    ),
+    held as (
+      update connector set poll_due_at = ${pollDueAt}::timestamptz, check_due_at = ${checkDueAt}::timestamptz,
+        updated_at = ${at}::timestamptz
+      where identity_id = ${identity.id}::uuid and platform = ${state.platform}::text and exists (select from fence)
+    )`,
+  )
+  return {
+    value: undefined,
+    state: connection === undefined ? next : { ...next, connection: { ...connection, pollDueAt, checkDueAt } },
+  }
+})
+
 /** Removes the connection and queues its credential for revocation. */
 export const remove = Effect.fnUntraced(function* (write: Fenced, state: ConnectorState) {
   const present = state.connection
-  if (present === undefined) return yield* new NotFound({ detail: "There is no such Connector." })
+  if (present === undefined) return yield* new NotFound({ detail: "The Connector does not exist." })
   const { sql } = write
   yield* commit(
     write,

@@ -1,4 +1,4 @@
-/** Connectors of an Identity. Their messages and work belong to an actor of their own (`ConnectorActor`, `ConnectorWork`). */
+/** Connectors of an Identity. Their messages and work belong to a separate actor (`ConnectorActor`, `ConnectorWork`). */
 import { Effect } from "effect"
 import { type Capability, cascades, credential, exportedRows, noHandlers, workState } from "../Capability.ts"
 import { ConnectorQueries } from "./ConnectorQueries.ts"

@@ -1,4 +1,4 @@
-/** Handlers that post and read through a Connector, pause it and remove it. */
+/** Handlers that post and read callConnected a Connector, pause it and remove it. */
 import type { Page, Post } from "@svc/domain/connectors/Post"
 import type { Capability } from "@svc/domain/connectors/Connector"
 import { ConnectorCapabilityUnsupported } from "@svc/domain/problems/Problem"
@@ -14,7 +14,6 @@ import { Timing } from "../Timing.ts"
 import { withTimeout } from "./PlatformCalls.ts"
 import * as ConnectionWrites from "./ConnectionWrites.ts"
 import { type Connection, type ConnectorState, isPaused } from "./ConnectorState.ts"
-import { pause } from "./ConnectorPause.ts"
 import { boundedPost } from "./platforms/ResponseBounds.ts"
 import { InputRefused, isFailure, type PlatformFailure, PlatformUnreachable } from "./platforms/Failure.ts"
 import type { ReceivedPost, NewPost, Session } from "./platforms/Platform.ts"
@@ -22,7 +21,7 @@ import type { Parts } from "./work/DueWork.ts"
 import * as Refusals from "./Refusals.ts"
 import type { Revocations } from "./credentials/Revocations.ts"
 import * as PostLedger from "./PostLedger.ts"
-import { credentialRefused } from "./StopReason.ts"
+import { credentialRefused } from "./Refusals.ts"
 
 /** The dependencies of the handlers. */
 export interface Actor extends Parts {
@@ -47,7 +46,7 @@ export const requireIdentity = Effect.fnUntraced(function* (actor: Actor, tenant
   const { calls, ownership } = actor
   let state = yield* ownership.state
   if (state.identity === undefined) {
-    state = yield* calls.change(() => Effect.map(actor.reload, (anew) => ({ value: anew, state: anew })))
+    state = yield* calls.change(() => Effect.map(actor.reload, (reloaded) => ({ value: reloaded, state: reloaded })))
   }
   // Only the owner matters here; the Identity's actor checks the status.
   const standing: Standing | undefined =
@@ -72,7 +71,7 @@ interface PublishPayload extends Tenant {
 const wantedOf = ({ limit, cursor }: PageOf) => ({ limit, cursor: cursor ?? undefined })
 
 /** Number of attempts after which a teardown continues without the revocation, which is still retried later. */
-const triesBeforeGone = 3
+const attemptsBeforeRemoval = 3
 
 /** A call that requires a working connection. */
 interface PlatformCall<A> {
@@ -111,26 +110,28 @@ export const handlers = (actor: Actor) => {
         : Effect.void,
     )
 
-  const toldBy =
+  const withProblem =
     <Refusal>(refusal: (title: string, failure: PlatformFailure, now: number) => Refusal) =>
     <A, E>(call: Effect.Effect<A, E | PlatformFailure>) =>
       Effect.catchIf(call, isFailure, (failure) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.fail(refusal(platform.title, failure, now))),
       )
-  const told = toldBy(Refusals.whileConnected)
-  const toldPoster = toldBy(Refusals.whilePosting)
+  const withCallProblem = withProblem(Refusals.whileConnected)
+  const withPostProblem = withProblem(Refusals.whilePosting)
 
-  const through = Effect.fnUntraced(function* <A>(tenant: Tenant, { capability, call }: PlatformCall<A>) {
+  const callConnected = Effect.fnUntraced(function* <A>(tenant: Tenant, { capability, call }: PlatformCall<A>) {
     const { identity, connection } = yield* working(tenant, capability)
-    return yield* told(orStopped(connection, withTimeout(call(calls.session(identity, connection)), platform.title)))
+    return yield* withCallProblem(
+      orStopped(connection, withTimeout(call(calls.session(identity, connection)), platform.title)),
+    )
   })
 
   /** Tries the revocation for a short time before the reply; it continues in the background. */
-  const atOnce = (early: boolean) =>
+  const revokeNow = (early: boolean) =>
     Effect.ignore(Effect.timeoutOption(revocations.attemptAll(early), Timing.revokeAtOnce))
 
   const posts = (page: Page<Post>) => ({ entries: page.entries.map(boundedPost), cursor: page.cursor })
-  const heard = (page: Page<ReceivedPost>) => ({
+  const receivedPosts = (page: Page<ReceivedPost>) => ({
     entries: page.entries.map(({ kind, post, at }) => ({ kind, post: boundedPost(post), at })),
     cursor: page.cursor,
   })
@@ -140,13 +141,13 @@ export const handlers = (actor: Actor) => {
     const isDm = payload.to !== null
     const capability = isDm ? "dm" : payload.reply_to === null ? "post" : "reply"
     const { identity, connection } = yield* working(payload, capability)
-    const stranger = Object.keys(payload.options).find((name) => name !== platform.name)
-    if (stranger !== undefined) {
-      return yield* toldPoster(
+    const other = Object.keys(payload.options).find((name) => name !== platform.name)
+    if (other !== undefined) {
+      return yield* withPostProblem(
         Effect.fail(
           new InputRefused({
-            message: `${platform.title} knows no options of "${stranger.slice(0, 100)}".`,
-            path: `/options/${stranger.slice(0, 100)}`,
+            message: `The Connector is for ${platform.title}, which has no options of "${other.slice(0, 100)}".`,
+            path: `/options/${other.slice(0, 100)}`,
             unknownOption: true,
           }),
         ),
@@ -160,19 +161,19 @@ export const handlers = (actor: Actor) => {
       again: false,
       ...(isDm ? { to: payload.to } : {}),
     }
-    yield* toldPoster(platform.validate(post))
-    const begun = yield* ownership.write(
+    yield* withPostProblem(platform.validate(post))
+    const started = yield* ownership.write(
       byOf(request),
       Effect.fnUntraced(function* (write: Fenced, state: ConnectorState) {
         if (isPaused(state)) return yield* Refusals.paused()
         const begin = PostLedger.start(write, identity, platform.name, payload.command_id)
-        return yield* calls.permit.renewedBy(write, begin, ({ _tag }) => _tag === "Begun")
+        return yield* calls.permit.renewedBy(write, begin, ({ _tag }) => _tag === "Started")
       }),
     )
-    if (begun._tag === "Done") return begun.post
+    if (started._tag === "Done") return started.post
     const session = calls.session(identity, connection)
-    const wanted = { ...post, again: begun.again }
-    const made = yield* toldPoster(
+    const wanted = { ...post, again: started.again }
+    const made = yield* withPostProblem(
       orStopped(
         connection,
         withTimeout(isDm ? platform.sendDm(session, wanted) : platform.post(session, wanted), platform.title),
@@ -186,9 +187,9 @@ export const handlers = (actor: Actor) => {
         ),
       ),
     )
-    const answer = boundedPost(made)
-    yield* ownership.write(byOf(request), (write) => PostLedger.complete(write, payload.command_id, answer))
-    return answer
+    const stored = boundedPost(made)
+    yield* ownership.write(byOf(request), (write) => PostLedger.complete(write, payload.command_id, stored))
+    return stored
   })
 
   return {
@@ -196,8 +197,8 @@ export const handlers = (actor: Actor) => {
       request: Request<Tenant & { readonly paused: boolean; readonly everyone: boolean }>,
     ) {
       yield* requireIdentity(actor, request.payload)
-      yield* calls.change((write, state) => pause(write, state, request.payload), byOf(request))
-      // A previous owner of the Connector may be suspended and not know about the pause.
+      yield* calls.change((write, state) => ConnectionWrites.pause(write, state, request.payload), byOf(request))
+      // The reply waits for the permits of previous owners, which may be suspended and not know about the pause.
       if (request.payload.paused) yield* ownership.write(byOf(request), Permit.formerEnded)
       yield* actor.wake
     }),
@@ -207,7 +208,7 @@ export const handlers = (actor: Actor) => {
         Effect.gen(function* () {
           yield* requireIdentity(actor, request.payload)
           yield* calls.change(ConnectionWrites.remove, byOf(request))
-          yield* atOnce(false)
+          yield* revokeNow(false)
           yield* actor.wake
         }),
       ),
@@ -219,10 +220,10 @@ export const handlers = (actor: Actor) => {
           if (state.connection !== undefined && state.identity?.orgId === request.payload.org_id) {
             yield* Effect.catchTag(calls.change(ConnectionWrites.remove, byOf(request)), "not_found", () => Effect.void)
           }
-          yield* atOnce(true)
+          yield* revokeNow(true)
           yield* actor.wake
-          const tries = yield* orUnavailable(revocations.fewestAttempts)
-          return { revoked: tries === undefined || tries >= triesBeforeGone }
+          const attempts = yield* orUnavailable(revocations.fewestAttempts)
+          return { revoked: attempts === undefined || attempts >= attemptsBeforeRemoval }
         }),
       ),
 
@@ -230,7 +231,7 @@ export const handlers = (actor: Actor) => {
 
     ReadPosts: ({ payload }: Request<Tenant & PageOf & { readonly of: "posts" | "dms" }>) =>
       Rpc.fork(
-        through(payload, {
+        callConnected(payload, {
           capability: payload.of === "dms" ? "dm" : "post",
           call: (session) => Effect.map(platform[payload.of](session, wantedOf(payload)), posts),
         }),
@@ -238,7 +239,7 @@ export const handlers = (actor: Actor) => {
 
     ReadThread: ({ payload }: Request<Tenant & { readonly uri: string }>) =>
       Rpc.fork(
-        through(payload, {
+        callConnected(payload, {
           capability: "thread",
           call: (session) => Effect.map(platform.thread(session, payload.uri), posts),
         }),
@@ -246,9 +247,9 @@ export const handlers = (actor: Actor) => {
 
     ReadNotifications: ({ payload }: Request<Tenant & PageOf>) =>
       Rpc.fork(
-        through(payload, {
+        callConnected(payload, {
           capability: "notifications",
-          call: (session) => Effect.map(platform.notifications(session, wantedOf(payload)), heard),
+          call: (session) => Effect.map(platform.notifications(session, wantedOf(payload)), receivedPosts),
         }),
       ),
   }

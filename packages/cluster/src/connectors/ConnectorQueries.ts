@@ -54,7 +54,7 @@ const make = Effect.gen(function* () {
       orUnavailable(sql<Row>`${select(id)} and c.platform = ${platform}`).pipe(
         Effect.flatMap(([row]) =>
           row === undefined
-            ? Effect.fail(new NotFound({ detail: "There is no such Connector." }))
+            ? Effect.fail(new NotFound({ detail: "The Connector does not exist." }))
             : Effect.succeed(view(row)),
         ),
       ),

@@ -18,7 +18,7 @@ export interface Connection {
   readonly disclosed: boolean
   /** Whether the profile was ever marked as automated. */
   readonly declared: boolean
-  /** What the Connector changed in the profile. */
+  /** The changes that the Connector made to the profile. */
   readonly disclosure: string | null
   readonly mark: string | null
   readonly lastError: string | null

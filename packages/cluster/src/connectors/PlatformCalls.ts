@@ -52,7 +52,7 @@ export const withTimeout = <A, E>(
   call.pipe(
     Effect.timeoutOrElse({
       duration: Timing.platformCall,
-      orElse: () => Effect.fail(new PlatformUnreachable({ message: `${title} did not answer in time.` })),
+      orElse: () => Effect.fail(new PlatformUnreachable({ message: `${title} did not respond in time.` })),
     }),
     Effect.catchDefect((defect) =>
       isProblem(defect) && defect.code === "unavailable" ? Effect.fail(defect) : Effect.die(defect),

@@ -1,8 +1,7 @@
 /**
  * The ledger of commands that post. A command is recorded under the actor's fence before its call leaves, in the
  * statement that also grants the permit, and its post is stored afterwards. Repeating a completed command returns the
- * stored post. A command that started without completing may have posted, so the platform is told that the next call is
- * a retry.
+ * stored post. A command that started without completing may have posted, so its next call is marked as a retry.
  */
 import { Post } from "@svc/domain/connectors/Post"
 import { IdentityNotReady } from "@svc/domain/problems/Problem"
@@ -15,7 +14,7 @@ const encode = Schema.encodeSync(Post)
 
 export type StartedPost =
   | { readonly _tag: "Done"; readonly post: Post }
-  | { readonly _tag: "Begun"; readonly again: boolean }
+  | { readonly _tag: "Started"; readonly again: boolean }
 
 export const start = Effect.fnUntraced(function* (
   write: Fenced,
@@ -41,11 +40,11 @@ export const start = Effect.fnUntraced(function* (
     },
   )
   if (!row.ready) return yield* new IdentityNotReady({ detail: "The Identity is not ready.", agent_hint: "stop" })
-  const begun: StartedPost =
+  const started: StartedPost =
     row.known == null
-      ? { _tag: "Begun", again: !row.fresh }
+      ? { _tag: "Started", again: !row.fresh }
       : { _tag: "Done", post: yield* Effect.orDie(decode(row.known)) }
-  return begun
+  return started
 })
 
 export const complete = (write: Fenced, command: string, post: Post) =>

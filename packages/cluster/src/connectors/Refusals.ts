@@ -1,4 +1,4 @@
-/** Converts platform failures to the problems that callers receive. */
+/** Converts platform failures to the problems that callers receive, and to the reasons for which a Connector stops. */
 import { Moved } from "@svc/domain/actor/Moved"
 import {
   ConnectorCapabilityUnsupported,
@@ -14,6 +14,7 @@ import {
 } from "@svc/domain/problems/Problem"
 import { boundedWords } from "./platforms/ResponseBounds.ts"
 import type { PlatformFailure } from "./platforms/Failure.ts"
+import type { Platform } from "./platforms/Platform.ts"
 
 const secondsUntil = (until: Date | null, now: number): number =>
   until === null ? 60 : Math.max(1, Math.ceil((until.getTime() - now) / 1000))
@@ -22,7 +23,7 @@ export const paused = () => new ConnectorPaused({ detail: "The Connector is paus
 export const notConnected = (title: string) =>
   new ConnectorNotConnected({ detail: `The Identity is not connected to ${title}.` })
 export const stopped = (error: string | null) =>
-  new ConnectorStopped({ detail: error ?? "The platform refuses the Connector's credential." })
+  new ConnectorStopped({ detail: error ?? "The platform rejects the Connector's credential." })
 
 /** Failures that have the same meaning before and after connecting. */
 type Other = Exclude<PlatformFailure, { readonly _tag: "CredentialRefused" | "Halted" }>
@@ -85,3 +86,26 @@ export const whilePosting = (title: string, failure: PlatformFailure, now: numbe
         errors: [{ path: failure.path, message: failure.message }],
       })
     : whileConnected(title, failure, now)
+
+/** Why a Connector stopped, and how to restart it. */
+export interface StopReason {
+  readonly error: string
+  readonly remedy: string
+  /** Whether the profile is checked again, because the account holder may fix it there. */
+  readonly recheck: boolean
+}
+
+const reconnect = (name: string) =>
+  `Connect the account again: PUT /api/identities/{handle}/connectors/${name} or POST .../${name}/authorize.`
+
+export const credentialRefused = ({ name, title }: Pick<Platform, "name" | "title">, message: string): StopReason => ({
+  error: `${title}: ${boundedWords(message)}`,
+  remedy: reconnect(name),
+  recheck: false,
+})
+
+export const undeclared = ({ name, title }: Pick<Platform, "name" | "title">): StopReason => ({
+  error: `The profile at ${title} no longer says that the account is automated.`,
+  remedy: `Mark the account as automated in its profile, which is checked every hour. Or: ${reconnect(name)} With apply_disclosure, the service marks it.`,
+  recheck: true,
+})

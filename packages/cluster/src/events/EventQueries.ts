@@ -63,8 +63,7 @@ export interface EventPage {
 }
 
 /** Whether the first position comes after the second. */
-export const isBehind = (one: Position, other: Position) =>
-  one.xid === other.xid ? one.seq > other.seq : one.xid > other.xid
+export const isBehind = (a: Position, b: Position) => (a.xid === b.xid ? a.seq > b.seq : a.xid > b.xid)
 
 interface Place {
   readonly xid: string
@@ -82,9 +81,9 @@ const mintedEarlierMillis = 60_000
 /** Returns the time of a version 7 UUID in milliseconds, or undefined for other versions. */
 const timeOf = (uuid: string) => (uuid[14] === "7" ? parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16) : undefined)
 
-const noSuchPlace = new NotFound({ detail: "There is no such Event to go on from." })
+const unknownPosition = new NotFound({ detail: "The Event to resume after does not exist." })
 
-/** The test of a Webhook is in no list. */
+/** Test Events of Webhooks are not listed. */
 const hidden = "webhook.test"
 
 const make = Effect.gen(function* () {
@@ -113,7 +112,7 @@ const make = Effect.gen(function* () {
         const [identity] = yield* sql<{
           id: string
         }>`select id from identity where canonical = ${name} and org_id = ${org}`
-        if (identity === undefined) return yield* new NotFound({ detail: "The Org has no Identity of this Handle." })
+        if (identity === undefined) return yield* new NotFound({ detail: "The Org has no Identity with this Handle." })
         identityId = identity.id
       }
       const found = (which: Statement.Fragment) =>
@@ -159,11 +158,11 @@ const make = Effect.gen(function* () {
       }
       const uuid = fromPublic("evt_", lastEventId)
       const mintedAt = uuid === undefined ? undefined : timeOf(uuid)
-      if (uuid === undefined || mintedAt === undefined) return yield* noSuchPlace
+      if (uuid === undefined || mintedAt === undefined) return yield* unknownPosition
       const [row] = yield* sql<{ org_id: string } & Place>`
         select org_id, ${place} from event where id = ${uuid}::uuid`
       if (row !== undefined) {
-        if (row.org_id !== org) return yield* noSuchPlace
+        if (row.org_id !== org) return yield* unknownPosition
         return { at: placeOf(row), last: lastEventId }
       }
       // The Event was deleted with its Identity. Start after Events that are certainly older; a repeated Event has the same id.
@@ -216,7 +215,7 @@ const make = Effect.gen(function* () {
         uuid === undefined
           ? []
           : yield* sql<Row>`select ${columns} from event where id = ${uuid} and org_id = ${org} and type <> ${hidden}`
-      if (row === undefined) return yield* new NotFound({ detail: "There is no such Event." })
+      if (row === undefined) return yield* new NotFound({ detail: "The Event does not exist." })
       return view(row)
     }, orUnavailable),
   }

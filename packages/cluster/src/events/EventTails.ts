@@ -1,7 +1,7 @@
 /**
- * The newest Events of an Org, or of one Identity, as all streams that are open on it share them: a change costs one
- * query however many streams wait, and each takes from memory what is behind its own position. A stream that is further
- * behind than what is kept reads the store by itself until it has caught up.
+ * The newest Events of an Org or an Identity, shared by all open streams of it. A change causes one query for any number of
+ * streams, and each stream reads the Events after its own position from memory. A stream that is too far behind reads the
+ * store until it has caught up.
  */
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Context, Effect, Latch, Layer, RcMap, Schedule } from "effect"
@@ -12,11 +12,11 @@ import { EventQueries, isBehind, type PlacedEvent, type Position } from "./Event
 const page = 100
 const keptAtMost = 500
 
-/** From the first look at an Event that has not settled: again and again with growing pauses, then the feed's re-check. */
+/** Checks for an unsettled Event, with increasing delays. Later, the periodic check of the change feed finds it. */
 const settling = Schedule.exponential(Timing.settlingPause, 1.5).pipe(Schedule.upTo({ duration: Timing.settling }))
 
 interface Tail {
-  /** Kept is what lies behind `start`, up to `end`. */
+  /** `kept` has the Events after `start`, up to `end`. */
   start: Position
   end: Position
   kept: Array<PlacedEvent>
@@ -29,15 +29,15 @@ const make = Effect.gen(function* () {
   const events = yield* EventQueries
   const feed = yield* ChangeFeed
 
-  /** Takes up what came; answers whether something has not settled. */
-  const look = Effect.fnUntraced(function* (tail: Tail, org: string, identityId: string | null) {
+  /** Reads new Events. Returns whether there are unsettled ones. */
+  const readNew = Effect.fnUntraced(function* (tail: Tail, org: string, identityId: string | null) {
     while (true) {
       const found = yield* events.since(org, identityId, tail.end, page)
       tail.end = found.at
       if (found.events.length > 0) {
         tail.kept.push(...found.events)
-        const gone = tail.kept.splice(0, Math.max(0, tail.kept.length - keptAtMost)).at(-1)
-        if (gone !== undefined) tail.start = gone.position
+        const dropped = tail.kept.splice(0, Math.max(0, tail.kept.length - keptAtMost)).at(-1)
+        if (dropped !== undefined) tail.start = dropped.position
         for (const reader of tail.readers) reader.openUnsafe()
       }
       if (!found.more) return found.unsettled
@@ -47,24 +47,24 @@ const make = Effect.gen(function* () {
   const tails = yield* RcMap.make({
     lookup: Effect.fnUntraced(function* (key: string) {
       const [org = key, identityId = null] = key.split("/")
-      // Before the first look, so that nothing falls between the two.
+      // Subscribes before the first read, so that no change is missed.
       const changes = yield* feed.subscribe(identityId ?? org)
       const start = yield* events.horizon
       const tail: Tail = { start, end: start, kept: [], readers: new Set() }
-      const caughtUp = look(tail, org, identityId).pipe(
+      const catchUp = readNew(tail, org, identityId).pipe(
         Effect.repeat({ schedule: settling, while: (unsettled) => unsettled }),
-        // The store is unavailable: Events missed meanwhile are read afterwards.
+        // Events of an outage of the store are read afterwards.
         Effect.tapCause((cause) => Effect.logWarning("Events could not be read for streams", cause)),
         Effect.sandbox,
         Effect.retry(Schedule.spaced(Timing.feedReconnect)),
       )
-      yield* Effect.forkScoped(Effect.forever(Effect.andThen(changes.await, caughtUp)))
+      yield* Effect.forkScoped(Effect.forever(Effect.andThen(changes.await, catchUp)))
       return tail
     }),
   })
 
   return {
-    /** `next` answers the Events behind the last it gave, at first behind `from`, as soon as there are some. */
+    /** Opens a stream after `from`. `next` waits for Events and returns those after the previous ones. */
     open: Effect.fnUntraced(function* (org: string, identityId: string | null, from: Position) {
       const tail = yield* RcMap.get(tails, keyOf(org, identityId))
       const latch = yield* Effect.acquireRelease(
@@ -85,7 +85,7 @@ const make = Effect.gen(function* () {
             if (found.events.length > 0) return found.events
           } else {
             const at = position
-            const found = tail.kept.filter((one) => isBehind(one.position, at))
+            const found = tail.kept.filter((event) => isBehind(event.position, at))
             if (isBehind(tail.end, at)) position = tail.end
             if (found.length > 0) return found
             yield* latch.await

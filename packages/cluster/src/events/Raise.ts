@@ -19,7 +19,7 @@ import type { Sql } from "../store/Database.ts"
 /** A value, or an expression over the columns of the gate. */
 type OrColumn<A> = A | Statement.Fragment
 
-/** What Events need of a write on an Identity, or on the Identity of each row of the gate. */
+/** A write on an Identity, or on the Identity of each row of the gate. */
 export interface IdentityChange {
   readonly sql: Sql
   readonly identity: {
@@ -64,9 +64,9 @@ const dataOf = (sql: Sql, data: Readonly<Record<string, unknown>>): Statement.Fr
 }
 
 /**
- * Returns when an Event was created: the clock of the database as it inserts the Event, so that `created_at` follows `seq`. The
- * time of the write is older, since writers of other processes insert Events between the two. It is used where it is later,
- * and where it is far from the clock (a test that sets the time).
+ * Returns when an Event was created: the database's time of the insertion, so that `created_at` follows `seq`. The time of
+ * the write is earlier, since other processes insert Events in between. The time of the write is used if it is later or if
+ * it differs much from the database's time, as in tests that set the time.
  */
 const createdAt = (sql: Sql, at: OrColumn<Date>) => {
   const written = sql`${at}::timestamptz`
@@ -158,3 +158,7 @@ export const raiseTest = (
     returning id
   )`
 }
+
+/** Returns the SQL expression for a time column in the data of an Event: RFC 3339 in UTC with milliseconds. */
+export const instant = (sql: Sql, column: string): Statement.Fragment =>
+  sql`to_char(${sql(column)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`

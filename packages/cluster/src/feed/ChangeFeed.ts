@@ -1,11 +1,11 @@
 /**
- * Notifications of changes, for whoever waits for one: who wrote announces it after the commit, and whoever subscribes to its key
- * looks at the store again. The feed carries no content, so a word too many costs a look, and one that is lost costs time.
+ * Change notifications. A writer announces a change after its commit, and subscribers of its key read the store again.
+ * Notifications have no content, so that a redundant one costs only a query and a lost one only time.
  *
- * A key is an Org's id, an Identity's id, or `tunnel/` and a canonical Handle. Subscribers in the announcing process are
- * woken at once; those elsewhere by a notification, over one listening connection per process. Words can be lost: where
- * the connection was cut, everybody is woken when it is back; where a process died between commit and announcement, one
- * query every two seconds finds which Orgs and Identities had Events since the last, and wakes those.
+ * A key is an Org's id, an Identity's id, or `tunnel/` and a canonical Handle. Subscribers in the same process are notified
+ * immediately, those in other processes over one listening connection per process. Notifications can be lost: after a
+ * reconnect, all subscribers are notified. For processes that crash between commit and announcement, one query every two
+ * seconds finds the Orgs and Identities with new Events.
  */
 import { randomBytes } from "node:crypto"
 import { Context, Effect, Layer, Queue } from "effect"
@@ -14,7 +14,7 @@ import { Timing } from "../Timing.ts"
 import * as CrossProcessFeed from "./CrossProcessFeed.ts"
 import * as Subscribers from "./Subscribers.ts"
 
-/** What a commit changed. */
+/** The Org and Identity that a commit changed. */
 export interface Change {
   readonly org: string
   readonly identity?: string | undefined
@@ -27,20 +27,20 @@ const make = Effect.gen(function* () {
   const self = randomBytes(6).toString("base64url")
   const subscribers = Subscribers.make()
 
-  const tell = yield* CrossProcessFeed.make((keys) =>
+  const publish = yield* CrossProcessFeed.make((keys) =>
     CrossProcessFeed.notify(writes, CrossProcessFeed.encode(self, keys)),
   )
   const announce = (key: string) => {
     subscribers.wake(key)
-    tell(key)
+    publish(key)
   }
 
   const listen = Effect.scoped(
     Effect.gen(function* () {
-      const words = yield* unhurried.listen(CrossProcessFeed.channel)
+      const notifications = yield* unhurried.listen(CrossProcessFeed.channel)
       subscribers.wakeAll()
       yield* Effect.forever(
-        Effect.map(Queue.take(words), ({ payload }) => {
+        Effect.map(Queue.take(notifications), ({ payload }) => {
           for (const key of CrossProcessFeed.decode(self, payload)) subscribers.wake(key)
         }),
       )
@@ -48,7 +48,7 @@ const make = Effect.gen(function* () {
   )
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.exit(listen), Effect.sleep(Timing.feedReconnect))))
 
-  /** Every transaction below this one has ended, and its Events were looked for. */
+  /** Events of all transactions below this id have been announced. */
   let horizon: string | undefined
   const recheck = Effect.gen(function* () {
     if (subscribers.isEmpty()) {
@@ -61,7 +61,7 @@ const make = Effect.gen(function* () {
       from (select pg_snapshot_xmin(pg_current_snapshot()) as xmin) now
       left join (select distinct org_id, identity_id from event where xid >= ${since ?? null}::xid8) e on true`
     horizon = rows[0]?.horizon ?? since
-    // Nobody watched over the first subscribers until now.
+    // This is the first check since there are subscribers, so earlier changes may have been missed.
     if (since === undefined) return subscribers.wakeAll()
     const keys = new Set(rows.flatMap(({ org_id, identity_id }) => [org_id, identity_id]))
     for (const key of keys) if (key !== null) subscribers.wake(key)
@@ -69,7 +69,7 @@ const make = Effect.gen(function* () {
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.feedRecheck), Effect.exit(recheck))))
 
   return {
-    /** After a commit: fire and forget. */
+    /** Announces a change after its commit. Never waits or fails. */
     announce: ({ org, identity }: Change): void => {
       announce(org)
       if (identity !== undefined) announce(identity)

@@ -1,21 +1,21 @@
 /**
- * Telling the other processes what changed. `NOTIFY` holds one lock of the whole database from before its commit to the
- * end of it, so inside the writing transactions it would let them pass one by one (measured with 32 connections and
- * fsync: 2,300 writes a second in place of 8,200). So it is said after the commit, in transactions of its own that wait
- * for no disk: the first at once, what comes within the next milliseconds together, one at a time. What is lost when
- * a process dies between the two is found by the re-check of `ChangeFeed`.
+ * Announces changes to other processes with `NOTIFY`. Its commit holds a lock of the whole database, so that notifying
+ * inside of writing transactions would serialize them (measured with 32 connections and fsync: 2,300 instead of 8,200
+ * writes per second). Instead, notifications are sent after the commit, in separate transactions that do not wait for the
+ * disk. The first is sent immediately, and later ones are batched. `ChangeFeed` finds changes whose process crashed before
+ * the notification.
  */
 import { Effect, Latch, type Scope } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { Timing } from "../Timing.ts"
 
-/** The one channel. A payload is keys with a space between them, after the word `from/…` of the process that tells it. */
+/** The channel of all processes. A payload is `from/` with the sender's id, followed by keys, separated by spaces. */
 export const channel = "svc_feed"
 
-/** PostgreSQL takes less than 8,000 bytes. */
+/** Largest payload; PostgreSQL allows less than 8,000 bytes. */
 const payloadBytes = 7_900
 
-/** The sender's word comes first; without it everybody listens. */
+/** Prefix of the sender's id. All processes read a payload without it. */
 const sender = "from/"
 
 export const encode = (from: string, keys: Iterable<string>, most = payloadBytes): ReadonlyArray<string> => {
@@ -23,7 +23,7 @@ export const encode = (from: string, keys: Iterable<string>, most = payloadBytes
   const head = sender + from
   let payload = head
   for (const key of keys) {
-    // Keys are ids and canonical names: a byte a letter.
+    // Keys are ids and canonical Handles, which have one byte per character.
     if (payload.length + 1 + key.length > most) {
       payloads.push(payload)
       payload = head
@@ -34,7 +34,7 @@ export const encode = (from: string, keys: Iterable<string>, most = payloadBytes
   return payloads
 }
 
-/** The keys another process tells; none where it was this one. */
+/** Returns the keys of a notification, or an empty list if this process sent it. */
 export const decode = (self: string, payload: string): ReadonlyArray<string> => {
   const words = payload.split(" ")
   if (words[0] === sender + self) return []
@@ -44,7 +44,7 @@ export const decode = (self: string, payload: string): ReadonlyArray<string> => 
 export const notify = (sql: PgClient.PgClient, payloads: ReadonlyArray<string>) =>
   sql`select set_config('synchronous_commit', 'off', true), pg_notify(${channel}, payload) from unnest(${payloads}::text[]) as payload`
 
-/** `announce` is cheap and never waits. */
+/** Returns a function that queues a key and never waits. Queued keys are sent in batches. */
 export const make = (
   send: (keys: ReadonlySet<string>) => Effect.Effect<unknown, unknown>,
 ): Effect.Effect<(key: string) => void, never, Scope.Scope> =>
@@ -58,7 +58,7 @@ export const make = (
           yield* some.close
           const keys = waiting
           waiting = new Set()
-          // One that is lost is found by the re-check; a server that hangs must not let them pile up.
+          // A lost notification is found by the periodic check. The timeout keeps the queue from growing without limit.
           yield* Effect.exit(Effect.timeoutOption(send(keys), Timing.ask))
           yield* Effect.sleep(Timing.feedGather)
         }),

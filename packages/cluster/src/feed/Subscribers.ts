@@ -1,27 +1,26 @@
 /**
- * Who waits for what, in this process. A signal conflates: however much happens between two waits, the next wait
- * resolves once and at once, so a subscriber that looks after each of them misses nothing and falls behind nobody.
- * A wake-up touches the subscribers of its key and no others.
+ * The subscribers in this process by key. Signals are conflated: after any number of changes, the next wait resolves once
+ * and immediately, so that a subscriber that reads the store after each wait misses no change.
  */
 import { Effect, Latch, type Scope } from "effect"
 
 export interface Changes {
-  /** Resolves when something happened since it last resolved (at first: since the subscription). For one fiber. */
+  /** Resolves after a change since it last resolved, or since the subscription. For use by one fiber. */
   readonly await: Effect.Effect<void>
 }
 
-/** What happened to a whole kind of keys: the keys, or `undefined` where word of some may have been missed. */
+/** The changed keys of one kind, or `undefined` if changes may have been missed. */
 export interface KindChanges {
   readonly await: Effect.Effect<ReadonlySet<string> | undefined>
 }
 
-/** A follower that takes this long to look gets to hear that it missed some. */
+/** Number of pending keys above which a follower is notified of missed changes instead. */
 const heldAtMost = 10_000
 
-/** Waits for the latch and shuts it before the subscriber looks, so that what happens during the look opens it again. */
+/** Waits for the latch and closes it before the subscriber reads the store, so that later changes open it again. */
 const next = (latch: Latch.Latch) => Effect.andThen(latch.await, latch.close)
 
-/** Over a copy: a fiber that is woken runs at once, and may come back with a subscription of the same key. */
+/** Notifies a copy of the subscribers, because a notified fiber runs immediately and may subscribe to the same key again. */
 const wakeEach = (wakes: Iterable<() => void>) => {
   const now = [...wakes]
   for (const wake of now) wake()
@@ -32,30 +31,30 @@ interface Follower {
   keys: Set<string> | undefined
 }
 
-/** Puts into the set of a key, and takes out again with the scope; a key nobody has is not kept. */
+/** Sets of subscribers by key. A subscriber is removed with its scope, and a key with its last subscriber. */
 const registry = <A>() => {
   const sets = new Map<string, Set<A>>()
   return {
     sets,
-    add: (key: string, one: A): Effect.Effect<A, never, Scope.Scope> =>
+    add: (key: string, subscriber: A): Effect.Effect<A, never, Scope.Scope> =>
       Effect.acquireRelease(
         Effect.sync(() => {
           const set = sets.get(key)
-          if (set === undefined) sets.set(key, new Set([one]))
-          else set.add(one)
-          return one
+          if (set === undefined) sets.set(key, new Set([subscriber]))
+          else set.add(subscriber)
+          return subscriber
         }),
         () =>
           Effect.sync(() => {
             const set = sets.get(key)
-            set?.delete(one)
+            set?.delete(subscriber)
             if (set?.size === 0) sets.delete(key)
           }),
       ),
   }
 }
 
-/** `tunnel` of `tunnel/ada`; a key without a stroke (an id) is of no kind. */
+/** Returns `tunnel` for `tunnel/ada`, and an empty kind for a key without a slash (an id). */
 const kindOf = (key: string) => key.slice(0, Math.max(0, key.indexOf("/")))
 
 export const make = () => {
@@ -72,11 +71,11 @@ export const make = () => {
         )
       }),
 
-    /** Calls at each word. It costs no fiber that waits, and is for what is many and mostly silent; it must not fail. */
+    /** Calls `wake`, which must not fail, on each change. For many subscribers with few changes, since it needs no fiber. */
     on: (key: string, wake: () => void): Effect.Effect<void, never, Scope.Scope> =>
       Effect.asVoid(signals.add(key, () => wake())),
 
-    /** All keys `kind/…`, with their names. */
+    /** Subscribes to all keys `kind/…`. */
     follow: (kind: string): Effect.Effect<KindChanges, never, Scope.Scope> =>
       Effect.map(
         Effect.suspend(() => followers.add(kind, { latch: Latch.makeUnsafe(), keys: new Set() })),
@@ -107,7 +106,7 @@ export const make = () => {
       )
     },
 
-    /** Something may have been missed, and nobody knows of what. */
+    /** Notifies all subscribers, because changes of any key may have been missed. */
     wakeAll: (): void => {
       const following = [...followers.sets.values()].flatMap((kind) => [...kind])
       for (const follower of following) follower.keys = undefined
@@ -115,7 +114,7 @@ export const make = () => {
       for (const { latch } of following) latch.openUnsafe()
     },
 
-    /** Whether anybody waits for a single key. */
+    /** Returns whether there are no subscribers to single keys. */
     isEmpty: (): boolean => signals.sets.size === 0,
   }
 }

@@ -17,7 +17,9 @@ const make = (options: { readonly brand: string }) =>
         if (checked._tag === "Invalid") return yield* new HandleInvalid({ detail: checked.detail })
         if (checked._tag === "Reserved") return yield* new HandleReserved({ detail: checked.detail })
         if (yield* identities.isTaken(checked.canonical)) {
-          return yield* new HandleTaken({ detail: "The Handle, or a spelling of it, is held or was held." })
+          return yield* new HandleTaken({
+            detail: "The Handle, or another spelling of it, is in use or was used before.",
+          })
         }
         return { handle: checked.handle, canonical: checked.canonical }
       }),

@@ -1,12 +1,12 @@
 /**
- * Colours as the HTML of a letter may write them: in hexadecimal, by `rgb()` and by name (CSS Color 4, sections 5 and 6). Only
- * what can be told from its writing is let through, so that words are not hidden in a colour that we do not know.
+ * Parses colors in HTML mail: hexadecimal, `rgb()` and named colors (CSS Color 4, sections 5 and 6). Other notations are
+ * rejected, so that text cannot be hidden in a color that the service cannot evaluate.
  */
 
 export interface Color {
-  /** 0 to 255 each. */
+  /** Each component from 0 to 255. */
   readonly rgb: readonly [number, number, number]
-  /** 0 to 1. */
+  /** Opacity from 0 to 1. */
   readonly alpha: number
 }
 
@@ -38,8 +38,8 @@ const names = `
   yellowgreen 9acd32`
 
 const byName = new Map(
-  names.split(",").map((one): readonly [string, string] => {
-    const [name = "", hex = ""] = one.trim().split(/\s+/)
+  names.split(",").map((entry): readonly [string, string] => {
+    const [name = "", hex = ""] = entry.trim().split(/\s+/)
     return [name, hex]
   }),
 )
@@ -60,7 +60,7 @@ const functional = new RegExp(
 const share = (text: string, whole: number) =>
   Math.min(whole, text.endsWith("%") ? (parseFloat(text) / 100) * whole : parseFloat(text))
 
-/** In small letters; undefined where it is no colour, or one that is written in another way. */
+/** Parses a color in lower case. Returns undefined if the notation is unknown. */
 export const parse = (text: string): Color | undefined => {
   if (text === "transparent") return { rgb: [0, 0, 0], alpha: 0 }
   const hex = hexadecimal.exec(text)?.[1] ?? byName.get(text)

@@ -1,27 +1,26 @@
 /**
- * Where the links of a message lead, and whether their words say something else: a link whose words name a host that is not
- * the target's is how people are led astray. Hosts are compared by the domain that somebody registered, so that
- * `example.com` and `www.example.com` are one.
+ * The links of a message and their targets. A link is deceptive if its text names another host than its target, as in
+ * phishing. Hosts are compared by their registrable domain, so that `example.com` and `www.example.com` are the same.
  */
 import type { Link } from "@svc/domain/mail/Message"
 import { parse } from "tldts"
 
-/** Links of one message, characters of a target and of the words of a link. */
+/** Limits for the links of one message, and for the characters of a target and of a link text. */
 export const limits = { links: 100, url: 2_048, words: 200 }
 
-/** Endings of file names that are top-level domains too. */
+/** File name extensions that are also top-level domains. */
 const ofFiles = /\.(?:md|pl|ps|py|rs|sh|zip|mov)$/i
 
-// oxlint-disable-next-line no-control-regex -- browsers leave these out of an address
+// oxlint-disable-next-line no-control-regex -- browsers remove these from a URL
 const dropped = /[\u0000-\u0020\u007f-\u00a0\u2028\u2029]+/g
 
-/** Returns the address that a link leads to, as it is written; undefined for one that leads nowhere outside the message. */
+/** Returns a link's target as written, or undefined if it does not lead outside the message. */
 export const target = (href: string, base: string | undefined): string | undefined => {
   if (href.length > limits.url * 2) return undefined
   const written = href.replace(dropped, "")
   const url = URL.parse(written, base)
   if (url === null || !/^(?:https?|ftp|mailto|tel):$/.test(url.protocol)) return undefined
-  // What a browser reads otherwise than a person is given as the browser reads it.
+  // A URL that browsers and people might read differently is returned as browsers parse it.
   const isPlain = /^(?:https?|ftp):\/\/[a-z0-9.-]+(?::\d+)?(?:[/?#][!-[\]-~]*)?$/i.test(written)
   const shown = isPlain || url.protocol === "mailto:" || url.protocol === "tel:" ? written : url.href
   return shown.length > limits.url ? undefined : shown
@@ -34,7 +33,7 @@ const hostOf = (url: string): string => {
   return URL.parse(`http://${address.slice(address.lastIndexOf("@") + 1)}`)?.hostname ?? ""
 }
 
-/** The domain that somebody registered, and whether its top-level domain is one that hosts have. */
+/** Returns the registrable domain, and whether its top-level domain exists. */
 const registered = (host: string) => {
   const { domain, isIcann, isIp, isPrivate, publicSuffix } = parse(host, { allowPrivateDomains: true })
   const isKnown = isIcann === true || isPrivate === true || isIp === true || reserved.has(publicSuffix ?? "")
@@ -55,11 +54,11 @@ const reserved = new Set([
   "corp",
 ])
 
-/** Names with dots, with the scheme that may stand before them. */
+/** Matches host names with dots, optionally with a scheme. */
 const names =
   /(https?:\/\/(?:[^\s/@]*@)?)?((?:\d{1,3}\.){3}\d{1,3}|(?:[\p{L}\p{N}_-]+[.\u3002\uff0e\uff61])+[\p{L}\p{N}-]{2,})(?![\p{L}\p{N}_.-]*@)/giu
 
-/** Whether the words of a link name another host than its target. */
+/** Returns whether a link text names another host than its target. */
 export const isDeceptive = (words: string, url: string): boolean => {
   const own = registered(hostOf(url)).domain
   const path = (URL.parse(url)?.pathname ?? "").toLowerCase()
@@ -75,14 +74,14 @@ export const isDeceptive = (words: string, url: string): boolean => {
   return false
 }
 
-/** A link as callers see it. */
+/** Creates a link for the API. */
 export const link = (words: string, url: string): Link => ({
   url,
   text: words.slice(0, limits.words).toWellFormed(),
   deceptive: isDeceptive(words, url),
 })
 
-/** The addresses in a plain text. */
+/** Returns the links in a plain text. */
 export const ofText = (text: string): ReadonlyArray<Link> => {
   const found = new Set<string>()
   for (const [written] of text.slice(0, 512 * 1024).matchAll(/\bhttps?:\/\/[^\s<>"]{1,2048}/gi)) {
@@ -93,7 +92,7 @@ export const ofText = (text: string): ReadonlyArray<Link> => {
   return Array.from(found, (url) => link(url, url))
 }
 
-/** Without the punctuation of the sentence that an address ends, and without a bracket that it does not open. */
+/** Removes trailing punctuation and an unmatched closing bracket from a URL in a sentence. */
 const trimmed = (url: string): string => {
   const end = url.replace(/[.,;:!?'*_]+$/, "")
   return end.endsWith(")") && !end.includes("(") ? trimmed(end.slice(0, -1)) : end

@@ -1,14 +1,14 @@
 /**
- * The elements that are open while HTML is read, as far as they say what is seen. End tags that belong to nothing are
- * ignored, and elements that a browser ends by itself are ended, so that what one element hides does not hide its
- * neighbours. Every operation takes constant time on average, whatever the HTML is.
+ * The open elements while HTML is read, with their visibility. Unmatched end tags are ignored, and elements are closed
+ * implicitly like in a browser, so that a hidden element does not hide its siblings. Every operation takes amortized
+ * constant time for any HTML.
  */
 import * as TextVisibility from "./TextVisibility.ts"
 
-/** Elements that are followed; what is nested deeper looks like what is around it. */
+/** Largest depth. Deeper elements inherit the visibility of their ancestor. */
 const deepest = 5_000
 
-/** Elements that an element of the same kind ends, unless one of the others was opened since. */
+/** For each start tag, the elements that it closes implicitly, unless one of the others was opened since. */
 const ending: Readonly<Record<string, readonly [ended: ReadonlyArray<string>, kept: ReadonlyArray<string>]>> = {
   li: [["li"], ["ul", "ol"]],
   dt: [["dt", "dd"], ["dl"]],
@@ -30,7 +30,7 @@ const ofTables = new Set([...walls, "tr", "tbody", "thead", "tfoot"])
 export class OpenElements {
   readonly #names: Array<string> = []
   readonly #sights: Array<TextVisibility.TextVisibility> = []
-  /** Where the open elements of a name stand, the innermost last. */
+  /** Positions of the open elements by name, the innermost last. */
   readonly #places = new Map<string, Array<number>>()
   readonly #onEnd: (name: string) => void
 
@@ -42,7 +42,7 @@ export class OpenElements {
     return this.#sights.at(-1) ?? TextVisibility.open
   }
 
-  /** Returns whether the element is followed. */
+  /** Adds an element. Returns false beyond the largest depth. */
   push(name: string, sight: TextVisibility.TextVisibility): boolean {
     if (this.#names.length >= deepest) return false
     const places = this.#places.get(name)
@@ -59,7 +59,7 @@ export class OpenElements {
     return last
   }
 
-  /** Ends the elements from a place on. */
+  /** Closes the elements from a position on. */
   #cut(place: number): void {
     while (this.#names.length > place) {
       const name = this.#names.pop()!
@@ -71,11 +71,11 @@ export class OpenElements {
 
   close(name: string): void {
     const place = this.#last([name])
-    // An end tag in a cell does not end what is around the table.
+    // An end tag in a cell does not close elements around the table.
     if (place >= 0 && (ofTables.has(name) || place > this.#last(walls))) this.#cut(place)
   }
 
-  /** Ends what a browser ends before it opens an element. */
+  /** Closes the elements that a start tag closes implicitly. */
   implied(name: string, isBlock: boolean): void {
     const [ended, kept] = ending[name] ?? [[], []]
     const place = this.#last(ended)

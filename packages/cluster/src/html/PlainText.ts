@@ -1,30 +1,28 @@
 /**
- * The text of an HTML body, for snippets, search and readers that want no HTML, and its links. What a reader does not see
- * is no text: hidden elements, words of no size or of the colour of their background. Link targets stand behind their
- * words. The library tells tags, comments, entities and raw text apart; {@link OpenElements} says what is open. One pass, no
- * tree, so nesting costs nothing.
+ * Converts an HTML body to text, for snippets, search and clients that want no HTML, and extracts its links. Omits text
+ * that a reader would not see: hidden elements, text of zero size or in the color of its background. Link targets follow
+ * the link text. Uses the library's tokenizer in one pass without a tree, so that nesting costs nothing.
  */
 import type { Link } from "@svc/domain/mail/Message"
 import { Tokenizer } from "htmlparser2"
 import * as Links from "./Links.ts"
 import { OpenElements } from "./OpenElements.ts"
 import * as TextVisibility from "./TextVisibility.ts"
-import { StyleSheet } from "./StyleSheet.ts"
 import { TextWriter } from "./TextWriter.ts"
 
 const words = (text: string) => new Set(text.split(" "))
 
-/** Elements whose content is not text for a reader. */
+/** Elements whose content is not shown. */
 const hidden = words("script style head title template noframes iframe object svg math")
 const paragraphs = words("p h1 h2 h3 h4 h5 h6 blockquote ul ol dl pre table")
 const lines = words(
   "address article aside br body caption center dd div dt fieldset figcaption figure footer form header hr li main nav section tbody tfoot thead tr",
 )
 const cells = words("td th")
-/** Elements that cannot have content; one of these that is hidden hides nothing else. */
+/** Void elements, which have no content. */
 const empty = words("area base br col embed hr img input link meta param source track wbr")
 
-/** Attributes that are looked at, and characters of each. */
+/** The attributes that are read, and the largest length of a value. */
 const attributes = words("style class id hidden aria-hidden href bgcolor background color type alt")
 const attributeAtMost = 8 * 1024
 
@@ -36,7 +34,7 @@ interface Options {
 interface OpenLink {
   readonly url: string
   readonly words: Array<string>
-  /** What the first picture in it says of itself; undefined if it has none. */
+  /** Alternative text of the first image in the link; undefined if there is no image. */
   alt: string | undefined
 }
 
@@ -50,16 +48,16 @@ class Reader {
   readonly #targets: boolean
   readonly #out = new TextWriter()
   readonly #links = new Map<string, Link>()
-  readonly #sheet = new StyleSheet()
+  readonly #sheet = new TextVisibility.StyleSheet()
   #name = ""
   #closing = false
   #attribute = ""
   #given: Record<string, string> = {}
-  /** The element that we are in whose content is no text, and how often it is open. */
+  /** The open element whose content is not shown, and its nesting depth. */
   #within: string | undefined
   #depth = 0
   #inStyle = false
-  /** How many elements we are in whose white space is meant. */
+  /** Number of open elements with preformatted text. */
   #preformatted = 0
   #link: OpenLink | undefined
   #base: string | undefined
@@ -67,7 +65,7 @@ class Reader {
     if (name === "a") this.#endLink()
     if (name === "blockquote" && this.#quotes.pop() === true) this.#out.quotes--
   })
-  /** Of each block quotation that is open whether it quotes another message. */
+  /** For each open block quotation, whether it quotes another message. */
   readonly #quotes: Array<boolean> = []
 
   constructor(html: string, { targets }: Options) {
@@ -177,7 +175,7 @@ class Reader {
     this.#breaks(name, true)
   }
 
-  /** A body ends a head that nobody closed. */
+  /** Leaves an element without shown content at its end. A body closes an unclosed head. */
   #left(opened: string): void {
     if (this.#depth === 0 || (this.#within === "head" && opened === "body")) this.#within = undefined
   }
@@ -202,11 +200,11 @@ class Reader {
     }
     const isStyled = id !== "" || classes !== ""
     if (style === "" && !isStyled && bgcolor === undefined && background === undefined && color === undefined) {
-      // Nothing of its own; `small` and the like are never so small that they cannot be read.
+      // The element has no styles, and `small` and similar elements stay legible.
       return around
     }
     if (isStyled && this.#sheet.hides(id, classes)) return { ...around, isShown: false }
-    // What a style sheet may have set is not known: in doubt the words are seen.
+    // Values from a style sheet are unknown, and text counts as visible in doubt.
     const ground = background !== undefined || (isStyled && this.#sheet.setsGround) ? undefined : around.ground
     const size = isStyled && this.#sheet.setsSize ? TextVisibility.open.size : around.size
     return TextVisibility.within({ ...around, ground, size }, name, style, { color, bgcolor })
@@ -220,10 +218,10 @@ class Reader {
 
   #endLink(): void {
     if (this.#link === undefined) return
-    const { url, words: said, alt } = this.#link
+    const { url, words, alt } = this.#link
     this.#link = undefined
-    const own = TextWriter.folded(said.join(""))
-    // What a reader can neither see nor click is no link.
+    const own = TextWriter.folded(words.join(""))
+    // A link without text or image cannot be seen or clicked.
     if (own === "" && alt === undefined) return
     const shown = own === "" ? TextWriter.folded(alt!) : own
     const key = `${url} ${shown}`
@@ -234,7 +232,7 @@ class Reader {
   }
 }
 
-/** Whether the words of a link are its address, which need not be said twice. */
+/** Returns whether a link text is the target itself, which is then not repeated. */
 const isSame = (shown: string, url: string): boolean => {
   const plain = (text: string) => text.replace(/^(?:https?:\/\/|mailto:|tel:)/i, "").replace(/\/$/, "")
   return plain(shown) === plain(url)
@@ -242,15 +240,15 @@ const isSame = (shown: string, url: string): boolean => {
 
 const read = (html: string, options: Options): Read => new Reader(html, options).read()
 
-/** Returns the text of HTML, with the targets of links behind their words. */
+/** Returns the text of HTML with link targets after the link texts. */
 export const fromHtml = (html: string): string => read(html, { targets: true }).text
 
-/** Returns the text of HTML alone, for content whose words name their links. */
+/** Returns the text of HTML without link targets. */
 export const wordsOf = (html: string): string => read(html, { targets: false }).text
 
-/** Characters of HTML that are searched for links. */
+/** Number of characters of HTML that are searched for links. */
 const searchedAtMost = 256 * 1024
 
-/** Returns the links of HTML that a reader sees. */
+/** Returns the visible links of HTML. */
 export const linksOf = (html: string): ReadonlyArray<Link> =>
   /<a(?:rea)?[\s/]/i.test(html) ? read(html.slice(0, searchedAtMost), { targets: false }).links : []

@@ -1,6 +1,7 @@
 /**
- * Whether a reader sees the words of an element, as far as its own styles and those around it say: words that are hidden,
- * of no size, moved off the screen, or of the colour of their background are not seen.
+ * Evaluates whether the text of an element is visible, from its styles and those of its ancestors. Hidden text, text of
+ * zero size, text outside of the screen and text in the color of its background are not visible. Style sheets can only be
+ * evaluated partly without a browser.
  */
 import { type Color, parse } from "./Colors.ts"
 
@@ -8,21 +9,21 @@ type Rgb = Color["rgb"]
 
 export interface TextVisibility {
   readonly isShown: boolean
-  /** Pixels. */
+  /** Font size in pixels. */
   readonly size: number
   readonly color: Rgb
-  /** The colour behind the words; undefined if it is unknown (an image, a style sheet). */
+  /** Background color; undefined if it is unknown (an image, a style sheet). */
   readonly ground: Rgb | undefined
 }
 
 export const open: TextVisibility = { isShown: true, size: 16, color: [0, 0, 0], ground: [255, 255, 255] }
 
-/** Below it letters are specks; and how far colours must be apart, each of three parts added, in what we send. */
+/** Smallest legible font size, and smallest contrast (the sum of the differences of the three components) in sent mail. */
 const least = { size: 5, contrast: 90 }
-/** How far colours must be apart in what others wrote: pale grey is seldom a trick. */
+/** Smallest contrast in received mail, where pale grey text is common and rarely malicious. */
 export const readingContrast = 50
 
-/** What it looks like on this ground, or undefined where no colour is said; what is nearly transparent is the ground. */
+/** Returns the visible color on a background, or undefined without a known color. A nearly transparent color is invisible. */
 const colorOn = (ground: Rgb | undefined, text: string | undefined): Rgb | undefined => {
   const color = text === undefined ? undefined : parse(text)
   return color === undefined ? undefined : color.alpha < 0.3 ? ground : color.rgb
@@ -42,17 +43,17 @@ const sizeOf = (text: string, around: number): number => {
   return /^xx?-small$/.test(text) ? 10 : /small/.test(text) ? 13 : 16
 }
 
-/** Elements whose words are smaller than those around them. */
+/** Elements with a smaller font size than their parent. */
 const small = new Set(["small", "sub", "sup"])
 
-/** The declarations of a `style` attribute, in small letters. */
+/** Parses the declarations of a `style` attribute, in lower case. */
 const declarationsOf = (style: string): ReadonlyMap<string, string> =>
   new Map(
-    style.split(";").flatMap((one): ReadonlyArray<readonly [string, string]> => {
-      const colon = one.indexOf(":")
+    style.split(";").flatMap((declaration): ReadonlyArray<readonly [string, string]> => {
+      const colon = declaration.indexOf(":")
       if (colon < 0) return []
-      const value = one.slice(colon + 1).toLowerCase()
-      return [[one.slice(0, colon).trim().toLowerCase(), value.replace(/!\s*important/, "").trim()]]
+      const value = declaration.slice(colon + 1).toLowerCase()
+      return [[declaration.slice(0, colon).trim().toLowerCase(), value.replace(/!\s*important/, "").trim()]]
     }),
   )
 
@@ -60,7 +61,7 @@ const isZero = (value: string | undefined) => value !== undefined && /^0(?:\.0*)
 const isFarOff = (value: string | undefined) =>
   value !== undefined && /^-\d{3,}(?:\.\d*)?(?:px|pt|em|rem|%)?$/.test(value)
 
-/** Whether declarations hide an element, whatever its colours and its size. */
+/** Returns whether declarations hide an element, regardless of colors and font size. */
 const hides = (said: ReadonlyMap<string, string>): boolean => {
   const { display, visibility, opacity, overflow = "", position, clip } = Object.fromEntries(said)
   if (display === "none" || visibility === "hidden" || visibility === "collapse") return true
@@ -75,10 +76,10 @@ const hides = (said: ReadonlyMap<string, string>): boolean => {
 
 const isPicture = (value: string | undefined) => value !== undefined && /url\(|gradient\(/.test(value)
 
-/** The size that the shorthand `font` sets. */
+/** Returns the size in the shorthand `font`. */
 const sizeOfFont = (font: string | undefined) => /(?:^|\s)(\d[\d.]*(?:px|pt|em|rem|%)?)(?=[\s/])/.exec(font ?? "")?.[1]
 
-/** What is seen in an element with these styles and attributes. */
+/** Returns the visibility inside of an element with these styles and attributes. */
 export const within = (
   around: TextVisibility,
   name: string,
@@ -110,3 +111,61 @@ export const isSeen = ({ isShown, size, color, ground }: TextVisibility, contras
   isShown &&
   size >= least.size &&
   (ground === undefined || color.reduce((sum, part, at) => sum + Math.abs(part - ground[at]!), 0) >= contrast)
+
+/** Number of characters of style sheets that are read per message. */
+const sheetAtMost = 64 * 1024
+
+/**
+ * The style sheets of a message: the classes and ids that they hide, and whether they set backgrounds or font sizes, since
+ * an element's own styles are then not reliable.
+ */
+export class StyleSheet {
+  #left = sheetAtMost
+  readonly #hidden = new Set<string>()
+  setsGround = false
+  setsSize = false
+
+  /** Reads the text of a `style` element. Skips rules in `@media` and similar blocks, which only apply to some screens. */
+  add(text: string): void {
+    const sheet = text
+      .slice(0, this.#left)
+      .replace(/\/\*[^]*?\*\//g, " ")
+      .toLowerCase()
+    this.#left -= Math.min(this.#left, text.length)
+    this.setsGround ||= sheet.includes("background")
+    this.setsSize ||= sheet.includes("font")
+    let depth = 0
+    let from = 0
+    let selectors = ""
+    for (const { 0: brace, index } of sheet.matchAll(/[{}]/g)) {
+      const between = sheet.slice(from, index)
+      from = index + 1
+      if (brace === "{") {
+        if (depth++ === 0) selectors = between
+        continue
+      }
+      if (depth === 1 && !selectors.includes("@")) this.#rule(selectors, between)
+      depth = Math.max(0, depth - 1)
+    }
+  }
+
+  #rule(selectors: string, declarations: string): void {
+    if (isSeen(within(open, "", declarations, { color: undefined, bgcolor: undefined }), 0)) return
+    for (const selector of selectors.split(",")) {
+      const name = /^\s*[a-z0-9]*([.#][\w-]+)\s*$/.exec(selector)?.[1]
+      if (name !== undefined) this.#hidden.add(name)
+    }
+  }
+
+  /** Returns whether an element with this id and these classes is hidden. */
+  hides(id: string, classes: string): boolean {
+    if (this.#hidden.size === 0) return false
+    return (
+      this.#hidden.has(`#${id.trim().toLowerCase()}`) ||
+      classes
+        .toLowerCase()
+        .split(/\s+/, 20)
+        .some((name) => this.#hidden.has(`.${name}`))
+    )
+  }
+}

@@ -1,8 +1,8 @@
-/** Writes the text of HTML as it goes by: folds white space, keeps at most one empty line, and marks what is quoted. */
+/** Writes the text of HTML: collapses white space, keeps at most one empty line, and marks quotations with `>`. */
 
-/** Characters that nobody sees and that divide no word: they break it, or pad a preview. */
+/** Invisible characters that do not separate words. Senders use them to split words or to pad previews. */
 const unseen = /(?:[\u00ad\u180e\u200b\u2060\ufeff]|\u034f)+/g
-/** Joiners, which shape letters, and show nothing where there is no letter before them. */
+/** Joiners without a preceding letter, where they have no effect. */
 const joiners = /(^|[\s\u00a0])[\u200c\u200d]+/g
 
 const spaces = /[\s\u00a0]+/g
@@ -13,7 +13,7 @@ export class TextWriter {
   #breaks = 0
   #pendingSpace = false
   #isEmpty = true
-  /** How many quotes the text stands in. */
+  /** Quotation depth of the following text. */
   quotes = 0
   #quoted = 0
 
@@ -34,7 +34,7 @@ export class TextWriter {
     this.#pendingSpace = text.endsWith(" ")
   }
 
-  /** With its spaces and line breaks. */
+  /** Writes text with its spaces and line breaks. */
   verbatim(raw: string): void {
     for (const [at, line] of raw.replace(unseen, "").replaceAll("\u00a0", " ").split(/\r?\n/).entries()) {
       if (at > 0) this.line(true)
@@ -42,7 +42,7 @@ export class TextWriter {
     }
   }
 
-  /** Right behind the last word, whatever breaks wait for the next one. */
+  /** Writes text directly after the last word, before any pending line breaks. */
   attach(text: string): void {
     this.#pieces.push(text)
   }

@@ -1,18 +1,18 @@
-/** Handles the messages that start, repeat and reverse an Identity's sagas, from its creation to its end. */
-import { IdentityBusy } from "@svc/domain/problems/Problem"
+/** Handles the messages that start, repeat and reverse an Identity's sagas: its creation, retries and its deletion. */
+import { AccountDeleting, HandleTaken, IdentityBusy, IdentityQuotaExhausted } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import { byOf, mine, type Request } from "../actor/ActorHandlers.ts"
 import type { Ownership } from "../actor/Ownership.ts"
 import { commit, type Fenced } from "../actor/Write.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
-import * as Creation from "./Creation.ts"
+
 import type { CreationBatch } from "./CreationBatch.ts"
 import * as Saga from "./Saga.ts"
 import { type Owned, sagaJson, type State, withRunning } from "./State.ts"
 
 /**
- * Commits the saga's next state together with the Identity's status. From `deleting` on, no key of the Identity works.
+ * Commits the saga's next state together with the Identity's status. The status `deleting` revokes all keys of the Identity.
  */
 const commitSaga = (fenced: Fenced, next: Owned) =>
   Effect.as(
@@ -26,6 +26,40 @@ const commitSaga = (fenced: Fenced, next: Owned) =>
     ),
     { value: undefined, state: next },
   )
+
+const taken = Effect.fail(
+  new HandleTaken({ detail: "The Handle, or another spelling of it, is in use or was used before." }),
+)
+
+/** Commits a new Identity: the Org's quota, the Handle, and the Identity with a saga that has just started. */
+const create = Effect.fnUntraced(function* (
+  fenced: Fenced,
+  wanted: { readonly canonical: string; readonly handle: string; readonly orgId: string; readonly id: string },
+  /** Number of Identities that an Org may ever create. */
+  quota: number,
+  sealing: Sealing["Service"],
+  creations: CreationBatch["Service"],
+) {
+  const saga = Saga.start("provisioning", fenced.at)
+  const created = withRunning(wanted, saga, "provisioning", fenced.at)
+  const row = yield* creations
+    .make({ fenced, ...wanted, quota, saga: sagaJson(saga), sagaDueAt: created.sagaDueAt })
+    .pipe(
+      // A violation of the Handle's unique constraint rolls back the whole statement, including the quota.
+      Effect.catchIf(
+        (error) => error._tag === "SqlError" && error.reason._tag === "UniqueViolation",
+        () => taken,
+      ),
+    )
+  if (row.status !== "active" || row.data_key === null) {
+    return yield* new AccountDeleting({ detail: "The account is being deleted." })
+  }
+  if (!row.made) {
+    return yield* new IdentityQuotaExhausted({ detail: `The Org has already created ${quota} Identities.` })
+  }
+  const state: Owned = { ...created, dataKey: yield* Effect.orDie(sealing.openDataKey(wanted.orgId, row.data_key)) }
+  return { value: undefined, state }
+})
 
 export const handlers = (actor: {
   readonly canonical: Effect.Effect<string>
@@ -46,10 +80,10 @@ export const handlers = (actor: {
       const present = yield* ownership.state
       // The same command was repeated after a crash between commit and reply.
       if (present?.id === identity_id) return
-      if (present !== undefined) return yield* Creation.taken
+      if (present !== undefined) return yield* taken
       const wanted = { canonical: yield* actor.canonical, handle, orgId: org_id, id: identity_id }
       yield* ownership.change(byOf(request), (fenced) =>
-        Creation.create(fenced, wanted, actor.identityQuota, actor.sealing, actor.creations),
+        create(fenced, wanted, actor.identityQuota, actor.sealing, actor.creations),
       )
       yield* actor.wake
     }),

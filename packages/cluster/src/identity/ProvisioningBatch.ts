@@ -21,7 +21,7 @@ import { Timing } from "../Timing.ts"
 
 export interface Provisioning {
   readonly write: Write
-  /** The parts of all steps, in order. Those of all Identities are of the same shape. */
+  /** The parts of all steps, in order. They have the same shape for all Identities. */
   readonly parts: ReadonlyArray<Part>
   /** The stored form of the saga when all steps are done. */
   readonly saga: string

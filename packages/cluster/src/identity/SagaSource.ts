@@ -21,7 +21,7 @@ import * as Saga from "./Saga.ts"
 import { type Owned, sagaJson, sagaWait } from "./State.ts"
 import * as Teardown from "./Teardown.ts"
 
-const steps = Metrics.counter("svc_saga_steps_total", "Tries of the steps of sagas", ["step", "outcome"])
+const steps = Metrics.counter("svc_saga_steps_total", "Attempts of the steps of sagas", ["step", "outcome"])
 
 export type Needs = Effect.Services<typeof Teardown.make> | ProvisioningSteps | ProvisioningBatch | Writes
 

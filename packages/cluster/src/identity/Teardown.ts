@@ -32,7 +32,7 @@ export const make = Effect.gen(function* () {
 
   const removals = yield* BatchedErasure
 
-  /** Each batch is a commit of its own. */
+  /** Deletes an Identity's rows in batches, each in a separate commit. */
   const removeBelongings = (identityId: string) =>
     Effect.forEach(
       removals,

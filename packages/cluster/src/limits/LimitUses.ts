@@ -16,7 +16,7 @@ export interface UseQuotas {
   readonly tunnelTransfer: number
 }
 
-/** An Org may have very many Identities; callers name one that is not among the first. */
+/** Number of Identities in a list. Callers can request the limits of another Identity by its name. */
 const identitiesAtMost = 50
 
 interface IdentityRow {

@@ -1,7 +1,7 @@
 /**
  * Limits of authenticated calls per Org, exact over all processes: the Org's actor owns the budget of the window, and
- * this process spends portions of it (`account/CallBudget`). The rest of a portion is lost when the window ends, so a
- * call may be rejected early by at most the portions that other processes hold. The quota is never exceeded.
+ * this process leases shares of it (`account/CallBudget`). The rest of a share is lost when the window ends, so a call may
+ * be rejected early by at most the shares that other processes have leased. The quota is never exceeded.
  */
 import type { Policy } from "@svc/domain/account/OrgProtocol"
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
@@ -43,7 +43,7 @@ const make = (quotas: Quotas) =>
       return fresh
     }
 
-    /** A portion is a twentieth of the quota, so that a few processes lose little. */
+    /** A share is a twentieth of the quota, so that a few processes lose little. */
     const want = (policy: Policy) => Math.max(1, Math.floor(quotas[policy] / 20))
 
     const spend = (portion: Portion, window: number) => {
@@ -59,7 +59,7 @@ const make = (quotas: Quotas) =>
       resetSeconds: Math.max(1, Math.ceil((Timing.callWindowMillis - (now % Timing.callWindowMillis)) / 1000)),
     })
 
-    /** Fetches a portion from the actor unless another call just did or the window is used up. */
+    /** Leases a share from the actor, unless another call just did or the window is used up. */
     const fetchPortion = (org: string, policy: Policy, portion: Portion, now: number) =>
       portion.lock.withPermits(1)(
         Effect.gen(function* () {
@@ -79,7 +79,7 @@ const make = (quotas: Quotas) =>
               windowSeconds: Timing.callWindowMillis / 1000,
               resetSeconds: leftOf(policy, portion, now).resetSeconds,
             },
-            `At most ${quotas[policy]} such calls a minute.`,
+            `The limit is ${quotas[policy]} of these calls per minute.`,
           )
         }),
       )

@@ -84,7 +84,7 @@ const make = (quotas: PublicQuotas) =>
         if (used > limit.quota) {
           return yield* overLimit(
             { ...limit, resetSeconds },
-            `At most ${limit.quota} such calls in ${limit.windowSeconds} seconds.`,
+            `The limit is ${limit.quota} of these calls in ${limit.windowSeconds} seconds.`,
           )
         }
         const left: Left = { limit, remaining: limit.quota - used, resetSeconds }

@@ -1,13 +1,10 @@
-/**
- * Which addresses a URL that a user gave may lead to: public ones only, so that nobody makes the service talk to its
- * own network (server-side request forgery).
- */
+/** Restricts URLs from users to public addresses, against server-side request forgery. */
 import ipaddr from "ipaddr.js"
 
-/** Ranges refused besides those the library names (standards.md "Webhooks"; IANA special-purpose registries). */
+/** Refused ranges in addition to the library's own list (IANA special-purpose registries). */
 const refusedRanges = [
   "0.0.0.0/8",
-  // Looks public, and is the host's own control service on every virtual machine of Azure.
+  // The control service of Azure's virtual machines, at a public address.
   "168.63.129.16/32",
   "192.0.0.0/24",
   "192.0.2.0/24",
@@ -22,19 +19,19 @@ const refusedRanges = [
   "fec0::/10",
 ].map((range) => ipaddr.parseCIDR(range))
 
-/** All that IANA has given out for the public Internet; `::a.b.c.d` and what is unassigned lie outside. */
+/** The IPv6 range that IANA assigned for the public Internet. `::a.b.c.d` and unassigned addresses are outside. */
 const globalUnicast = ipaddr.parseCIDR("2000::/3")
 
-/** IPv6 ranges that carry an IPv4 address, and where in their bytes it is. */
+/** IPv6 ranges that contain an IPv4 address, and its byte offset. */
 const embedded = [
   { range: ipaddr.parseCIDR("::ffff:0:0/96"), at: 12 },
   { range: ipaddr.parseCIDR("64:ff9b::/96"), at: 12 },
   { range: ipaddr.parseCIDR("2002::/16"), at: 2 },
 ]
 
-/** Whether the address is public unicast. An IPv4 address inside an IPv6 one is judged as itself. */
+/** Returns whether an address is public unicast. An IPv4 address in an IPv6 one is checked as IPv4. */
 export const isPublic = (address: string): boolean => {
-  // The library reads the deprecated IPv4-compatible form as the mapped one, which is another address.
+  // The library parses the deprecated IPv4-compatible form as IPv4-mapped, which is a different address.
   if (!ipaddr.isValid(address) || /^::\d+\./.test(address)) return false
   const parsed = ipaddr.parse(address)
   if (parsed instanceof ipaddr.IPv6) {

@@ -1,13 +1,13 @@
-/** An answer that is wanted whole, of at most so many bytes. */
+/** Receives whole responses up to a size limit, and shows the beginning of response bodies as text. */
 import { Effect } from "effect"
 import type { Dispatcher } from "undici"
 
-/** A request whose answer is wanted, all of it. */
+/** A request whose whole response is buffered. */
 export interface BufferedRequest {
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array | undefined
-  /** Bytes of the answer's body; what is longer is `too_large`. */
+  /** Largest response body in bytes; a longer one fails with `too_large`. */
   readonly atMost: number
 }
 
@@ -19,15 +19,15 @@ export interface BufferedResponse {
 
 export class TooLarge extends Error {}
 
-/** Nobody wants more of the answer. */
+/** The reason for aborting a request whose remaining response is not needed. */
 export class Enough extends Error {}
 
-/** The permission to leave has expired: nothing of the request was written. */
+/** The permission to send has expired before the request was written. */
 export class Withdrawn extends Error {}
 
 /**
- * Takes the whole of an answer that is not longer than that. `isPermitted` is looked at in the turn in which the request is
- * written: it may have waited for its connection.
+ * Returns a handler that receives a whole response. It checks `isPermitted` in the turn in which the request is written,
+ * because the request may have waited for its connection.
  */
 export const collecting = (
   atMost: number,
@@ -52,7 +52,7 @@ export const collecting = (
     ) => {
       status = statusCode
       for (const [name, value] of Object.entries(received)) {
-        for (const one of typeof value === "string" ? [value] : (value ?? [])) headers.append(name, one)
+        for (const field of typeof value === "string" ? [value] : (value ?? [])) headers.append(name, field)
       }
     },
     onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
@@ -66,7 +66,7 @@ export const collecting = (
   }
 }
 
-/** What ends a request whose asker has gone, also when it was not sent yet. */
+/** Returns a handle that cancels a request, even before it is sent. */
 export const abortable = () => {
   let controller: Dispatcher.DispatchController | undefined
   let cancelled = false
@@ -81,3 +81,10 @@ export const abortable = () => {
     },
   }
 }
+
+/** Number of bytes of a response body that are stored to be shown. */
+export const shownAtMost = 1024
+
+/** Returns the beginning of a body as storable text without a truncated last character, or null if it is empty. */
+export const shownText = (beginning: Buffer): string | null =>
+  beginning.length === 0 ? null : new TextDecoder().decode(beginning, { stream: true }).replaceAll("\0", "\uFFFD")

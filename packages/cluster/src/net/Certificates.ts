@@ -1,7 +1,7 @@
 /**
- * Certificates of listeners: PEM texts, or the files they are in. Files are read again while the listener stands, so that
- * a renewal needs no restart. What cannot be used is told, and what was shown before is shown on: key and certificate are
- * often written one after the other.
+ * Certificates of listeners: PEM texts or files. Files are read again periodically, so that a renewal needs no restart. An
+ * unusable certificate is logged and the previous one stays in use, because key and certificate are often written one
+ * after the other.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
@@ -12,7 +12,7 @@ import { Timing } from "../Timing.ts"
 export interface Pem {
   readonly cert: string
   readonly key: string
-  /** Authorities that the other end must be signed by. */
+  /** Certificate authorities for client certificates. */
   readonly ca?: string
 }
 
@@ -23,20 +23,20 @@ export class CertificateUnusable extends Schema.TaggedError<CertificateUnusable>
 
 const text = (given: string) => (given.includes("-----BEGIN") ? Promise.resolve(given) : readFile(given, "utf8"))
 
-const judged = (pem: Pem): Pem => {
+const validated = (pem: Pem): Pem => {
   if (!new X509Certificate(pem.cert).checkPrivateKey(createPrivateKey(pem.key))) {
-    throw new Error("the key is not the certificate's")
+    throw new Error("the key does not belong to the certificate")
   }
   createSecureContext(pem)
   return pem
 }
 
-/** The texts, proven to be a certificate and its key. `listener` says whose they are. */
+/** Reads a certificate and its key, and checks that they belong together. `listener` appears in errors. */
 export const read = (given: Pem, listener: string): Effect.Effect<Pem, CertificateUnusable> =>
   Effect.tryPromise({
     try: async () => {
       const [cert, key] = [await text(given.cert), await text(given.key)]
-      return judged({ cert, key, ...(given.ca === undefined ? {} : { ca: await text(given.ca) }) })
+      return validated({ cert, key, ...(given.ca === undefined ? {} : { ca: await text(given.ca) }) })
     },
     catch: (error) =>
       new CertificateUnusable({
@@ -46,24 +46,24 @@ export const read = (given: Pem, listener: string): Effect.Effect<Pem, Certifica
 
 const expiries = new Map<string, number>()
 
-/** When the certificate of each listener of this process runs out, in milliseconds. */
+/** Expiry of the certificate of each listener in this process, in milliseconds since 1970. */
 export const expiryOf: ReadonlyMap<string, number> = expiries
 
-/** Notes what a listener shows from now on. */
-export const shows = (listener: string, { cert }: Pick<Pem, "cert">): void => {
+/** Records the expiry of a listener's current certificate. */
+export const recordExpiry = (listener: string, { cert }: Pick<Pem, "cert">): void => {
   expiries.set(listener, Date.parse(new X509Certificate(cert).validTo))
 }
 
-const same = (one: Pem, other: Pem) => one.cert === other.cert && one.key === other.key && one.ca === other.ca
+const same = (a: Pem, b: Pem) => a.cert === b.cert && a.key === b.key && a.ca === b.ca
 
-/** One look: what was given, where it is another than `current`. What cannot be used is told, and is no other. */
+/** Reads the certificate again. Returns it if it has changed; an unusable one is only logged. */
 export const renewed = (given: Pem, listener: string, current: Pem): Effect.Effect<Pem | undefined> =>
   read(given, listener).pipe(
     Effect.map((found) => (same(found, current) ? undefined : found)),
     Effect.catch((error) => Effect.as(Effect.logError(error.message, { listener }), undefined)),
   )
 
-/** Looks until the scope closes, and hands on each that is another than the one before. */
+/** Checks for a new certificate until the scope closes, and passes each one to `renew`. */
 export const follow = (
   given: Pem,
   listener: string,
@@ -72,13 +72,13 @@ export const follow = (
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.suspend(() => {
     let current = first
-    shows(listener, first)
+    recordExpiry(listener, first)
     return renewed(given, listener, current).pipe(
       Effect.tap((found) =>
         Effect.sync(() => {
           if (found === undefined) return
           renew(found)
-          shows(listener, found)
+          recordExpiry(listener, found)
           current = found
         }),
       ),

@@ -1,4 +1,4 @@
-/** Clients by their networks: lists of them as settings have them, and what one client is to a limit. */
+/** Networks of client addresses: lists of networks in settings, and the network that limits count as one client. */
 import ipaddr from "ipaddr.js"
 
 export type Networks = ReadonlyArray<[ipaddr.IPv4 | ipaddr.IPv6, number]>
@@ -9,7 +9,7 @@ export const isWithin = (networks: Networks, address: string | undefined): boole
   return networks.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match(network, bits))
 }
 
-/** One customer has an IPv4 address, or an IPv6 /64, to itself. */
+/** Returns the network that limits count as one client: an IPv4 address or an IPv6 /64. */
 export const customerOf = (address: string): string => {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)
@@ -21,14 +21,14 @@ export const customerOf = (address: string): string => {
     : parsed.toString()
 }
 
-/** The /24 or /64 of an address, as far as it may be kept where addresses may not. */
+/** Returns the /24 or /64 of an address, to be stored instead of the address. */
 export const networkOf = (address: string): string | null => {
   if (!ipaddr.isValid(address)) return null
   const parsed = ipaddr.process(address)
   return parsed instanceof ipaddr.IPv6 ? customerOf(address) : `${parsed.octets.slice(0, 3).join(".")}.0/24`
 }
 
-/** The name under which lists in DNS keep an address (RFC 5782): its octets or nibbles, last first. */
+/** Returns the labels of an address in DNS lists (RFC 5782): its octets or nibbles in reverse order. */
 export const reversed = (address: string): string | undefined => {
   if (!ipaddr.isValid(address)) return undefined
   const bytes = ipaddr.process(address).toByteArray()

@@ -1,6 +1,6 @@
 /**
  * The only HTTP client for URLs that users supply. Each call resolves the host and checks all of its addresses with
- * {@link isPublic}. A new connection goes to an address of its own checked look-up, which prevents DNS rebinding. A pooled
+ * {@link isPublic}. A new connection uses an address from its own checked lookup, which prevents DNS rebinding. A pooled
  * connection was checked when it was opened and is used for at most a minute. Redirects are not followed. One deadline covers
  * resolution, connection, headers and body.
  */
@@ -11,13 +11,15 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { Agent, Dispatcher } from "undici"
 import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
-import { shownAtMost, shownText } from "./ResponseText.ts"
+
 import {
   abortable,
   collecting,
   Enough,
   type BufferedResponse,
   type BufferedRequest,
+  shownAtMost,
+  shownText,
   TooLarge,
 } from "./BufferedResponse.ts"
 import * as GuardedSocket from "./GuardedSocket.ts"
@@ -73,7 +75,7 @@ const make = (options: GuardOptions) =>
     const resolve = options.resolve ?? (options.allowPrivate ? systemResolve : nameServers())
     const duration = options.timeoutMillis ?? Timing.deliveryTimeoutMillis
 
-    const judged = (host: string, done: Resolved) =>
+    const resolveChecked = (host: string, done: Resolved) =>
       resolve(host, (error, addresses) => {
         if (error !== null || addresses.length === 0) return done(new CannotResolve(host, { cause: error }), [])
         const refused = !options.allowPrivate && addresses.some(({ address }) => !isPublic(address))
@@ -81,7 +83,7 @@ const make = (options: GuardOptions) =>
       })
 
     const guardedLookup: LookupFunction = (host, wanted, done) =>
-      judged(host, (error, addresses) => {
+      resolveChecked(host, (error, addresses) => {
         if (error !== null) return done(error, "", 4)
         if (wanted.all === true) return done(null, [...addresses])
         done(null, addresses[0]!.address, addresses[0]!.family)
@@ -125,7 +127,7 @@ const make = (options: GuardOptions) =>
       const literal = hostname.replace(/^\[|\]$/g, "")
       if (isIP(literal) !== 0) return isPublic(literal) ? Effect.void : Effect.fail(new RefusedAddress(hostname))
       return Effect.callback((resume) =>
-        judged(hostname, (error) => resume(error === null ? Effect.void : Effect.fail(error))),
+        resolveChecked(hostname, (error) => resume(error === null ? Effect.void : Effect.fail(error))),
       )
     }
 
@@ -168,8 +170,8 @@ const make = (options: GuardOptions) =>
 
     return {
       /**
-       * Requests a whole response. The permission to send is requested after the host was checked and renewed while the request
-       * waits for its connection. Without permission, nothing is sent.
+       * Requests a whole response. The permission to send is requested after the host was checked, and renewed while the
+       * request waits for its connection.
        */
       ask: <E>(
         url: URL,
@@ -249,7 +251,7 @@ const make = (options: GuardOptions) =>
         if (url.protocol !== "https:" && !(options.allowPrivate && url.protocol === "http:")) {
           return refuse("The target must be an https URL.")
         }
-        if (url.username !== "" || url.password !== "") return refuse("The target's URL carries credentials.")
+        if (url.username !== "" || url.password !== "") return refuse("The target's URL contains credentials.")
         return judgeHost(url.hostname).pipe(
           Effect.catch((error) =>
             error instanceof RefusedAddress
@@ -281,7 +283,7 @@ const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
       if (begins.length < shownAtMost) begins = Buffer.concat([begins, chunk.subarray(0, shownAtMost - begins.length)])
       read += chunk.length
       if (read <= readAtMost) return
-      // Only the status matters, and it is known.
+      // The status is known, and the rest of the body is not needed.
       end()
       receiving.abort(new Enough())
     },

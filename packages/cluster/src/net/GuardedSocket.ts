@@ -48,14 +48,14 @@ export const listen = (
       followRedirects: false,
       handshakeTimeout: Timing.socketOpenMillis,
       autoPong: false,
-      // With one event per turn, a flood would be counted as slowly as this process is busy, and the socket kept open.
+      // Processing one event per turn would count a flood only slowly while the process is busy.
       allowSynchronousEvents: true,
     }
     const socket = new WebSocket(target, [...protocols], options)
     let over = false
     let bytes = 0
     let messages = 0
-    let heardAt = performance.now()
+    let lastDataAt = performance.now()
 
     const end = (why: SocketEnd) => {
       if (over) return
@@ -70,7 +70,7 @@ export const listen = (
       messages = 0
     }, Timing.socketWindowMillis)
     const alive = setInterval(() => {
-      if (performance.now() - heardAt > Timing.socketSilenceMillis) end("timeout")
+      if (performance.now() - lastDataAt > Timing.socketSilenceMillis) end("timeout")
       else if (socket.readyState === WebSocket.OPEN && socket.bufferedAmount <= unsentBytes) socket.ping()
     }, Timing.socketPingMillis)
 
@@ -82,13 +82,13 @@ export const listen = (
     socket.on("upgrade", ({ socket: under }) => {
       listening = () =>
         under.on("data", (chunk: Buffer) => {
-          heardAt = performance.now()
+          lastDataAt = performance.now()
           bytes += chunk.length
           if (bytes > windowBytes) end("too_large")
         })
     })
     socket.on("open", () => {
-      heardAt = performance.now()
+      lastDataAt = performance.now()
       // An earlier listener would consume data that arrived with the response, and the library would miss it.
       listening()
       if (!over) opened()

@@ -1,22 +1,23 @@
 /**
- * Permission for a request to leave. It has a deadline, since a stop waits for it and the process may be frozen: so it is
- * prolonged while the request waits for its connection, and looked at once more in the turn in which the request is written.
+ * The permission to send a request. It has a deadline, because a stop waits for it and the process may be suspended.
+ * {@link whilePermitted} renews it while the request waits for its connection, and checks it again in the turn in which
+ * the request is written.
  */
 import { Effect } from "effect"
 import { Timing } from "../Timing.ts"
 import { Withdrawn } from "./BufferedResponse.ts"
 
 export interface Leaving<E> {
-  /** Asks for it, or prolongs it; fails where nothing may leave. */
+  /** Requests or renews the permission. Fails if sending is not allowed. */
   readonly ask: Effect.Effect<void, E>
-  /** Whether it still holds; looked at in the turn in which the request is written. */
+  /** Returns whether the permission is still valid. Called in the turn in which the request is written. */
   readonly isPermitted: () => boolean
 }
 
-/** Of what no stop concerns. */
+/** The permission of requests that no stop affects. */
 export const freely: Leaving<never> = { ask: Effect.void, isPermitted: () => true }
 
-/** Runs an exchange once more where its process was frozen, or busy, for so long that the permission had expired. */
+/** Runs an exchange with a permission. Retries once if the permission expired, for example because the process was suspended. */
 export const whilePermitted = <A, E, E2>(
   { ask, isPermitted }: Leaving<E>,
   exchange: (isPermitted: () => boolean) => Effect.Effect<A, Error>,
@@ -25,15 +26,15 @@ export const whilePermitted = <A, E, E2>(
 ): Effect.Effect<A, E | E2> =>
   Effect.suspend(() => {
     let isWritten = false
-    const begins = () => (isWritten = isPermitted())
-    const prolonged: Effect.Effect<never, E> = Effect.sleep(Timing.permitMillis / 2).pipe(
+    const onWrite = () => (isWritten = isPermitted())
+    const renewed: Effect.Effect<never, E> = Effect.sleep(Timing.permitMillis / 2).pipe(
       Effect.andThen(Effect.suspend(() => (isWritten ? Effect.never : ask))),
       Effect.forever,
     )
-    const exchanged: Effect.Effect<A, E | E2> = Effect.catch(exchange(begins), (error) =>
+    const exchanged: Effect.Effect<A, E | E2> = Effect.catch(exchange(onWrite), (error) =>
       error instanceof Withdrawn && !isLast
         ? whilePermitted({ ask, isPermitted }, exchange, failed, true)
         : failed(error),
     )
-    return Effect.andThen(ask, Effect.raceFirst(exchanged, prolonged))
+    return Effect.andThen(ask, Effect.raceFirst(exchanged, renewed))
   })

@@ -1,23 +1,23 @@
 /**
- * Connections that balancers hand on. From them the PROXY protocol's header is owed: a connection that does not begin with
- * one, or not in time, is closed without a word. Nobody else is believed.
+ * Connections from load balancers. They must start with a PROXY protocol header within a time limit, and are closed
+ * otherwise. Headers of other clients are not accepted.
  */
 import type { Socket } from "node:net"
 import * as ProxyHeader from "./ProxyHeader.ts"
 
-/** Who is really at the other end, by the balancer's own end of the connection; as long as that is open. */
+/** Clients of open connections, by the ends of the balancer's connection. */
 const sources = new Map<string, ProxyHeader.Source>()
 
 type Ends = Pick<Socket, "remoteAddress" | "remotePort" | "localPort">
 
-/** TLS over a socket has the same ends. */
+/** Returns the key of a connection. A TLS socket has the same ends as the socket below it. */
 const keyOf = ({ remoteAddress, remotePort, localPort }: Ends) => `${remoteAddress} ${remotePort} ${localPort}`
 
-/** Whom the balancer of this connection has named; undefined where it comes from no balancer. */
+/** Returns the client that the balancer named, or undefined if the connection has no balancer. */
 export const sourceOf = (socket: Ends): ProxyHeader.Source | undefined =>
   sources.size === 0 ? undefined : sources.get(keyOf(socket))
 
-/** Reads the header and goes on with the rest of the bytes in the socket; without a source where the balancer speaks for itself. */
+/** Reads the header and leaves the remaining bytes in the socket. The source is undefined for the balancer's own connections. */
 export const readHeader = (
   socket: Socket,
   withinMillis: number,
@@ -50,7 +50,7 @@ export const readHeader = (
       return then(header.source)
     }
   }
-  // A connection that breaks off here is the client's affair.
+  // A connection reset needs no handling here.
   const ignore = () => {}
   socket.on("error", ignore).on("close", end).on("end", drop).on("readable", look)
 }

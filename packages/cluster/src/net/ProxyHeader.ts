@@ -1,6 +1,6 @@
 /**
- * The header of the PROXY protocol, by which a load balancer says whose connection it hands on
- * (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt), version 1 and 2. No I/O.
+ * Parses headers of the PROXY protocol, versions 1 and 2, in which a load balancer names its client
+ * (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt).
  */
 import { isIPv4, isIPv6 } from "node:net"
 
@@ -9,7 +9,7 @@ export interface Source {
   readonly port: number
 }
 
-/** `length` bytes of header; without a source the connection is the balancer's own (a health check). */
+/** A header of `length` bytes. It has no source if the connection is the balancer's own (a health check). */
 export interface Header {
   readonly length: number
   readonly source?: Source
@@ -18,7 +18,7 @@ export interface Header {
 const signature = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1")
 const textLimit = 107
 const binaryHead = 16
-/** Addresses and the few extensions that balancers add. */
+/** Largest size of the addresses and extensions. */
 const binaryLimit = 2_048
 
 const startsAlike = (bytes: Buffer, whole: Buffer) => {
@@ -58,7 +58,7 @@ const binary = (bytes: Buffer): Header | "incomplete" | "invalid" => {
   return { length }
 }
 
-/** What the bytes at the start of a connection say. */
+/** Parses the first bytes of a connection. */
 export const read = (bytes: Buffer): Header | "incomplete" | "invalid" => {
   if (startsAlike(bytes, signature)) return bytes.length < signature.length ? "incomplete" : binary(bytes)
   if (startsAlike(bytes, Buffer.from("PROXY "))) return text(bytes)

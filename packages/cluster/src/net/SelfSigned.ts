@@ -1,6 +1,6 @@
 /**
- * A self-signed certificate for a listener that was given none (Development). Node signs but does not write
- * certificates, so the few DER structures of RFC 5280 that one needs are written here.
+ * Creates self-signed certificates for listeners without a certificate in development. Node cannot encode certificates, so
+ * the needed DER structures of RFC 5280 are encoded here.
  */
 import { generateKeyPairSync, randomBytes, sign } from "node:crypto"
 
@@ -27,7 +27,7 @@ const subjectAltName = encode(0x06, Buffer.from([0x55, 0x1d, 0x11]))
 const basicConstraints = encode(0x06, Buffer.from([0x55, 0x1d, 0x13]))
 const ecdsaWithSha256 = sequence(encode(0x06, Buffer.from([0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02])))
 
-/** GeneralizedTime holds every year (RFC 5280 section 4.1.2.5.2). */
+/** Encodes a time as GeneralizedTime, which supports every year (RFC 5280 section 4.1.2.5.2). */
 const time = (date: Date) => encode(0x18, Buffer.from(`${date.toISOString().replace(/[-:T]/g, "").slice(0, 14)}Z`))
 const name = (text: string) => sequence(set(sequence(commonName, utf8(text))))
 const dnsName = (text: string) => encode(0x82, Buffer.from(text))
@@ -38,7 +38,7 @@ const pem = (label: string, der: Uint8Array) =>
     .match(/.{1,64}/g)!
     .join("\n")}\n-----END ${label}-----\n`
 
-/** Key and certificate in PEM for these host names, valid for a year from `now`. */
+/** Returns a key and a certificate in PEM for host names, valid for a year from `now`. */
 export const selfSigned = (hosts: readonly [string, ...ReadonlyArray<string>], now: Date) => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const serial = randomBytes(16)

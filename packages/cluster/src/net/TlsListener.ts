@@ -1,6 +1,6 @@
 /**
- * The library's TLS listener, whose end is bounded. A connection whose handshake is completed while the listener closes
- * belongs to nobody: the library neither hands it on nor ends it, and waits for it to go, which it may never do.
+ * The library's TLS listener with a limit on the time to close. If a handshake completes while the listener closes, the
+ * library neither delivers nor ends the connection, and may wait for it indefinitely.
  */
 import type { ListenOptions } from "node:net"
 import type { TlsOptions } from "node:tls"
@@ -8,7 +8,7 @@ import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Effect, Fiber, Scope } from "effect"
 import { Timing } from "../Timing.ts"
 
-/** Whether the peer broke the connection off, as one does that is killed. The library would log that as an error. */
+/** Returns whether the peer reset the connection, as a killed process does. The library would log an error. */
 const isReset = (error: unknown): boolean => {
   for (let cause = error, depth = 0; typeof cause === "object" && cause !== null && depth < 5; depth++) {
     if ("code" in cause && (cause.code === "ECONNRESET" || cause.code === "EPIPE")) return true
@@ -17,7 +17,7 @@ const isReset = (error: unknown): boolean => {
   return false
 }
 
-/** Listens until the scope closes, and then ends what it has for at most `runnerClose`. */
+/** Listens until the scope closes, and then waits for open connections for at most `runnerClose`. */
 export const make = Effect.fnUntraced(function* (options: TlsOptions & ListenOptions) {
   const own = yield* Scope.make()
   yield* Effect.addFinalizer((exit) =>

@@ -1,13 +1,13 @@
 /**
- * The share of one turn of the event loop that the peers of a process have together for work that could go on without
- * waiting, such as commands that were sent in advance.
+ * A time budget per turn of the event loop for work that never waits, such as pipelined commands. All peers of the process
+ * share it.
  */
 
 const millisecondsPerTurn = 5
 
 let since: number | undefined
 
-/** Returns whether the share of this turn is used up, so that the caller should go on in the next turn (`setImmediate`). */
+/** Returns whether the budget of this turn is used up, so that the caller should continue in the next one (`setImmediate`). */
 export const isSpent = (): boolean => {
   const now = performance.now()
   if (since === undefined) {

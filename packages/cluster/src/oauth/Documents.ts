@@ -14,7 +14,7 @@ import { Timing } from "../Timing.ts"
 /** Maximum size of a document in bytes. */
 const atMost = 5 * 1024
 
-/** There is no acceptable document; `message` is for the developer of the client. */
+/** The document is missing or invalid. `message` is for the developer of the client. */
 export class DocumentRefused extends Schema.TaggedError<DocumentRefused>()("DocumentRefused", {
   message: Schema.String,
 }) {}
@@ -49,12 +49,12 @@ export const make = Effect.gen(function* () {
     id: string,
     { status, headers, body }: BufferedResponse,
   ): Effect.Effect<ReadDocument, DocumentRefused> => {
-    if (status !== 200) return refuse(`The client's address answered ${status}.`)
+    if (status !== 200) return refuse(`The client_id URL responded with status ${status}.`)
     if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(headers.get("content-type") ?? "")) {
-      return refuse("What is at the client's address is not JSON.")
+      return refuse("The response of the client_id URL is not JSON.")
     }
     const parsed = parse(body)
-    if (Option.isNone(parsed)) return refuse("What is at the client's address cannot be read.")
+    if (Option.isNone(parsed)) return refuse("The response of the client_id URL is not valid JSON.")
     const details = readDocument(book, id, parsed.value)
     return Result.isFailure(details)
       ? refuse(details.failure.description)
@@ -65,13 +65,13 @@ export const make = Effect.gen(function* () {
     client.ask(new URL(id), { method: "GET", headers: { accept: "application/json" }, atMost }, freely).pipe(
       Effect.timeoutOrElse({
         duration: Timing.documentTimeoutMillis,
-        orElse: () => refuse("The client's address did not answer in time."),
+        orElse: () => refuse("The client_id URL did not respond in time."),
       }),
       Effect.catchTag("RequestFailed", ({ error }) =>
         refuse(
           error === "too_large"
-            ? `What is at the client's address is longer than ${atMost} bytes.`
-            : `The client's address cannot be read (${error}).`,
+            ? `The response of the client_id URL is longer than ${atMost} bytes.`
+            : `The client_id URL cannot be reached (${error}).`,
         ),
       ),
       Effect.flatMap((answer) => read(id, answer)),

@@ -6,10 +6,76 @@ import { Addresses } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
 import { Effect, Result, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
-import { SystemMailer } from "../mail/SystemMailer.ts"
+import { type Letter, SystemMailer } from "../mail/SystemMailer.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { grantLetter, type NoticeKind } from "./GrantLetters.ts"
+
+type NoticeKind = "created" | "refresh_reuse"
+
+interface Words {
+  readonly subject: string
+  readonly body: (name: string, host: string) => string
+  readonly hint: string
+}
+
+const words: { readonly [L in Language]: { readonly [K in NoticeKind]: Words } } = {
+  en: {
+    created: {
+      subject: "An app was connected to your agents",
+      body: (name, host) => `An app named "${name}" was connected to your account. Access was granted to: ${host}`,
+      hint: "If you did not do this, revoke its access here:",
+    },
+    refresh_reuse: {
+      subject: "An app was disconnected as a precaution",
+      body: (name, host) =>
+        `The app named "${name}" (${host}) presented a token that had already been used. Someone else may have a copy of it, so we revoked the app's access.`,
+      hint: "If you use this app, connect it again. You can review all connected apps here:",
+    },
+  },
+  de: {
+    created: {
+      subject: "Eine App wurde mit Ihren Agenten verbunden",
+      body: (name, host) => `Die App „${name}“ wurde mit Ihrem Konto verbunden. Der Zugriff wurde erteilt an: ${host}`,
+      hint: "Wenn Sie das nicht waren, widerrufen Sie den Zugriff hier:",
+    },
+    refresh_reuse: {
+      subject: "Eine App wurde vorsorglich getrennt",
+      body: (name, host) =>
+        `Die App „${name}“ (${host}) hat ein bereits verwendetes Token vorgelegt. Möglicherweise besitzt jemand anderes eine Kopie davon. Deshalb haben wir den Zugriff der App widerrufen.`,
+      hint: "Wenn Sie die App nutzen, verbinden Sie sie erneut. Alle verbundenen Apps finden Sie hier:",
+    },
+  },
+  fr: {
+    created: {
+      subject: "Une application a été connectée à vos agents",
+      body: (name, host) => `L'application « ${name} » a été connectée à votre compte. Accès accordé à : ${host}`,
+      hint: "Si ce n'était pas vous, révoquez son accès ici :",
+    },
+    refresh_reuse: {
+      subject: "Une application a été déconnectée par précaution",
+      body: (name, host) =>
+        `L'application « ${name} » (${host}) a présenté un jeton déjà utilisé. Quelqu'un d'autre en possède peut-être une copie ; nous avons donc révoqué l'accès de l'application.`,
+      hint: "Si vous utilisez cette application, reconnectez-la. Vous trouverez toutes les applications connectées ici :",
+    },
+  },
+}
+
+const grantLetter = (options: {
+  readonly kind: NoticeKind
+  readonly to: string
+  readonly language: Language
+  /** The client's own name: one line, at most 60 characters. */
+  readonly name: string
+  readonly host: string
+  readonly keysUrl: string
+}): Letter => {
+  const texts = words[options.language][options.kind]
+  return {
+    to: options.to,
+    subject: texts.subject,
+    text: `${texts.body(options.name, options.host)}\n\n${texts.hint}\n\n${options.keysUrl}\n`,
+  }
+}
 
 interface Waiting {
   readonly id: string

@@ -159,20 +159,20 @@ const make = Effect.gen(function* () {
   return {
     /** Exchanges a code for a pair, once (RFC 6749 section 4.1.3). A second use revokes the pair of the first. */
     exchange: Effect.fn("GrantTokens.exchange")(function* ({ code, clientId, redirect, verifier }: CodeExchange) {
-      if (!isOf("code", code)) return yield* refused("The code is none of ours.")
+      if (!isOf("code", code)) return yield* refused("The code is invalid.")
       return yield* settled(
         Effect.gen(function* () {
           const row = yield* held(code, "code")
-          if (row === undefined) return refused("The code is unknown or was given long ago.")
-          if (row.client_id !== clientId) return refused("The code was given to another client.", row)
+          if (row === undefined) return refused("The code is unknown or has expired.")
+          if (row.client_id !== clientId) return refused("The code was issued to another client.", row)
           if (row.used) {
             const ended = row.live ? yield* end(row, "code_reuse") : null
-            return refused("The code was used before; what it was used for has ended.", row, ended)
+            return refused("The code was already used. The tokens that were issued for it are revoked.", row, ended)
           }
           if (!row.live || !row.fresh) return refused("The code has expired.", row)
-          if (row.redirect !== redirect) return refused("The code was sent to another redirect_uri.", row)
+          if (row.redirect !== redirect) return refused("The code was issued for another redirect_uri.", row)
           if (row.challenge === null || !fits(verifier, row.challenge)) {
-            return refused("The code_verifier does not fit the code.", row)
+            return refused("The code_verifier does not match the code.", row)
           }
           return yield* issue(code, row)
         }),
@@ -194,13 +194,13 @@ const make = Effect.gen(function* () {
 
     /** Issues the next pair (RFC 6749 section 6). */
     refresh: Effect.fn("GrantTokens.refresh")(function* (token: string, clientId: string) {
-      if (!isOf("refresh", token)) return yield* refused("The refresh token is none of ours.")
+      if (!isOf("refresh", token)) return yield* refused("The refresh token is invalid.")
       return yield* settled(
         Effect.gen(function* () {
           const row = yield* held(token, "refresh")
           if (row === undefined) return refused("The refresh token is unknown or has expired.")
-          if (row.client_id !== clientId) return refused("The refresh token was given to another client.", row)
-          if (!row.live || !row.fresh) return refused("The access has ended or expired.", row)
+          if (row.client_id !== clientId) return refused("The refresh token was issued to another client.", row)
+          if (!row.live || !row.fresh) return refused("The access was revoked or has expired.", row)
           const exhausted = row.pairs >= pairsAtMost
           // Programs that share a token refresh it at the same time. Only a use after that minute looks like theft.
           if (exhausted && row.recent) {
@@ -208,7 +208,7 @@ const make = Effect.gen(function* () {
           }
           if (row.used && (row.succeeded || exhausted) && !row.recent) {
             const ended = yield* end(row, "refresh_reuse")
-            return refused("The refresh token was used before; the access has ended.", row, ended)
+            return refused("The refresh token was already used. The access is revoked.", row, ended)
           }
           return yield* issue(token, row)
         }),

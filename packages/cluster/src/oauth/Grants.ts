@@ -72,7 +72,7 @@ const make = Effect.gen(function* () {
   const sealing = yield* Sealing
   const columns = reads`g.id, g.client_id, g.client_name, g.redirect_host, g.scopes, g.created_at, g.expires_at,
     g.last_used_at, g.last_used_address, string_to_array(g.networks, ' ') as networks, ${handlesOf(reads)} as handles`
-  const missing = Effect.fail(new NotFound({ detail: "There is no such Grant." }))
+  const missing = Effect.fail(new NotFound({ detail: "The Grant does not exist." }))
 
   const told = (
     change: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: Initiator },

@@ -1,13 +1,13 @@
 /**
- * What is looked at when somebody scrapes, because it costs a statement or a call of the system: each part registers an
- * effect that sets its gauges. A collector that fails or does not answer in time leaves what it said before.
+ * Collectors that set gauges at each scrape, for values that need a statement or a system call. A collector that fails or
+ * times out leaves the previous values.
  */
 import { Effect, Layer } from "effect"
 import { Timing } from "../Timing.ts"
 
 const collectors = new Set<Effect.Effect<void>>()
 
-/** Runs at each scrape for the lifetime of a layer. */
+/** Registers a collector for the lifetime of a layer. */
 export const collect = <R>(effect: Effect.Effect<void, unknown, R>): Layer.Layer<never, never, R> =>
   Layer.effectDiscard(
     Effect.gen(function* () {

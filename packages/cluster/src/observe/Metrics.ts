@@ -1,12 +1,11 @@
 /**
- * What the process counts. A series is a plain object that its owner adds to, so that a sample costs tens of nanoseconds
- * where the library's own update costs a microsecond; each is registered in the library's registry when it is made, and
- * read from there by whoever scrapes. Labels have few values each (patterns of routes, outcomes), never those that callers
- * make up: nothing is counted per Identity, Org or address.
+ * Metrics of the process. A series is a plain object that its owner updates in tens of nanoseconds; an update through the
+ * library costs a microsecond. Each series is registered in the library's registry, from which scrapes read it. Labels have
+ * few values (route patterns, outcomes) and never values from callers, so no metric is per Identity, Org or address.
  */
 import { Context, Effect, Metric, type Scope } from "effect"
 
-/** A family has no more series than this; what comes after is counted as `other`. */
+/** Largest number of series in a family. Further ones are counted as `other`. */
 const mostSeries = 500
 const other = "other"
 
@@ -19,7 +18,7 @@ export interface Family {
 
 const declared = new Map<string, Family>()
 
-/** Every family that the loaded modules have declared. */
+/** Returns all families that the loaded modules have declared. */
 export const families = (): ReadonlyArray<Family> => [...declared.values()]
 
 const declare = (family: Family): Family => {
@@ -27,14 +26,14 @@ const declare = (family: Family): Family => {
   return family
 }
 
-/** The registry of the process, whatever the context of who counts. */
+/** The registry of the process, independent of the fiber's context. */
 const registry = Context.empty()
 
 type Attributes = Record<string, string>
 const attributesOf = ({ labels }: Family, values: ReadonlyArray<string>): Attributes =>
   Object.fromEntries(labels.map((label, at) => [label, values[at] ?? ""]))
 
-/** The series of a family by the values of its labels, each made when it is first asked for. */
+/** Returns a lookup of a family's series by label values, which creates missing ones. */
 const seriesOf = <A>(family: Family, make: (attributes: Attributes) => A) => {
   const root = new Map<string, unknown>()
   const depth = family.labels.length
@@ -50,9 +49,9 @@ const seriesOf = <A>(family: Family, make: (attributes: Attributes) => A) => {
     const known = at.get(last)
     if (known !== undefined) return known as A
     if (++size > mostSeries && last !== other) return find(values.map(() => other))
-    const made = make(attributesOf(family, values))
-    at.set(last, made)
-    return made
+    const created = make(attributesOf(family, values))
+    at.set(last, created)
+    return created
   }
   return find
 }
@@ -62,13 +61,13 @@ export interface Count {
 }
 
 export interface Counter<Values extends ReadonlyArray<string>> {
-  /** The series of these values; keep it where they are known beforehand. */
+  /** Returns the series of label values. Store it if the values are known beforehand. */
   readonly of: (...values: Values) => Count
 }
 
 const noHooks = { update: () => {}, modify: () => {} }
 
-/** Something that only grows. `present`: the values that a scrape shows from the beginning, as 0. */
+/** Declares a counter. `present` are label values that a scrape shows from the beginning, as 0. */
 export const counter = <const Labels extends ReadonlyArray<string>>(
   name: string,
   help: string,
@@ -89,7 +88,7 @@ export const counter = <const Labels extends ReadonlyArray<string>>(
   return { of: (...values) => find(values as ReadonlyArray<string>) }
 }
 
-/** Something that only grows and is counted elsewhere, such as by the kernel: read at each scrape, while the scope is open. */
+/** Declares a counter that is maintained elsewhere, such as by the kernel, and read at each scrape while the scope is open. */
 export const readCounter = (name: string, help: string) => {
   declare({ name, help, type: "counter", labels: [] })
   const metric = Metric.counter(name, { description: help, incremental: true })
@@ -99,7 +98,7 @@ export const readCounter = (name: string, help: string) => {
     )
 }
 
-/** Quantiles that are computed elsewhere, with the sum and the count of all that was observed. */
+/** Declares a summary whose quantiles, sum and count are computed elsewhere. */
 export const readSummary = (name: string, help: string, quantiles: ReadonlyArray<number>) => {
   declare({ name, help, type: "summary", labels: ["quantile"] })
   const metric = Metric.summary(name, { description: help, maxAge: 0, maxSize: 1, quantiles })
@@ -120,7 +119,7 @@ export interface Histogram<Values extends ReadonlyArray<string>> {
   readonly of: (...values: Values) => Observations
 }
 
-/** Bounds for seconds that a caller waits. */
+/** Histogram bounds for response times in seconds. */
 export const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
 
 class Buckets implements Observations {
@@ -173,16 +172,16 @@ export const histogram = <const Labels extends ReadonlyArray<string>>(
 }
 
 export interface Gauge<Values extends ReadonlyArray<string>> {
-  /** Read at each scrape, until the registration is removed. */
+  /** Reads the value at each scrape, until the registration is removed. */
   readonly read: (values: Values, value: () => number) => { readonly remove: () => void }
-  /** {@link read}, until the scope closes. */
+  /** Reads the value at each scrape, until the scope closes. */
   readonly scoped: (values: Values, value: () => number) => Effect.Effect<void, never, Scope.Scope>
   readonly set: (values: Values, value: number) => void
-  /** The series are of another process now. */
+  /** Removes all series that were set, because another process reports them now. */
   readonly clear: () => void
 }
 
-/** Something that goes up and down. */
+/** Declares a gauge. */
 export const gauge = <const Labels extends ReadonlyArray<string>>(
   name: string,
   help: string,

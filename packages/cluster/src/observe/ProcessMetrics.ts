@@ -1,4 +1,4 @@
-/** The process itself, as every role reports it. The names are those that Prometheus's own clients use. */
+/** Metrics of the process itself, with the names that Prometheus's own clients use. */
 import { readdir } from "node:fs/promises"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { apiVersion } from "@svc/domain/Version"
@@ -21,11 +21,11 @@ const heap = Metrics.gauge("nodejs_heap_used_bytes", "Used heap", [])
 const build = Metrics.gauge("svc_build_info", "1, with the version and the roles of the process", ["version", "role"])
 const certificate = Metrics.gauge(
   "svc_certificate_not_after_seconds",
-  "When the certificate that a listener shows runs out, since the epoch",
+  "When the certificate of a listener expires, since the epoch",
   ["listener"],
 )
 
-/** The delay's quantiles since they were read last, and its sum and count since the start. */
+/** Returns a function that reads the delay's quantiles since the last read, and its sum and count since the start. */
 const delayOf = (histogram: ReturnType<typeof monitorEventLoopDelay>) => {
   let [sum, count] = [0, 0]
   return () => {

@@ -1,4 +1,4 @@
-/** A call over one of the limits is refused here, and counted by the limit's name. */
+/** Creates and counts the problems of calls that exceed a limit. */
 import { type LimitState, refusal } from "@svc/domain/problems/Limit"
 import * as Metrics from "./Metrics.ts"
 

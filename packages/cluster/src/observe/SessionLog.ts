@@ -1,17 +1,17 @@
 /**
- * The one line of a session that lasts: how long it was, what it did, and why it ended. Where it came from is told only
- * where the operator wants it (`SVC_LOG_ADDRESSES`).
+ * Writes one log entry per session: its duration, its activity and why it ended. The client's address is only included
+ * if the operator allows it (`SVC_LOG_ADDRESSES`).
  */
 import { Effect } from "effect"
 
-/** Whether logs say where a client was and in whose name it came. */
+/** Whether logs include the addresses and names of clients. */
 export const showsAddresses = process.env["SVC_LOG_ADDRESSES"] === "true"
 
 export interface Session {
-  /** `smtp session`, `tunnel link`. */
+  /** The kind of session, such as `smtp session` or `tunnel link`. */
   readonly kind: string
   readonly ended: string
-  /** Milliseconds, by the same clock as `Date.now`. */
+  /** Start time in milliseconds, by the clock of `Date.now`. */
   readonly since: number
   readonly client?: string | undefined
   readonly told: Readonly<Record<string, unknown>>

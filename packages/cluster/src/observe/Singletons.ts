@@ -1,9 +1,9 @@
-/** When the parts that one process of the cluster runs have last done their round. */
+/** Metric of the last runs of singletons, which run in one process of the cluster. */
 import * as Metrics from "./Metrics.ts"
 
 const lastRun = Metrics.gauge(
   "svc_singleton_last_run_timestamp_seconds",
-  "When a part that one process of the cluster runs has last done its round here, since the epoch",
+  "When a singleton, which runs in one process of the cluster, last ran in this process, since the epoch",
   ["name"],
 )
 

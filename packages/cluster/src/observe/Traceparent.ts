@@ -1,7 +1,7 @@
-/** The header by which what we call can be joined to a trace of ours (W3C Trace Context); none where it is not taken. */
+/** The `traceparent` header (W3C Trace Context), which joins a called service's spans to the trace of the caller. */
 import { Context, Effect, type Tracer } from "effect"
 
-/** Whether traces of this process go anywhere: otherwise nobody could look one up. */
+/** Whether this process exports traces. The header would be useless otherwise. */
 export const TracesLeave = Context.Reference<boolean>("@svc/cluster/observe/TracesLeave", {
   defaultValue: () => false,
 })
@@ -9,7 +9,7 @@ export const TracesLeave = Context.Reference<boolean>("@svc/cluster/observe/Trac
 export const headerOf = (span: Tracer.AnySpan): Record<string, string> =>
   span.sampled ? { traceparent: `00-${span.traceId}-${span.spanId}-01` } : {}
 
-/** Of the span at hand. */
+/** Returns the header for the current span, or no header if traces are not exported. */
 export const traceparent: Effect.Effect<Record<string, string>> = Effect.gen(function* () {
   if (!(yield* TracesLeave)) return {}
   const span = yield* Effect.option(Effect.currentParentSpan)

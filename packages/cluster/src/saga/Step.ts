@@ -1,7 +1,7 @@
 /**
  * A step of an Identity's saga. It returns the rows that it creates or removes as common table expressions, which the
- * actor commits together with the next state of the checklist. A step is therefore done exactly if the checklist says
- * so, and repeating it changes nothing. Each capability keeps its steps in its own folder (`<Capability>Steps`).
+ * actor commits together with the next state of the checklist. The checklist therefore always matches the rows, and
+ * repeating a step changes nothing. Each capability keeps its steps in its own folder (`<Capability>Steps`).
  */
 import { type Effect, Schema } from "effect"
 import type { SqlError, Statement } from "effect/sql"
@@ -31,7 +31,7 @@ export interface Shows {
 
 export interface StepRows {
   /**
-   * CTEs that do nothing unless the subject's `gate` has a row. In provisioning they may share a statement with those
+   * CTEs that do nothing unless the subject's `gate` has a row. In provisioning they may share a statement with the CTEs
    * of other steps, which use other names and change other rows.
    */
   readonly rows: Statement.Fragment

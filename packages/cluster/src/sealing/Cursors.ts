@@ -1,6 +1,6 @@
 /**
- * Pages of lists. A cursor is the place of the last entry of a page, stamped for its list, so that it leads nowhere in
- * another one and nobody can make one up.
+ * Cursor pagination of lists. A cursor contains the position of the last entry of a page, authenticated for its list, so
+ * that it cannot be forged or used for another list.
  */
 import { maxLimit, type PageRequest } from "@svc/domain/Paging"
 import { InvalidCursor } from "@svc/domain/problems/Problem"
@@ -12,32 +12,29 @@ export interface Page<A> {
   readonly next_cursor: string | null
 }
 
-/**
- * Members of a query that say which part of the list is wanted, not what the list is narrowed by. `after` is a place in the
- * list, which waiting for messages sets by itself.
- */
-const ofPages = new Set(["limit", "offset", "cursor", "after"])
+/** Query parameters that select a part of the list and are not filters. `after` is a position, which long polls set. */
+const pageParameters = new Set(["limit", "offset", "cursor", "after"])
 
 /**
- * Returns the name of a list as a filter narrows it, so that a cursor of one filter leads nowhere under another. Members
- * that are undefined do not count, and neither does their order.
+ * Returns the name of a filtered list, so that a cursor is only valid for the same filter. The order of members and
+ * undefined members make no difference.
  */
 export const narrowed = (list: string, filter: object): string => {
   const members = Object.entries(filter)
-    .filter(([name, value]) => value !== undefined && !ofPages.has(name))
-    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .filter(([name, value]) => value !== undefined && !pageParameters.has(name))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
   return members.length === 0 ? list : `${list}?${JSON.stringify(members)}`
 }
 
 export const foreignCursor = () =>
   new InvalidCursor({
     detail:
-      "The cursor was not issued by this service for this list. Pass it with the same path and filters as the request that returned it, or begin without one.",
+      "The cursor was not issued by this service for this list. Pass it with the same path and filters as the request that returned it, or start without one.",
   })
 
 /**
- * One page of a list: `read` answers up to so many rows from behind a place (undefined: from the beginning), and
- * `placeOf` says where a row stands.
+ * Returns one page of a list. `read` returns up to `atMost` rows after a position, or from the start if the position is
+ * undefined. `placeOf` returns the position of a row.
  */
 export const page = <Row, A, E, R>(
   sealing: Sealing["Service"],
@@ -59,7 +56,7 @@ export const page = <Row, A, E, R>(
     return { entries: shown.map(view), next_cursor }
   })
 
-/** Every entry of a list, page by page. */
+/** Returns all entries of a list, which it reads in pages. */
 export const all = <A, E, R>(
   list: (request: PageRequest) => Effect.Effect<Page<A>, E | InvalidCursor, R>,
 ): Effect.Effect<ReadonlyArray<A>, Exclude<E, InvalidCursor>, R> =>

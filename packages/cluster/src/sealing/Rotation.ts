@@ -1,30 +1,30 @@
 /**
- * The way from one master key to the next. At its start a process seals anew, by the key that stands first, whatever
- * another key sealed: the canary, the service's own keys, and the data key of every Org. Once that is done a service
- * starts without the old key; one that still needs a key it was not given refuses to start, and says which.
+ * Rotation of the master key. At startup, a process seals everything that another key sealed again with the first key:
+ * the canary, the service's own keys and the data keys of all Orgs. Afterwards the service starts without the old key. A
+ * service that still needs a missing key refuses to start and names it.
  */
 import { Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { type Sql, Unhurried } from "../store/Database.ts"
 import { Sealing } from "./Sealing.ts"
 
-/** The database needs a master key that was not given, or was written with another one; `message` says what to do. */
+/** A required master key is missing, or the database was written with another one. `message` is for operators. */
 export class MasterKeyMissing extends Schema.TaggedError<MasterKeyMissing>()("MasterKeyMissing", {
   message: Schema.String,
 }) {}
 
-/** Data keys sealed anew by one statement. */
+/** Number of data keys that one statement replaces. */
 const batch = 500
 const noOrg = "00000000-0000-0000-0000-000000000000"
 
 const wrongKey = () =>
   new MasterKeyMissing({ message: "SVC_MASTER_KEY is not the key this database was written with." })
 
-/** The id of the key that sealed a column, as the value has it. */
+/** Returns the SQL expression for the key id in a sealed column. */
 const sealedBy = (sql: Sql, column: string) =>
   sql.literal(`convert_from(substring(${column} from 3 for get_byte(${column}, 1)), 'utf8')`)
 
-/** Ids of the keys that something is sealed by. */
+/** Returns the ids of all master keys that the database needs. */
 export const keysInUse = (sql: Sql): Effect.Effect<ReadonlyArray<string>, SqlError.SqlError> =>
   Effect.map(
     sql<{ id: string }>`
@@ -33,7 +33,7 @@ export const keysInUse = (sql: Sql): Effect.Effect<ReadonlyArray<string>, SqlErr
     (rows) => rows.map(({ id }) => id),
   )
 
-/** Checks that the master keys are the database's, and seals by the first what another one sealed. */
+/** Checks the master keys against the database, and seals values of other keys with the first one. */
 export const rotate = Effect.gen(function* () {
   const sql = yield* Unhurried
   const sealing = yield* Sealing
@@ -42,7 +42,7 @@ export const rotate = Effect.gen(function* () {
   const inUse = yield* keysInUse(sql)
   const unknown = inUse.filter((id) => id !== present && !former.includes(id))
   const [canary] = yield* sql<{ sealed: Uint8Array }>`select sealed from sealing_canary where id = 1`
-  // A key of another id may be the same one, so only what does not open is refused here.
+  // The same key may have another id now, so only a canary that cannot be opened is an error here.
   yield* Effect.mapError(sealing.openCanary(canary!.sealed), () => (unknown.length > 0 ? missing(unknown) : wrongKey()))
   if (unknown.length > 0) return yield* missing(unknown)
   if (inUse.every((id) => id === present)) return
@@ -57,7 +57,7 @@ export const rotate = Effect.gen(function* () {
     yield* sql`update service_key set sealed = ${anew} where name = ${name} and sealed = ${sealed}`
   }
   const orgs = yield* resealOrgs(sql, sealing, present!)
-  // Last: while something of a former key is left, a start without that key is refused by it.
+  // The canary is last, so that a start without the former key fails until the rotation is complete.
   yield* sql`update sealing_canary set sealed = ${yield* sealing.sealCanary} where id = 1`
   yield* Effect.logInfo(`Sealed the data keys of ${orgs} Orgs by the master key ${present}`)
 })
@@ -67,7 +67,7 @@ const missing = (ids: ReadonlyArray<string>) =>
     message: `Secrets in this database are sealed by master key ${ids.map((id) => `"${id}"`).join(", ")}: list it behind the new one in SVC_MASTER_KEY (id:key,id:key), start once, then take it out.`,
   })
 
-/** One walk over the Orgs. Two processes that walk at the same time do no harm: each changes only what it has read. */
+/** Seals the data keys of all Orgs again. Concurrent processes are safe, since each only replaces the value that it read. */
 const resealOrgs = Effect.fnUntraced(function* (sql: Sql, sealing: Sealing["Service"], present: string) {
   let resealed = 0
   let behind = noOrg

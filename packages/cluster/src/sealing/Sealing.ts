@@ -1,11 +1,11 @@
 /**
- * Envelope encryption. Each Org has a data key, sealed by the master key; every secret of the Org is sealed under its
- * data key, so deleting the key destroys them all. AES-256-GCM; the place of a value (table, column, row, Org) is its
- * associated data, so a sealed value that is moved elsewhere does not open. Where the row alone does not say what the
- * value means, the place names the rest too.
+ * Envelope encryption with AES-256-GCM. The master key seals one data key per Org, and the data key seals the Org's
+ * secrets, so that deleting it destroys them all. The place of a value (table, column, row, Org) is its associated data, so
+ * that a sealed value cannot be moved. A place also includes names if the row alone does not define the meaning of the
+ * value.
  *
- * A sealed value is: form (1 byte; 1: its place is table, column, row and Org; 2: and the names beside them), length of the key id and the key id (empty under a data key), nonce (12),
- * ciphertext and tag (16).
+ * Format of a sealed value: the form (1 byte; 1: the place has no names, 2: it has names), the length of the key id and
+ * the key id (empty for a data key), the nonce (12 bytes), the ciphertext and the tag (16 bytes).
  */
 import {
   createCipheriv,
@@ -16,40 +16,43 @@ import {
   randomBytes,
   timingSafeEqual,
 } from "node:crypto"
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 
-/** The value was altered, belongs elsewhere, or its key is not among ours. */
+/** The value was altered, belongs to another place, or its key is missing. */
 export class CannotOpen extends Schema.TaggedError<CannotOpen>()("CannotOpen", { message: Schema.String }) {}
 
-/** Where a sealed value lives. */
+/** The place of a sealed value in the store. */
 export interface Place {
   readonly table: string
   readonly column: string
   readonly row: string
   readonly org: string
-  /** What else gives the value its meaning. Values of the first form did not name it, and go on opening. */
+  /** Further names that the value is bound to. Values of the first form, which has none, can still be opened. */
   readonly names?: ReadonlyArray<string>
 }
 
-/** An Org's data key, open. It prints as nothing. */
+/** An Org's data key in plaintext. Its printed form is redacted. */
 export type DataKey = Redacted.Redacted<KeyObject>
 
-/** The first key seals, every key opens, so that a master key can be replaced (`SVC_MASTER_KEY`). */
+/** The master keys (`SVC_MASTER_KEY`). The first one seals; all of them open, so that a key can be replaced. */
 export type MasterKeys = ReadonlyArray<{ readonly id: string; readonly key: KeyObject }>
 
-/** One base64 key of 32 bytes (its id is `0`), or `id:key,id:key`. */
+/** Parses one base64 key of 32 bytes (its id is `0`), or `id:key,id:key`. */
 export const parseMasterKeys = (text: string): Effect.Effect<MasterKeys, CannotOpen> => {
   const refuse = (message: string) => Effect.fail(new CannotOpen({ message }))
   return Effect.forEach(text.split(","), (entry) => {
     const separator = entry.indexOf(":")
     const id = separator < 0 ? "0" : entry.slice(0, separator).trim()
     const key = entry.slice(separator + 1).trim()
-    if (!/^[\w-]{1,64}$/.test(id)) return refuse("A master key's id is letters, digits, hyphens and underscores.")
-    // Node would skip what is not base64 and take what is left for another key.
-    if (!/^[\w+/-]{43}=?$/.test(key)) return refuse("A master key is 32 bytes in base64.")
+    if (!/^[\w-]{1,64}$/.test(id)) {
+      return refuse("The id of a master key may contain letters, digits, hyphens and underscores.")
+    }
+    // Node would skip invalid characters and use the rest as another key.
+    if (!/^[\w+/-]{43}=?$/.test(key)) return refuse("A master key must be 32 bytes in base64.")
     return Effect.succeed({ id, key: createSecretKey(Buffer.from(key, "base64")) })
   }).pipe(
-    // What the second key of one id has sealed would never open.
+    // Values that a second key with the same id sealed could never be opened.
     Effect.filterOrElse(
       (keys) => new Set(keys.map(({ id }) => id)).size === keys.length,
       () => refuse("Two master keys have the same id."),
@@ -78,11 +81,11 @@ const sealWith = (key: KeyObject, keyId: string, place: Place, plaintext: Uint8A
 const openWith = (keyOf: (id: string) => KeyObject | undefined, place: Place, sealed: Uint8Array): Uint8Array => {
   const form = sealed[0]
   if ((form !== firstForm && form !== formAt(place)) || sealed.length < 2 + sealed[1]! + 28) {
-    throw new Error("not a sealed value")
+    throw new Error("The value is not sealed.")
   }
   const at = 2 + sealed[1]!
   const key = keyOf(Buffer.from(sealed.subarray(2, at)).toString())
-  if (key === undefined) throw new Error("its key is not among ours")
+  if (key === undefined) throw new Error("The key is missing.")
   const decipher = createDecipheriv("aes-256-gcm", key, sealed.subarray(at, at + 12))
     .setAAD(associated(place, form))
     .setAuthTag(sealed.subarray(-16))
@@ -94,7 +97,7 @@ const openWith = (keyOf: (id: string) => KeyObject | undefined, place: Place, se
 const opening = <A = Uint8Array>(place: Place, open: () => A): Effect.Effect<A, CannotOpen> =>
   Effect.try({
     try: open,
-    catch: () => new CannotOpen({ message: `A sealed value of ${place.table}.${place.column} does not open.` }),
+    catch: () => new CannotOpen({ message: `A sealed value of ${place.table}.${place.column} cannot be opened.` }),
   })
 
 const macLength = 16
@@ -104,21 +107,20 @@ const mac = (key: KeyObject, purpose: string, text: string): Buffer =>
     .digest()
     .subarray(0, macLength)
 
-/** Stamps that were made last: a list that is looked at again and again ends in the same cursor. */
-const madeAtMost = 1000
-const madeOfAtMost = 300
+/** Limits of the cache of stamps: a list that is read repeatedly ends in the same cursor. */
+const cachedStamps = 1000
+const cachedStampLength = 300
 
 const dataKeyPlace = (org: string): Place => ({ table: "org", column: "data_key", row: org, org })
 const servicePlace = (name: string): Place => ({ table: "service_key", column: "sealed", row: name, org: "" })
 /**
- * Open data keys are kept for a minute or two, and go when one is opened after that; by what they were opened from: to
- * open one costs as much as to seal a value under it. One that was sealed anew, or whose Org is gone, is asked for by no
- * such bytes again.
+ * Opened data keys are cached for one to two minutes, since opening a key costs as much as sealing a value. The cache key
+ * includes the sealed bytes, so that a key that was sealed again or deleted is no longer used.
  */
 const openedMillis = 60_000
 const openedAtMost = 1000
 
-const makeOpened = () => {
+const makeDataKeyCache = () => {
   let young = new Map<string, DataKey>()
   let old = young
   let since = 0
@@ -142,34 +144,34 @@ const canaryText = new TextEncoder().encode("the master key fits this database")
 export class Sealing extends Context.Service<
   Sealing,
   {
-    /** A new data key for an Org, and its sealed form to store. */
+    /** Creates a data key for an Org. Returns it with its sealed form to store. */
     readonly makeDataKey: (org: string) => Effect.Effect<{ readonly dataKey: DataKey; readonly sealed: Uint8Array }>
     readonly openDataKey: (org: string, sealed: Uint8Array) => Effect.Effect<DataKey, CannotOpen>
     readonly seal: (key: DataKey, place: Place, plaintext: Uint8Array) => Effect.Effect<Uint8Array>
     readonly open: (key: DataKey, place: Place, sealed: Uint8Array) => Effect.Effect<Uint8Array, CannotOpen>
-    /** Ids of the master keys, the one that seals first. */
+    /** Ids of the master keys. The first one seals. */
     readonly masterKeyIds: ReadonlyArray<string>
-    /** An Org's data key, sealed by the master key that seals now. */
+    /** Returns an Org's data key, sealed with the first master key. */
     readonly resealDataKey: (org: string, sealed: Uint8Array) => Effect.Effect<Uint8Array, CannotOpen>
-    /** A sealed constant; a master key that does not open the stored one belongs to another database. */
+    /** Seals a constant. A master key that cannot open the stored constant belongs to another database. */
     readonly sealCanary: Effect.Effect<Uint8Array>
     readonly openCanary: (sealed: Uint8Array) => Effect.Effect<void, CannotOpen>
-    /** What belongs to the service itself, sealed by the master key. */
+    /** Seals a value of the service itself with the master key. */
     readonly sealForService: (name: string, plaintext: Uint8Array) => Effect.Effect<Uint8Array>
     readonly openForService: (name: string, sealed: Uint8Array) => Effect.Effect<Uint8Array, CannotOpen>
-    /** For each master key, by its id, a key for one purpose that only its holders can derive. */
+    /** Derives a key for one purpose from each master key. Returns them by the ids of the master keys. */
     readonly derived: (purpose: string) => ReadonlyMap<string, Uint8Array>
-    /** A text that only we could have made, for tokens that we hand out and get back (cursors); not secret. */
+    /** Authenticates a text that callers return later, such as a cursor. The text is not encrypted. */
     readonly stamp: (purpose: string, text: string) => string
-    /** The text of a stamp of this purpose; undefined for anything else. */
+    /** Returns the text of a stamp for this purpose, or undefined if the stamp is invalid. */
     readonly unstamp: (purpose: string, stamped: string) => string | undefined
   }
 >()("@svc/cluster/sealing/Sealing") {
   static readonly layer = (masterKeys: MasterKeys): Layer.Layer<Sealing> => {
     const master = masterKeys[0]!
     const masterKey = (id: string) => masterKeys.find((key) => key.id === id)?.key
-    const opened = makeOpened()
-    const made = new Map<string, string>()
+    const opened = makeDataKeyCache()
+    const stamps = new BoundedMap<string, string>(cachedStamps)
     return Layer.succeed(Sealing, {
       makeDataKey: (org) =>
         Effect.sync(() => {
@@ -216,11 +218,10 @@ export class Sealing extends Context.Service<
         ),
       stamp: (purpose, text) => {
         const name = `${purpose.length} ${purpose} ${text}`
-        const known = made.get(name)
+        const known = stamps.get(name)
         if (known !== undefined) return known
         const stamped = Buffer.concat([mac(master.key, purpose, text), Buffer.from(text)]).toString("base64url")
-        if (made.size >= madeAtMost) made.clear()
-        if (name.length <= madeOfAtMost) made.set(name, stamped)
+        if (name.length <= cachedStampLength) stamps.set(name, stamped)
         return stamped
       },
       unstamp: (purpose, stamped) => {

@@ -1,6 +1,6 @@
 /**
- * The service's own keys, sealed by the master key and shared by every process: the one that it signs with as an OAuth client
- * (ES256), the one that proves records of the audit log, and those that authenticate the log's seals.
+ * The service's own keys, which all processes share, sealed with the master key: the signing key of the OAuth client
+ * (ES256), the key that authenticates audit records, and the keys that authenticate the audit log's seals.
  */
 import {
   createHash,
@@ -22,33 +22,33 @@ const ofRecordsBytes = 32
 const ofSealsName = "audit-seal"
 
 /**
- * Where there is a log already, processes of the former version may go on writing to it beside us, and prove nothing. Who
- * takes longer to replace them finds their records called unproven.
+ * How long records without a proof are accepted if a log already exists, because processes of a former version may
+ * still be running during an update. Later records without a proof are reported as unproven.
  */
 const besideMillis = 24 * 60 * 60 * 1000
 
 /**
- * How long chains of a version without MACs may still be closed by a bridge. The time is written once, into the same value as
- * the key of records: whoever has only the database cannot begin it anew without losing that key.
+ * How long chains of a version without MACs may be closed by a bridge. The deadline is stored in the same sealed value as
+ * the key of records, so that someone with only the database cannot restart the period without losing that key.
  */
 const bridgingMillis = 7 * 24 * 60 * 60 * 1000
-/** Bytes of the key of records with the time of its first use, as former versions wrote it. */
+/** Length of the stored key of records with the time of its first use, as former versions wrote it. */
 const formerBytes = ofRecordsBytes + 8
 
-/** Keys that authenticate seals of the audit log. Each is derived from a master key and outlives it, sealed by its successor. */
+/** Keys that authenticate seals of the audit log. Each is derived from a master key, and stored so that it outlives it. */
 export interface SealKeys {
   /** The id of the key for new seals. */
   readonly current: string
   readonly byId: ReadonlyMap<string, KeyObject>
-  /** Milliseconds. Until then, a chain whose end has no MAC may be closed by a bridge. */
+  /** Deadline (milliseconds since 1970) for closing a chain whose end has no MAC by a bridge. */
   readonly bridgingUntil: number
 }
 
-/** The keys of seals that the master keys at hand give, the one for new seals first. */
+/** Derives the keys of seals from the master keys, the one for new seals first. */
 export const sealKeysOf = (sealing: Sealing["Service"]): ReadonlyMap<string, KeyObject> =>
   new Map(
     Array.from(sealing.derived(ofSealsName), ([masterId, bytes]) => [
-      // A later master key may have the same id as one that is gone.
+      // A later master key may have the id of a former one.
       `${masterId}.${createHash("sha256").update(bytes).digest("hex").slice(0, 8)}`,
       createSecretKey(bytes),
     ]),
@@ -58,7 +58,7 @@ const make = Effect.gen(function* () {
   const sql = yield* Writes
   const sealing = yield* Sealing
 
-  /** The bytes of a name, as the first process made them. */
+  /** Returns the stored key of a name. The first process stores it. */
   const shared = Effect.fnUntraced(function* (name: string, fresh: Uint8Array) {
     const sealed = yield* sealing.sealForService(name, fresh)
     yield* sql`insert into service_key (name, sealed) values (${name}, ${sealed}) on conflict (name) do nothing`
@@ -84,7 +84,7 @@ const make = Effect.gen(function* () {
     }
   })
 
-  /** Returns until when chains may be bridged. The first process that asks decides it, for all. */
+  /** Returns the deadline for bridges. The first process stores it. */
   const bridgingUntil = Effect.gen(function* () {
     yield* loadOfRecords
     while (true) {
@@ -100,7 +100,7 @@ const make = Effect.gen(function* () {
     }
   })
 
-  /** The keys of the master keys that this process has, and those that former master keys left behind. */
+  /** Returns the keys derived from this process's master keys, and the stored ones of former master keys. */
   const loadOfSeals = Effect.gen(function* () {
     const byId = new Map(sealKeysOf(sealing))
     for (const [id, key] of byId) {
@@ -114,7 +114,7 @@ const make = Effect.gen(function* () {
     for (const { name, sealed } of rows) {
       const id = name.slice(ofSealsName.length + 1)
       if (byId.has(id)) continue
-      // Without its key a seal counts as forged, so a key that somebody damaged is no reason to stop.
+      // A damaged key is skipped: its seals then count as forged, and the service can still start.
       yield* Effect.ignore(
         Effect.map(sealing.openForService(name, sealed), (bytes) => byId.set(id, createSecretKey(bytes))),
       )
@@ -135,11 +135,11 @@ const make = Effect.gen(function* () {
 
   return {
     key,
-    /** For `audit/Proof`: the key, and the milliseconds from which a record without a proof is none of ours. */
+    /** The key for `audit/Proof`, and the time from which a record without a proof counts as forged (milliseconds). */
     ofRecords: once(loadOfRecords),
-    /** For `audit/Chain`: the keys of seals. */
+    /** The keys of seals for `audit/Chain`. */
     ofSeals: once(loadOfSeals),
-    /** The public part, as client metadata shows it (RFC 7517). */
+    /** The public part of the signing key, for client metadata (RFC 7517). */
     publicJwk: Effect.map(key, (privateKey) => ({
       ...createPublicKey(privateKey).export({ format: "jwk" }),
       kid: name,

@@ -11,7 +11,7 @@ export interface BatchLimits<Item = unknown, E = never> {
   readonly atOnce: number
   /** The maximum number of calls in one statement. */
   readonly most: number
-  /** The maximum total weight of the calls in one statement. A heavier call gets a statement of its own. */
+  /** The maximum total weight of the calls in one statement. A heavier call gets a separate statement. */
   readonly heaviest?: { readonly weight: number; readonly of: (item: Item) => number }
   /**
    * A statement starts beside another one only when `least` calls are queued, or when the first call has waited for `millis`: two

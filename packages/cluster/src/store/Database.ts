@@ -139,7 +139,7 @@ export const isTransient = ({ reason }: SqlError.SqlError): boolean =>
   transientMessage.test(reason.message ?? "")
 
 export const unavailable = () =>
-  new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
+  new Unavailable({ detail: "The database did not respond in time.", retry_after_seconds: 1 })
 
 const failures = Metrics.counter(
   "svc_db_failures_total",

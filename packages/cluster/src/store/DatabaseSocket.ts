@@ -60,7 +60,7 @@ const owing = Metrics.gauge(
   ["pool"],
 )
 
-const silent = new Error("the database did not answer in time")
+const silent = new Error("the database did not respond in time")
 
 /** Owns the sockets of one process to one server. */
 export const make = (target: Target) => {

@@ -1,7 +1,7 @@
 /**
- * An embedded PostgreSQL 18, shared by every process on the machine that names the same directory: the first starts
- * it, the last one out stops it (even by `kill -9`), and whoever holds a lease starts it again when it dies.
- * The binaries come with npm packages; nothing is downloaded at run time.
+ * An embedded PostgreSQL 18, shared by all processes on the machine with the same directory. The first process starts the
+ * server, the end of the last one stops it (even after `kill -9`), and any process with a lease restarts it after a crash.
+ * The binaries come from npm packages; nothing is downloaded at run time.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -16,12 +16,12 @@ import * as Server from "./embedded/Server.ts"
 import * as StartLock from "./embedded/StartLock.ts"
 import { Timing } from "../Timing.ts"
 
-/** PostgreSQL could not be started; `message` says why and what to do. */
+/** PostgreSQL could not be started. `message` says why and what to do. */
 export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
   message: Schema.String,
 }) {}
 
-/** How clients reach the server; fits `PgClient`. */
+/** Connection parameters for `PgClient`. */
 export interface Connection {
   readonly path?: string
   readonly host?: string
@@ -33,7 +33,7 @@ export interface Connection {
 
 export interface Embedded {
   readonly connection: Connection
-  /** Where the data really lies: /var/lib when the server's account cannot enter the asked directory. */
+  /** The actual data directory: in /var/lib if the server's account cannot access the requested one. */
   readonly home: string
 }
 
@@ -44,7 +44,7 @@ const attemptPromise = <A>(evaluate: () => Promise<A>) => Effect.tryPromise({ tr
 
 /**
  * Returns the server once it accepts connections, and starts it if none runs. A server that shuts down, because its last
- * process was killed, is started again after its end. One process at a time is in here.
+ * process was killed, is started again after its end. Only one process at a time runs this.
  */
 const ensureRunning = Effect.fnUntraced(function* (installation: Server.Installation) {
   const { home } = installation
@@ -73,7 +73,7 @@ const ensureRunning = Effect.fnUntraced(function* (installation: Server.Installa
   })
 }, Effect.scoped)
 
-/** Starts the server again when it dies under us. */
+/** Restarts the server when it crashes. */
 const supervise = (installation: Server.Installation) =>
   Effect.suspend(() =>
     running(Server.dataOf(installation.home)) === undefined ? restart(installation) : Effect.void,
@@ -87,7 +87,7 @@ const restart = (installation: Server.Installation) =>
     ),
   )
 
-/** The last one out waits until the server has written everything down. */
+/** Waits, in the last process, until the server has shut down. */
 const release = (installation: Server.Installation, lease: Lease.Lease | undefined) =>
   Effect.gen(function* () {
     if (lease === undefined) return Server.stop(installation.native, installation.home)
@@ -106,11 +106,11 @@ const connectionOf = (server: Running, password: string): Connection => ({
   database: "postgres",
 })
 
-/** Closing the scope gives the lease back; the last one out stops the server. */
+/** Opens the server until the scope closes. The last process stops the server. */
 export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: {
   readonly directory: string
   readonly settings?: Readonly<Record<string, string>>
-  /** The database of another major version in its place, with that version's binaries: it is there already. */
+  /** Opens an existing database of another major version instead, with that version's binaries. */
   readonly former?: { readonly home: string; readonly native: string }
 }): Effect.fn.Return<Embedded, EmbeddedPostgresError, Scope.Scope> {
   const installation = yield* attempt((): Server.Installation => {
@@ -137,16 +137,16 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: {
   return { connection: connectionOf(server, password), home: installation.home }
 })
 
-/** Where {@link open} has, or will have, the data of a directory. */
+/** Returns the actual data directory that {@link open} uses. */
 export const homeOf = (directory: string): string => {
   const resolved = path.resolve(directory)
   return Account.home(resolved, Account.unprivileged(resolved))
 }
 
-/** Whether a directory has a database that {@link open} would open. */
+/** Returns whether a directory has a database that {@link open} would open. */
 export const hasData = (directory: string): boolean => Server.hasData(homeOf(directory))
 
-/** The database of another major version in a directory, and whether a server runs on it. */
+/** Returns the database of another major version in a directory, and whether a server runs on it. */
 export const formerOf = (
   directory: string,
 ): (OtherMajorVersion.OtherMajorVersion & { readonly runs: boolean }) | undefined => {
@@ -154,13 +154,13 @@ export const formerOf = (
   return former && { ...former, runs: running(Server.dataOf(former.home)) !== undefined }
 }
 
-/** Binaries of another major version, as an optional package beside ours; undefined where it is not installed. */
+/** Returns the binaries of another major version from an optional package, or undefined if it is not installed. */
 export const binariesOf = (major: number): string | undefined => Binaries.ofMajor(major)
 
-/** What such a package is called, and what it is another name of (npm's aliases). */
+/** Returns the name of such a package, and the package that it is an npm alias of. */
 export const packageOf = (major: number): string => Binaries.packageOfMajor(major)
 
-/** Bytes that the file system of a directory has free for us. */
+/** Returns the free bytes in the file system of a directory. */
 export const freeBytes = (directory: string): Effect.Effect<number, EmbeddedPostgresError> =>
   Effect.map(
     attemptPromise(() => fs.promises.statfs(directory)),

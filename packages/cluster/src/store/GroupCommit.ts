@@ -45,9 +45,9 @@ export const make = <Item, Result, E = never, E2 = never>(
  * {@link make} for writes that lock rows which other statements also lock. The shared statement skips such rows, so that it waits
  * for nobody and no two statements wait for each other. A skipped item is then stored alone, waiting for its row.
  *
- * It waits in `lock`, a statement of its own before the one that stores. A statement that waits for a row and then changes it
- * visits the row twice, the second time by way of the version that its snapshot has. Since PostgreSQL queues those who wait for
- * a row by its version, two such statements and a change by a third one can deadlock.
+ * The wait happens in `lock`, a separate statement before the one that stores. A statement that waits for a row and then
+ * changes it visits the row twice, the second time through the version in its snapshot. PostgreSQL queues waiters by row
+ * version, so two such statements and a change by a third one could deadlock.
  */
 export const makeSkipping = <Item, Result, E = never, E2 = never>(
   store: (items: ReadonlyArray<Item>, patience: Patience) => Outcomes<Result, E>,

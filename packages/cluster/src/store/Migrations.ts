@@ -49,7 +49,7 @@ const busy = new StoreUnfit({
     "The database cannot be migrated because other statements hold locks on its tables. Look for long transactions in pg_stat_activity, then start again.",
 })
 
-/** Refuses a database of a version before the baseline. Those versions were never released, and nothing migrates their data. */
+/** Fails for a database from before the baseline. Versions before the baseline were never released and cannot be migrated. */
 const refuseDevelopment = Effect.fnUntraced(function* (sql: Sql) {
   const [there] = yield* sql<{ found: boolean }>`select to_regclass('svc_migrations') is not null as found`
   if (there?.found !== true) return

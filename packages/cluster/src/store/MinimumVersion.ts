@@ -1,7 +1,7 @@
 /**
- * The oldest program that may run over the store. Migrations only add, and a program reads what the one before it wrote, so
- * going back by one release is always safe. A migration that takes away what an older program stands on names the version
- * from which on programs do without it; an older one then refuses to start, in words, and nothing is lost.
+ * The oldest version of the program that may use the database. Migrations usually only add, so a downgrade by one release
+ * is safe. A migration that removes something which older versions need raises the minimum version, and older versions
+ * then refuse to start with an explanation.
  */
 import { apiVersion } from "@svc/domain/Version"
 import { Effect } from "effect"
@@ -11,14 +11,14 @@ import { StoreUnfit } from "./Sessions.ts"
 
 const numbers = (version: string) => version.split(/[.+-]/, 3).map(Number)
 
-/** Whether the first version came before the second (major, minor, patch). */
-export const isOlder = (one: string, other: string): boolean => {
-  const [mine, theirs] = [numbers(one), numbers(other)]
+/** Returns whether the first version is older than the second (major, minor, patch). */
+export const isOlder = (version: string, other: string): boolean => {
+  const [mine, theirs] = [numbers(version), numbers(other)]
   const at = mine.findIndex((number, place) => number !== theirs[place])
   return at >= 0 && mine[at]! < theirs[at]!
 }
 
-/** For migrations: from here on only this version and later ones run. It is never lowered. */
+/** Raises the minimum version in a migration. Never lowers it. */
 export const requireVersion = Effect.fnUntraced(function* (version: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ oldest_program: string }>`select oldest_program from svc_schema`
@@ -27,7 +27,7 @@ export const requireVersion = Effect.fnUntraced(function* (version: string) {
     on conflict (id) do update set oldest_program = excluded.oldest_program`
 })
 
-/** Refuses to go on where this program is older than the store allows. */
+/** Fails if this program is older than the minimum version. */
 export const refuseOlderVersion = Effect.fnUntraced(function* (sql: Sql, program: string = apiVersion) {
   const [there] = yield* sql<{ found: boolean }>`select to_regclass('svc_schema') is not null as found`
   if (there?.found !== true) return

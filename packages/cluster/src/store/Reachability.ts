@@ -1,7 +1,6 @@
 /**
- * Whether a pool can connect to the database. Operators read one warning when it no longer can and one when it can again,
- * however many statements fail in between. A pool that never connected reports nothing: then the start fails with a
- * sentence of its own.
+ * Logs when a pool can no longer connect to the database and when it can again, once each for any number of failed
+ * statements. A pool that never connected logs nothing, because the start fails with its own message.
  */
 import { Effect, References } from "effect"
 import type { SqlError } from "effect/sql"
@@ -17,12 +16,12 @@ const messageOf = (value: unknown): string | undefined => {
   if (typeof value !== "object" || value === null) return undefined
   const inner = messageOf(Reflect.get(value, "cause"))
   if (inner !== undefined) return inner
-  // Of several addresses that refuse, Node says nothing but the code.
+  // If several addresses refuse the connection, Node's error has a code and no message.
   const [message, code] = [Reflect.get(value, "message"), Reflect.get(value, "code")]
-  return [message, code].find((one): one is string => typeof one === "string" && one !== "")
+  return [message, code].find((text): text is string => typeof text === "string" && text !== "")
 }
 
-/** Whose statement happened to find out is of no interest. */
+/** Logs a warning without the annotations of the statement that failed. */
 const warn = (pool: string, message: string) =>
   Effect.provideService(Effect.logWarning(message), References.CurrentLogAnnotations, { pool })
 
@@ -36,7 +35,7 @@ export const make = (pool: string): Reachability => {
       return before === "lost"
         ? warn(
             pool,
-            `The database answers the pool ${pool} again, after ${((performance.now() - lostAt) / 1000).toFixed(1)} s.`,
+            `The pool ${pool} can connect to the database again, after ${((performance.now() - lostAt) / 1000).toFixed(1)} s.`,
           )
         : Effect.void
     }),

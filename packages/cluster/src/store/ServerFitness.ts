@@ -1,28 +1,28 @@
 /**
- * Whether a PostgreSQL server and its database can carry the service. A start and `svc migrate` look before anything is
- * changed and refuse with the first fault; `svc doctor` lists all of them. The time zone is not among them, since every
- * session sets its own, and no extension is needed.
+ * Checks whether a PostgreSQL server and its database meet the requirements. The service at startup and `svc migrate` stop
+ * with the first fault before they change anything; `svc doctor` lists all faults. The time zone is not checked, because
+ * every session sets its own.
  */
 import { Effect } from "effect"
 import { connectionsPerProcess, type Sql, Unhurried } from "./Database.ts"
 import { StoreUnfit } from "./Sessions.ts"
 
-/** The oldest version with all that the statements use (uuidv7 among them). */
+/** The oldest supported version; older ones lack features of the statements, such as `uuidv7`. */
 const oldestMajor = 18
 
-/** Connections that are left for whatever else uses the server. */
+/** Number of connections that stay free for other clients of the server. */
 export const reserve = 10
 
 export interface Facts {
-  /** As in `server_version_num`. */
+  /** The value of `server_version_num`. */
   readonly version: number
   readonly encoding: string
-  /** Connections that our role may open, by the limits of the server, the database and the role. */
+  /** Number of connections that the role may open, by the limits of the server, the database and the role. */
   readonly connections: number
-  /** Where the least of these limits is set. */
+  /** The setting with the lowest of these limits. */
   readonly limit: string
   readonly readOnly: boolean
-  /** Whether our role may create tables where they are created. */
+  /** Whether the role may create tables in the current schema. */
   readonly mayCreate: boolean
 }
 
@@ -55,7 +55,7 @@ export const look = Effect.fnUntraced(function* (sql: Sql) {
 
 export const majorOf = ({ version }: Facts): number => Math.floor(version / 10_000)
 
-/** What keeps the service from running there, the most fundamental fault first. */
+/** Returns the unmet requirements, the most fundamental one first. */
 export const faultsOf = (facts: Facts): ReadonlyArray<Fault> => {
   const { encoding, connections, limit, readOnly, mayCreate } = facts
   return [
@@ -72,7 +72,7 @@ export const faultsOf = (facts: Facts): ReadonlyArray<Fault> => {
       ? [
           {
             name: "primary",
-            detail: "the server is a standby, which takes no writes",
+            detail: "the server is a standby, which rejects writes",
             remedy: "point DATABASE_URL at the primary",
           },
         ]
@@ -100,7 +100,7 @@ export const faultsOf = (facts: Facts): ReadonlyArray<Fault> => {
       : [
           {
             name: "privileges",
-            detail: "our role may not create tables in the database's schema",
+            detail: "the role may not create tables in the database's schema",
             remedy: "make it the owner of the database, or: grant create on schema public to <role>",
           },
         ]),

@@ -1,9 +1,9 @@
 /**
- * A PostgreSQL client whose sessions have settings of their own. A statement sets them on each new connection, and not
- * startup parameters: PgBouncer refuses those that it does not know, or drops them silently if it is told to ignore them.
- * The client also reports when its pool can no longer connect, and when it can again.
+ * A PostgreSQL client that sets session settings on each new connection. A statement sets them instead of startup
+ * parameters, because PgBouncer rejects unknown startup parameters or silently ignores them. The client also reports when
+ * its pool can no longer connect, and when it can again.
  *
- * Everything else is as in the client of `@effect/sql-pg`, whose pool has no hook for a new connection.
+ * The rest equals the client of `@effect/sql-pg`, whose pool has no hook for new connections.
  */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
@@ -13,7 +13,7 @@ import type { Reachability } from "./Reachability.ts"
 
 type Failing<A> = Effect.Effect<A, SqlError.SqlError>
 
-/** A session as statements use it. Rows keep the names of their columns. */
+/** A connection of the pool for statements. Rows keep the names of their columns. */
 class Connection implements SqlConnection.Connection {
   private readonly session: PgConnection.PgConnection
 
@@ -59,7 +59,7 @@ const commit = (connection: SqlConnection.Connection): Failing<void> =>
 
 export interface Options {
   readonly pool: PgClient.PgPoolConfig
-  /** What each session of the pool is set to, by the names of PostgreSQL's settings. */
+  /** The settings of each session, by the names of PostgreSQL's settings. */
   readonly settings: Readonly<Record<string, string>>
   readonly reachability: Reachability
 }

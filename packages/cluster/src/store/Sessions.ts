@@ -1,7 +1,7 @@
 /**
- * Whether each of our connections is a session of its own. Behind a pooler in transaction mode it is not: shard locks,
- * settings, prepared statements and LISTEN would end up in whichever session is free. The check runs at the start, before
- * anything is written, over connections that set nothing.
+ * Checks that each connection is a separate session. Behind a pooler in transaction mode, connections share sessions, so
+ * that shard locks, settings, prepared statements and LISTEN would affect a random session. The check runs at startup,
+ * before anything is written, over connections without settings.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
@@ -9,7 +9,7 @@ import type { SqlError } from "effect/sql"
 import { connectionsPerProcess, poolSizes, Unhurried } from "./Database.ts"
 import { Timing } from "../Timing.ts"
 
-/** The database cannot carry the service; `message` says what to do. */
+/** The database does not meet the requirements; `message` says what to do. */
 export class StoreUnfit extends Schema.TaggedError<StoreUnfit>()("StoreUnfit", { message: Schema.String }) {}
 
 const sharesSessions = new StoreUnfit({
@@ -25,8 +25,8 @@ const poolTooSmall = new StoreUnfit({
 export type Ask = (statement: string) => Effect.Effect<number, SqlError.SqlError>
 
 /**
- * Whether two connections share a session. The second holds a transaction open on what the first one used last: a pooler
- * hands it the first one's session, and the first one another.
+ * Returns whether connections share sessions. While the second connection has an open transaction, a pooler gives it the
+ * session that the first one used last, and another session to the first one.
  */
 export const areShared = Effect.fnUntraced(function* (first: Ask, second: Ask) {
   const before = yield* first(pid)
@@ -50,7 +50,7 @@ export const refusePooler = Effect.scoped(
     const open = PgConnection.make(config)
     const [first, second] = [yield* open, yield* open]
     const inTime = Effect.timeoutOrElse({ duration: Timing.ask, orElse: () => Effect.fail(poolTooSmall) })
-    // A pooler answers the start of a connection itself, with a pid of its own invention.
+    // A pooler responds to the start of a connection itself, with an invented pid.
     const isPooled = (yield* inTime(asking(first)(pid))) !== first.processId
     const shared = yield* areShared(asking(first), asking(second)).pipe(
       // In statement mode, PgBouncer closes the connection of a client that begins a transaction.

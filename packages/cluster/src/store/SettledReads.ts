@@ -1,15 +1,15 @@
 /**
- * A list waits for what is about to settle, up to half a second: whoever changed something and then lists finds it,
- * whatever another transaction is doing. What settles later is left out, so that no page skips it.
+ * Reads settled rows: rows that no running transaction can precede. A list waits up to half a second for unsettled rows, so
+ * that a caller finds its own changes. Rows that settle later are left out, so that no page skips them.
  */
 import { Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { pause } from "./Deadline.ts"
 import type { Sql } from "./Database.ts"
 
-const [millis, looks] = [20, 25]
+const [millis, reads] = [20, 25]
 
-/** `found` reads the rows of a condition and says of each by `settled` whether it has settled. */
+/** Returns the settled rows. `found` reads rows by a condition, with a column `settled`. */
 export const settledOf = Effect.fnUntraced(function* <Row extends { readonly settled: boolean }>(
   sql: Sql,
   settled: Statement.Fragment,
@@ -17,7 +17,7 @@ export const settledOf = Effect.fnUntraced(function* <Row extends { readonly set
 ) {
   const all = sql`true`
   let rows = yield* found(all)
-  for (let n = 1; n < looks && rows.some((row) => !row.settled); n++) {
+  for (let n = 1; n < reads && rows.some((row) => !row.settled); n++) {
     yield* pause(millis)
     rows = yield* found(all)
   }

@@ -1,17 +1,19 @@
 /**
- * Links of agents as leases in the store: an edge writes one when an agent attaches, renews all of its own in one
- * statement, and whoever looks finds those that have not run out. (The design had an actor keep them in memory. Rows
- * need no hand-over when a process dies, are one indexed select for a gateway, and make `connected` a column.)
+ * Links of agents as leases in the store. An edge inserts a lease when an agent attaches and renews all of its leases in
+ * one statement; readers ignore expired leases. Leases are rows and not an actor's memory, so that they need no handover
+ * when a process crashes and a gateway reads them with one indexed select.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
 import { channel } from "../feed/CrossProcessFeed.ts"
-import { tunnelKey } from "../feed/Keys.ts"
 import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
-/** Tells of a change of a name's links or settings, within the statement that makes it. */
-export const told = (sql: Sql, canonical: Statement.Fragment | string) =>
+/** Returns the change feed key for the links and settings of a Tunnel. */
+export const tunnelKey = (canonical: string) => `tunnel/${canonical}`
+
+/** Returns the SQL expression that announces a change of links or settings, for the statement that makes the change. */
+export const announced = (sql: Sql, canonical: Statement.Fragment | string) =>
   sql`pg_notify(${channel}, ${tunnelKey("")} || ${canonical})`
 
 export interface NewLink {
@@ -19,16 +21,16 @@ export interface NewLink {
   readonly identityId: string
   readonly canonical: string
   readonly edgeId: string
-  /** Where other edges reach this one (`host:port`). */
+  /** Address at which other edges reach this one (`host:port`). */
   readonly edgeAddress: string
   /** The agent's process. */
   readonly instance: string
   readonly client: string
-  /** What the agent forwards to (`host:port`); null where it did not say. */
+  /** The agent's forwarding target (`host:port`); null if unknown. */
   readonly localHost: string | null
 }
 
-/** The process of an agent that holds the name in place of another. */
+/** The agent process that has replaced another one for a name. */
 export interface Successor {
   readonly instance: string
   readonly client: string
@@ -36,12 +38,12 @@ export interface Successor {
 
 const make = Effect.gen(function* () {
   const writes = yield* Writes
-  // By the store's clock, which is who looks whether a lease ran out.
+  // Leases use the store's clock, because statements check their expiry.
   const until = writes`now() + ${Timing.linkLeaseMillis} * interval '1 millisecond'`
   const name = writes`canonical`
 
   return {
-    /** Takes the lease, over the links that other processes of the agent hold: a newer one replaces them. */
+    /** Inserts the lease of a new link, which replaces links of other processes of the agent. */
     attach: Effect.fn("TunnelLinks.attach")(function* (link: NewLink) {
       const now = yield* Clock.currentTimeMillis
       yield* writes`
@@ -53,13 +55,13 @@ const make = Effect.gen(function* () {
           values (${link.id}, ${link.identityId}, ${link.canonical}, ${link.edgeId}, ${link.edgeAddress}, ${link.instance},
                   ${link.client}, ${link.localHost}, ${new Date(now)}, ${until}) returning canonical
         )
-        select ${told(writes, name)} from made`
+        select ${announced(writes, name)} from made`
     }, orUnavailable),
 
     /**
-     * Writes the lease of a standing link again after its row was lost, as in a crash of PostgreSQL. If it is not restored,
-     * either another process of the agent holds the name, which is the successor, or the Identity takes no links any more.
-     * A lease that an overlapping renewal restored first counts as restored.
+     * Inserts the lease of an open link again after its row was lost, for example in a crash of PostgreSQL. The lease is not
+     * restored if another process of the agent has the name (`successor`), or if the Identity no longer accepts links. A
+     * lease that a concurrent renewal restored counts as restored.
      */
     restore: Effect.fn("TunnelLinks.restore")(function* (link: NewLink) {
       const now = yield* Clock.currentTimeMillis
@@ -75,7 +77,7 @@ const make = Effect.gen(function* () {
                  ${link.localHost}, ${new Date(now)}, ${until}
           from identity i where i.id = ${link.identityId} and i.status = 'ready' and not exists (select from successor)
           on conflict (id) do update set lease_until = excluded.lease_until
-          returning ${told(writes, name)}
+          returning ${announced(writes, name)}
         )
         select exists (select from kept) as restored, (select to_jsonb(successor) from successor) as successor`
       return row!
@@ -84,11 +86,11 @@ const make = Effect.gen(function* () {
     detach: (ids: ReadonlyArray<string>) =>
       orUnavailable(writes`
         with gone as (delete from tunnel_link where id = any(${ids}::uuid[]) returning canonical)
-        select ${told(writes, name)} from (select distinct canonical from gone) g`),
+        select ${announced(writes, name)} from (select distinct canonical from gone) g`),
 
     /**
-     * Renews the leases of links that stand; answers those whose row and whose Identity are still there, and whether the
-     * Identity's status knows that it is connected.
+     * Renews the leases of open links. Returns the renewed ids, and for each whether the Identity's status says connected.
+     * Leases whose row or Identity was removed are missing.
      */
     renew: Effect.fn("TunnelLinks.renew")(function* (ids: ReadonlyArray<string>) {
       const rows = yield* writes<{ id: string; known: boolean }>`
@@ -98,7 +100,7 @@ const make = Effect.gen(function* () {
       return new Map(rows.map(({ id, known }) => [id, known]))
     }, orUnavailable),
 
-    /** Names whose status says connected, and which have no link. */
+    /** Returns the names whose status says connected although they have no link. */
     unlinked: orUnavailable(
       Effect.map(
         writes<{ canonical: string }>`
@@ -108,12 +110,12 @@ const make = Effect.gen(function* () {
       ),
     ),
 
-    /** Leases that ran out, because their edge died; answers the names concerned. */
+    /** Deletes expired leases, whose edge has crashed. Returns their names. */
     sweep: orUnavailable(
       Effect.map(
         writes<{ canonical: string }>`
           with gone as (delete from tunnel_link where lease_until < now() returning canonical)
-          select canonical, ${told(writes, name)} from (select distinct canonical from gone) g`,
+          select canonical, ${announced(writes, name)} from (select distinct canonical from gone) g`,
         (rows) => rows.map(({ canonical }) => canonical),
       ),
     ),

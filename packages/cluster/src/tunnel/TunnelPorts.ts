@@ -1,4 +1,4 @@
-/** The pool of TCP ports that Tunnels are allotted from; the configured range is in the table once a process has started. */
+/** The pool of TCP ports for Tunnels. A process adds the configured range to the table when it starts. */
 import { Effect, Layer } from "effect"
 import { check, type Finding } from "../health/Health.ts"
 import { collect } from "../observe/Collectors.ts"
@@ -12,7 +12,10 @@ export interface PortRange {
   readonly last: number
 }
 
-/** A port that may be given out: free, of the range that is configured now, and rested. More conditions may follow. */
+/**
+ * Selects ports that may be allotted: free, in the configured range, and unused for a rest period. Callers may append
+ * conditions.
+ */
 export const freePort = (
   sql: Sql,
   { first, last }: PortRange,
@@ -22,10 +25,10 @@ export const freePort = (
   where identity_id is null and port between ${first} and ${last}
     and (freed_at is null or freed_at <= ${at}::timestamptz - ${Timing.portRest}::interval)`
 
-/** Above this share of ports in use the operator should widen the range (traps.md 26). */
+/** Share of used ports above which health warns, so that the operator extends the range. */
 const nearlyFull = 0.9
 
-const portsInAll = Metrics.gauge("svc_tunnel_ports", "TCP ports that tunnels are allotted from", [])
+const portsInAll = Metrics.gauge("svc_tunnel_ports", "TCP ports in the configured range for Tunnels", [])
 const portsInUse = Metrics.gauge("svc_tunnel_ports_used", "TCP ports that are allotted", [])
 
 const used = Effect.fnUntraced(function* ({ first, last }: PortRange) {
@@ -56,7 +59,7 @@ export const layer = ({ first, last }: PortRange) =>
         const share = (yield* used({ first, last })) / (last - first + 1)
         const finding: Finding = {
           status: share >= nearlyFull ? "warn" : "pass",
-          detail: `${Math.round(share * 100)} % of the ports in use`,
+          detail: `${Math.round(share * 100)} % of the ports are in use`,
         }
         return finding
       }),

@@ -1,20 +1,21 @@
-/** Tunnels as they are read: by their owner, and by an edge that looks for the way of a request. */
+/** Queries for Tunnels, for their owner and for edges that route requests. */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { defaultSettings, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
 import { Context, Effect, Layer, Schema } from "effect"
+import type { Statement } from "effect/sql"
 import { Sealing } from "../sealing/Sealing.ts"
-import { orUnavailable, Reads } from "../store/Database.ts"
+import { orUnavailable, Reads, type Sql } from "../store/Database.ts"
 import { passwordPlace } from "./Tunnels.ts"
 
-/** A link that some edge holds. */
+/** An open link at an edge. */
 export interface Holder {
   readonly edge_id: string
   readonly edge_address: string
   readonly local_host: string | null
 }
 
-/** All that an edge needs to know of a name. */
+/** Everything that an edge needs to route a name. */
 export interface Standing {
   readonly identityId: string
   readonly handle: string
@@ -22,9 +23,9 @@ export interface Standing {
   readonly status: string
   readonly port: number | null
   readonly settings: TunnelSettings
-  /** SHA-256 of `username:password`, where basic authentication is on. */
+  /** SHA-256 of `username:password`, if basic authentication is enabled. */
   readonly passwordHash: Uint8Array | undefined
-  /** Newest first. */
+  /** Open links, newest first. */
   readonly holders: ReadonlyArray<Holder>
 }
 
@@ -40,6 +41,10 @@ interface StandingRow {
   readonly holders: ReadonlyArray<Holder>
 }
 
+/** Returns the SQL expression for whether the Tunnel of an Identity requires a password. */
+export const isLocked = (sql: Sql, identity: Statement.Fragment | string) =>
+  sql`exists (select from tunnel_setting t where t.identity_id = ${identity} and t.password_hash is not null)`
+
 const decode = Schema.decodeUnknownEffect(TunnelSettings)
 const settingsOf = (stored: unknown): Effect.Effect<TunnelSettings> =>
   stored === null ? Effect.succeed(defaultSettings) : Effect.orDie(decode(stored))
@@ -49,7 +54,7 @@ const make = Effect.gen(function* () {
   const sealing = yield* Sealing
 
   return {
-    /** The Tunnel of a name; undefined where there is no such Identity. */
+    /** Returns the Tunnel of a name, or undefined if the Identity does not exist. */
     standing: Effect.fn("TunnelQueries.standing")(
       function* (canonical: string) {
         const [row] = yield* sql<StandingRow>`
@@ -85,7 +90,7 @@ const make = Effect.gen(function* () {
       orUnavailable,
     ),
 
-    /** Links, usage since the Identity was created, and settings. */
+    /** Returns the links, the usage since the Identity was created, and the settings. */
     report: Effect.fn("TunnelQueries.report")(function* (identityId: IdentityId, createdAt: Date) {
       const links = yield* sql<{ edge: string; since: Date; client: string }>`
         select edge_id as edge, since, client from tunnel_link
@@ -108,7 +113,7 @@ const make = Effect.gen(function* () {
       }
     }, orUnavailable),
 
-    /** The A2A card that is served in an agent's place; undefined where the name has none. */
+    /** Returns the A2A Card that the edge serves, or undefined if the Identity is not ready. */
     cardOf: (canonical: string) =>
       orUnavailable(
         Effect.map(

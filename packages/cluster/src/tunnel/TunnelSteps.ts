@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { partOf, type Shared, type Step } from "../saga/Step.ts"
 import { freePort, type PortRange } from "./TunnelPorts.ts"
 
-/** Ports that others are taking are left out, so that nobody waits for one. */
+/** Skips locked ports, so that concurrent provisionings do not wait for each other. */
 const port = (ports: PortRange): Shared<null> => ({
   rows: (sql, gate) => sql`
     kept as (select g.n from ${gate} g join tunnel_port p on p.identity_id = g.identity_id),

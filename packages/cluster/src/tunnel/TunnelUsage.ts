@@ -1,13 +1,13 @@
-/** What went through Tunnels: counted per Identity for its owner, and per Org and day against the transfer limit. */
+/** Counts the traffic of Tunnels per Identity. */
 import { Context, Effect, Layer } from "effect"
 import { orUnavailable, Writes } from "../store/Database.ts"
 
-/** What an edge counted since it last told, `bytes_in` being towards the agent. */
+/** The traffic that an edge counted since its last report. `bytes_in` are bytes to the agent. */
 export interface Usage {
   readonly identity_id: string
   readonly bytes_in: number
   readonly bytes_out: number
-  /** HTTP requests and TCP connections. */
+  /** Number of HTTP requests and TCP connections. */
   readonly requests: number
 }
 

@@ -1,4 +1,4 @@
-/** The settings of a Tunnel, and whether it is connected: the writes an Identity's actor makes for it. */
+/** The writes of an Identity's actor for its Tunnel: settings, the connection status and the TCP port. */
 import { createHash } from "node:crypto"
 import { canonical } from "@svc/domain/handles/Handle"
 import { InvalidRequest } from "@svc/domain/problems/Problem"
@@ -9,7 +9,7 @@ import type { ActorHandlers } from "../actor/ActorHandlers.ts"
 import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import type { Place, Sealing } from "../sealing/Sealing.ts"
-import { told } from "./TunnelLinks.ts"
+import { announced } from "./TunnelLinks.ts"
 import { freePort, type PortRange } from "./TunnelPorts.ts"
 
 interface Change {
@@ -24,7 +24,7 @@ export const handlers = (
   { tunnelPorts }: { readonly tunnelPorts: PortRange },
 ) => ({
   PatchTunnel: onReady((write: Write, { patch, if_settings }: Change) => change(write, patch, if_settings, sealing)),
-  TunnelChanged: fromOutside(noteConnection, () => Effect.void),
+  TunnelChanged: fromOutside(updateConnection, () => Effect.void),
   MoveTunnelPort: fromOutside(
     (write: Write, { port }: { readonly port: number }) => movePort(write, port, tunnelPorts),
     () => Effect.succeed({ port: null }),
@@ -41,7 +41,7 @@ export const passwordPlace = (identity: Pick<OwnIdentity, "id" | "orgId">): Plac
   org: identity.orgId,
 })
 
-/** What an edge compares: sealed where it is stored, since a password that a person chose may be guessed from a hash. */
+/** Returns the hash that an edge compares. The store contains it sealed, because a chosen password could be guessed from it. */
 export const passwordHash = (username: string, password: string): Uint8Array =>
   new Uint8Array(createHash("sha256").update(`${username}:${password}`).digest())
 
@@ -64,7 +64,8 @@ const change = Effect.fnUntraced(function* (
             passwordHash(basic_auth.username, basic_auth.password),
           ),
         )
-  // Patches run side by side: one that finds other settings than it read looks again, so that each is judged by both.
+  // Patches run concurrently. A patch is retried if the settings have changed since it read them, so that the result of
+  // both is validated.
   while (true) {
     const [row] = yield* sql<{
       settings: unknown
@@ -74,7 +75,7 @@ const change = Effect.fnUntraced(function* (
       return yield* otherSettings()
     }
     const after: TunnelSettings = { ...before, ...patch, ...username }
-    yield* judge(after)
+    yield* validate(after)
     const { changed } = yield* commit<{ changed: boolean }>(
       write,
       sql`changed as (
@@ -93,20 +94,20 @@ const change = Effect.fnUntraced(function* (
       )`,
       {
         columns: sql`exists (select from changed) as changed,
-          (select ${told(sql, canonical(identity.handle))} from changed) as told`,
+          (select ${announced(sql, canonical(identity.handle))} from changed) as announced`,
       },
     )
     if (changed) return
   }
 })
 
-/** TLS that the edge does not open shows it no password. */
-const judge = ({ tls, basic_auth }: TunnelSettings): Effect.Effect<void, InvalidRequest> =>
+/** Rejects passwords with TLS passthrough, because the edge cannot read requests then. */
+const validate = ({ tls, basic_auth }: TunnelSettings): Effect.Effect<void, InvalidRequest> =>
   tls === "passthrough" && basic_auth !== null
     ? Effect.fail(
         new InvalidRequest({
           detail:
-            'A Tunnel cannot have both tls "passthrough" and basic_auth: the edge cannot ask for a password in TLS that it does not open.',
+            'A Tunnel cannot have both tls "passthrough" and basic_auth: the edge cannot ask for a password without terminating TLS.',
           errors: [
             { path: "/tls", message: 'cannot be "passthrough" while basic_auth is set' },
             { path: "/basic_auth", message: 'cannot be set while tls is "passthrough"' },
@@ -115,8 +116,8 @@ const judge = ({ tls, basic_auth }: TunnelSettings): Effect.Effect<void, Invalid
       )
     : Effect.void
 
-/** Notes whether the Identity is connected; a change raises its Event. Only its actor does, so each change is told once. */
-const noteConnection = Effect.fnUntraced(function* (write: Write) {
+/** Stores whether the Identity is connected. Raises one Event per change, because only the actor writes the status. */
+const updateConnection = Effect.fnUntraced(function* (write: Write) {
   const { sql, identity } = write
   const links = yield* sql`select 1 from tunnel_link where identity_id = ${identity.id} and lease_until > now() limit 1`
   const connected = links.length > 0
@@ -132,7 +133,7 @@ const noteConnection = Effect.fnUntraced(function* (write: Write) {
   )
 })
 
-/** The port that was found held by a stranger rests like any that was given back. */
+/** Allots another port, because another program on the edge's host uses the current one, which is released. */
 const movePort = Effect.fnUntraced(function* (write: Write, port: number, range: PortRange) {
   const { sql, identity, at } = write
   const { moved } = yield* commit<{ moved: number | null }>(
@@ -151,7 +152,7 @@ const movePort = Effect.fnUntraced(function* (write: Write, port: number, range:
     )`,
     {
       columns: sql`(select port from allotted) as moved,
-        (select ${told(sql, canonical(identity.handle))} from allotted) as told`,
+        (select ${announced(sql, canonical(identity.handle))} from allotted) as announced`,
     },
   )
   if (moved !== null) return { port: moved }

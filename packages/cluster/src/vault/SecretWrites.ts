@@ -1,8 +1,9 @@
 /**
- * Writing versions of secrets. Those that come together are one statement and one commit, each on record in the audit log
- * by it. A value is sealed for its secret's id, so that is looked up first, unless it was written here before: the
- * statement writes to no other, and what was wrong is looked up and sealed anew.
+ * Writes versions of secrets. Concurrent writes share one statement and one commit, which also records them in the audit
+ * log. A value is sealed for its secret's id, which a query or a cache of earlier writes provides. The statement only
+ * writes to that id. If a cached id is stale, the write is repeated with the current id.
  */
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import {
@@ -19,14 +20,13 @@ import { Sealing } from "../sealing/Sealing.ts"
 import * as Batcher from "../store/Batcher.ts"
 import * as GroupCommit from "../store/GroupCommit.ts"
 import { deadline, orUnavailable, Reads, type Sql, together, transientOnly, Writes } from "../store/Database.ts"
-import { inside, type Namespace, place } from "./Namespace.ts"
-import { columns, type Row } from "./Rows.ts"
+import { columns, inside, type Namespace, place, type Row } from "./SecretRows.ts"
 
-/** On what a write insists: a present version (`If-Match`), or that there is none yet (`If-None-Match: *`). */
+/** The precondition of a write: a current version (`If-Match`), or that the secret does not exist (`If-None-Match: *`). */
 export interface WriteCondition {
   readonly ifVersion: IfVersion
   readonly ifAbsent: boolean
-  /** `If-Match` was given at all, so the secret must exist. */
+  /** Whether the secret must exist, because the request has `If-Match`. */
   readonly ifPresent: boolean
 }
 
@@ -34,20 +34,20 @@ export interface NewVersion {
   readonly namespace: Namespace
   readonly name: string
   readonly bytes: Uint8Array
-  /** Undefined: it stays as it is. */
+  /** Undefined leaves the description unchanged. */
   readonly description: string | null | undefined
   readonly condition: WriteCondition
-  /** What the audit log is to say of it. */
+  /** The audit record. */
   readonly note: string | undefined
 }
 
-/** What a value is sealed with, as it is stored, and for; no id where there is no such secret yet. */
+/** The sealed data key and the secret's id for sealing a value. The id is undefined if the secret does not exist yet. */
 interface Sealable {
   readonly dataKey: Uint8Array
   readonly secretId: string | undefined
 }
 
-/** A version as it is stored. */
+/** A version to store. */
 interface Stored extends NewVersion {
   readonly secretId: string
   readonly isThere: boolean
@@ -56,15 +56,15 @@ interface Stored extends NewVersion {
   readonly at: Date
 }
 
-/** A secret that came or went, however often, between the look at it and its write: the write is made again. */
+/** Number of retries if the secret is created or removed between its lookup and the write. */
 const racesAtMost = 50
-/** Secrets whose ids are remembered between writes. */
-const rememberedAtMost = 10_000
+/** Number of secrets whose ids are cached between writes. */
+const cachedAtMost = 10_000
 
 const nameOf = ({ namespace, name }: Pick<NewVersion, "namespace" | "name">) =>
   `${namespace.org} ${namespace.identity ?? ""} ${name}`
 
-/** What a statement takes; two versions of one secret are never in the same. */
+/** Limits of a statement, which never contains two versions of one secret. */
 const limits = {
   ...Batcher.usual,
   most: 50,
@@ -72,23 +72,25 @@ const limits = {
   apart: nameOf,
 }
 
-/** The rows of what was written; none where the Org or the Identity is going, or the secret is not as it should be. */
+/**
+ * Returns the written rows. A version has no row if the Org or the Identity is being deleted, or if the secret has changed.
+ */
 const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
   const notes = versions.flatMap(({ note }) => (note === undefined ? [] : [note]))
   let noted = 0
-  const asked = versions.map((one) => ({
-    org_id: one.namespace.org,
-    identity_id: one.namespace.identity,
-    name: one.name,
-    id: one.secretId,
-    is_there: one.isThere,
-    describes: one.description !== undefined,
-    description: one.description?.toWellFormed() ?? null,
-    versions: one.condition.ifVersion === null ? null : [...one.condition.ifVersion],
-    version_id: one.versionId,
-    size: one.bytes.length,
-    at: one.at.toISOString(),
-    note: one.note === undefined ? null : ++noted,
+  const asked = versions.map((version) => ({
+    org_id: version.namespace.org,
+    identity_id: version.namespace.identity,
+    name: version.name,
+    id: version.secretId,
+    is_there: version.isThere,
+    describes: version.description !== undefined,
+    description: version.description?.toWellFormed() ?? null,
+    versions: version.condition.ifVersion === null ? null : [...version.condition.ifVersion],
+    version_id: version.versionId,
+    size: version.bytes.length,
+    at: version.at.toISOString(),
+    note: version.note === undefined ? null : ++noted,
   }))
   return sql<Row & { readonly asked: number }>`
     with asked as (
@@ -100,7 +102,7 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
       ) with ordinality as a (
         org_id, identity_id, name, id, is_there, describes, description, versions, version_id, size, at, note, sealed, n)
     ),
-    -- Neither the Org nor the Identity is being deleted, which these rows lock out.
+    -- Locks the Orgs and Identities, so that they cannot be deleted meanwhile.
     orgs as (select id from org where id in (select org_id from asked) and status = 'active' for share),
     identities as (
       select id, org_id from identity where id in (select identity_id from asked) and status = 'ready' for share
@@ -110,7 +112,7 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
       left join identities i on i.id = a.identity_id and i.org_id = a.org_id
       where a.identity_id is null or i.id is not null
     ),
-    -- In one order, or two statements that write the same secrets wait for each other.
+    -- Locks in a fixed order, so that two statements cannot deadlock.
     held as (
       select id from vault_secret where id in (select id from allowed where is_there) order by id for update
     ),
@@ -149,14 +151,14 @@ export const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
   const sealing = yield* Sealing
-  const remembered = new Map<string, Sealable>()
+  const cached = new BoundedMap<string, Sealable>(cachedAtMost)
   const stored = yield* GroupCommit.make(
     (versions: ReadonlyArray<Stored>) =>
       Effect.map(store(writes, versions), (rows) => Batcher.inOrder(versions)(rows).map((row) => Exit.succeed(row))),
     { ...limits, deadline },
   )
 
-  /** The Org's data key, and the secret's id where there is one. */
+  /** Reads the Org's data key, and the secret's id if the secret exists. */
   const sealableRow = yield* together((asked: ReadonlyArray<Namespace & { readonly name: string }>) =>
     Effect.map(
       reads<{ readonly asked: number; readonly data_key: Uint8Array; readonly status: string; id: string | null }>`
@@ -174,15 +176,15 @@ export const make = Effect.gen(function* () {
   )
   const deleting = new AccountDeleting({ detail: "The account is being deleted." })
 
-  const look = Effect.fnUntraced(function* (namespace: Namespace, name: string) {
+  const lookUp = Effect.fnUntraced(function* (namespace: Namespace, name: string) {
     const row = yield* sealableRow({ ...namespace, name })
     if (row === undefined || row.status !== "active") return yield* deleting
     const found: Sealable = { dataKey: row.data_key, secretId: row.id ?? undefined }
     return found
   })
 
-  /** Fails where a write that found nothing to write is never to be made; else others were only faster. */
-  const refusal = Effect.fnUntraced(function* (namespace: Namespace, name: string, condition: WriteCondition) {
+  /** Fails if the write is not allowed. Otherwise a concurrent write was faster, and this one is retried. */
+  const checkAllowed = Effect.fnUntraced(function* (namespace: Namespace, name: string, condition: WriteCondition) {
     if (namespace.identity !== null) {
       const [identity] = yield* orUnavailable(reads<{ status: string }>`
         select status from identity where id = ${namespace.identity} and org_id = ${namespace.org}`)
@@ -206,16 +208,16 @@ export const make = Effect.gen(function* () {
     })
   })
 
-  /** Writes the first version of a secret or its next one, as far as the condition lets it. */
+  /** Writes the first or the next version of a secret if the condition holds. */
   return Effect.fnUntraced(function* (version: NewVersion) {
     const { namespace, name, bytes, condition } = version
     const key = nameOf(version)
-    let guess = condition.ifAbsent ? undefined : remembered.get(key)
+    let guess = condition.ifAbsent ? undefined : cached.get(key)
     for (let races = 0; races < racesAtMost; races++) {
-      const found = guess ?? (yield* look(namespace, name))
+      const found = guess ?? (yield* lookUp(namespace, name))
       const isThere = found.secretId !== undefined
       if (isThere ? condition.ifAbsent : condition.ifPresent) {
-        yield* refusal(namespace, name, condition)
+        yield* checkAllowed(namespace, name, condition)
         continue
       }
       const secretId = found.secretId ?? (yield* makeUuidV7)
@@ -225,16 +227,15 @@ export const make = Effect.gen(function* () {
       const at = new Date(yield* Clock.currentTimeMillis)
       const row = yield* transientOnly(stored({ ...version, secretId, isThere, versionId, sealed, at }))
       if (row !== undefined) {
-        if (remembered.size >= rememberedAtMost) remembered.clear()
-        if (guess === undefined) remembered.set(key, { dataKey: found.dataKey, secretId })
+        if (guess === undefined) cached.set(key, { dataKey: found.dataKey, secretId })
         return row
       }
-      remembered.delete(key)
-      if (guess === undefined) yield* refusal(namespace, name, condition)
+      cached.delete(key)
+      if (guess === undefined) yield* checkAllowed(namespace, name, condition)
       guess = undefined
     }
     return yield* new Unavailable({
-      detail: "Others write and remove the secret all the time.",
+      detail: "The secret is written and removed concurrently.",
       retry_after_seconds: 1,
     })
   })

@@ -1,6 +1,6 @@
 /**
- * The Vault's store: values sealed under the Org's data key, the last versions of each kept. Called in process; each
- * operation is one statement, and tenancy is in every one of them.
+ * The Vault's store: values sealed with the Org's data key, with their latest versions. Each operation is one statement,
+ * which includes the tenant.
  */
 import type { PageRequest } from "@svc/domain/Paging"
 import type { IfVersion } from "@svc/domain/Precondition"
@@ -12,12 +12,11 @@ import { auditWriteWith, auditWrite } from "../audit/AuditWrite.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
-import { inside, type Namespace, place } from "./Namespace.ts"
-import { columns, type Row, type Sealed, view } from "./Rows.ts"
-import * as Writing from "./SecretWrites.ts"
+import { columns, inside, type Namespace, place, type Row, type Sealed, view } from "./SecretRows.ts"
+import * as SecretWrites from "./SecretWrites.ts"
 
-const missing = new NotFound({ detail: "There is no such secret." })
-/** A value may begin with what a text begins with as a mark of its order of bytes. */
+const missing = new NotFound({ detail: "The secret does not exist." })
+/** Decodes values without removing a leading byte order mark. */
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 const checkName = (name: string) =>
   namePattern.test(name)
@@ -25,7 +24,7 @@ const checkName = (name: string) =>
     : Effect.fail(
         new SecretNameInvalid({
           detail:
-            "A name has 1 to 128 lowercase letters, digits, dots, dashes and underscores; the first is a letter or digit.",
+            "A name has 1 to 128 lowercase letters, digits, dots, dashes and underscores, and starts with a letter or digit.",
         }),
       )
 
@@ -33,9 +32,9 @@ const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
   const sealing = yield* Sealing
-  const write = yield* Writing.make
+  const write = yield* SecretWrites.make
 
-  /** The sealed value; with a note, only as it is put on record: a row comes of nothing but the record's own insertion. */
+  /** Reads a sealed value. With a note, the statement returns a row only if it has inserted the audit record. */
   const sealedValue = (namespace: Namespace, name: string, version: number | undefined, note: string | undefined) => {
     const found = reads`
       select ${columns(reads)}, v.sealed, v.id as version_id, v.version as shown, v.created_at as at, o.data_key
@@ -75,7 +74,7 @@ const make = Effect.gen(function* () {
   }, orUnavailable)
 
   return {
-    /** By name. */
+    /** Lists the secrets by name. */
     list: (namespace: Namespace, request: PageRequest) =>
       orUnavailable(
         Cursors.page(
@@ -92,16 +91,16 @@ const make = Effect.gen(function* () {
       ),
 
     /**
-     * The plaintext of the present version, or of one that is kept. That it is shown is committed before it is opened, by
-     * the statement that reads it; `audit_unavailable` where it cannot be.
+     * Returns the plaintext of the current or an earlier version. The statement that reads it also commits the audit record;
+     * fails with `audit_unavailable` if it cannot.
      */
     value: (namespace: Namespace, name: string, version: number | undefined, note: string) =>
       orClosed(value(namespace, name, version, note)),
 
-    /** The same for who has put on record before that every value of the account is shown. */
+    /** Returns the plaintext without an audit record, for a caller that has already recorded access to all values. */
     valueOnRecord: (namespace: Namespace, name: string) => value(namespace, name, undefined, undefined),
 
-    /** Newest first. */
+    /** Lists the versions of a secret, newest first. */
     versions: Effect.fn("Vault.versions")(function* (namespace: Namespace, name: string, request: PageRequest) {
       yield* checkName(name)
       const found = yield* Cursors.page(
@@ -118,12 +117,12 @@ const make = Effect.gen(function* () {
       return found.entries.length === 0 && request.cursor === undefined ? yield* missing : found
     }, orUnavailable),
 
-    /** Creates the secret or writes its next version; a description that is left out stays. */
+    /** Creates the secret or writes its next version. An omitted description stays unchanged. */
     put: Effect.fn("Vault.put")(function* (
       namespace: Namespace,
       name: string,
       secret: { readonly value: string; readonly description?: string | null },
-      condition: Writing.WriteCondition,
+      condition: SecretWrites.WriteCondition,
       note?: string,
     ) {
       yield* checkName(name)
@@ -135,7 +134,7 @@ const make = Effect.gen(function* () {
       return { secret: view(row), created: row.version === 1 }
     }),
 
-    /** Makes an earlier version the present one, as a new version. */
+    /** Restores the value of an earlier version as a new version. */
     restore: Effect.fn("Vault.restore")(function* (
       namespace: Namespace,
       name: string,
@@ -145,11 +144,11 @@ const make = Effect.gen(function* () {
     ) {
       yield* checkName(name)
       const { bytes } = yield* orUnavailable(open(namespace, name, version, undefined))
-      const insists = { ifVersion: condition, ifAbsent: false, ifPresent: true }
-      return view(yield* write({ namespace, name, bytes, description: undefined, condition: insists, note }))
+      const onlyExisting = { ifVersion: condition, ifAbsent: false, ifPresent: true }
+      return view(yield* write({ namespace, name, bytes, description: undefined, condition: onlyExisting, note }))
     }),
 
-    /** The name and every version of its value are gone. */
+    /** Removes a secret with all its versions. */
     remove: Effect.fn("Vault.remove")(function* (
       namespace: Namespace,
       name: string,

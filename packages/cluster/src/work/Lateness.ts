@@ -1,7 +1,6 @@
 /**
- * How late the work of one kind of actor is, by source, for whoever watches the cluster: the process that carries
- * `Overdue` says it. It asks each source what it would ask anyway (whose work was due before a time), for times ever
- * further back, so that a source needs no question of its own and nothing late costs one indexed select.
+ * Metrics of overdue work by source, reported by the process that runs `Overdue`. Queries each source's `overdue` with
+ * increasing ages, so that sources need no further query. Without overdue work, this is one indexed select per source.
  */
 import { Clock, Effect } from "effect"
 import * as Metrics from "../observe/Metrics.ts"
@@ -11,20 +10,20 @@ import { Timing } from "../Timing.ts"
 import type { Backlog } from "./Source.ts"
 
 const minute = 60
-/** What is told is the largest of these that something is late by. */
+/** The reported ages in seconds. The metric shows the largest one that some work exceeds. */
 export const steps = [10, 30, minute, 2 * minute, 5 * minute, 15 * minute, 60 * minute, 6 * 60 * minute] as const
 
-/** Entities counted at most. */
+/** Largest number of entities that are counted. */
 const most = 500
 
 const overdue = Metrics.gauge(
   "svc_work_overdue",
-  `Entities with work that is later than ${steps[0]} seconds past its time, up to ${most}`,
+  `Entities with work that is more than ${steps[0]} seconds overdue, up to ${most}`,
   ["kind"],
 )
 const oldest = Metrics.gauge(
   "svc_work_oldest_seconds",
-  `How late the latest work is at least, in steps (${steps.join(", ")}); 0 where nothing is`,
+  `Age of the most overdue work, in steps (${steps.join(", ")}); 0 without overdue work`,
   ["kind"],
 )
 
@@ -45,7 +44,7 @@ export const make = (kind: string, sources: ReadonlyArray<Backlog>) => {
   })
 
   return {
-    /** Called with every scan; looks now and then, first when what was left behind has had time to be done. */
+    /** Called in every scan. Updates the metrics at intervals, and first after abandoned work has had time to resume. */
     look: Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       Singletons.ran(`Overdue/${kind}`, now)
@@ -54,7 +53,7 @@ export const make = (kind: string, sources: ReadonlyArray<Backlog>) => {
       lookedAt = now
       yield* Effect.forEach(sources, (source) => lookAt(source, now), { discard: true })
     }),
-    /** Another process looks from now on. */
+    /** Removes the metrics, because another process reports them now. */
     leave: (): void => {
       overdue.clear()
       oldest.clear()

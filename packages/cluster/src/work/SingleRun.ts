@@ -1,6 +1,6 @@
 /**
- * A run that a source starts beyond its call, one at a time: what cut it short is logged, and the next one begins no
- * earlier than `Timing.busyLookMillis` after it.
+ * Runs the background work of a source, one run at a time. A failure is logged, and the next run starts no earlier than
+ * `Timing.busyLookMillis` after the previous one.
  */
 import { Cause, Clock, Effect, FiberSet } from "effect"
 import { Timing } from "../Timing.ts"
@@ -11,18 +11,20 @@ export const make = Effect.gen(function* () {
   let notBefore = 0
 
   return {
-    /** Whether one may begin at `now` (ms since 1970). A clock that was set back does not hold it up. */
+    /** Returns whether a run may start at `now` (milliseconds since 1970). A clock that was set back causes no delay. */
     isFree: (now: number) => !busy && (notBefore <= now || notBefore > now + Timing.busyLookMillis),
 
-    /** When one may begin that is due then. */
+    /** Returns when a run that is due at a time may start. */
     from: (due: Date) => new Date(Math.max(due.getTime(), notBefore)),
 
-    /** `cut` is what is logged if it fails; `changed` runs when it has ended. */
-    start: (run: Effect.Effect<void, unknown>, cut: string, changed: Effect.Effect<void>) =>
+    /** Starts a run. `failure` is the log message if it fails; `changed` runs when it has ended. */
+    start: (run: Effect.Effect<void, unknown>, failure: string, changed: Effect.Effect<void>) =>
       Effect.suspend(() => {
         busy = true
         return run.pipe(
-          Effect.catchCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning(cut, cause))),
+          Effect.catchCause((cause) =>
+            Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning(failure, cause),
+          ),
           Effect.ensuring(
             Effect.flatMap(Clock.currentTimeMillis, (ended) => {
               busy = false
@@ -37,7 +39,7 @@ export const make = Effect.gen(function* () {
 
     isBusy: () => busy,
 
-    /** Waits a moment for what is under way. */
+    /** Waits a limited time for a run in flight. */
     settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(fibers), Timing.settle)),
   }
 })

@@ -13,7 +13,7 @@ import type { Running } from "./Source.ts"
 
 /** Values of `nextLook`: the source has not been checked, and some of its work has ended. */
 const anyTime = 0
-const atOnce = -1
+const immediately = -1
 
 export interface Worker {
   /** Work may be due: the running worker checks again, or a worker is started. */
@@ -48,7 +48,7 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   const looks = sources.map((_, index) =>
     Effect.suspend(() => {
       asked = true
-      nextLook[index] = atOnce
+      nextLook[index] = immediately
       return changed.open
     }),
   )

@@ -118,7 +118,7 @@ export const make = Effect.fnUntraced(function* (parts: {
               const now = yield* Clock.currentTimeMillis
               if (before === true && began !== null && now - began.getTime() < Timing.refreshDoubtMillis) {
                 return yield* new PlatformUnreachable({
-                  message: "The credential was being refreshed when its process went away.",
+                  message: "Another process stopped while it was refreshing the credential.",
                 })
               }
               const refreshed = yield* Effect.tapError(refresh, (error) =>

@@ -46,7 +46,7 @@ export const overdue: Source<ConnectorState>["overdue"] = (sql, late, atMost) =>
 export interface Revocations {
   /** Attempts all due revocations, or all pending ones if `early` is set. */
   readonly attemptAll: (early: boolean) => Effect.Effect<void, unknown>
-  /** Returns the lowest number of attempts among pending revocations, or undefined if there are none. */
+  /** Returns the lowest number of attempts among pending revocations, or undefined without pending ones. */
   readonly fewestAttempts: Effect.Effect<number | undefined, SqlError.SqlError>
   readonly source: Running<ConnectorState>
 }
@@ -95,7 +95,7 @@ export const make = Effect.fnUntraced(function* (
       )
     })
     if (wait === undefined) {
-      yield* Effect.logWarning("A platform stayed unavailable; the credential was not revoked there", {
+      yield* Effect.logWarning("A credential was not revoked because its platform stayed unreachable", {
         platform: of.platform,
         service: row.service,
         account: row.account,
@@ -143,7 +143,7 @@ export const make = Effect.fnUntraced(function* (
       yield* ownership.write(system, (write) =>
         commit(
           write,
-          write.sql`taken_back as (
+          write.sql`reverted as (
             update connector_revocation set disclosure = null where id = ${row.id}::uuid and exists (select from fence))`,
         ),
       )
@@ -176,8 +176,8 @@ export const make = Effect.fnUntraced(function* (
       }),
       Effect.catchDefect((defect) =>
         Effect.andThen(
-          Effect.logError("A revocation ended in a defect", defect),
-          postpone(row, "Something went wrong here."),
+          Effect.logError("A revocation failed with a defect", defect),
+          postpone(row, "The revocation failed because of an error in this service."),
         ),
       ),
     )
@@ -198,7 +198,7 @@ export const make = Effect.fnUntraced(function* (
       if (!one.isFree(now)) return false
       const next = yield* earliest
       if (next === null || next.getTime() > now) return false
-      return yield* one.start(attemptAll(false), "A revocation was cut short", changed)
+      return yield* one.start(attemptAll(false), "A revocation was interrupted", changed)
     }),
     nextDue: () => Effect.map(earliest, (next) => (next === null ? null : one.from(next))),
     isBusy: one.isBusy,

@@ -14,7 +14,7 @@ export class PlatformRateLimited extends Schema.TaggedError<PlatformRateLimited>
   until: Schema.NullOr(Schema.Date),
 }) {}
 
-/** There was no valid response. The same call may succeed later. */
+/** The platform sent no valid response. The same call may succeed later. */
 export class PlatformUnreachable extends Schema.TaggedError<PlatformUnreachable>()("PlatformUnreachable", {
   message: Schema.String,
 }) {}

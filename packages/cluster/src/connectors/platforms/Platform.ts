@@ -5,7 +5,7 @@
  *
  * A platform stores nothing itself. It keeps state through {@link Session}, fenced and sealed. It sends requests only
  * through {@link PlatformHttp}, which validates addresses, limits the size and time of responses, and blocks requests
- * once the Connector is paused. What it returns is bounded plain text (`ResponseBounds.ts`).
+ * once the Connector is paused. The texts that it returns are bounded plain text (`ResponseBounds.ts`).
  */
 import type { AddressBook } from "@svc/domain/Addresses"
 import type { Capability, ConnectedVia } from "@svc/domain/connectors/Connector"
@@ -16,7 +16,7 @@ import type { ServiceKey } from "../../sealing/ServiceKey.ts"
 import type { Halted, InputRefused, PlatformFailure, PlatformUnreachable } from "./Failure.ts"
 import type { PlatformHttp } from "./PlatformHttp.ts"
 
-/** A credential in the platform's own format, usually JSON. It is sealed in the store. */
+/** A credential in the platform's own format, usually JSON. The store contains it sealed. */
 export type Credential = Redacted.Redacted<string>
 
 /** The connected account. */
@@ -58,15 +58,15 @@ export interface PlatformStore {
   readonly write: (name: string, text: string | undefined) => Effect.Effect<void, Halted>
 }
 
-/** What an authorization or login may use before there is a connection. */
+/** The services for an authorization or login, before there is a connection. */
 export interface PlatformContext {
   readonly http: PlatformHttp
   readonly registrations: Registrations
 }
 
 /**
- * What one call of a connected account may use. The cluster has one writer of the credential, and {@link exclusively}
- * is its lock.
+ * The services for one call of a connected account. The cluster has one writer of the credential, and
+ * {@link exclusively} is its lock.
  */
 export interface Session extends PlatformContext {
   readonly account: Account
@@ -80,7 +80,7 @@ export interface Session extends PlatformContext {
    * while a refresh of a crashed process may have spent the token.
    */
   readonly exclusively: <A, E>(refresh: Effect.Effect<A, E>) => Effect.Effect<A, E | Halted | PlatformUnreachable>
-  /** Stores a refreshed credential. It is durable when this succeeds. */
+  /** Stores a refreshed credential durably. */
   readonly storeCredential: (credential: Credential) => Effect.Effect<void, Halted>
   readonly notes: PlatformStore
 }
@@ -159,7 +159,7 @@ export interface Poll {
 /** Largest number of posts that a poll may return. */
 export const pollAtMost = 100
 
-/** What {@link Platform.disclose} changed, as JSON, so that {@link Platform.undisclose} reverts exactly that. */
+/** The changes of {@link Platform.disclose}, as JSON, which {@link Platform.undisclose} reverts. */
 export type Disclosure = string
 
 export interface Platform {
@@ -201,16 +201,16 @@ export interface Platform {
   /** Returns mentions, replies and direct messages, newest first. */
   readonly notifications: (session: Session, page: PageRequest) => Effect.Effect<Page<ReceivedPost>, PlatformFailure>
   /**
-   * Returns what arrived since the mark. Without a mark, returns only the current position, so that nothing old is
-   * reported.
+   * Returns the posts since the mark. The first poll has no mark and returns only the current position, so that no old
+   * post is reported.
    */
   readonly poll: (session: Session, mark: string | undefined) => Effect.Effect<Poll, PlatformFailure>
   /**
-   * Listens for new posts until the stream is lost; undefined if the platform has no streams. `heard` only requests a
-   * poll, so stream content is neither trusted nor stored. It is called when the stream opens and for each message that
-   * may concern the account. Fails with `Unsupported` if this server has no stream.
+   * Listens for new posts until the stream is lost; undefined if the platform has no streams. Calls `notify` when the
+   * stream opens and for each message that may concern the account. This only requests a poll, so stream content is
+   * neither trusted nor stored. Fails with `Unsupported` if this server has no stream.
    */
-  readonly stream: ((session: Session, heard: () => void) => Effect.Effect<never, PlatformFailure>) | undefined
+  readonly stream: ((session: Session, notify: () => void) => Effect.Effect<never, PlatformFailure>) | undefined
 
   /**
    * Marks the profile as automated with the platform's flag and a line in the profile text, and keeps everything else.
@@ -220,7 +220,7 @@ export interface Platform {
   readonly undisclose: (session: Session, changed: Disclosure) => Effect.Effect<void, PlatformFailure>
 }
 
-/** What a platform is created with. */
+/** Parameters of a platform. */
 export interface PlatformParts {
   readonly book: AddressBook
   /** The line for profiles that are marked as automated. */

@@ -8,7 +8,6 @@ import type { GuardedClient, RequestFailed } from "../../net/GuardedClient.ts"
 import type { Listening } from "../../net/GuardedSocket.ts"
 import type { Leaving } from "../../net/Leaving.ts"
 import { type Halted, type PlatformFailure, PlatformRateLimited, PlatformUnreachable, Unsupported } from "./Failure.ts"
-import { quietUntil } from "./RateLimits.ts"
 
 export interface PlatformRequest {
   readonly method?: string
@@ -46,13 +45,13 @@ export interface PlatformHttp {
 /** Default for the largest response body in bytes. */
 const defaultAtMost = 1024 * 1024
 
-const words: { readonly [E in RequestFailed["error"]]: string } = {
-  timeout: "did not answer in time",
+const descriptions: { readonly [E in RequestFailed["error"]]: string } = {
+  timeout: "did not respond in time",
   dns: "has no address",
   refused_address: "is not a public https address",
-  tls: "shows no valid certificate",
+  tls: "has no valid certificate",
   connection: "cannot be reached",
-  too_large: "gave an answer that is too long",
+  too_large: "sent a response that is too large",
 }
 
 const userAgent = "agent-identity-service"
@@ -64,7 +63,7 @@ export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>)
 
   const answered = Effect.fnUntraced(function* (target: string | URL, asked: PlatformRequest) {
     const url = URL.parse(target)
-    if (url === null) return yield* new PlatformUnreachable({ message: "That is no address of a server." })
+    if (url === null) return yield* new PlatformUnreachable({ message: "The address is not valid." })
     const answer = yield* client
       .ask(
         url,
@@ -78,7 +77,7 @@ export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>)
       )
       .pipe(
         Effect.catchTag("RequestFailed", ({ error }) =>
-          Effect.fail(new PlatformUnreachable({ message: `${url.host} ${words[error]}.` })),
+          Effect.fail(new PlatformUnreachable({ message: `${url.host} ${descriptions[error]}.` })),
         ),
       )
     quiet = quietUntil(answer.status, answer.headers, yield* Clock.currentTimeMillis)
@@ -88,7 +87,9 @@ export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>)
   const request: PlatformHttp["request"] = (target, asked = {}) =>
     Effect.flatMap(answered(target, asked), (answer) =>
       answer.status === 429 || (answer.status === 503 && quiet !== undefined)
-        ? Effect.fail(new PlatformRateLimited({ message: "The platform asks for fewer calls.", until: quiet ?? null }))
+        ? Effect.fail(
+            new PlatformRateLimited({ message: "The platform limits the rate of calls.", until: quiet ?? null }),
+          )
         : Effect.succeed(answer),
     )
 
@@ -121,15 +122,15 @@ export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>)
     },
     listen: Effect.fnUntraced(function* (target, listening) {
       const url = URL.parse(target)
-      if (url === null) return yield* new PlatformUnreachable({ message: "That is no address of a server." })
+      if (url === null) return yield* new PlatformUnreachable({ message: "The address is not valid." })
       return yield* client
         .listen(url, { ...listening, headers: { "user-agent": userAgent, ...listening.headers } }, leaving)
         .pipe(
           Effect.catchTags({
             RequestFailed: ({ error }) =>
-              Effect.fail(new PlatformUnreachable({ message: `${url.host} ${words[error]}.` })),
+              Effect.fail(new PlatformUnreachable({ message: `${url.host} ${descriptions[error]}.` })),
             NotOpened: ({ status }) =>
-              Effect.fail(new Unsupported({ message: `${url.host} opens no stream: it answered with ${status}.` })),
+              Effect.fail(new Unsupported({ message: `${url.host} opens no stream: it responded with ${status}.` })),
           }),
         )
     }),
@@ -147,4 +148,34 @@ export const failureIn = (thrown: unknown): PlatformFailure | undefined => {
     cause = "cause" in cause ? cause.cause : undefined
   }
   return undefined
+}
+
+const number = (text: string | null): number | undefined =>
+  text !== null && /^\s*\d{1,15}\s*$/.test(text) ? Number(text) : undefined
+
+/** Longest accepted delay. */
+const longestMillis = 60 * 60 * 1000
+
+const at = (text: string | null, now: number): number | undefined => {
+  if (text === null) return undefined
+  const seconds = number(text)
+  // Large numbers are epoch seconds; small ones are delays.
+  if (seconds !== undefined) return seconds > 1_000_000_000 ? seconds * 1000 : now + seconds * 1000
+  const date = Date.parse(text)
+  return Number.isNaN(date) ? undefined : date
+}
+
+/**
+ * Returns the earliest time for the next request, or undefined if it may be sent now. Reads `Retry-After` (RFC 9110
+ * section 10.2.3), Mastodon's `X-RateLimit-Remaining` and `-Reset` (a date), and Bluesky's `RateLimit-Remaining` and
+ * `-Reset` (epoch seconds or a delay in seconds).
+ */
+const quietUntil = (status: number, headers: Headers, now: number): Date | undefined => {
+  const remaining = number(headers.get("x-ratelimit-remaining") ?? headers.get("ratelimit-remaining"))
+  const refused = status === 429
+  if (!refused && remaining !== 0 && !(status === 503 && headers.has("retry-after"))) return undefined
+  const stated =
+    at(headers.get("retry-after"), now) ?? at(headers.get("x-ratelimit-reset") ?? headers.get("ratelimit-reset"), now)
+  if (stated === undefined) return refused ? new Date(now + 60_000) : undefined
+  return stated <= now ? undefined : new Date(Math.min(stated, now + longestMillis))
 }

@@ -1,4 +1,4 @@
-/** The platforms of this process. To add one, create its folder and add it to {@link folders}. */
+/** The platforms of this process. A new platform needs a folder and an entry in {@link folders}. */
 import { Addresses } from "@svc/domain/Addresses"
 import type { PlatformName } from "@svc/domain/connectors/PlatformName"
 import { platformNames } from "@svc/domain/connectors/PlatformNames"

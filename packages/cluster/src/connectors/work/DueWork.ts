@@ -56,7 +56,7 @@ export const dueWork = ({ name, column, dueOf, make }: DueWork): Source<Connecto
         const due = dueAt(state)
         if (identity === undefined || connection === undefined || due === null) return false
         if (due.getTime() > now || !one.isFree(now)) return false
-        return yield* one.start(run(identity, connection), `Cut short: ${name}`, changed)
+        return yield* one.start(run(identity, connection), `Work was interrupted: ${name}`, changed)
       }),
       nextDue: (state) =>
         Effect.sync(() => {

@@ -14,7 +14,7 @@ const minute = 60_000
 
 export interface PollTrigger {
   /** Number of requests so far. A poll that started before the last request may have missed its cause. */
-  readonly rings: () => number
+  readonly requests: () => number
   /** Returns the earliest time for a poll that is requested now. */
   readonly earliest: (now: number) => number
   /** Records the start of a poll. */
@@ -36,7 +36,7 @@ export const make = (): PollTrigger => {
   }
 
   return {
-    rings: () => requestCount,
+    requests: () => requestCount,
     earliest,
     pollStarted: (now) => {
       polled = [...polled.slice(-manyPolls), now]

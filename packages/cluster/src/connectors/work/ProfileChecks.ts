@@ -9,7 +9,7 @@ import { withTimeout } from "../PlatformCalls.ts"
 import * as ConnectionWrites from "../ConnectionWrites.ts"
 import { type Connection, type ConnectorState, isPaused } from "../ConnectorState.ts"
 import { dueWork } from "./DueWork.ts"
-import { credentialRefused, undeclared } from "../StopReason.ts"
+import { credentialRefused, undeclared } from "../Refusals.ts"
 
 export const source = dueWork({
   name: "profiles",
@@ -19,18 +19,18 @@ export const source = dueWork({
   make: Effect.fnUntraced(function* ({ calls }) {
     const { platform } = calls
 
-    const look = Effect.fn("ProfileChecks.look")(function* (identity: OwnIdentity, connection: Connection) {
-      const standing = yield* withTimeout(platform.inspect(calls.session(identity, connection)), platform.title)
+    const inspect = Effect.fn("ProfileChecks.inspect")(function* (identity: OwnIdentity, connection: Connection) {
+      const status = yield* withTimeout(platform.inspect(calls.session(identity, connection)), platform.title)
       yield* calls.change((write, state) => {
         if (state.connection?.id !== connection.id) return Effect.succeed({ value: undefined })
-        if (connection.declared && !standing.disclosed) {
+        if (connection.declared && !status.disclosed) {
           return connection.status === "stopped"
             ? postpone(write, state, connection, Timing.profileRecheckMillis)
             : ConnectionWrites.stop(write, state, connection.id, undeclared(platform))
         }
         return connection.status === "stopped"
-          ? ConnectionWrites.recover(write, state, standing)
-          : ConnectionWrites.updateAccount(write, state, connection.id, standing)
+          ? ConnectionWrites.recover(write, state, status)
+          : ConnectionWrites.updateAccount(write, state, connection.id, status)
       })
     })
 
@@ -59,7 +59,7 @@ export const source = dueWork({
       calls.change((write, state) => postpone(write, state, connection, Timing.profileRecheckMillis))
 
     const check = (identity: OwnIdentity, connection: Connection) =>
-      look(identity, connection).pipe(
+      inspect(identity, connection).pipe(
         Effect.catchTags({
           CredentialRefused: ({ message }) =>
             connection.status === "stopped"
@@ -75,7 +75,7 @@ export const source = dueWork({
           Halted: () => Effect.void,
         }),
         Effect.catchDefect((defect) =>
-          Effect.andThen(Effect.logError("A look at a profile ended in a defect", defect), later(connection)),
+          Effect.andThen(Effect.logError("A inspect at a profile ended in a defect", defect), later(connection)),
         ),
       )
 

@@ -50,16 +50,16 @@ export const make = Effect.fnUntraced(function* ({ calls, pollTrigger }: Parts) 
     changed: Effect.Effect<void>,
   ) =>
     Effect.gen(function* () {
-      const said = yield* Latch.make()
+      const activity = yield* Latch.make()
       const handle = { connection: connection.id, fiber: undefined as Fiber.Fiber<void, unknown> | undefined }
       let openedAt: number | undefined
-      const ring = Effect.andThen(pollTrigger.request(calls, connection.id), changed)
-      const ringing = said.await.pipe(
+      const requestPoll = Effect.andThen(pollTrigger.request(calls, connection.id), changed)
+      const polling = activity.await.pipe(
         Effect.andThen(
           Effect.gen(function* () {
-            said.closeUnsafe()
+            activity.closeUnsafe()
             openedAt ??= yield* Clock.currentTimeMillis
-            yield* ring
+            yield* requestPoll
           }),
         ),
         Effect.forever,
@@ -67,18 +67,18 @@ export const make = Effect.fnUntraced(function* ({ calls, pollTrigger }: Parts) 
       open = handle
       const session = calls.session(identity, connection)
       handle.fiber = yield* Effect.raceFirst(
-        stream(session, () => said.openUnsafe()),
-        ringing,
+        stream(session, () => activity.openUnsafe()),
+        polling,
       ).pipe(
         Effect.catch((failure) =>
           Effect.gen(function* () {
             yield* ended(openedAt, failure)
             // A poll covers what arrived since the stream was lost.
-            if (openedAt !== undefined) yield* Effect.ignore(ring)
+            if (openedAt !== undefined) yield* Effect.ignore(requestPoll)
           }),
         ),
         Effect.catchDefect((defect) =>
-          Effect.andThen(Effect.logError("A stream ended in a defect", defect), ended(undefined, defect)),
+          Effect.andThen(Effect.logError("A stream failed with a defect", defect), ended(undefined, defect)),
         ),
         Effect.ensuring(
           Effect.suspend(() => {

@@ -51,8 +51,8 @@ export const events: ReadonlyArray<string> = [
   `create index signing_secret_identity_id_idx on signing_secret (identity_id)`,
   `create index signing_secret_retiring on signing_secret (retires_at) where retires_at is not null`,
 
-  // One Event for one Webhook. An attempt leases the row. There is no foreign key to the Webhook, so that removing one
-  // does not wait for its deliveries.
+  // One Event for one Webhook. An attempt leases the row. The row has no foreign key to the Webhook, so that removing a
+  // Webhook does not wait for its deliveries.
   `create table delivery (
     id uuid primary key,
     webhook_id uuid not null,

@@ -78,8 +78,8 @@ export const identity: ReadonlyArray<string> = [
     primary key (kind, id)
   )`,
 
-  // Until when an activation of an actor may start to send (actor/Permit). There is a row for each epoch, since a new owner waits
-  // for the permits of the former owners to expire. There is no foreign key, since a permit outlives the rows it was granted for.
+  // Permits of actors' activations to start sending, with their deadlines (actor/Permit). Each epoch has its own row, since a
+  // new owner waits for the permits of former owners to expire. A permit outlives other rows, so it has no foreign key.
   `create table actor_permit (
     kind text not null,
     id text not null,
@@ -88,7 +88,7 @@ export const identity: ReadonlyArray<string> = [
     primary key (kind, id, epoch)
   )`,
 
-  // Commands that actors carried out in the last day. A repeated command is answered and not carried out again.
+  // Commands that actors carried out in the last day. A repeated command returns its result and is not carried out again.
   `create table actor_command (
     id uuid not null,
     message text not null,
@@ -97,9 +97,9 @@ export const identity: ReadonlyArray<string> = [
   )`,
   `create index actor_command_done_at_idx on actor_command (done_at)`,
 
-  // The first round trip of an Identity's actor: it raises the epoch, then reads the Identity. It is PL/pgSQL because there each
-  // statement sees what was committed before it started; a single SQL statement would read what was there before the claim
-  // waited for the write of the former owner.
+  // The first round trip of an Identity's actor: raises the epoch, then reads the Identity. In PL/pgSQL each statement sees
+  // all earlier commits. A single SQL statement would read the state from before the claim waited for the write of the
+  // former owner.
   `create function claimed_identity(name text) returns table (
     claimed int, id uuid, handle text, org_id uuid, status text, saga jsonb, saga_due_at timestamptz, data_key bytea)
   language plpgsql as $$

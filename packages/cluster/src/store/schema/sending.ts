@@ -83,8 +83,8 @@ export const sending: ReadonlyArray<string> = [
   )`,
   `create index draft_identity_id_id_idx on draft (identity_id, id)`,
 
-  // The message that shows a draft in the IMAP folder of drafts. There is no foreign key to the draft: a row without its
-  // draft marks a message to remove.
+  // The message that shows a draft in the IMAP folder of drafts. The row has no foreign key to the draft: a row without
+  // its draft marks a message to remove.
   `create table draft_picture (
     draft_id uuid primary key,
     identity_id uuid not null references identity on delete cascade,

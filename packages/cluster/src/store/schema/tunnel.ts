@@ -16,8 +16,8 @@ export const tunnel: ReadonlyArray<string> = [
     password_hash bytea
   )`,
 
-  // Links between agents and edges, as leases. Unlogged, because agents renew theirs at once after a crash of the
-  // database.
+  // Links between agents and edges, as leases. Unlogged, because agents renew their links immediately after a
+  // crash of the database.
   `create unlogged table tunnel_link (
     id uuid primary key,
     identity_id uuid not null,

@@ -9,6 +9,7 @@ import { Identities } from "@svc/cluster/actor/Identities"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Reads } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import * as Gateway from "../../Timing.ts"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import * as RecipientAddress from "../RecipientAddress.ts"
@@ -48,7 +49,7 @@ const make = Effect.gen(function* () {
   const reads = yield* Reads
   const sealing = yield* Sealing
   const actors = yield* Identities
-  const counts = new Map<string, { count: number; until: number }>()
+  const counts = new BoundedMap<string, { count: number; until: number }>(limits.counted)
 
   const keyOf = (outboxId: string, client: string) => `${outboxId} ${customerOf(client)}`
 
@@ -61,8 +62,6 @@ const make = Effect.gen(function* () {
     const key = keyOf(outboxId, client)
     const known = counts.get(key)
     if (known !== undefined && known.until > now) return void known.count++
-    counts.delete(key)
-    if (counts.size >= limits.counted) counts.delete(counts.keys().next().value!)
     counts.set(key, { count: 1, until: now + Gateway.Timing.bounceWindowMillis })
   }
 

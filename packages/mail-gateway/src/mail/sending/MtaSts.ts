@@ -4,6 +4,7 @@
  */
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { freely } from "@svc/cluster/net/Leaving"
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { MTASTSPolicy } from "mailauth"
 import { parsePolicy, resolvePolicy, validateMx } from "mailauth/lib/mta-sts.js"
@@ -26,7 +27,7 @@ interface CachedPolicy {
 const make = Effect.gen(function* () {
   const client = yield* GuardedClient
   const resolver = yield* Resolver
-  const kept = new Map<string, CachedPolicy>()
+  const kept = new BoundedMap<string, CachedPolicy>(capacity)
 
   /** Returns the policy id in DNS, or undefined if it is missing or DNS failed. */
   const idOf = (domain: string) =>
@@ -79,7 +80,6 @@ const make = Effect.gen(function* () {
     // A recent attempt failed.
     if (known !== undefined && known.retryAfter > now) return valid
     const policy = yield* fetched(domain)
-    if (kept.size >= capacity) kept.delete(kept.keys().next().value!)
     kept.set(domain, {
       id: policy === undefined ? (known?.id ?? "") : id,
       // The previous policy applies until it expires.

@@ -5,7 +5,7 @@
  */
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
-import { tunnelKey } from "@svc/cluster/feed/Keys"
+import { tunnelKey } from "@svc/cluster/tunnel/TunnelLinks"
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Cache, Duration, Effect, Exit, Option } from "effect"
 import { flag } from "../../protocol/Manifest.ts"

@@ -1,4 +1,4 @@
-/** What the account is and may, as its server says it now; and the connections that are just made. */
+/** Connects an account, and reads its current status and capabilities from its server. */
 import { CredentialSession, XRPCError } from "@atproto/api"
 import type { Capability } from "@svc/domain/connectors/Connector"
 import { Effect, Redacted } from "effect"
@@ -12,34 +12,35 @@ import * as OAuth from "./OAuth.ts"
 import * as Profile from "./Profile.ts"
 import * as LibraryFetch from "./LibraryFetch.ts"
 
+/** Capabilities of every credential. */
 const always: ReadonlyArray<Capability> = ["post", "reply", "thread", "notifications"]
 
-/** Says that the account may send direct messages; kept, so that a chat service that is away takes nothing from it. */
-const dmKept = "dm"
+/** The note that stores whether the account may send direct messages, so that an outage of the chat service removes no capability. */
+const dmNote = "dm"
 
 export const login = Effect.fn("Bluesky.login")(function* (
   network: Network,
   { http }: PlatformContext,
   given: { readonly account: string; readonly password: Redacted.Redacted<string> },
 ): Effect.fn.Return<Connected, PlatformFailure> {
-  const wire = yield* LibraryFetch.make(http)
-  const { did, pds } = yield* network.find(wire, yield* named(given.account))
-  const session = new CredentialSession(pds, wire.fetch)
-  // 401 is the password's, whatever the server's words are.
-  yield* wire.call(() =>
+  const library = yield* LibraryFetch.make(http)
+  const { did, pds } = yield* network.resolve(library, yield* parseAccount(given.account))
+  const session = new CredentialSession(pds, library.fetch)
+  // A 401 always means a wrong password; the error name depends on the server.
+  yield* library.call(() =>
     session.login({ identifier: did, password: Redacted.value(given.password) }).catch((error: unknown) => {
       if (!(error instanceof XRPCError) || error.status !== 401) throw error
       throw new CredentialRefused({ message: error.message })
     }),
   )
   const tokens = AppPassword.tokensOf(session.session!, session.dispatchUrl)
-  const connection = Connection.over(network, session, { did, service: session.dispatchUrl.origin }, wire)
-  const standing = yield* Effect.onError(
-    Effect.flatMap(speaks(connection), (dm) => standingOf(connection, dm ?? false)),
-    // Nobody would know of the session any more.
-    () => Effect.ignore(AppPassword.end(tokens, wire)),
+  const connection = Connection.make(network, session, { did, service: session.dispatchUrl.origin }, library)
+  const status = yield* Effect.onError(
+    Effect.flatMap(canChat(connection), (dm) => statusOf(connection, dm ?? false)),
+    // The session would otherwise stay open with nobody using it.
+    () => Effect.ignore(AppPassword.end(tokens, library)),
   )
-  return { ...standing, credential: Credential.seal(tokens), via: "app_password" }
+  return { ...status, credential: Credential.seal(tokens), via: "app_password" }
 })
 
 export const finish = Effect.fnUntraced(function* (
@@ -47,42 +48,42 @@ export const finish = Effect.fnUntraced(function* (
   { http }: PlatformContext,
   back: AuthorizationReturn,
 ): Effect.fn.Return<Connected, PlatformFailure> {
-  const wire = yield* LibraryFetch.make(http)
-  const { session, credential } = yield* OAuth.finish(network, wire, back)
-  const { aud } = yield* wire.call(() => session.getTokenInfo(false))
-  const connection = Connection.over(network, session, { did: session.did, service: new URL(aud).origin }, wire)
-  const standing = yield* Effect.onError(
-    Effect.flatMap(speaks(connection), (dm) => standingOf(connection, dm ?? false)),
-    () => Effect.ignore(wire.call(() => session.signOut())),
+  const library = yield* LibraryFetch.make(http)
+  const { session, credential } = yield* OAuth.finish(network, library, back)
+  const { aud } = yield* library.call(() => session.getTokenInfo(false))
+  const connection = Connection.make(network, session, { did: session.did, service: new URL(aud).origin }, library)
+  const status = yield* Effect.onError(
+    Effect.flatMap(canChat(connection), (dm) => statusOf(connection, dm ?? false)),
+    () => Effect.ignore(library.call(() => session.signOut())),
   )
-  return { ...standing, credential, via: "oauth" }
+  return { ...status, credential, via: "oauth" }
 })
 
-export const look = (network: Network, session: Session): Effect.Effect<AccountStatus, PlatformFailure> =>
+export const inspect = (network: Network, session: Session): Effect.Effect<AccountStatus, PlatformFailure> =>
   Connection.using(
     network,
     session,
-    Effect.fn("Bluesky.look")(function* (connection) {
-      const now = yield* speaks(connection)
-      if (now !== undefined) yield* session.notes.write(dmKept, String(now))
-      const dm = now ?? (yield* session.notes.read(dmKept)) === "true"
-      return yield* standingOf(connection, dm)
+    Effect.fn("Bluesky.inspect")(function* (connection) {
+      const now = yield* canChat(connection)
+      if (now !== undefined) yield* session.notes.write(dmNote, String(now))
+      const dm = now ?? (yield* session.notes.read(dmNote)) === "true"
+      return yield* statusOf(connection, dm)
     }),
   )
 
-/** Whether the account may send direct messages, as far as is known without asking. */
-export const mayDm = (session: Session) => Effect.map(session.notes.read(dmKept), (kept) => kept !== "false")
+/** Returns whether the account may send direct messages, as last stored. */
+export const mayDm = (session: Session) => Effect.map(session.notes.read(dmNote), (kept) => kept !== "false")
 
-/** Notes that it may not. */
-export const cannotDm = (session: Session) => session.notes.write(dmKept, "false")
+/** Stores that the account may not send direct messages. */
+export const cannotDm = (session: Session) => session.notes.write(dmNote, "false")
 
-const standingOf = Effect.fnUntraced(function* (
+const statusOf = Effect.fnUntraced(function* (
   connection: Connection.Connection,
   dm: boolean,
 ): Effect.fn.Return<AccountStatus, PlatformFailure> {
   const { agent, call, did, service } = connection
   const { data } = yield* call(() => agent.com.atproto.server.getSession())
-  if (data.did !== did) return yield* new CredentialRefused({ message: "The session is another account's." })
+  if (data.did !== did) return yield* new CredentialRefused({ message: "The session belongs to another account." })
   if (data.active === false) {
     return yield* new CredentialRefused({ message: `The account is ${data.status ?? "not active"} at its server.` })
   }
@@ -93,8 +94,11 @@ const standingOf = Effect.fnUntraced(function* (
   }
 })
 
-/** Asks the chat service; undefined where it did not answer. An app password says whether it may when it is made. */
-const speaks = ({ chat, call }: Connection.Connection): Effect.Effect<boolean | undefined, PlatformFailure> =>
+/**
+ * Checks with a request whether the credential may send direct messages, which is chosen when an app password is
+ * created. Returns undefined if the chat service is unavailable.
+ */
+const canChat = ({ chat, call }: Connection.Connection): Effect.Effect<boolean | undefined, PlatformFailure> =>
   call(() => chat.chat.bsky.convo.listConvos({ limit: 1 })).pipe(
     Effect.as(true),
     Effect.catchTags({
@@ -105,14 +109,14 @@ const speaks = ({ chat, call }: Connection.Connection): Effect.Effect<boolean | 
     }),
   )
 
-/** A handle, with or without `@`, or a DID. */
-const named = (account: string): Effect.Effect<string, InputRefused> => {
+/** Validates an account name: a handle, with or without `@`, or a DID. */
+const parseAccount = (account: string): Effect.Effect<string, InputRefused> => {
   const name = account.trim().replace(/^@/, "")
   return /^did:(plc|web):\S{1,200}$/.test(name) || /^[^\s@/]{1,250}\.[^\s@/]{1,60}$/.test(name)
     ? Effect.succeed(name)
     : Effect.fail(
         new InputRefused({
-          message: "The account is a handle, as in `ada.bsky.social`, or a DID.",
+          message: "The account must be a handle, such as `ada.bsky.social`, or a DID.",
           path: "/account",
         }),
       )

@@ -1,66 +1,65 @@
 /**
- * Sessions of an app password (com.atproto.server.createSession). One is made when the account is connected and used
- * from then on, since making them is rate limited; its refresh token is spent and replaced by one writer at a time.
+ * Sessions that were created with an app password (com.atproto.server.createSession). A Connector keeps using the
+ * session that was created when it was connected, because creating sessions is rate limited. Only one writer at a time
+ * uses and replaces its refresh token.
  */
 import { Agent, type AtpSessionData, CredentialSession } from "@atproto/api"
 import { Effect } from "effect"
-import { CredentialRefused } from "../Failure.ts"
+
 import type { Session } from "../Platform.ts"
 import * as Credential from "./Credential.ts"
 import type { PasswordTokens } from "./Credential.ts"
 import type { LibraryFetch } from "./LibraryFetch.ts"
 
-/** The library's session, with the Connector's row in place of its memory. */
-class KeptSession extends CredentialSession {
-  readonly #renew: (held: KeptSession, spend: () => Promise<unknown>) => Promise<void>
+/** The library's session, which stores its tokens in the Connector's row instead of in memory. */
+class StoredSession extends CredentialSession {
+  readonly #renew: (stored: StoredSession, refresh: () => Promise<unknown>) => Promise<void>
   #renewing: Promise<void> | undefined
 
   constructor(
     tokens: PasswordTokens,
     fetch: typeof globalThis.fetch,
-    renew: (held: KeptSession, spend: () => Promise<unknown>) => Promise<void>,
+    renew: (stored: StoredSession, refresh: () => Promise<unknown>) => Promise<void>,
   ) {
     super(new URL(tokens.service), fetch)
     this.#renew = renew
-    this.hold(tokens)
+    this.setTokens(tokens)
   }
 
-  hold({ did, handle, accessJwt, refreshJwt }: PasswordTokens) {
+  setTokens({ did, handle, accessJwt, refreshJwt }: PasswordTokens) {
     this.session = { did, handle, accessJwt, refreshJwt, active: true }
   }
 
-  /** The library calls this when a token has expired. */
+  /** Refreshes the tokens. The library calls this when the access token has expired. */
   override async refreshSession(): ReturnType<CredentialSession["refreshSession"]> {
     let answered: Awaited<ReturnType<CredentialSession["refreshSession"]>> | undefined
     this.#renewing ??= this.#renew(this, async () => (answered = await super.refreshSession())).finally(() => {
       this.#renewing = undefined
     })
     await this.#renewing
-    // Whoever asks for a refresh looks at the session afterwards; what another's refresh was answered is not known here.
+    // The library only reads the session afterwards. The response is unknown if another call did the refresh.
     return answered!
   }
 }
 
-/** The session of a Connector. */
-export const resume = (session: Session, tokens: PasswordTokens, wire: LibraryFetch): CredentialSession =>
-  new KeptSession(tokens, wire.fetch, (held, spend) =>
-    wire
-      .promised(
+/** Returns the session of a Connector. */
+export const resume = (session: Session, tokens: PasswordTokens, library: LibraryFetch): CredentialSession =>
+  new StoredSession(tokens, library.fetch, (stored, refresh) =>
+    library
+      .runPromise(
         session.exclusively(
           Effect.gen(function* () {
-            const now = yield* Credential.open(session)
-            if (now.kind !== "app_password") {
-              return yield* new CredentialRefused({ message: "The account was connected in another way meanwhile." })
-            }
-            // Another call has spent the token that this one holds.
-            if (now.refreshJwt !== held.session?.refreshJwt) return held.hold(now)
-            yield* wire.call(spend)
-            yield* session.storeCredential(Credential.seal(tokensOf(held.session!, held.dispatchUrl)))
+            const current = yield* Credential.open(session)
+            if (current.kind !== "app_password") return yield* Credential.replaced()
+            // Another call has already used the refresh token of this session.
+            if (current.refreshJwt !== stored.session?.refreshJwt) return stored.setTokens(current)
+            yield* library.call(refresh)
+            yield* session.storeCredential(Credential.seal(tokensOf(stored.session!, stored.dispatchUrl)))
           }),
         ),
       )
       .catch((error: unknown) => {
-        wire.fail(error)
+        library.fail(error)
         throw error
       }),
   )
@@ -74,11 +73,11 @@ export const tokensOf = ({ did, handle, accessJwt, refreshJwt }: AtpSessionData,
   refreshJwt,
 })
 
-/** Ends the session; one that has ended is no failure. */
-export const end = (tokens: PasswordTokens, wire: LibraryFetch) => {
-  const { com } = new Agent({ service: tokens.service, fetch: wire.fetch })
+/** Ends the session. Succeeds if the session is already invalid. */
+export const end = (tokens: PasswordTokens, library: LibraryFetch) => {
+  const { com } = new Agent({ service: tokens.service, fetch: library.fetch })
   const headers = { authorization: `Bearer ${tokens.refreshJwt}` }
-  return wire
+  return library
     .call(() => com.atproto.server.deleteSession(undefined, { headers }))
     .pipe(
       Effect.asVoid,

@@ -1,7 +1,7 @@
 /**
- * Who we are to an authorization server (https://atproto.com/specs/oauth "Clients"): its `client_id` is the address of
- * this document, which the API serves. A service without a public address, as on a developer's own machine, is a client
- * of the kind that the specification has for that: it has no key, and the server fetches nothing from it.
+ * OAuth client metadata (https://atproto.com/specs/oauth "Clients"). The `client_id` is the address of this document,
+ * which the API serves. A service without a public address, such as on a developer's machine, uses the specification's
+ * loopback client, which has no key and no document.
  */
 import type { AddressBook } from "@svc/domain/Addresses"
 import type { OAuthClientMetadataInput } from "@atproto/oauth-client-node"
@@ -23,10 +23,10 @@ export const metadata = (book: AddressBook, jwk: object) => ({
   jwks: { keys: [jwk] },
 })
 
-/** Whether authorization servers can fetch the document. */
+/** Returns whether authorization servers can fetch the document. */
 export const isPublic = (book: AddressBook) => book.baseUrl.startsWith("https://")
 
-/** Where a browser comes back to. Without a public address it is the loopback interface by number (RFC 8252 section 7.3). */
+/** Returns the redirect URI, with the loopback IP address if there is no public address (RFC 8252 section 7.3). */
 export const redirectUri = (book: AddressBook, wanted: string): string => {
   if (isPublic(book)) return wanted
   const url = new URL(wanted)
@@ -34,7 +34,7 @@ export const redirectUri = (book: AddressBook, wanted: string): string => {
   return url.href
 }
 
-/** A client without a public address says in its `client_id` what the document would say. */
+/** Returns the metadata of a loopback client, whose `client_id` contains its parameters. */
 export const loopback = (book: AddressBook): OAuthClientMetadataInput => {
   const back = redirectUri(book, `${book.baseUrl}/connectors/callback`)
   return {

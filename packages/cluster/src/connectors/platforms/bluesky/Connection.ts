@@ -1,4 +1,4 @@
-/** A call of a Connector: the library's agent, signed in as the account, for as long as the call lasts. */
+/** The library's agents for one call of a Connector, authenticated as the account. */
 import { Agent, type CredentialSession } from "@atproto/api"
 import type { OAuthSession } from "@atproto/oauth-client-node"
 import { Effect } from "effect"
@@ -13,62 +13,63 @@ import * as LibraryFetch from "./LibraryFetch.ts"
 
 export interface Connection {
   readonly agent: Agent
-  /** The same account at the service of direct messages, by way of its own server. */
+  /** The agent for direct messages, which the account's server proxies to the chat service. */
   readonly chat: Agent
   readonly did: string
-  /** The origin of the server that carries the account. */
+  /** The origin of the account's server. */
   readonly service: string
   readonly call: LibraryFetch.LibraryFetch["call"]
-  readonly restUntil: LibraryFetch.LibraryFetch["restUntil"]
+  readonly quietUntil: LibraryFetch.LibraryFetch["quietUntil"]
 }
 
-/** Whatever signs requests as the account. */
-type Signing = Pick<OAuthSession | CredentialSession, "fetchHandler">
+/** The library's session, which authenticates requests. */
+type SignedFetch = Pick<OAuthSession | CredentialSession, "fetchHandler">
 
-export const over = (
+export const make = (
   network: Network,
-  signing: Signing,
+  signed: SignedFetch,
   { did, service }: { readonly did: string; readonly service: string },
-  wire: LibraryFetch.LibraryFetch,
+  library: LibraryFetch.LibraryFetch,
 ): Connection => {
-  const agent = new Agent((url, init) => signing.fetchHandler(url, init))
+  const agent = new Agent((url, init) => signed.fetchHandler(url, init))
   return {
     agent,
-    chat: agent.withProxy("bsky_chat", network.places.chat),
+    chat: agent.withProxy("bsky_chat", network.endpoints.chat),
     did,
     service,
-    call: wire.call,
-    restUntil: wire.restUntil,
+    call: library.call,
+    quietUntil: library.quietUntil,
   }
 }
 
+/** Runs a call with the stored credential of a Connector. */
 export const using = <A>(
   network: Network,
   session: Session,
   use: (connection: Connection) => Effect.Effect<A, PlatformFailure>,
 ): Effect.Effect<A, PlatformFailure> =>
   Effect.gen(function* () {
-    const wire = yield* LibraryFetch.make(session.http)
+    const library = yield* LibraryFetch.make(session.http)
     const tokens = yield* Credential.open(session)
     const did = session.account.id
     if (tokens.kind === "app_password") {
       const { service } = tokens
-      return yield* use(over(network, AppPassword.resume(session, tokens, wire), { did, service }, wire))
+      return yield* use(make(network, AppPassword.resume(session, tokens, library), { did, service }, library))
     }
     const service = new URL(tokens.saved.tokenSet.aud).origin
     return yield* Nonces.using(session, (nonces) =>
-      Effect.flatMap(OAuth.resume(network, session, wire, nonces), (signing) =>
-        use(over(network, signing, { did, service }, wire)),
+      Effect.flatMap(OAuth.resume(network, session, library, nonces), (signed) =>
+        use(make(network, signed, { did, service }, library)),
       ),
     )
   })
 
-/** Ends the credential at the platform. */
+/** Revokes the credential at the platform. */
 export const end = (network: Network, session: Session): Effect.Effect<void, PlatformFailure> =>
   Effect.gen(function* () {
-    const wire = yield* LibraryFetch.make(session.http)
+    const library = yield* LibraryFetch.make(session.http)
     const tokens = yield* Credential.open(session)
     yield* tokens.kind === "app_password"
-      ? AppPassword.end(tokens, wire)
-      : Nonces.using(session, (nonces) => OAuth.end(network, session, tokens, wire, nonces))
+      ? AppPassword.end(tokens, library)
+      : Nonces.using(session, (nonces) => OAuth.end(network, session, tokens, library, nonces))
   })

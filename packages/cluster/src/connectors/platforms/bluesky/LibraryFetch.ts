@@ -1,6 +1,6 @@
 /**
- * The libraries' way out and what comes back of it: each of their calls leaves through the {@link PlatformHttp} of the call at
- * hand, and whatever they throw becomes one of the failures that the rest of the product knows.
+ * Runs calls of the atproto libraries: their requests use the {@link PlatformHttp} of the current call, and the errors
+ * that they throw become platform failures.
  */
 import { XRPCError } from "@atproto/api"
 import {
@@ -30,71 +30,75 @@ import type { PlatformHttp } from "../PlatformHttp.ts"
 
 export interface LibraryFetch {
   readonly fetch: typeof globalThis.fetch
-  /** Runs a library's call. */
+  /** Runs a call of a library. */
   readonly call: <A>(run: () => Promise<A>) => Effect.Effect<A, PlatformFailure>
-  /** Why the call fails, whatever the library makes of it afterwards: it hides a refresh that failed behind what it was for. */
+  /** Sets the cause of the call's failure. The library would report the original request's error instead of the refresh's. */
   readonly fail: (reason: unknown) => void
-  /** Runs what the interface gives where a library waits for a promise. */
-  readonly promised: <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
-  /** An answer said 401. */
+  /** Runs an effect for a library that expects a promise. */
+  readonly runPromise: <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
+  /** Returns whether a response had the status 401. */
   readonly unauthorized: () => boolean
-  /** Until when an answer asked to be left alone, be it that the last call of a window was spent. */
-  readonly restUntil: () => Date | undefined
+  /** Returns the earliest time for the next request, if a response defined one. */
+  readonly quietUntil: () => Date | undefined
 }
 
-/** A wire for one call of the Connector. */
-export const make = (reach: PlatformHttp): Effect.Effect<LibraryFetch> =>
-  Effect.map(Effect.context(), (context) => over(reach, context))
+/** Creates the library access for one call of a Connector. */
+export const make = (http: PlatformHttp): Effect.Effect<LibraryFetch> =>
+  Effect.map(Effect.context(), (context) => libraryFetch(http, context))
 
-const over = (reach: PlatformHttp, context: Context.Context<never>): LibraryFetch => {
+const libraryFetch = (http: PlatformHttp, context: Context.Context<never>): LibraryFetch => {
   let failed: { readonly reason: unknown } | undefined
   let unauthorized = false
   let limited: { readonly until: Date | null } | undefined
-  let rest: Date | undefined
+  let earliest: Date | undefined
   return {
     fetch: async (input, init) => {
-      const answer = await reach.fetch(input, init)
-      if (valuesOf(new Uint8Array(await answer.clone().arrayBuffer())) > valuesAtMost) {
-        throw new PlatformUnreachable({ message: `${new URL(answer.url).host} gave an answer with too much in it.` })
+      const response = await http.fetch(input, init)
+      if (countValues(new Uint8Array(await response.clone().arrayBuffer())) > maxValues) {
+        throw new PlatformUnreachable({
+          message: `The response of ${new URL(response.url).host} contains too many values.`,
+        })
       }
-      const quiet = reach.quietUntil()
-      if (answer.status === 401) unauthorized = true
-      if (quiet !== undefined) rest = quiet
-      if (answer.status === 429 || (answer.status === 503 && quiet !== undefined)) limited = { until: quiet ?? null }
-      return answer
+      const quiet = http.quietUntil()
+      if (response.status === 401) unauthorized = true
+      if (quiet !== undefined) earliest = quiet
+      if (response.status === 429 || (response.status === 503 && quiet !== undefined)) {
+        limited = { until: quiet ?? null }
+      }
+      return response
     },
     call: (run) => {
       limited = undefined
       return Effect.catch(Effect.tryPromise({ try: run, catch: (thrown) => thrown }), (thrown) => {
         const reason = failed === undefined ? thrown : failed.reason
         const chain = [...causes(reason)]
-        // Our own store is unavailable, which is not the platform's fault.
+        // The service's own store is unavailable, which is not a failure of the platform.
         const problem = chain.find(isProblem)
         if (problem !== undefined) return Effect.die(problem)
         const failure = failureOf(reason, chain)
-        const isAnswers = failed === undefined && limited !== undefined && failure._tag !== "Halted"
-        return Effect.fail(isAnswers ? new PlatformRateLimited({ message: failure.message, ...limited! }) : failure)
+        const isRateLimited = failed === undefined && limited !== undefined && failure._tag !== "Halted"
+        return Effect.fail(isRateLimited ? new PlatformRateLimited({ message: failure.message, ...limited! }) : failure)
       })
     },
     fail: (reason) => {
       failed = { reason }
     },
-    promised: Effect.runPromiseWith(context),
+    runPromise: Effect.runPromiseWith(context),
     unauthorized: () => unauthorized,
-    restUntil: () => rest,
+    quietUntil: () => earliest,
   }
 }
 
 /**
- * How many values a library may be given to read: each costs it up to 4 microseconds, and it reads an answer at one go.
- * What servers give for the pages that are asked for has half as many.
+ * Limit for the JSON values in a response. The libraries validate a response synchronously, at up to 4 microseconds per
+ * value. Ordinary pages have at most half as many values.
  */
-const valuesAtMost = 8_000
+const maxValues = 8_000
 
 const [quote, backslash, comma, bracket, brace] = [...'"\\,[{'].map((sign) => sign.charCodeAt(0))
 
-/** How many values a JSON text has, about: what opens and what separates, outside of strings. */
-const valuesOf = (json: Uint8Array): number => {
+/** Estimates the number of values in a JSON text by counting opening and separating characters outside of strings. */
+const countValues = (json: Uint8Array): number => {
   let values = 0
   let quoted = false
   for (let at = 0; at < json.length; at++) {
@@ -108,9 +112,9 @@ const valuesOf = (json: Uint8Array): number => {
   return values
 }
 
-/** What was thrown and what it was thrown for, from the outside in. */
+/** Yields an error and its causes, the outermost first. */
 function* causes(error: unknown): Generator<unknown> {
-  // A chain is a few links long; one that leads to itself ends here.
+  // The limit ends circular chains.
   for (let at = error, depth = 0; at !== undefined && depth < 10; depth++) {
     yield at
     if (at instanceof AggregateError) for (const part of at.errors) yield* causes(part)
@@ -118,7 +122,7 @@ function* causes(error: unknown): Generator<unknown> {
   }
 }
 
-const words = (error: unknown) => boundedWords(error instanceof Error ? error.message : String(error))
+const messageOf = (error: unknown) => boundedWords(error instanceof Error ? error.message : String(error))
 
 const failureOf = (error: unknown, chain: ReadonlyArray<unknown>): PlatformFailure => {
   const known = chain.find(isFailure)
@@ -132,38 +136,38 @@ const failureOf = (error: unknown, chain: ReadonlyArray<unknown>): PlatformFailu
       cause instanceof DidError ||
       cause instanceof HandleResolverError ||
       cause instanceof OAuthResolverError ||
-      // The resolver of identities does not export its error.
+      // The identity resolver does not export its error class.
       (cause instanceof Error && cause.name === "IdentityResolverError"),
   )
-  if (unresolved !== undefined) return new InputRefused({ message: words(unresolved), path: "/account" })
-  // An answer that a library cannot read is none of the platform's.
-  return new PlatformUnreachable({ message: words(error) })
+  if (unresolved !== undefined) return new InputRefused({ message: messageOf(unresolved), path: "/account" })
+  // The library could not parse the response, for example a proxy's error page.
+  return new PlatformUnreachable({ message: messageOf(error) })
 }
 
 const ofTokens = (error: unknown): PlatformFailure | undefined =>
   error instanceof TokenRefreshError || error instanceof TokenRevokedError || error instanceof TokenInvalidError
-    ? new CredentialRefused({ message: words(error) })
+    ? new CredentialRefused({ message: messageOf(error) })
     : undefined
 
-/** RFC 6749 section 5.2: what says that the grant, or the person, is the reason. */
-const ofGrants = new Set(["invalid_grant", "access_denied", "invalid_token", "login_required", "consent_required"])
+/** OAuth errors that mean an invalid grant or a denial by the person (RFC 6749 section 5.2). */
+const grantErrors = new Set(["invalid_grant", "access_denied", "invalid_token", "login_required", "consent_required"])
 
 const ofOAuth = (error: unknown): PlatformFailure | undefined => {
   if (error instanceof OAuthCallbackError) {
     const named = error.params.get("error")
     if (named === null) return undefined
     const message = boundedWords(error.params.get("error_description") ?? named)
-    return ofGrants.has(named) ? new CredentialRefused({ message }) : new PlatformRefused({ message })
+    return grantErrors.has(named) ? new CredentialRefused({ message }) : new PlatformRefused({ message })
   }
   if (!(error instanceof OAuthResponseError)) return undefined
   const message = boundedWords(error.errorDescription ?? error.message)
   if (error.status >= 500) return new PlatformUnreachable({ message })
-  if (ofGrants.has(error.error ?? "")) return new CredentialRefused({ message })
+  if (grantErrors.has(error.error ?? "")) return new CredentialRefused({ message })
   return new PlatformRefused({ message })
 }
 
-/** https://atproto.com/specs/xrpc "Error Responses", and the names of the lexicons that are called here. */
-const ofCredentials = new Set([
+/** Errors that mean an invalid credential (https://atproto.com/specs/xrpc "Error Responses", and the lexicons). */
+const credentialErrors = new Set([
   "AuthenticationRequired",
   "AuthFactorTokenRequired",
   "ExpiredToken",
@@ -172,7 +176,8 @@ const ofCredentials = new Set([
   "AccountSuspended",
   "AccountDeactivated",
 ])
-const ofMissing = new Set([
+/** Errors of the lexicons that mean that a record or an account does not exist. */
+const missingErrors = new Set([
   "RecordNotFound",
   "RepoNotFound",
   "NotFound",
@@ -183,21 +188,21 @@ const ofMissing = new Set([
 
 const ofXrpc = (error: unknown): PlatformFailure | undefined => {
   if (!(error instanceof XRPCError)) return undefined
-  const message = words(error)
-  // Its name is that of a token which is no good at all.
+  const message = messageOf(error)
+  // This check comes first, because the error has the same name as an invalid token.
   if (isBadTokenMethod(error)) return new Unsupported({ message })
-  if (ofCredentials.has(error.error)) return new CredentialRefused({ message })
-  if (ofMissing.has(error.error) || /^could not (find|locate)/i.test(message)) {
+  if (credentialErrors.has(error.error)) return new CredentialRefused({ message })
+  if (missingErrors.has(error.error) || /^could not (find|locate)/i.test(message)) {
     return new PlatformRefused({ message, missing: true })
   }
-  // 1 and 2 are the library's own: no answer, and one that is not as its lexicon says.
+  // The library uses the statuses 1 and 2 for a missing response and for one that its lexicon rejects.
   if (error.status < 400 || error.status >= 500) return new PlatformUnreachable({ message })
-  // The session was refreshed, and a service behind the server still refuses: the credential is not the reason.
+  // The session was just refreshed, so a service behind the account's server rejects the call for another reason.
   if (error.status === 401) return new PlatformUnreachable({ message })
   return new PlatformRefused({ message })
 }
 
-/** An app password without direct messages, or a token without the scope for them. */
+/** Returns whether an error means an app password or token that may not access direct messages. */
 const isBadTokenMethod = (error: XRPCError) =>
   /bad token (method|scope)/i.test(error.message) ||
   error.error === "ScopeMissingError" ||

@@ -1,8 +1,9 @@
 /**
- * Direct messages (`chat.bsky.convo`), which a service of its own carries, behind the account's server. A message has no
- * address there, so it gets one: its conversation and its id.
+ * Direct messages (`chat.bsky.convo`), which are at a separate service, proxied by the account's server. The platform
+ * has no URI for messages, so this module builds one from the conversation and message ids.
  */
 import { ChatBskyConvoDefs } from "@atproto/api"
+import { uuidMillis } from "@svc/domain/Ids"
 import type { Page, Post } from "@svc/domain/connectors/Post"
 import { Effect } from "effect"
 import { InputRefused, type PlatformFailure, PlatformRefused } from "../Failure.ts"
@@ -10,66 +11,67 @@ import { boundedDate, boundedPost } from "../ResponseBounds.ts"
 import type { ReceivedPost, NewPost, PageRequest } from "../Platform.ts"
 import type { Connection } from "./Connection.ts"
 import * as Options from "./Options.ts"
-import * as RecordKey from "./RecordKey.ts"
 import type * as Records from "./Records.ts"
 import * as Text from "./Text.ts"
 
-/** Conversations, or messages of one, asked for at once. */
+/** Largest page of conversations or messages. */
 const pageAtMost = 50
-/** Pages of the log that one poll reads: the service gives out what happened in turn. */
+/** Pages of the log that one poll reads. */
 const logPages = 5
 
 const scheme = "chat.bsky.convo://"
 
-export const judge = Effect.fnUntraced(function* (post: NewPost): Effect.fn.Return<void, InputRefused> {
-  yield* Options.judgeNone(post.options)
-  yield* Text.judge(post.text, Text.ofMessages)
-  const refuse = (path: string, message: string) => Effect.fail(new InputRefused({ path, message }))
-  if (post.text.trim() === "") return yield* refuse("/text", "There is nothing to send.")
-  if (!/^@?[^\s@/]{1,300}$/.test(post.to ?? "")) return yield* refuse("/to", "A handle or a DID is expected.")
+export const validate = Effect.fnUntraced(function* (post: NewPost): Effect.fn.Return<void, InputRefused> {
+  yield* Options.rejectAll(post.options)
+  yield* Text.validate(post.text, Text.messageLimit)
+  const invalid = (path: string, message: string) => Effect.fail(new InputRefused({ path, message }))
+  if (post.text.trim() === "") return yield* invalid("/text", "The message is empty.")
+  if (!/^@?[^\s@/]{1,300}$/.test(post.to ?? "")) {
+    return yield* invalid("/to", "The recipient must be a handle or a DID.")
+  }
   if (post.replyTo !== undefined && parse(post.replyTo) === undefined) {
-    return yield* refuse("/reply_to", "This is not the uri of a direct message on Bluesky.")
+    return yield* invalid("/reply_to", "This is not the URI of a direct message on Bluesky.")
   }
 })
 
 export const send = Effect.fnUntraced(function* (
   connection: Connection,
   name: string,
-  given: NewPost,
+  post: NewPost,
 ): Effect.fn.Return<Post, PlatformFailure> {
-  yield* judge(given)
+  yield* validate(post)
   const { chat, call, did } = connection
-  const to = yield* didOf(connection, given.to!.replace(/^@/, ""))
+  const to = yield* didOf(connection, post.to!.replace(/^@/, ""))
   const { data } = yield* call(() => chat.chat.bsky.convo.getConvoForMembers({ members: [to] }))
   const { convo } = data
-  const answered = given.replyTo === undefined ? undefined : parse(given.replyTo)
-  if (answered !== undefined && answered.convo !== convo.id) {
-    return yield* new InputRefused({ message: "That message is of another conversation.", path: "/reply_to" })
+  const parent = post.replyTo === undefined ? undefined : parse(post.replyTo)
+  if (parent !== undefined && parent.convo !== convo.id) {
+    return yield* new InputRefused({ message: "The message belongs to another conversation.", path: "/reply_to" })
   }
   const profiles = authorsOf(convo.members).set(did, { did, handle: name })
-  if (given.again) {
-    const made = yield* findSent(connection, convo.id, given)
-    if (made !== undefined) return shown(convo.id, made, profiles)
+  if (post.again) {
+    const made = yield* findSent(connection, convo.id, post)
+    if (made !== undefined) return postOf(convo.id, made, profiles)
   }
-  const facets = yield* Text.facets(connection, given.text)
+  const facets = yield* Text.facets(connection, post.text)
   const message = {
-    text: given.text,
+    text: post.text,
     ...(facets === undefined ? {} : { facets }),
-    ...(answered === undefined ? {} : { replyTo: { messageId: answered.id } }),
+    ...(parent === undefined ? {} : { replyTo: { messageId: parent.id } }),
   }
   const sent = yield* call(() => chat.chat.bsky.convo.sendMessage({ convoId: convo.id, message }))
-  return shown(convo.id, sent.data, profiles)
+  return postOf(convo.id, sent.data, profiles)
 })
 
-/** The service takes no key of ours: what a command that died may have sent is looked for by who, when and what. */
+/** Finds the message that an interrupted command sent, by sender, time and text, because the service has no idempotency keys. */
 const findSent = Effect.fnUntraced(function* (
   { chat, call, did }: Connection,
   convoId: string,
   { command, text }: NewPost,
 ): Effect.fn.Return<ChatBskyConvoDefs.MessageView | undefined, PlatformFailure> {
   const { data } = yield* call(() => chat.chat.bsky.convo.getMessages({ convoId, limit: pageAtMost }))
-  // The service's clock may be behind ours.
-  const since = RecordKey.millisOf(command) - 60_000
+  // The service's clock may be behind.
+  const since = uuidMillis(command) - 60_000
   return data.messages
     .filter(ChatBskyConvoDefs.isMessageView)
     .find((sent) => sent.sender.did === did && sent.text === text && Date.parse(sent.sentAt) >= since)
@@ -88,7 +90,7 @@ const didOf = Effect.fnUntraced(function* (
   return found.data.did
 })
 
-/** The last message of each conversation, newest first; {@link conversation} has the rest. */
+/** Returns the last message of each conversation, newest first. */
 export const list = Effect.fnUntraced(function* (
   connection: Connection,
   { limit, cursor }: PageRequest,
@@ -111,23 +113,23 @@ const conversations = Effect.fnUntraced(function* (
 })
 
 const lastOf = ({ id, lastMessage, members }: ChatBskyConvoDefs.ConvoView): Post | undefined =>
-  ChatBskyConvoDefs.isMessageView(lastMessage) ? shown(id, lastMessage, authorsOf(members)) : undefined
+  ChatBskyConvoDefs.isMessageView(lastMessage) ? postOf(id, lastMessage, authorsOf(members)) : undefined
 
-/** What others said last in the latest conversations, newest first. */
-export const heard = Effect.fnUntraced(function* (
+/** Returns the last messages of the latest conversations, newest first, unless the account sent them. */
+export const received = Effect.fnUntraced(function* (
   connection: Connection,
 ): Effect.fn.Return<ReadonlyArray<ReceivedPost>, PlatformFailure> {
   const { convos } = yield* conversations(connection, pageAtMost, undefined)
   return convos
     .flatMap((convo) => lastOf(convo) ?? [])
     .filter(({ author_id }) => author_id !== connection.did)
-    .map(hearing)
+    .map(receivedOf)
 })
 
-/** Whether a uri is that of a direct message. */
+/** Returns whether a URI belongs to a direct message. */
 export const isMessage = (uri: string) => uri.startsWith(scheme)
 
-/** The conversation that a message is of, oldest first as far as a page goes. */
+/** Returns the latest page of a message's conversation, oldest first. */
 export const conversation = Effect.fnUntraced(function* (
   connection: Connection,
   name: string,
@@ -136,7 +138,7 @@ export const conversation = Effect.fnUntraced(function* (
   const { chat, call, did } = connection
   const parsed = parse(uri)
   if (parsed === undefined) {
-    return yield* new InputRefused({ message: "This is not the uri of a direct message on Bluesky.", path: "/uri" })
+    return yield* new InputRefused({ message: "This is not the URI of a direct message on Bluesky.", path: "/uri" })
   }
   const convoId = parsed.convo
   const [{ data }, convo] = yield* Effect.all(
@@ -151,46 +153,46 @@ export const conversation = Effect.fnUntraced(function* (
     handle: name,
   })
   const messages = data.messages.filter(ChatBskyConvoDefs.isMessageView)
-  return { entries: messages.map((message) => shown(convoId, message, profiles)).toReversed(), cursor: null }
+  return { entries: messages.map((message) => postOf(convoId, message, profiles)).toReversed(), cursor: null }
 })
 
-export interface Told {
-  readonly heard: ReadonlyArray<ReceivedPost>
-  /** Where the log goes on. */
+export interface NewMessages {
+  readonly received: ReadonlyArray<ReceivedPost>
+  /** Cursor of the log for the next poll. */
   readonly mark: string | undefined
   readonly more: boolean
 }
 
-/** What others wrote since the mark; without one, only where the log stands now. */
+/** Returns messages from others since the mark, or only the log's current position if there is no mark. */
 export const since = Effect.fnUntraced(function* (
   connection: Connection,
   mark: string | undefined,
   atMost: number,
-): Effect.fn.Return<Told, PlatformFailure> {
+): Effect.fn.Return<NewMessages, PlatformFailure> {
   const { chat, call, did } = connection
-  const heard: Array<ReceivedPost> = []
+  const received: Array<ReceivedPost> = []
   let at = mark
   for (let page = 0; page < logPages; page++) {
     const { data } = yield* call(() => chat.chat.bsky.convo.getLog(at === undefined ? {} : { cursor: at }))
-    if (mark === undefined) return { heard, mark: data.cursor, more: false }
+    if (mark === undefined) return { received, mark: data.cursor, more: false }
     for (const entry of data.logs) {
       if (!ChatBskyConvoDefs.isLogCreateMessage(entry)) continue
       const { message, convoId, relatedProfiles, rev } = entry
       if (!ChatBskyConvoDefs.isMessageView(message) || message.sender.did === did) continue
-      const authors = yield* known(connection, message.sender.did, authorsOf(relatedProfiles ?? []))
-      heard.push(hearing(shown(convoId, message, authors)))
-      // The log's cursors are its entries' revisions.
-      if (heard.length >= atMost) return { heard, mark: rev, more: true }
+      const authors = yield* withAuthor(connection, message.sender.did, authorsOf(relatedProfiles ?? []))
+      received.push(receivedOf(postOf(convoId, message, authors)))
+      // The revision of an entry is a valid cursor.
+      if (received.length >= atMost) return { received, mark: rev, more: true }
     }
     if (data.logs.length === 0 || data.cursor === undefined || data.cursor === at)
-      return { heard, mark: at, more: false }
+      return { received, mark: at, more: false }
     at = data.cursor
   }
-  return { heard, mark: at, more: true }
+  return { received, mark: at, more: true }
 })
 
-/** An older service does not say with a message who wrote it. */
-const known = Effect.fnUntraced(function* (
+/** Adds the sender's profile, which older services do not send with the message. */
+const withAuthor = Effect.fnUntraced(function* (
   { agent, call }: Connection,
   did: string,
   authors: Map<string, Records.Author>,
@@ -204,29 +206,29 @@ const known = Effect.fnUntraced(function* (
   return found === undefined ? authors : authors.set(did, found.data)
 })
 
-const hearing = (post: Post): ReceivedPost => ({ kind: "dm", key: post.uri, post, at: post.created_at })
+const receivedOf = (post: Post): ReceivedPost => ({ kind: "dm", key: post.uri, post, at: post.created_at })
 
 const authorsOf = (members: ReadonlyArray<Records.Author>) => new Map(members.map((member) => [member.did, member]))
 
-const shown = (
+const postOf = (
   convo: string,
   { id, text, sender, sentAt, replyTo }: ChatBskyConvoDefs.MessageView,
   profiles: ReadonlyMap<string, Records.Author>,
 ): Post => {
   const author = profiles.get(sender.did)
   return boundedPost({
-    uri: addressOf(convo, id),
+    uri: uriOf(convo, id),
     url: null,
     author_id: sender.did,
     author: author?.handle ?? sender.did,
     author_name: author?.displayName === undefined || author.displayName === "" ? null : author.displayName,
     text,
-    reply_to: replyTo !== undefined && "id" in replyTo ? addressOf(convo, String(replyTo.id)) : null,
+    reply_to: replyTo !== undefined && "id" in replyTo ? uriOf(convo, String(replyTo.id)) : null,
     created_at: boundedDate(sentAt, new Date(0)),
   })
 }
 
-const addressOf = (convo: string, id: string) => `${scheme}${encodeURIComponent(convo)}/${encodeURIComponent(id)}`
+const uriOf = (convo: string, id: string) => `${scheme}${encodeURIComponent(convo)}/${encodeURIComponent(id)}`
 
 const parse = (uri: string): { readonly convo: string; readonly id: string } | undefined => {
   const match = /^chat\.bsky\.convo:\/\/([\w.~%-]{1,300})\/([\w.~%-]{1,300})$/.exec(uri)

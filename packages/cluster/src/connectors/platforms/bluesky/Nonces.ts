@@ -1,8 +1,9 @@
-/** Nonces that servers want in DPoP proofs (RFC 9449 section 8): the last one of each, kept so that no call is made twice. */
+/** The latest DPoP nonce of each server (RFC 9449 section 8). A call without the current nonce would need a retry. */
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import { Effect, Option, Schema } from "effect"
 import type { Session } from "../Platform.ts"
 
-/** A Connector meets two servers: the account's own and the one that gives out tokens. */
+/** A Connector uses two servers: the account's and the authorization server. */
 const serversAtMost = 4
 const nonceAtMost = 1_024
 
@@ -12,32 +13,31 @@ export interface Nonces {
   readonly del: (origin: string) => void
 }
 
-const Kept = Schema.fromJsonString(Schema.Record(Schema.String, Schema.String))
+const Stored = Schema.fromJsonString(Schema.Record(Schema.String, Schema.String))
 
-const over = (entries: Map<string, string>, changed: () => void): Nonces => ({
+const make = (entries: BoundedMap<string, string>, changed: () => void): Nonces => ({
   get: (origin) => entries.get(origin),
   set: (origin, nonce) => {
     if (nonce.length > nonceAtMost || entries.get(origin) === nonce) return
-    entries.delete(origin)
-    if (entries.size >= serversAtMost) entries.delete(entries.keys().next().value!)
     entries.set(origin, nonce)
     changed()
   },
   del: (origin) => void entries.delete(origin),
 })
 
-/** For one authorization. */
-export const memoryNonces = (): Nonces => over(new Map(), () => {})
+/** Returns nonces in memory, for one authorization. */
+export const memoryNonces = (): Nonces => make(new BoundedMap(serversAtMost), () => {})
 
-/** A Connector's nonces during a call; what changed is written down after it. */
+/** Runs a call with the Connector's nonces and stores changed nonces afterwards. */
 export const using = <A, E, R>(session: Session, use: (nonces: Nonces) => Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const text = yield* session.notes.read("nonces")
-    const known = Option.getOrElse(Schema.decodeOption(Kept)(text ?? "{}"), () => ({}))
-    const entries = new Map(Object.entries(known))
+    const known = Option.getOrElse(Schema.decodeOption(Stored)(text ?? "{}"), () => ({}))
+    const entries = new BoundedMap<string, string>(serversAtMost)
+    for (const [origin, nonce] of Object.entries(known)) entries.set(origin, nonce)
     let changed = false
-    return yield* Effect.onExit(use(over(entries, () => (changed = true))), () =>
-      // One that is lost costs a round trip.
+    return yield* Effect.onExit(use(make(entries, () => (changed = true))), () =>
+      // A lost nonce costs one round trip.
       changed ? Effect.ignore(session.notes.write("nonces", JSON.stringify(Object.fromEntries(entries)))) : Effect.void,
     )
   })

@@ -1,6 +1,6 @@
 /**
- * What is said to the account: mentions and replies from its notifications, and direct messages. A poll tells each once,
- * oldest first: it reads page by page until it meets what it has told before, and remembers that in its mark.
+ * Mentions and replies from the account's notifications, and direct messages. A poll reads pages until it reaches posts
+ * that an earlier poll reported, and returns the new ones, oldest first. Its mark contains the reported posts.
  */
 import type { AppBskyNotificationListNotifications } from "@atproto/api"
 import type { Page } from "@svc/domain/connectors/Post"
@@ -12,28 +12,28 @@ import { type ReceivedPost, type PageRequest, type Poll, pollAtMost, type Sessio
 import type { Connection } from "./Connection.ts"
 import * as Messages from "./Messages.ts"
 import * as Records from "./Records.ts"
-import * as Standing from "./AccountStatus.ts"
+import * as AccountStatus from "./AccountStatus.ts"
 
 type Listed = AppBskyNotificationListNotifications.Notification
 
 const reasons = ["mention", "reply"]
 
 const pageSize = 50
-/** How far back a poll goes, in pages: what fills more between two polls is no conversation. */
+/** Largest number of pages that a poll reads. */
 const pagesAtMost = 40
-/** How many of what was told is remembered: more than a page, since posts before them may be deleted. */
+/** Number of reported posts in a mark: more than one page, because posts may be deleted in between. */
 const rememberedAtMost = 200
 
-/** What each half of a poll may tell. */
-const halfAtMost = pollAtMost / 2
+/** Limit for posts and for direct messages in one poll. */
+const halfLimit = pollAtMost / 2
 
 const Mark = Schema.fromJsonString(
   Schema.Struct({
-    /** Nothing is told that is older (milliseconds). */
+    /** Posts before this time (in milliseconds) are not reported. */
     floor: Schema.Number,
-    /** What was told, the latest first. */
+    /** Hashes of reported posts, latest first. */
     seen: Schema.Array(Schema.String),
-    /** Where the log of direct messages goes on. */
+    /** Cursor of the log of direct messages. */
     dm: Schema.optionalKey(Schema.String),
   }),
 )
@@ -47,39 +47,39 @@ export const poll = Effect.fnUntraced(function* (
   text: string | undefined,
 ): Effect.fn.Return<Poll, PlatformFailure> {
   const mark = text === undefined ? undefined : Option.getOrUndefined(Schema.decodeOption(Mark)(text))
-  const posts = mark === undefined ? yield* begin(connection) : yield* unseen(connection, mark)
-  const messages = yield* told(session, connection, mark?.dm)
-  const rest = connection.restUntil()
+  const posts = mark === undefined ? yield* startingPoint(connection) : yield* newPosts(connection, mark)
+  const messages = yield* newMessages(session, connection, mark?.dm)
+  const notBefore = connection.quietUntil()
   const next: Mark = {
     floor: posts.floor,
     seen: posts.seen,
     ...(messages.mark === undefined ? {} : { dm: messages.mark }),
   }
   return {
-    received: [...posts.heard, ...messages.heard].sort((one, other) => one.at.getTime() - other.at.getTime()),
+    received: [...posts.received, ...messages.received].sort((a, b) => a.at.getTime() - b.at.getTime()),
     mark: JSON.stringify(next),
     more: posts.more || messages.more,
-    ...(rest === undefined ? {} : { notBefore: rest }),
+    ...(notBefore === undefined ? {} : { notBefore }),
   }
 })
 
 interface Found {
-  readonly heard: ReadonlyArray<ReceivedPost>
+  readonly received: ReadonlyArray<ReceivedPost>
   readonly floor: number
   readonly seen: ReadonlyArray<string>
   readonly more: boolean
 }
 
-/** What is there already is known; older than that nothing will be told, though what is there may be deleted. */
-const begin = (connection: Connection) =>
+/** Returns the position for the first poll. Existing posts and anything older are not reported, even if some are deleted. */
+const startingPoint = (connection: Connection) =>
   Effect.map(page(connection, pageSize, undefined), ({ listed, cursor }): Found => ({
-    heard: [],
+    received: [],
     floor: cursor === undefined ? 0 : Math.min(...listed.map(millisOf)),
     seen: listed.map(({ uri }) => short(uri)),
     more: false,
   }))
 
-const unseen = Effect.fnUntraced(function* (
+const newPosts = Effect.fnUntraced(function* (
   connection: Connection,
   { floor, seen }: Mark,
 ): Effect.fn.Return<Found, PlatformFailure> {
@@ -89,30 +89,30 @@ const unseen = Effect.fnUntraced(function* (
   let cursor: string | undefined
   for (let read = 0; read < pagesAtMost; read++) {
     const next = yield* page(connection, pageSize, cursor)
-    const fresh = next.listed.filter((one) => !known.has(short(one.uri)) && millisOf(one) >= floor)
+    const fresh = next.listed.filter((entry) => !known.has(short(entry.uri)) && millisOf(entry) >= floor)
     found += fresh.length
-    // The oldest are told first; the newer ones are found again by the poll that follows at once.
-    oldest = [...oldest, ...fresh].slice(-halfAtMost)
+    // The oldest posts are reported first. The next poll follows immediately and finds the newer ones again.
+    oldest = [...oldest, ...fresh].slice(-halfLimit)
     if (fresh.length < next.listed.length || next.cursor === undefined) break
     cursor = next.cursor
   }
-  const telling = oldest.toReversed()
+  const oldestFirst = oldest.toReversed()
   return {
-    heard: telling.flatMap((one) => hearing(one) ?? []),
+    received: oldestFirst.flatMap((entry) => receivedOf(entry) ?? []),
     floor,
     seen: [...oldest.map(({ uri }) => short(uri)), ...seen].slice(0, rememberedAtMost),
-    more: found > telling.length,
+    more: found > oldestFirst.length,
   }
 })
 
-/** Direct messages, where the account may have them. That their service is away keeps no mention back. */
-const told = (session: Session, connection: Connection, mark: string | undefined) =>
+/** Returns new direct messages if the account may read them. An unavailable chat service does not block mentions. */
+const newMessages = (session: Session, connection: Connection, mark: string | undefined) =>
   Effect.gen(function* () {
-    const nothing: Messages.Told = { heard: [], mark, more: false }
-    if (!(yield* Standing.mayDm(session))) return nothing
-    return yield* Messages.since(connection, mark, halfAtMost).pipe(
+    const nothing: Messages.NewMessages = { received: [], mark, more: false }
+    if (!(yield* AccountStatus.mayDm(session))) return nothing
+    return yield* Messages.since(connection, mark, halfLimit).pipe(
       Effect.catchTags({
-        Unsupported: () => Effect.as(Standing.cannotDm(session), nothing),
+        Unsupported: () => Effect.as(AccountStatus.cannotDm(session), nothing),
         PlatformRefused: () => Effect.succeed(nothing),
         PlatformRateLimited: () => Effect.succeed(nothing),
         PlatformUnreachable: () => Effect.succeed(nothing),
@@ -128,21 +128,21 @@ const page = Effect.fnUntraced(function* (
   const wanted = { reasons, limit, ...(cursor === undefined ? {} : { cursor }) }
   const { data } = yield* call(() => agent.app.bsky.notification.listNotifications(wanted))
   return {
-    // A server that does not know `reasons` gives all of them.
+    // Servers that do not support `reasons` return all notifications.
     listed: data.notifications.filter(({ reason }) => reasons.includes(reason)),
     cursor: data.notifications.length === 0 ? undefined : data.cursor,
   }
 })
 
 const atOf = ({ indexedAt }: Listed) => boundedDate(indexedAt, new Date(0))
-const millisOf = (one: Listed) => atOf(one).getTime()
+const millisOf = (entry: Listed) => atOf(entry).getTime()
 
-const hearing = (one: Listed): ReceivedPost | undefined => {
-  const post = Records.post(one.uri, one.record, one.author, one.indexedAt)
-  return post && { kind: one.reason === "reply" ? "reply" : "mention", key: post.uri, post, at: atOf(one) }
+const receivedOf = (entry: Listed): ReceivedPost | undefined => {
+  const post = Records.post(entry.uri, entry.record, entry.author, entry.indexedAt)
+  return post && { kind: entry.reason === "reply" ? "reply" : "mention", key: post.uri, post, at: atOf(entry) }
 }
 
-/** Where a list goes on: a page of the server's, and what of it was given out last. */
+/** Cursor of a list: the server's page and the last returned entry. */
 const Cursor = Schema.fromJsonString(
   Schema.Struct({
     page: Schema.optionalKey(Schema.String),
@@ -151,28 +151,28 @@ const Cursor = Schema.fromJsonString(
   }),
 )
 
-/** Notifications and, woven in by their time, what others said last in each conversation; newest first. */
+/** Returns notifications and the last received message of each conversation, newest first. */
 export const list = Effect.fnUntraced(function* (
   session: Session,
   connection: Connection,
   { limit, cursor }: PageRequest,
 ): Effect.fn.Return<Page<ReceivedPost>, PlatformFailure> {
   const from = cursor === undefined ? undefined : Option.getOrUndefined(Schema.decodeOption(Cursor)(cursor))
-  const older = (one: ReceivedPost) =>
-    from === undefined || one.at.getTime() < from.at || (one.at.getTime() === from.at && one.key < from.key)
+  const older = (entry: ReceivedPost) =>
+    from === undefined || entry.at.getTime() < from.at || (entry.at.getTime() === from.at && entry.key < from.key)
   const messages = (yield* lastMessages(session, connection)).filter(older)
   const entries: Array<ReceivedPost> = []
   let at = from?.page
   for (let read = 0; read < pagesAtMost; read++) {
     const { listed, cursor: next } = yield* page(connection, Math.min(limit, pageSize), at)
-    const heard = listed.flatMap((one) => hearing(one) ?? [])
-    const end = next === undefined ? Number.NEGATIVE_INFINITY : Math.min(...heard.map((one) => one.at.getTime()))
-    const begun = entries.at(-1)
-    const woven = [...heard, ...messages]
-      .filter((one) => older(one) && one.at.getTime() >= end)
-      .filter((one) => begun === undefined || newestFirst(begun, one) < 0)
+    const received = listed.flatMap((entry) => receivedOf(entry) ?? [])
+    const end = next === undefined ? Number.NEGATIVE_INFINITY : Math.min(...received.map((entry) => entry.at.getTime()))
+    const previous = entries.at(-1)
+    const merged = [...received, ...messages]
+      .filter((entry) => older(entry) && entry.at.getTime() >= end)
+      .filter((entry) => previous === undefined || newestFirst(previous, entry) < 0)
       .sort(newestFirst)
-    entries.push(...woven.slice(0, limit - entries.length))
+    entries.push(...merged.slice(0, limit - entries.length))
     const last = entries.at(-1)
     if (entries.length >= limit && last !== undefined) {
       const here = { ...(at === undefined ? {} : { page: at }), at: last.at.getTime(), key: last.key }
@@ -184,14 +184,14 @@ export const list = Effect.fnUntraced(function* (
   return { entries, cursor: null }
 })
 
-const newestFirst = (one: ReceivedPost, other: ReceivedPost) =>
-  other.at.getTime() - one.at.getTime() || (one.key < other.key ? 1 : one.key > other.key ? -1 : 0)
+const newestFirst = (a: ReceivedPost, b: ReceivedPost) =>
+  b.at.getTime() - a.at.getTime() || (a.key < b.key ? 1 : a.key > b.key ? -1 : 0)
 
 const lastMessages = (session: Session, connection: Connection) =>
   Effect.gen(function* () {
-    if (!(yield* Standing.mayDm(session))) return []
-    return yield* Effect.catchTags(Messages.heard(connection), {
-      Unsupported: () => Effect.as(Standing.cannotDm(session), []),
+    if (!(yield* AccountStatus.mayDm(session))) return []
+    return yield* Effect.catchTags(Messages.received(connection), {
+      Unsupported: () => Effect.as(AccountStatus.cannotDm(session), []),
       PlatformRefused: () => Effect.succeed([]),
       PlatformUnreachable: () => Effect.succeed([]),
       PlatformRateLimited: () => Effect.succeed([]),

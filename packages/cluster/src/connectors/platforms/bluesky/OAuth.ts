@@ -1,6 +1,6 @@
 /**
- * OAuth as atproto does it (PAR, PKCE, DPoP, private_key_jwt): the library's work, with the Connector's rows as its
- * stores and the Connector's actor as its lock.
+ * OAuth for atproto (PAR, PKCE, DPoP, private_key_jwt), done by the library. Its stores are the Connector's rows, and
+ * its lock is the Connector's actor.
  */
 import type { NodeOAuthClient, NodeSavedState, OAuthSession } from "@atproto/oauth-client-node"
 import { Clock, Effect, Redacted, Schema } from "effect"
@@ -9,7 +9,7 @@ import type {
   AuthorizationRequest,
   AuthorizationReturn,
   AuthorizationStart,
-  Credential as Kept,
+  Credential as StoredCredential,
   Session,
   PlatformContext,
 } from "../Platform.ts"
@@ -20,10 +20,10 @@ import { memoryNonces, type Nonces } from "./Nonces.ts"
 import type { Network, Stores } from "./Network.ts"
 import * as LibraryFetch from "./LibraryFetch.ts"
 
-/** A token that lives no longer than this may be refreshed by the library, which does so from 40 s before its end on. */
-const nearMillis = 60_000
+/** Remaining lifetime of a token below which the library may refresh it. The library does so from 40 s before the expiry. */
+const refreshBeforeMillis = 60_000
 
-/** What stands between the two halves of an authorization. */
+/** The stored state of an authorization between its start and the redirect. */
 const Pending = Schema.fromJsonString(
   Schema.Struct({
     saved: Schema.declare<NodeSavedState>(
@@ -37,39 +37,39 @@ export const authorize = Effect.fn("Bluesky.authorize")(function* (
   { http }: PlatformContext,
   { account, redirectUri }: AuthorizationRequest,
 ): Effect.fn.Return<AuthorizationStart, PlatformFailure> {
-  const wire = yield* LibraryFetch.make(http)
-  let begun: { readonly state: string; readonly saved: NodeSavedState } | undefined
-  const client = yield* network.client(wire, {
-    ...stateless,
-    states: { get: () => undefined, set: (state, saved) => void (begun = { state, saved }), del: () => {} },
+  const library = yield* LibraryFetch.make(http)
+  let started: { readonly state: string; readonly saved: NodeSavedState } | undefined
+  const client = yield* network.client(library, {
+    ...emptyStores,
+    states: { get: () => undefined, set: (state, saved) => void (started = { state, saved }), del: () => {} },
     nonces: memoryNonces(),
   })
-  const url = yield* wire.call(() =>
-    client.authorize(account ?? network.places.service, { redirect_uri: backTo(network, redirectUri) }),
+  const url = yield* library.call(() =>
+    client.authorize(account ?? network.endpoints.service, { redirect_uri: redirectUriOf(network, redirectUri) }),
   )
   return {
     url: url.href,
-    state: begun!.state,
-    kept: Redacted.make(JSON.stringify({ saved: begun!.saved })),
+    state: started!.state,
+    kept: Redacted.make(JSON.stringify({ saved: started!.saved })),
     instanceRules: [],
   }
 })
 
-/** Answers whose session it is, and what is to be kept of it. */
+/** Completes an authorization. Returns its session and the credential to store. */
 export const finish = Effect.fn("Bluesky.finish")(function* (
   network: Network,
-  wire: LibraryFetch.LibraryFetch,
+  library: LibraryFetch.LibraryFetch,
   { kept, state, query, redirectUri }: AuthorizationReturn,
-): Effect.fn.Return<{ readonly session: OAuthSession; readonly credential: Kept }, PlatformFailure> {
+): Effect.fn.Return<{ readonly session: OAuthSession; readonly credential: StoredCredential }, PlatformFailure> {
   const { saved } = yield* Effect.mapError(
     Schema.decodeEffect(Pending)(Redacted.value(kept)),
-    () => new CredentialRefused({ message: "The authorization that was begun cannot be read." }),
+    () => new CredentialRefused({ message: "The stored authorization cannot be read. Start a new one." }),
   )
-  // The store is the one authorization that our own state led to; what the query says must be it.
+  // The store contains only the authorization of this state, so the query must belong to it.
   let pending: NodeSavedState | undefined = saved
   let made: OAuthTokens["saved"] | undefined
-  const client = yield* network.client(wire, {
-    ...stateless,
+  const client = yield* network.client(library, {
+    ...emptyStores,
     states: {
       get: (key) => (key === state ? pending : undefined),
       set: () => {},
@@ -78,36 +78,38 @@ export const finish = Effect.fn("Bluesky.finish")(function* (
     sessions: { get: () => made, set: (_, session) => void (made = session), del: () => {} },
     nonces: memoryNonces(),
   })
-  const { session } = yield* wire.call(() => client.callback(query, { redirect_uri: backTo(network, redirectUri) }))
+  const { session } = yield* library.call(() =>
+    client.callback(query, { redirect_uri: redirectUriOf(network, redirectUri) }),
+  )
   return { session, credential: Credential.seal({ kind: "oauth", saved: made! }) }
 })
 
-const backTo = ({ book }: Network, wanted: string) =>
-  // A URL by its form; the library wants the form in the type.
+const redirectUriOf = ({ book }: Network, wanted: string) =>
+  // The library's type requires a URL literal.
   ClientMetadata.redirectUri(book, wanted) as `https://${string}`
 
-/** The session of a Connector. */
+/** Returns the session of a Connector. */
 export const resume = Effect.fnUntraced(function* (
   network: Network,
   session: Session,
-  wire: LibraryFetch.LibraryFetch,
+  library: LibraryFetch.LibraryFetch,
   nonces: Nonces,
 ): Effect.fn.Return<OAuthSession, PlatformFailure> {
-  const client = yield* clientOf(network, session, wire, nonces)
-  return yield* wire.call(() => client.restore(session.account.id))
+  const client = yield* clientOf(network, session, library, nonces)
+  return yield* library.call(() => client.restore(session.account.id))
 })
 
-/** Ends the session at its authorization server (RFC 7009); the library's own way would keep to itself that it failed. */
+/** Revokes the tokens at the authorization server (RFC 7009). The library's own `signOut` hides failures. */
 export const end = Effect.fnUntraced(function* (
   network: Network,
   session: Session,
   { saved: { tokenSet } }: OAuthTokens,
-  wire: LibraryFetch.LibraryFetch,
+  library: LibraryFetch.LibraryFetch,
   nonces: Nonces,
 ): Effect.fn.Return<void, PlatformFailure> {
-  const client = yield* clientOf(network, session, wire, nonces)
-  const { server } = yield* wire.call(() => client.restore(session.account.id, false))
-  yield* wire
+  const client = yield* clientOf(network, session, library, nonces)
+  const { server } = yield* library.call(() => client.restore(session.account.id, false))
+  yield* library
     .call(() => server.request("revocation", { token: tokenSet.refresh_token ?? tokenSet.access_token }))
     .pipe(Effect.catchTag("CredentialRefused", () => Effect.void))
 })
@@ -115,40 +117,38 @@ export const end = Effect.fnUntraced(function* (
 const clientOf = (
   network: Network,
   session: Session,
-  wire: LibraryFetch.LibraryFetch,
+  library: LibraryFetch.LibraryFetch,
   nonces: Nonces,
 ): Effect.Effect<NodeOAuthClient, PlatformFailure> => {
-  const held = Effect.flatMap(Credential.open(session), (tokens) =>
-    tokens.kind === "oauth"
-      ? Effect.succeed(tokens.saved)
-      : Effect.fail(new CredentialRefused({ message: "The account was connected in another way meanwhile." })),
+  const stored = Effect.flatMap(Credential.open(session), (tokens) =>
+    tokens.kind === "oauth" ? Effect.succeed(tokens.saved) : Effect.fail(Credential.replaced()),
   )
-  // Taking the lock is a commit, so a call takes it only where the library may be about to spend the refresh token: its
-  // access token is near its end, or was refused.
-  const spends = Effect.gen(function* () {
-    if (wire.unauthorized()) return true
-    const { expires_at } = (yield* held).tokenSet
-    return expires_at !== undefined && Date.parse(expires_at) < (yield* Clock.currentTimeMillis) + nearMillis
+  // Acquiring the lock is a commit, so a call only acquires it if the library may use the refresh token: when the access
+  // token expires soon or was rejected.
+  const mayRefresh = Effect.gen(function* () {
+    if (library.unauthorized()) return true
+    const { expires_at } = (yield* stored).tokenSet
+    return expires_at !== undefined && Date.parse(expires_at) < (yield* Clock.currentTimeMillis) + refreshBeforeMillis
   })
-  return network.client(wire, {
-    ...stateless,
+  return network.client(library, {
+    ...emptyStores,
     nonces,
     sessions: {
-      get: (did) => (did === session.account.id ? wire.promised(held) : undefined),
-      set: (_, saved) => wire.promised(session.storeCredential(Credential.seal({ kind: "oauth", saved }))),
-      // The library forgets a session that the server has ended.
-      del: () => wire.fail(new CredentialRefused({ message: "The server has ended the authorization." })),
+      get: (did) => (did === session.account.id ? library.runPromise(stored) : undefined),
+      set: (_, saved) => library.runPromise(session.storeCredential(Credential.seal({ kind: "oauth", saved }))),
+      // The library deletes a session that the server has ended.
+      del: () => library.fail(new CredentialRefused({ message: "The server has ended the authorization." })),
     },
     lock: async (_, run) =>
-      (await wire.promised(spends))
-        ? wire.promised(
+      (await library.runPromise(mayRefresh))
+        ? library.runPromise(
             session.exclusively(Effect.tryPromise({ try: async () => await run(), catch: (error) => error })),
           )
         : run(),
   })
 }
 
-const stateless: Omit<Stores, "nonces"> = {
+const emptyStores: Omit<Stores, "nonces"> = {
   states: { get: () => undefined, set: () => {}, del: () => {} },
   sessions: { get: () => undefined, set: () => {}, del: () => {} },
   lock: (_, run) => run(),

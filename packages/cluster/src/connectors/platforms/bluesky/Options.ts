@@ -1,7 +1,7 @@
-/** `options.bluesky` of a post (decisions.md "Connector"): everything is judged before a call, what is unknown is refused. */
+/** Parses `options.bluesky` of a post before any call, and rejects unknown options. */
 import { Effect } from "effect"
 import { InputRefused } from "../Failure.ts"
-import { isBase64 } from "../Pictures.ts"
+import { isBase64, segment } from "../Options.ts"
 
 export interface Image {
   readonly bytes: Uint8Array
@@ -10,7 +10,7 @@ export interface Image {
 }
 
 export interface Options {
-  /** BCP 47. */
+  /** Language tags (BCP 47). */
   readonly langs: ReadonlyArray<string> | undefined
   readonly labels: ReadonlyArray<string> | undefined
   readonly images: ReadonlyArray<Image>
@@ -22,38 +22,36 @@ const labelsAtMost = 10
 const labelBytes = 128
 const imagesAtMost = 4
 const imageBytes = 2_000_000
-/** What apps let people write. */
+/** Longest image description that the apps allow. */
 const altAtMost = 2_000
 
 const at = "/options/bluesky"
-const refuse = (path: string, message: string) => Effect.fail(new InputRefused({ message, path: `${at}${path}` }))
+const invalid = (path: string, message: string) => Effect.fail(new InputRefused({ message, path: `${at}${path}` }))
 const unknown = (path: string, message: string) =>
   Effect.fail(new InputRefused({ message, path: `${at}${path}`, unknownOption: true }))
 
-export const judge = Effect.fnUntraced(function* (
+export const parse = Effect.fnUntraced(function* (
   given: Readonly<Record<string, unknown>>,
 ): Effect.fn.Return<Options, InputRefused> {
   const { langs, labels, images, ...others } = given
   const [other] = Object.keys(others)
   if (other !== undefined) {
-    return yield* unknown(`/${pointer(other)}`, "Bluesky knows the options `langs`, `labels` and `images`.")
+    return yield* unknown(`/${segment(other)}`, "Bluesky has the options `langs`, `labels` and `images`.")
   }
   return {
-    langs: yield* texts("/langs", langs, langsAtMost, isLanguage, "a language tag of BCP 47, as in `en` or `pt-BR`"),
-    labels: yield* texts("/labels", labels, labelsAtMost, isLabel, "a label, as in `graphic-media`"),
+    langs: yield* texts("/langs", langs, langsAtMost, isLanguage, "a BCP 47 language tag, such as `en` or `pt-BR`"),
+    labels: yield* texts("/labels", labels, labelsAtMost, isLabel, "a label, such as `graphic-media`"),
     images: images === undefined ? [] : yield* Effect.forEach(yield* list("/images", images, imagesAtMost), image),
   }
 })
 
-/** Direct messages have none. */
-export const judgeNone = (given: Readonly<Record<string, unknown>>): Effect.Effect<void, InputRefused> => {
+/** Rejects all options, for direct messages. */
+export const rejectAll = (given: Readonly<Record<string, unknown>>): Effect.Effect<void, InputRefused> => {
   const [first] = Object.keys(given)
   return first === undefined
     ? Effect.void
-    : unknown(`/${pointer(first)}`, "A direct message on Bluesky takes no options.")
+    : unknown(`/${segment(first)}`, "Direct messages on Bluesky have no options.")
 }
-
-const pointer = (name: string) => name.slice(0, 100).replaceAll("~", "~0").replaceAll("/", "~1")
 
 const isLanguage = (text: string) => /^[a-zA-Z]{2,8}(-[a-zA-Z0-9]{1,8}){0,8}$/.test(text)
 const isLabel = (text: string) => /^!?[a-z][a-z0-9-]*$/.test(text) && text.length <= labelBytes
@@ -61,7 +59,7 @@ const isLabel = (text: string) => /^!?[a-z][a-z0-9-]*$/.test(text) && text.lengt
 const list = (path: string, given: unknown, atMost: number): Effect.Effect<ReadonlyArray<unknown>, InputRefused> =>
   Array.isArray(given) && given.length <= atMost
     ? Effect.succeed(given)
-    : refuse(path, `A list of at most ${atMost} is expected.`)
+    : invalid(path, `This must be a list of at most ${atMost}.`)
 
 const texts = Effect.fnUntraced(function* (
   path: string,
@@ -73,46 +71,46 @@ const texts = Effect.fnUntraced(function* (
   if (given === undefined) return undefined
   const entries = yield* list(path, given, atMost)
   const wrong = entries.findIndex((entry) => typeof entry !== "string" || !holds(entry))
-  if (wrong >= 0) return yield* refuse(`${path}/${wrong}`, `This is not ${expected}.`)
+  if (wrong >= 0) return yield* invalid(`${path}/${wrong}`, `This is not ${expected}.`)
   return entries.filter((entry) => typeof entry === "string")
 })
 
 const image = Effect.fnUntraced(function* (given: unknown, index: number): Effect.fn.Return<Image, InputRefused> {
   const path = `/images/${index}`
-  if (typeof given !== "object" || given === null) return yield* refuse(path, "An image is an object.")
+  if (typeof given !== "object" || given === null) return yield* invalid(path, "An image must be an object.")
   const { content_base64, content_type, alt, ...others } = given as Record<string, unknown>
   const [other] = Object.keys(others)
   if (other !== undefined) {
-    return yield* unknown(`${path}/${pointer(other)}`, "An image has `content_base64`, `content_type` and `alt`.")
+    return yield* unknown(`${path}/${segment(other)}`, "An image has `content_base64`, `content_type` and `alt`.")
   }
   if (typeof alt !== "string" || alt.length > altAtMost) {
-    return yield* refuse(`${path}/alt`, `A description of the image of at most ${altAtMost} characters is expected.`)
+    return yield* invalid(`${path}/alt`, `An image needs a description of at most ${altAtMost} characters.`)
   }
-  if (typeof content_type !== "string" || !Object.hasOwn(marks, content_type)) {
-    return yield* refuse(`${path}/content_type`, `One of ${Object.keys(marks).join(", ")} is expected.`)
+  if (typeof content_type !== "string" || !Object.hasOwn(signatures, content_type)) {
+    return yield* invalid(`${path}/content_type`, `The type must be one of ${Object.keys(signatures).join(", ")}.`)
   }
   if (typeof content_base64 !== "string" || content_base64.length > (imageBytes / 3) * 4 + 4) {
-    return yield* refuse(`${path}/content_base64`, `At most ${imageBytes} bytes in base64 are expected.`)
+    return yield* invalid(`${path}/content_base64`, `This must be at most ${imageBytes} bytes in base64.`)
   }
-  // Node would skip what is not base64.
-  if (!isBase64(content_base64)) return yield* refuse(`${path}/content_base64`, "This is not base64.")
+  // Node would skip invalid characters.
+  if (!isBase64(content_base64)) return yield* invalid(`${path}/content_base64`, "This is not base64.")
   const bytes = Buffer.from(content_base64, "base64")
-  if (!marks[content_type as keyof typeof marks](bytes)) {
-    return yield* refuse(`${path}/content_base64`, `The bytes are no image of the type ${content_type}.`)
+  if (!signatures[content_type as keyof typeof signatures](bytes)) {
+    return yield* invalid(`${path}/content_base64`, `The data is not an image of the type ${content_type}.`)
   }
   return { bytes, type: content_type, alt }
 })
 
-const begins = (hex: string, offset = 0) => {
-  const mark = Buffer.from(hex, "hex")
-  return (bytes: Buffer) => bytes.subarray(offset, offset + mark.length).equals(mark)
+const hasBytes = (hex: string, offset = 0) => {
+  const expected = Buffer.from(hex, "hex")
+  return (bytes: Buffer) => bytes.subarray(offset, offset + expected.length).equals(expected)
 }
-const isWebp = (bytes: Buffer) => begins("52494646")(bytes) && begins("57454250", 8)(bytes)
+const isWebp = (bytes: Buffer) => hasBytes("52494646")(bytes) && hasBytes("57454250", 8)(bytes)
 
-/** The first bytes of what each type is. */
-const marks = {
-  "image/jpeg": begins("ffd8ff"),
-  "image/png": begins("89504e470d0a1a0a"),
-  "image/gif": begins("47494638"),
+/** Checks of the file signature, by content type. */
+const signatures = {
+  "image/jpeg": hasBytes("ffd8ff"),
+  "image/png": hasBytes("89504e470d0a1a0a"),
+  "image/gif": hasBytes("47494638"),
   "image/webp": isWebp,
 }

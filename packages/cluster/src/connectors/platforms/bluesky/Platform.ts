@@ -1,7 +1,4 @@
-/**
- * Bluesky, by the libraries of its makers: `@atproto/api` makes the calls, `@atproto/oauth-client-node` authorizes them.
- * What is here joins them to the interface of a platform.
- */
+/** Bluesky as a platform. The official libraries make the calls (`@atproto/api`, `@atproto/oauth-client-node`). */
 import { Effect } from "effect"
 import { ServiceKey } from "../../../sealing/ServiceKey.ts"
 import type { MakePlatform, NewPost, Session } from "../Platform.ts"
@@ -12,7 +9,7 @@ import * as Notifications from "./Notifications.ts"
 import * as OAuth from "./OAuth.ts"
 import * as Posts from "./Posts.ts"
 import * as Profile from "./Profile.ts"
-import * as Standing from "./AccountStatus.ts"
+import * as AccountStatus from "./AccountStatus.ts"
 
 export const settings: ReadonlyArray<string> = ["PLC_URL", "HANDLE_RESOLVER", "CHAT_DID", "SERVICE"]
 
@@ -25,13 +22,14 @@ export const make: MakePlatform = Effect.fnUntraced(function* (parts) {
     name: "bluesky",
     title: "Bluesky",
 
-    login: (visit, login) => Standing.login(network, visit, login),
+    login: (visit, login) => AccountStatus.login(network, visit, login),
     authorize: (visit, request) => OAuth.authorize(network, visit, request),
-    finish: (visit, back) => Standing.finish(network, visit, back),
+    finish: (visit, back) => AccountStatus.finish(network, visit, back),
     revoke: (session) => Connection.end(network, session),
-    inspect: (session) => Standing.look(network, session),
+    inspect: (session) => AccountStatus.inspect(network, session),
 
-    validate: (post: NewPost) => (post.to === undefined ? Effect.asVoid(Posts.judge(post)) : Messages.judge(post)),
+    validate: (post: NewPost) =>
+      post.to === undefined ? Effect.asVoid(Posts.validate(post)) : Messages.validate(post),
     post: (session, post) => using(session, (connection) => Posts.create(connection, session.account.name, post)),
     sendDm: (session, post) => using(session, (connection) => Messages.send(connection, session.account.name, post)),
 
@@ -45,7 +43,7 @@ export const make: MakePlatform = Effect.fnUntraced(function* (parts) {
       ),
     notifications: (session, page) => using(session, (connection) => Notifications.list(session, connection, page)),
     poll: (session, mark) => using(session, (connection) => Notifications.poll(session, connection, mark)),
-    // Its network has a stream of everything (the relay's), and none of an account's.
+    // The network only has a stream of all accounts (the relay's).
     stream: undefined,
 
     disclose: (session) => using(session, (connection) => Profile.disclose(connection, parts.disclosure)),

@@ -1,4 +1,4 @@
-/** Posts of the account, and the conversations they stand in. */
+/** Posts of the account, and threads. */
 import { AppBskyFeedDefs, type AppBskyFeedPost, type ComAtprotoRepoStrongRef } from "@atproto/api"
 import type { Page, Post } from "@svc/domain/connectors/Post"
 import { Clock, Effect } from "effect"
@@ -7,25 +7,24 @@ import type { NewPost, PageRequest } from "../Platform.ts"
 import type { Connection } from "./Connection.ts"
 import * as Options from "./Options.ts"
 import * as Profile from "./Profile.ts"
-import * as RecordKey from "./RecordKey.ts"
 import * as Records from "./Records.ts"
 import * as Text from "./Text.ts"
 
-/** Records asked for at once. */
+/** Largest page of records. */
 const pageAtMost = 50
-/** A conversation is shown as far as this. */
+/** Limits for a returned thread. */
 const threadPosts = 200
 const threadParents = 40
 const threadDepth = 6
 
-export const judge = Effect.fnUntraced(function* (post: NewPost): Effect.fn.Return<Options.Options, InputRefused> {
-  const options = yield* Options.judge(post.options)
-  yield* Text.judge(post.text, Text.ofPosts)
+export const validate = Effect.fnUntraced(function* (post: NewPost): Effect.fn.Return<Options.Options, InputRefused> {
+  const options = yield* Options.parse(post.options)
+  yield* Text.validate(post.text, Text.postLimit)
   if (post.text.trim() === "" && options.images.length === 0) {
-    return yield* new InputRefused({ message: "There is nothing to post.", path: "/text" })
+    return yield* new InputRefused({ message: "A post needs text or images.", path: "/text" })
   }
   if (post.replyTo !== undefined && Records.parse(post.replyTo) === undefined) {
-    return yield* new InputRefused({ message: "This is not the uri of a post on Bluesky.", path: "/reply_to" })
+    return yield* new InputRefused({ message: "This is not the URI of a post on Bluesky.", path: "/reply_to" })
   }
   return options
 })
@@ -33,27 +32,27 @@ export const judge = Effect.fnUntraced(function* (post: NewPost): Effect.fn.Retu
 export const create = Effect.fnUntraced(function* (
   connection: Connection,
   name: string,
-  given: NewPost,
+  post: NewPost,
 ): Effect.fn.Return<Post, PlatformFailure> {
-  const { langs, labels, images } = yield* judge(given)
+  const { langs, labels, images } = yield* validate(post)
   const { agent, call, did } = connection
-  const rkey = RecordKey.ofCommand(given.command)
+  const rkey = Records.keyOf(post.command)
   const author = { did, handle: name }
-  if (given.again) {
-    const made = yield* find(connection, did, rkey)
-    if (made !== undefined) return yield* shown(made.uri, made.value, author)
+  if (post.again) {
+    const existing = yield* findRecord(connection, did, rkey)
+    if (existing !== undefined) return yield* postOf(existing.uri, existing.value, author)
   }
-  const reply = given.replyTo === undefined ? undefined : yield* replyTo(connection, given.replyTo)
+  const reply = post.replyTo === undefined ? undefined : yield* replyTo(connection, post.replyTo)
   const blobs = yield* Effect.forEach(images, ({ bytes, type, alt }) =>
     Effect.map(
       call(() => agent.com.atproto.repo.uploadBlob(bytes, { encoding: type })),
       ({ data }) => ({ image: data.blob, alt }),
     ),
   )
-  const facets = yield* Text.facets(connection, given.text)
+  const facets = yield* Text.facets(connection, post.text)
   const record: AppBskyFeedPost.Record = {
     $type: Records.collection,
-    text: given.text,
+    text: post.text,
     createdAt: new Date(yield* Clock.currentTimeMillis).toISOString(),
     ...(facets === undefined ? {} : { facets }),
     ...(reply === undefined ? {} : { reply }),
@@ -66,13 +65,13 @@ export const create = Effect.fnUntraced(function* (
   const { data } = yield* call(() =>
     agent.com.atproto.repo.createRecord({ repo: did, collection: Records.collection, rkey, record: { ...record } }),
   )
-  return yield* shown(data.uri, record, author)
+  return yield* postOf(data.uri, record, author)
 })
 
-const shown = (uri: string, record: unknown, author: Records.Author): Effect.Effect<Post, PlatformUnreachable> => {
+const postOf = (uri: string, record: unknown, author: Records.Author): Effect.Effect<Post, PlatformUnreachable> => {
   const post = Records.post(uri, record, author)
   return post === undefined
-    ? Effect.fail(new PlatformUnreachable({ message: "The server gave something that is no post." }))
+    ? Effect.fail(new PlatformUnreachable({ message: "The server's response is not a post." }))
     : Effect.succeed(post)
 }
 
@@ -82,8 +81,8 @@ interface Found {
   readonly value: unknown
 }
 
-/** Whoever's it is, the account's own server finds it. */
-const find = (
+/** Reads a post's record, from any repository, through the account's server. */
+const findRecord = (
   { agent, call }: Connection,
   repo: string,
   rkey: string,
@@ -100,15 +99,15 @@ const replyTo = Effect.fnUntraced(function* (
   uri: string,
 ): Effect.fn.Return<AppBskyFeedPost.ReplyRef, PlatformFailure> {
   const parsed = Records.parse(uri)
-  const found = parsed === undefined ? undefined : yield* find(connection, parsed.host, parsed.rkey)
+  const found = parsed === undefined ? undefined : yield* findRecord(connection, parsed.host, parsed.rkey)
   if (found?.cid === undefined) {
-    return yield* new PlatformRefused({ message: "The post to answer is not there.", missing: true })
+    return yield* new PlatformRefused({ message: "The post to reply to does not exist.", missing: true })
   }
   const parent: ComAtprotoRepoStrongRef.Main = { uri: found.uri, cid: found.cid }
   return { root: Records.replyOf(found.value)?.root ?? parent, parent }
 })
 
-/** From the account's own repository: what was just posted is in it. */
+/** Returns the account's posts from its own repository, which includes a post immediately. */
 export const own = Effect.fnUntraced(function* (
   connection: Connection,
   name: string,
@@ -134,29 +133,32 @@ export const own = Effect.fnUntraced(function* (
 
 export const thread = Effect.fnUntraced(function* (
   { agent, call }: Connection,
-  given: string,
+  post: string,
 ): Effect.fn.Return<Page<Post>, PlatformFailure> {
-  const uri = Records.parse(given)?.uri
+  const uri = Records.parse(post)?.uri
   if (uri === undefined) {
-    return yield* new InputRefused({ message: "This is not the uri of a post on Bluesky.", path: "/uri" })
+    return yield* new InputRefused({ message: "This is not the URI of a post on Bluesky.", path: "/uri" })
   }
   const read = (depth: number) =>
     call(() => agent.app.bsky.feed.getPostThread({ uri, depth, parentHeight: threadParents }))
   const { data } = yield* read(threadDepth).pipe(
-    // Too many answers to be read: less deep, and none in the end.
+    // The response was too large: request fewer levels of replies, and finally none.
     Effect.catchTag("PlatformUnreachable", () => read(1)),
     Effect.catchTag("PlatformUnreachable", () => read(0)),
   )
   const { thread } = data
   if (!AppBskyFeedDefs.isThreadViewPost(thread)) {
-    return yield* new PlatformRefused({ message: "The post is not there, or not for this account.", missing: true })
+    return yield* new PlatformRefused({
+      message: "The post does not exist, or this account may not see it.",
+      missing: true,
+    })
   }
-  const views = [...before(thread), thread.post, ...after(thread)]
-  return { entries: views.slice(0, threadPosts).flatMap((view) => viewed(view) ?? []), cursor: null }
+  const views = [...ancestors(thread), thread.post, ...descendants(thread)]
+  return { entries: views.slice(0, threadPosts).flatMap((view) => postOfView(view) ?? []), cursor: null }
 })
 
-/** What the post answers, from the root on. */
-const before = ({ parent }: AppBskyFeedDefs.ThreadViewPost): ReadonlyArray<AppBskyFeedDefs.PostView> => {
+/** Returns the posts above a post, from the root. */
+const ancestors = ({ parent }: AppBskyFeedDefs.ThreadViewPost): ReadonlyArray<AppBskyFeedDefs.PostView> => {
   const views: Array<AppBskyFeedDefs.PostView> = []
   for (let at = parent; AppBskyFeedDefs.isThreadViewPost(at) && views.length < threadParents; at = at.parent) {
     views.unshift(at.post)
@@ -164,16 +166,16 @@ const before = ({ parent }: AppBskyFeedDefs.ThreadViewPost): ReadonlyArray<AppBs
   return views
 }
 
-/** What answers it, each answer followed by its own. */
-function* after({ replies }: AppBskyFeedDefs.ThreadViewPost, depth = 0): Generator<AppBskyFeedDefs.PostView> {
-  // As deep as was asked for, whatever came.
+/** Yields the replies to a post, each followed by its own replies. */
+function* descendants({ replies }: AppBskyFeedDefs.ThreadViewPost, depth = 0): Generator<AppBskyFeedDefs.PostView> {
+  // A server may return more levels than requested.
   if (depth > threadDepth) return
   for (const reply of replies ?? []) {
     if (!AppBskyFeedDefs.isThreadViewPost(reply)) continue
     yield reply.post
-    yield* after(reply, depth + 1)
+    yield* descendants(reply, depth + 1)
   }
 }
 
-const viewed = ({ uri, record, author, indexedAt }: AppBskyFeedDefs.PostView): Post | undefined =>
+const postOfView = ({ uri, record, author, indexedAt }: AppBskyFeedDefs.PostView): Post | undefined =>
   Records.post(uri, record, author, indexedAt)

@@ -1,7 +1,7 @@
 /**
- * The account's profile (`app.bsky.actor.profile`), and that it says of itself to be automated: the self-label `bot` and
- * a line in the description. All else in the record stays as it is, what a newer app has put there too: it is written
- * only over what was read (`swapRecord`).
+ * The account's profile (`app.bsky.actor.profile`) and its automation disclosure: the self-label `bot` and a line in the
+ * description. All other members of the record are kept, including unknown ones, and a write only replaces the version
+ * that was read (`swapRecord`).
  */
 import { ComAtprotoLabelDefs, UnicodeString, XRPCError } from "@atproto/api"
 import { Effect, Option, Schema } from "effect"
@@ -13,18 +13,18 @@ const collection = "app.bsky.actor.profile"
 const rkey = "self"
 const label = "bot"
 
-/** The lexicon's limits of a description. */
+/** The lexicon's limits for descriptions. */
 const descriptionGraphemes = 256
 const descriptionBytes = 2_560
 
-/** How often it is tried again where somebody else wrote the profile in between. */
+/** Number of attempts if the profile was changed elsewhere between the read and the write. */
 const swaps = 5
 
 type Fields = Readonly<Record<string, unknown>>
 
 export interface Profile {
   readonly record: Fields
-  /** The record's version; undefined where there is none yet. */
+  /** The record's version, or undefined if there is no record. */
   readonly cid: string | undefined
 }
 
@@ -42,7 +42,7 @@ export const read = ({
     ),
   )
 
-/** The name that the profile shows. */
+/** Returns the display name, or null if it is empty. */
 export const displayName = ({ record }: Profile): string | null =>
   typeof record["displayName"] === "string" && record["displayName"] !== "" ? record["displayName"] : null
 
@@ -56,7 +56,7 @@ const valuesOf = (labels: unknown): ReadonlyArray<ComAtprotoLabelDefs.SelfLabel>
 const Changed = Schema.fromJsonString(Schema.Struct({ label: Schema.Boolean, line: Schema.NullOr(Schema.String) }))
 type Changed = typeof Changed.Type
 
-/** Answers what it changed; undefined where the profile says all of it already. */
+/** Marks the profile as automated. Returns what was changed, or undefined if the profile was already marked. */
 export const disclose = (
   connection: Connection,
   line: string,
@@ -75,7 +75,7 @@ export const disclose = (
     }
   })
 
-/** Takes back what {@link disclose} changed, as far as it still stands. */
+/** Reverts the changes of {@link disclose} that are still in the profile. */
 export const undisclose = (connection: Connection, disclosure: Disclosure): Effect.Effect<void, PlatformFailure> => {
   const changed = Option.getOrElse(Schema.decodeOption(Changed)(disclosure), (): Changed => ({
     label: false,
@@ -114,7 +114,10 @@ const selfLabels = (values: ReadonlyArray<ComAtprotoLabelDefs.SelfLabel>) => ({
 
 const descriptionOf = ({ description }: Fields) => (typeof description === "string" ? description : "")
 
-/** Undefined where it has the line, or no room for it: what the account's owner wrote is never cut. */
+/**
+ * Returns the description with the line, or undefined if the line is already there or does not fit. The owner's own text
+ * is never truncated.
+ */
 const withLine = (description: string, line: string): string | undefined => {
   if (description.split("\n").includes(line)) return undefined
   const longer = description === "" ? line : `${description}\n\n${line}`
@@ -126,7 +129,7 @@ const withoutLine = (description: string, line: string): string | undefined => {
   if (description === line) return ""
   const added = `\n\n${line}`
   if (description.endsWith(added)) return description.slice(0, -added.length)
-  // It was moved since.
+  // The owner has moved the line.
   const lines = description.split("\n")
   const at = lines.indexOf(line)
   return at < 0 ? undefined : lines.toSpliced(at, 1).join("\n")

@@ -1,4 +1,4 @@
-/** Posts as they come back: records (`app.bsky.feed.post`) of anybody's server, which need not keep to the lexicon. */
+/** Keys and parsing of post records (`app.bsky.feed.post`). Records come from any server and may violate the lexicon. */
 import { AtUri } from "@atproto/api"
 import type { Post } from "@svc/domain/connectors/Post"
 import { Option, Schema } from "effect"
@@ -23,7 +23,7 @@ export interface Author {
 
 export const collection = "app.bsky.feed.post"
 
-/** Undefined where the record is no post. */
+/** Returns the post of a record, or undefined if the record is not a post. */
 export const post = (uri: string, record: unknown, author: Author, seen?: string): Post | undefined => {
   const read = Option.getOrUndefined(decodeRecord(record))
   if (read === undefined) return undefined
@@ -40,17 +40,17 @@ export const post = (uri: string, record: unknown, author: Author, seen?: string
   })
 }
 
-/** What a post answers, and where its conversation begins. */
+/** Returns the references to a post's parent and to the root of its thread. */
 export const replyOf = (record: unknown): typeof Reply.Type | undefined =>
   Option.getOrUndefined(Option.flatMap(decodeRecord(record), ({ reply }) => decodeReply(reply)))
 
-/** The post's page in the app that most people use. */
+/** Returns the address of the post's page in the Bluesky app. */
 const urlOf = (uri: string): string | null => {
   const parsed = parse(uri)
   return parsed === undefined ? null : `https://bsky.app/profile/${parsed.host}/post/${parsed.rkey}`
 }
 
-/** A post's `at://` address, or the address of its page in the app, taken apart. */
+/** Parses a post's `at://` URI, or the address of its page in the Bluesky app. */
 export const parse = (
   uri: string,
 ): { readonly host: string; readonly rkey: string; readonly uri: string } | undefined => {
@@ -63,4 +63,25 @@ export const parse = (
   } catch {
     return undefined
   }
+}
+
+const digits = "234567abcdefghijklmnopqrstuvwxyz"
+
+/**
+ * Returns the record key for a command, a version 7 UUID: 48 bits of milliseconds, then random bits. A repeated command
+ * addresses the same record. A key has the form of atproto's TIDs (https://atproto.com/specs/tid): 53 bits of
+ * microseconds and 10 bits of a clock id, in sortable base32.
+ */
+export const keyOf = (command: string): string => {
+  const bits = BigInt(`0x${command.replaceAll("-", "")}`)
+  const millis = bits >> 80n
+  const random = bits & ((1n << 62n) - 1n)
+  const micros = millis * 1_000n + (random % 1_000n)
+  let rest = ((micros & ((1n << 53n) - 1n)) << 10n) | ((random / 1_000n) & 1_023n)
+  let text = ""
+  for (let place = 0; place < 13; place++) {
+    text = digits[Number(rest & 31n)] + text
+    rest >>= 5n
+  }
+  return text
 }

@@ -1,34 +1,34 @@
-/** Text as Bluesky counts it, and what in it is a link, a mention or a tag. */
+/** Text limits as Bluesky counts them, and the links, mentions and tags in a text. */
 import { AppBskyRichtextFacet, RichText, UnicodeString } from "@atproto/api"
 import { Effect } from "effect"
 import { InputRefused, type PlatformFailure } from "../Failure.ts"
 import type { Connection } from "./Connection.ts"
 
-export interface Room {
+export interface TextLimit {
   readonly graphemes: number
   readonly bytes: number
 }
 
-/** `app.bsky.feed.post` and `chat.bsky.convo.defs#messageInput`. */
-export const ofPosts: Room = { graphemes: 300, bytes: 3_000 }
-export const ofMessages: Room = { graphemes: 1_000, bytes: 10_000 }
+/** Limits of the lexicons `app.bsky.feed.post` and `chat.bsky.convo.defs#messageInput`. */
+export const postLimit: TextLimit = { graphemes: 300, bytes: 3_000 }
+export const messageLimit: TextLimit = { graphemes: 1_000, bytes: 10_000 }
 
-/** Mentions that are looked up of one text; what is mentioned beyond them stays text. */
+/** Number of mentions in one text that are resolved. Further mentions stay plain text. */
 const mentionsAtMost = 20
 
-export const judge = (text: string, room: Room): Effect.Effect<void, InputRefused> => {
+export const validate = (text: string, limit: TextLimit): Effect.Effect<void, InputRefused> => {
   const refuse = (message: string) => Effect.fail(new InputRefused({ message, path: "/text" }))
-  // Bytes first: they bound what there is to count.
-  if (Buffer.byteLength(text) > room.bytes) {
-    return refuse(`The text is longer than ${room.graphemes} characters (${room.bytes} bytes).`)
+  // The byte limit is checked first, because counting graphemes of a long text is slow.
+  if (Buffer.byteLength(text) > limit.bytes) {
+    return refuse(`The text is longer than ${limit.graphemes} characters (${limit.bytes} bytes).`)
   }
   const { graphemeLength } = new UnicodeString(text)
-  return graphemeLength > room.graphemes
-    ? refuse(`The text has ${graphemeLength} characters; Bluesky takes ${room.graphemes}.`)
+  return graphemeLength > limit.graphemes
+    ? refuse(`The text has ${graphemeLength} characters; Bluesky allows ${limit.graphemes}.`)
     : Effect.void
 }
 
-/** Links and tags as they stand, mentions of accounts that there are. */
+/** Returns the facets of a text: its links and tags, and mentions of accounts that exist. */
 export const facets = Effect.fnUntraced(function* (
   { agent, call }: Connection,
   text: string,
@@ -42,7 +42,7 @@ export const facets = Effect.fnUntraced(function* (
       mentioned,
       (handle) =>
         Effect.map(
-          // A handle that nobody has is only text.
+          // An unknown handle stays plain text.
           Effect.catchTag(
             call(() => agent.com.atproto.identity.resolveHandle({ handle })),
             ["PlatformRefused", "PlatformUnreachable"],
@@ -62,6 +62,6 @@ export const facets = Effect.fnUntraced(function* (
   return kept.length === 0 ? undefined : kept
 })
 
-/** Before they are looked up, the library has the handle of a mention in place of its DID. */
+/** Returns the handles in a facet. The library puts a mention's handle in the `did` member until it is resolved. */
 const handlesOf = ({ features }: AppBskyRichtextFacet.Main): ReadonlyArray<string> =>
   features.flatMap((feature) => (AppBskyRichtextFacet.isMention(feature) ? [feature.did] : []))

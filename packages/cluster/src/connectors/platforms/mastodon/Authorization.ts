@@ -1,7 +1,6 @@
 /**
- * OAuth 2.0 at a Mastodon server: we are registered there once per Org, the account holder allows us in a browser, and
- * the code becomes a token. PKCE where the server's metadata announces it (RFC 7636, RFC 8414); a server without metadata
- * is asked at Mastodon's own addresses.
+ * OAuth 2.0 at a Mastodon server. Each Org registers one application per server. Uses PKCE if the server's metadata
+ * announces it (RFC 7636, RFC 8414), and Mastodon's own endpoints if the server has no metadata.
  */
 import { createHash, randomBytes } from "node:crypto"
 import { callbackUrl } from "@svc/domain/Addresses"
@@ -18,16 +17,16 @@ import type {
   PlatformContext,
 } from "../Platform.ts"
 import type { PlatformHttp } from "../PlatformHttp.ts"
-import * as Answers from "./Responses.ts"
+import * as Responses from "./Responses.ts"
 import { calling, document } from "./Client.ts"
 import { type Application, applications, credentials, keptOf } from "./Credentials.ts"
 import { type Instances, serviceOf } from "./Discovery.ts"
-import { standingOf } from "./Profile.ts"
+import { statusOf } from "./Profile.ts"
 
 const scopes = "read write"
 
-/** What `finish` needs again. */
-const Begun = Schema.fromJsonString(
+/** The state of an authorization that `finish` needs. */
+const Pending = Schema.fromJsonString(
   Schema.Struct({
     service: Schema.String,
     application: Schema.Struct({ id: Schema.String, secret: Schema.String }),
@@ -35,27 +34,29 @@ const Begun = Schema.fromJsonString(
     issuer: Schema.optionalKey(Schema.String),
   }),
 )
-const readBegun = Schema.decodeUnknownEffect(Begun)
-const writeBegun = Schema.encodeSync(Begun)
+const readPending = Schema.decodeUnknownEffect(Pending)
+const writePending = Schema.encodeSync(Pending)
 
-/** What the server announces; one that announces nothing is asked at Mastodon's own addresses. */
-const metadataOf = (reach: PlatformHttp, service: string) =>
-  Effect.flatMap(document(reach, service, "/.well-known/oauth-authorization-server"), (answer) =>
-    answer === undefined ? Effect.succeed<typeof Answers.Metadata.Type>({}) : Answers.as(Answers.Metadata)(answer),
+/** Reads the server's metadata, which is empty if the server has none. */
+const metadataOf = (http: PlatformHttp, service: string) =>
+  Effect.flatMap(document(http, service, "/.well-known/oauth-authorization-server"), (response) =>
+    response === undefined
+      ? Effect.succeed<typeof Responses.Metadata.Type>({})
+      : Responses.as(Responses.Metadata)(response),
   )
 
-/** Only an address of the server itself is taken: what leads elsewhere is not followed. */
-const ofService = (service: string, address: string | null | undefined, otherwise: string): URL => {
+/** Returns an address if it is on the server itself, and `otherwise` on that server if not. */
+const onService = (service: string, address: string | null | undefined, otherwise: string): URL => {
   const url = address == null ? null : URL.parse(address)
   return url !== null && url.origin === service ? url : new URL(otherwise, service)
 }
 
 /**
- * Whether the server knows us no more: Mastodon removes applications that nobody has used for a day, snac with a token.
- * The account holder would see that first, and no call of ours would. Asked by what shows its page to a browser, and by
- * the credentials of the application (RFC 6749 section 4.4). Only a clear answer counts.
+ * Returns whether the server has removed the registered application: Mastodon does so after a day without use, snac
+ * with a revoked token. Otherwise only the account holder would notice, in the browser. Checks the authorization page and
+ * the application's credentials (RFC 6749 section 4.4). Ambiguous responses count as registered.
  */
-const hasForgotten = (visit: PlatformContext, service: string, page: URL, application: Application) =>
+const isRegistrationGone = (visit: PlatformContext, service: string, page: URL, application: Application) =>
   Effect.gen(function* () {
     const { status } = yield* visit.http.request(page, { headers: { accept: "text/html" } })
     if (status >= 400 && status < 500) return true
@@ -65,7 +66,7 @@ const hasForgotten = (visit: PlatformContext, service: string, page: URL, applic
         clientId: application.id,
         clientSecret: application.secret,
         scope: "read",
-        // Without an address to come back to, which the library wants: nobody comes, and snac makes a token for one.
+        // The library's type requires a redirect URI. This grant has none, and snac would issue a token for one.
       } as unknown as Parameters<typeof oauth.token.create>[0]),
     )
     return false
@@ -80,10 +81,10 @@ const register = Effect.fnUntraced(function* (
   const known = yield* visit.registrations.read(service)
   if (known !== undefined) {
     const application = yield* applications.read(known)
-    if (!(yield* hasForgotten(visit, service, pageOf(application), application))) return application
+    if (!(yield* isRegistrationGone(visit, service, pageOf(application), application))) return application
     yield* visit.registrations.forget(service)
   }
-  const answer = yield* calling(visit.http, service, undefined, ({ api }) =>
+  const response = yield* calling(visit.http, service, undefined, ({ api }) =>
     api.v1.apps.create({
       clientName: "Agent Identity Service",
       redirectUris: callbackUrl(parts.book),
@@ -91,7 +92,7 @@ const register = Effect.fnUntraced(function* (
       website: parts.book.baseUrl,
     }),
   )
-  const { client_id, client_secret } = yield* Answers.as(Answers.Application)(answer)
+  const { client_id, client_secret } = yield* Responses.as(Responses.Application)(response)
   const kept = yield* visit.registrations.store(service, applications.write({ id: client_id, secret: client_secret }))
   return yield* applications.read(kept)
 })
@@ -101,7 +102,7 @@ export const authorize =
   (visit: PlatformContext, request: AuthorizationRequest): Effect.Effect<AuthorizationStart, PlatformFailure> =>
     Effect.gen(function* () {
       const service = yield* serviceOf(visit.http, request.account)
-      // It is a server of the kind before it gets to know us.
+      // Fails before the registration if this is not a compatible server.
       yield* instances.limits(visit.http, service)
       const metadata = yield* metadataOf(visit.http, service)
       const instanceRules = yield* instances.rules(visit.http, service)
@@ -117,7 +118,7 @@ export const authorize =
               code_challenge_method: "S256",
             }
       const pageOf = ({ id }: Application) => {
-        const page = ofService(service, metadata.authorization_endpoint, "/oauth/authorize")
+        const page = onService(service, metadata.authorization_endpoint, "/oauth/authorize")
         const query = {
           response_type: "code",
           client_id: id,
@@ -134,7 +135,7 @@ export const authorize =
         url: pageOf(application).href,
         state: request.state,
         kept: Redacted.make(
-          writeBegun({
+          writePending({
             service,
             application,
             ...(verifier === undefined ? {} : { verifier }),
@@ -146,7 +147,7 @@ export const authorize =
     })
 
 const declined: Readonly<Record<string, string>> = {
-  access_denied: "The account holder did not allow it.",
+  access_denied: "The account holder denied access.",
 }
 
 export const finish =
@@ -156,21 +157,26 @@ export const finish =
     { kept, query, redirectUri }: AuthorizationReturn,
   ): Effect.Effect<Connected, PlatformFailure> =>
     Effect.gen(function* () {
-      const { service, application, verifier, issuer } = yield* Effect.orDie(readBegun(Redacted.value(kept)))
+      const { service, application, verifier, issuer } = yield* Effect.orDie(readPending(Redacted.value(kept)))
       const error = query.get("error")
       const code = query.get("code")
       if (error !== null || code === null) {
-        const said =
-          query.get("error_description") ?? declined[error ?? ""] ?? error ?? "There is no code in the address."
-        return yield* new CredentialRefused({ message: boundedWords(said) })
+        const reason =
+          query.get("error_description") ??
+          declined[error ?? ""] ??
+          error ??
+          "The redirect contains no authorization code."
+        return yield* new CredentialRefused({ message: boundedWords(reason) })
       }
-      // RFC 9207: an answer of another server is none of this one's.
+      // RFC 9207: the response must come from the server that issued the request.
       const from = query.get("iss")
       if (from !== null && issuer !== undefined && from !== issuer) {
-        return yield* new CredentialRefused({ message: "The answer is of another server than was asked." })
+        return yield* new CredentialRefused({
+          message: "The redirect comes from another server than the authorization.",
+        })
       }
       const now = yield* Clock.currentTimeMillis
-      const answer = yield* calling(visit.http, service, undefined, ({ oauth }) =>
+      const response = yield* calling(visit.http, service, undefined, ({ oauth }) =>
         oauth.token.create({
           grantType: "authorization_code",
           code,
@@ -181,33 +187,33 @@ export const finish =
           ...(verifier === undefined ? {} : { codeVerifier: verifier }),
         }),
       ).pipe(
-        // The server has forgotten us: the next authorization registers anew.
+        // The server may have removed the application, so the next authorization registers a new one.
         Effect.tapError((failure) =>
           failure._tag === "CredentialRefused" ? visit.registrations.forget(service) : Effect.void,
         ),
-        // Codes that are used or lapsed are refused with 400.
+        // Used and expired codes are rejected with 400.
         Effect.catchTag("PlatformRefused", ({ message }) => Effect.fail(new CredentialRefused({ message }))),
       )
-      const credential = keptOf(application, yield* Answers.as(Answers.Token)(answer), now)
+      const credential = keptOf(application, yield* Responses.as(Responses.Token)(response), now)
       const account = yield* calling(visit.http, service, Redacted.make(credential.token), ({ api }) =>
         api.v1.accounts.verifyCredentials(),
       )
       const { domain } = yield* instances.limits(visit.http, service)
-      const standing = standingOf(yield* Answers.as(Answers.Account)(account), service, domain)
-      return { ...standing, credential: credentials.write(credential), via: "oauth" as const }
+      const status = statusOf(yield* Responses.as(Responses.Account)(account), service, domain)
+      return { ...status, credential: credentials.write(credential), via: "oauth" as const }
     })
 
-/** A token that the server does not know any more is revoked. */
+/** Revokes the token. Succeeds if the server no longer knows it. */
 export const revoke = (session: Session): Effect.Effect<void, PlatformFailure> =>
   Effect.gen(function* () {
     const { token, application } = yield* Effect.flatMap(session.credential, credentials.read)
     yield* calling(session.http, session.account.service, undefined, ({ oauth }) =>
       oauth.revoke({ clientId: application.id, clientSecret: application.secret, token }),
     ).pipe(
-      // GoToSocial before 0.19 has no such call, and asking again gives it none.
+      // GoToSocial before 0.19 has no revocation endpoint, and a retry would not help.
       Effect.catchIf(
         (failure) => failure._tag === "PlatformRefused" && failure.missing === true,
-        () => Effect.fail(new Unsupported({ message: "The server revokes no tokens." })),
+        () => Effect.fail(new Unsupported({ message: "The server does not support revoking tokens." })),
       ),
     )
   })

@@ -1,7 +1,7 @@
 /**
- * `masto` over the guarded way to the world. The library makes paths, queries and bodies of calls; the exchange itself is
- * ours, since its own takes no `fetch`, and so is what is made of an answer: it is counted before it is parsed, and comes
- * out as the server wrote it, for a schema to judge.
+ * Runs calls of the library `masto` over {@link PlatformHttp}. The library builds paths, queries and bodies. Requests and
+ * parsing are done here, because the library accepts no `fetch`: the values of a response are counted before it is
+ * parsed, and the unconverted response is validated by a schema.
  */
 import { Effect, Redacted } from "effect"
 import type { mastodon } from "masto"
@@ -16,31 +16,31 @@ import { boundedWords } from "../ResponseBounds.ts"
 import { CredentialRefused, isFailure, type PlatformFailure, PlatformRefused, PlatformUnreachable } from "../Failure.ts"
 import type { PlatformResponse, PlatformHttp } from "../PlatformHttp.ts"
 
-/** An answer of the server, before anything is made of it. */
-export interface Raw {
+/** A response that is not yet validated. */
+export interface RawResponse {
   readonly data: unknown
   readonly headers: Headers
 }
 
-/** Bytes of an answer, and the values it may hold: parsing it must hold nothing else up. */
-const answerBytes = 1024 * 1024
-const answerValues = 60_000
+/** Limits for the bytes and the JSON values of a response, so that parsing it does not block the event loop. */
+const responseBytes = 1024 * 1024
+const responseValues = 60_000
 
 const hasMoreValues = (bytes: Uint8Array): boolean => {
   let values = 0
-  // `,`, `[` and `{`, wherever they stand: more than there are values never hurts.
+  // Counts `,`, `[` and `{` also inside of strings, so that the estimate is never too low.
   for (const byte of bytes)
-    if ((byte === 0x2c || byte === 0x5b || byte === 0x7b) && ++values > answerValues) return true
+    if ((byte === 0x2c || byte === 0x5b || byte === 0x7b) && ++values > responseValues) return true
   return false
 }
 
-const parsed = (host: string, { body }: PlatformResponse): unknown => {
-  if (hasMoreValues(body)) throw new PlatformUnreachable({ message: `${host} gave an answer that is too long.` })
+const parseJson = (host: string, { body }: PlatformResponse): unknown => {
+  if (hasMoreValues(body)) throw new PlatformUnreachable({ message: `The response of ${host} is too large.` })
   if (body.length === 0) return undefined
   try {
     return JSON.parse(new TextDecoder().decode(body))
   } catch {
-    throw new PlatformUnreachable({ message: `${host} gave an answer that is no JSON.` })
+    throw new PlatformUnreachable({ message: `The response of ${host} is not JSON.` })
   }
 }
 
@@ -50,19 +50,19 @@ const text = (data: unknown, member: string): string | undefined => {
   return typeof value === "string" && value !== "" ? boundedWords(value) : undefined
 }
 
-/** What Mastodon says to an account that may not do anything any more. */
+/** Messages of Mastodon for accounts that are locked or not yet approved. */
 const lockedOut = /login is currently (disabled|suspended)|missing a confirmed e-mail|pending approval|suspended/i
 
-const refusal = (host: string, answer: PlatformResponse): PlatformFailure => {
+const failureOf = (host: string, response: PlatformResponse): PlatformFailure => {
   let data: unknown
   try {
-    data = parsed(host, answer)
+    data = parseJson(host, response)
   } catch {
     data = undefined
   }
-  const said = text(data, "error_description") ?? text(data, "error")
-  const message = said ?? `${host} answered with ${answer.status}.`
-  const { status } = answer
+  const reason = text(data, "error_description") ?? text(data, "error")
+  const message = reason ?? `${host} responded with ${response.status}.`
+  const { status } = response
   if (status === 401 || (status === 403 && lockedOut.test(message))) return new CredentialRefused({ message })
   if (status === 404 || status === 410) return new PlatformRefused({ message, missing: true })
   if (status >= 400 && status < 500) return new PlatformRefused({ message })
@@ -73,16 +73,16 @@ class GuardedHttp extends BaseHttp {
   private readonly serializer = new SerializerNativeImpl()
   private readonly config: HttpConfigImpl
   private readonly service: string
-  private readonly ask: (url: URL, asked: Parameters<PlatformHttp["request"]>[1]) => Promise<PlatformResponse>
+  private readonly send: (url: URL, options: Parameters<PlatformHttp["request"]>[1]) => Promise<PlatformResponse>
 
   constructor(
     service: string,
     token: string | undefined,
-    ask: (url: URL, asked: Parameters<PlatformHttp["request"]>[1]) => Promise<PlatformResponse>,
+    send: (url: URL, options: Parameters<PlatformHttp["request"]>[1]) => Promise<PlatformResponse>,
   ) {
     super()
     this.service = service
-    this.ask = ask
+    this.send = send
     this.config = new HttpConfigImpl(
       { url: service, ...(token === undefined ? {} : { accessToken: token }) },
       this.serializer,
@@ -91,13 +91,15 @@ class GuardedHttp extends BaseHttp {
 
   override async request<T>(params: Parameters<BaseHttp["request"]>[0]): Promise<{ headers: Headers; data: T }> {
     const url = this.config.resolvePath(params.path, params.search)
-    if (url.origin !== this.service) throw new PlatformUnreachable({ message: "A call would lead to another server." })
+    if (url.origin !== this.service) {
+      throw new PlatformUnreachable({ message: "The call was blocked because it leads to another server." })
+    }
     const headers = new Headers(this.config.mergeRequestInitWithDefaults(params.requestInit ?? {}).headers)
     let body: Uint8Array | string | undefined
     if (params.body !== undefined && params.method !== "GET") {
-      // A form with parts makes other line breaks of a text's, so only a file goes by one.
+      // Multipart forms change line breaks in texts, so only files are sent that way.
       const hasFile = Object.values(params.body).some((value) => value instanceof Blob)
-      // OAuth's own way (RFC 6749 section 4.1.3), and that of a profile: several servers take them no other way.
+      // OAuth (RFC 6749 section 4.1.3) and profile updates are sent as forms, because several servers accept only those.
       const isForm = params.path.startsWith("/oauth/") || params.method === "PATCH"
       const way = hasFile ? "multipart-form" : isForm ? "querystring" : "json"
       const packed = (this.serializer as Serializer).serialize(way, params.body)
@@ -105,52 +107,52 @@ class GuardedHttp extends BaseHttp {
         headers.set("content-type", isForm ? "application/x-www-form-urlencoded" : "application/json")
         body = packed
       } else {
-        // A form: the standard's own packing of it, with the boundary in the type.
+        // `Response` serializes the form, with its boundary in the content type.
         const form = new Response(packed)
         headers.set("content-type", form.headers.get("content-type") ?? "multipart/form-data")
         body = new Uint8Array(await form.arrayBuffer())
       }
     }
-    const answer = await this.ask(url, {
+    const response = await this.send(url, {
       method: params.method,
       headers: Object.fromEntries(headers),
       body,
-      atMost: answerBytes,
+      atMost: responseBytes,
     })
-    if (answer.status < 200 || answer.status >= 300) throw refusal(url.host, answer)
-    // What it is is judged by a schema; the library's types are of what it would have made of it.
-    return { headers: answer.headers, data: parsed(url.host, answer) as T }
+    if (response.status < 200 || response.status >= 300) throw failureOf(url.host, response)
+    // A schema validates the data later; the library's types describe its own converted form.
+    return { headers: response.headers, data: parseJson(url.host, response) as T }
   }
 }
 
-/** A document of the server that no call of the API is for; undefined where there is none. */
+/** Requests a document that is not part of the API. Returns undefined if the server does not have it. */
 export const document = (
-  reach: PlatformHttp,
+  http: PlatformHttp,
   service: string,
   path: string,
 ): Effect.Effect<unknown, PlatformFailure> => {
   const url = new URL(path, service)
-  return Effect.flatMap(reach.request(url, { atMost: 256 * 1024 }), (answer) =>
-    answer.status === 200
+  return Effect.flatMap(http.request(url, { atMost: 256 * 1024 }), (response) =>
+    response.status === 200
       ? Effect.try({
-          try: () => parsed(url.host, answer),
-          catch: () => new PlatformUnreachable({ message: `${url.host} gave an answer that is no JSON.` }),
+          try: () => parseJson(url.host, response),
+          catch: () => new PlatformUnreachable({ message: `The response of ${url.host} is not JSON.` }),
         })
-      : answer.status < 500
+      : response.status < 500
         ? Effect.succeed(undefined)
-        : Effect.fail(refusal(url.host, answer)),
+        : Effect.fail(failureOf(url.host, response)),
   )
 }
 
-/** What the platform's calls are made with: `api` of the REST API, `oauth` of the OAuth endpoints. */
+/** The library's clients for the REST API and the OAuth endpoints. */
 export interface Clients {
   readonly api: mastodon.rest.Client
   readonly oauth: mastodon.oauth.Client
 }
 
-/** One call or a few, with a token or without one. What it throws becomes a failure of the platform. */
+/** Runs calls with or without a token. Errors become platform failures. */
 export const calling = <A>(
-  reach: PlatformHttp,
+  http: PlatformHttp,
   service: string,
   token: Redacted.Redacted<string> | undefined,
   call: (clients: Clients) => PromiseLike<A>,
@@ -159,16 +161,16 @@ export const calling = <A>(
     Effect.tryPromise({
       try: async (signal) => {
         const run = Effect.runPromiseWith(context)
-        const http = new GuardedHttp(
+        const client = new GuardedHttp(
           service,
           token === undefined ? undefined : Redacted.value(token),
-          async (url, asked) => {
-            const answer = await run(Effect.result(reach.request(url, asked)), { signal })
-            if (answer._tag === "Failure") throw answer.failure
-            return answer.success
+          async (url, options) => {
+            const response = await run(Effect.result(http.request(url, options)), { signal })
+            if (response._tag === "Failure") throw response.failure
+            return response.success
           },
         )
-        const dispatcher = new HttpActionDispatcher(http, new HttpActionDispatcherHookMastodon(http))
+        const dispatcher = new HttpActionDispatcher(client, new HttpActionDispatcherHookMastodon(client))
         return await call({
           api: createActionProxy<mastodon.rest.Client>(dispatcher, { context: ["api"] }),
           oauth: createActionProxy<mastodon.oauth.Client>(dispatcher, { context: ["oauth"] }),
@@ -177,6 +179,6 @@ export const calling = <A>(
       catch: (thrown) =>
         isFailure(thrown)
           ? thrown
-          : new PlatformUnreachable({ message: `The server's answer made no sense: ${boundedWords(String(thrown))}` }),
+          : new PlatformUnreachable({ message: `The server's response is invalid: ${boundedWords(String(thrown))}` }),
     }),
   )

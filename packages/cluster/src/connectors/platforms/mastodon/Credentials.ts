@@ -1,8 +1,8 @@
-/** What is kept of a connection and of an application, JSON inside what is sealed. */
+/** Credentials of connections and applications, stored as sealed JSON, and the refresh of tokens. */
 import { Clock, Effect, Redacted, Schema } from "effect"
 import { CredentialRefused, type Halted, type PlatformFailure } from "../Failure.ts"
 import type { Credential, Session } from "../Platform.ts"
-import * as Answers from "./Responses.ts"
+import * as Responses from "./Responses.ts"
 import { calling, type Clients } from "./Client.ts"
 
 export const Application = Schema.Struct({ id: Schema.String, secret: Schema.String })
@@ -11,7 +11,7 @@ export type Application = typeof Application.Type
 const Kept = Schema.Struct({
   token: Schema.String,
   application: Application,
-  /** Where tokens end: what gets the next one, and when this one ends, in milliseconds since 1970. */
+  /** The refresh token and the expiry (in milliseconds since 1970), if the server's tokens expire. */
   refresh: Schema.optionalKey(Schema.String),
   ends: Schema.optionalKey(Schema.Number),
 })
@@ -22,7 +22,7 @@ const codec = <A>(schema: Schema.Codec<A>) => {
   const decode = Schema.decodeUnknownEffect(text)
   const encode = Schema.encodeSync(text)
   return {
-    // It was written here, and what is sealed was not altered.
+    // Sealed values cannot be altered, so a decoding error is a defect.
     read: (credential: Credential): Effect.Effect<A> => Effect.orDie(decode(Redacted.value(credential))),
     write: (value: A): Credential => Redacted.make(encode(value)),
   }
@@ -31,29 +31,29 @@ const codec = <A>(schema: Schema.Codec<A>) => {
 export const applications = codec(Application)
 export const credentials = codec(Kept)
 
-/** A token that ends this soon is refreshed before it is used. */
+/** A token with a shorter remaining lifetime (in milliseconds) is refreshed before it is used. */
 const margin = 60_000
 
 const isFresh = (kept: Kept, now: number) => kept.ends === undefined || kept.ends - margin > now
 
-const refreshed = Effect.fnUntraced(function* (session: Session): Effect.fn.Return<Kept, PlatformFailure> {
+const refresh = Effect.fnUntraced(function* (session: Session): Effect.fn.Return<Kept, PlatformFailure> {
   return yield* session.exclusively(
     Effect.gen(function* () {
-      // Whoever held the lock before may have done it.
+      // The previous holder of the lock may already have refreshed the token.
       const kept = yield* Effect.flatMap(session.credential, credentials.read)
       const now = yield* Clock.currentTimeMillis
       if (isFresh(kept, now)) return kept
-      if (kept.refresh === undefined) return yield* new CredentialRefused({ message: "The access token has ended." })
-      const answer = yield* calling(session.http, session.account.service, undefined, ({ oauth }) =>
+      if (kept.refresh === undefined) return yield* new CredentialRefused({ message: "The access token has expired." })
+      const response = yield* calling(session.http, session.account.service, undefined, ({ oauth }) =>
         oauth.token.create({
-          // Not among the grants that the library names.
+          // The library's types do not include this grant.
           grantType: "refresh_token" as "client_credentials",
           clientId: kept.application.id,
           clientSecret: kept.application.secret,
           refreshToken: kept.refresh,
         } as unknown as Parameters<typeof oauth.token.create>[0]),
       )
-      const token = yield* Answers.as(Answers.Token)(answer)
+      const token = yield* Responses.as(Responses.Token)(response)
       const next: Kept = keptOf(kept.application, token, now, kept.refresh)
       yield* session.storeCredential(credentials.write(next))
       return next
@@ -61,10 +61,10 @@ const refreshed = Effect.fnUntraced(function* (session: Session): Effect.fn.Retu
   )
 })
 
-/** What is kept of a token. */
+/** Returns the credential to store for a token response. */
 export const keptOf = (
   application: Application,
-  token: typeof Answers.Token.Type,
+  token: typeof Responses.Token.Type,
   now: number,
   formerRefresh?: string,
 ): Kept => {
@@ -76,14 +76,15 @@ export const keptOf = (
   }
 }
 
+/** Returns the stored credential, refreshed if it expires soon. */
 export const current = Effect.fnUntraced(function* (
   session: Session,
 ): Effect.fn.Return<Kept, PlatformFailure | Halted> {
   const kept = yield* Effect.flatMap(session.credential, credentials.read)
-  return isFresh(kept, yield* Clock.currentTimeMillis) ? kept : yield* refreshed(session)
+  return isFresh(kept, yield* Clock.currentTimeMillis) ? kept : yield* refresh(session)
 })
 
-/** A call in the account's name, with a token that is good. */
+/** Runs a call as the account, with a valid token. */
 export const asAccount = <A>(
   session: Session,
   call: (clients: Clients) => PromiseLike<A>,

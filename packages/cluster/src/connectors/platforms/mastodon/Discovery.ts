@@ -1,15 +1,16 @@
 /**
- * Which server carries an account, and what it says of itself: of `user@host` the one that WebFinger names, of a host that
- * host. What a server says of its limits is kept for an hour, of so many servers.
+ * Finds the server of an account, by WebFinger for `user@host`, and reads the server's limits and rules. Limits are cached
+ * for an hour.
  */
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import { Clock, Effect, Schema } from "effect"
 import { InputRefused, type PlatformFailure } from "../Failure.ts"
 import type { PlatformHttp } from "../PlatformHttp.ts"
-import * as Answers from "./Responses.ts"
+import * as Responses from "./Responses.ts"
 import { calling, document } from "./Client.ts"
 
-/** `@user@host`, `user@host`, `host`, or the address of the server or of the profile. */
-const parts = (account: string): { readonly user: string | undefined; readonly host: string } | undefined => {
+/** Parses `@user@host`, `user@host`, `host`, or the address of a server or profile. */
+const parseAccount = (account: string): { readonly user: string | undefined; readonly host: string } | undefined => {
   const text = account.trim().replace(/^acct:/i, "")
   const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null
   if (url !== null) return { user: undefined, host: url.host }
@@ -17,12 +18,12 @@ const parts = (account: string): { readonly user: string | undefined; readonly h
   return found === null ? undefined : { user: found[1], host: found[2]!.toLowerCase() }
 }
 
-/** http only where the account says so, which the guarded client takes in Development alone. */
+/** Returns the origin of a host. It uses http only if the input does, which the guarded client allows only in development. */
 const originOf = (account: string, host: string): string | undefined =>
   URL.parse(`${/^\s*http:\/\//i.test(account) ? "http" : "https"}://${host}`)?.origin
 
 const refused = new InputRefused({
-  message: "The account is `user@host`, or the host of a Mastodon server.",
+  message: "The account must be `user@host` or the host of a Mastodon server.",
   path: "/account",
 })
 
@@ -35,28 +36,28 @@ const WebFinger = Schema.Struct({
     }),
   ),
 })
-const readFinger = Schema.decodeUnknownOption(Schema.fromJsonString(WebFinger))
+const readWebFinger = Schema.decodeUnknownOption(Schema.fromJsonString(WebFinger))
 
-/** A host may send on to the server that carries its accounts (RFC 7033 section 4.2), so often at most. */
+/** Largest number of redirects from a host to the server of its accounts (RFC 7033 section 4.2). */
 const redirects = 3
 
-const finger = Effect.fnUntraced(function* (reach: PlatformHttp, origin: string, user: string) {
+const webFinger = Effect.fnUntraced(function* (http: PlatformHttp, origin: string, user: string) {
   const host = new URL(origin).host
   let url = new URL(`/.well-known/webfinger?resource=${encodeURIComponent(`acct:${user}@${host}`)}`, origin)
   for (let hop = 0; hop <= redirects; hop++) {
-    const answer = yield* reach.request(url, {
+    const response = yield* http.request(url, {
       headers: { accept: "application/jrd+json, application/json" },
       atMost: 64 * 1024,
     })
-    const location = answer.headers.get("location")
-    if (answer.status >= 300 && answer.status < 400 && location !== null) {
+    const location = response.headers.get("location")
+    if (response.status >= 300 && response.status < 400 && location !== null) {
       const next = URL.parse(location, url)
       if (next === null) return undefined
       url = next
       continue
     }
-    if (answer.status !== 200) return undefined
-    const found = readFinger(new TextDecoder().decode(answer.body))
+    if (response.status !== 200) return undefined
+    const found = readWebFinger(new TextDecoder().decode(response.body))
     if (found._tag === "None") return undefined
     const self = found.value.links.find(({ rel, type }) => rel === "self" && (type ?? "").includes("activity"))
     const at = self?.href === undefined ? null : URL.parse(self.href)
@@ -65,23 +66,23 @@ const finger = Effect.fnUntraced(function* (reach: PlatformHttp, origin: string,
   return undefined
 })
 
-/** The origin of the server that carries the account. */
+/** Returns the origin of the account's server. */
 export const serviceOf = Effect.fnUntraced(function* (
-  reach: PlatformHttp,
+  http: PlatformHttp,
   account: string | undefined,
 ): Effect.fn.Return<string, PlatformFailure> {
-  const named = account === undefined ? undefined : parts(account)
-  const origin = named === undefined || account === undefined ? undefined : originOf(account, named.host)
-  if (named === undefined || origin === undefined) return yield* refused
-  if (named.user === undefined) return origin
-  // A host that answers no WebFinger is asked as the server itself; what is wrong with it shows then.
-  const found = yield* Effect.catchTag(finger(reach, origin, named.user), "PlatformUnreachable", () =>
+  const parsed = account === undefined ? undefined : parseAccount(account)
+  const origin = parsed === undefined || account === undefined ? undefined : originOf(account, parsed.host)
+  if (parsed === undefined || origin === undefined) return yield* refused
+  if (parsed.user === undefined) return origin
+  // A host without WebFinger may be the server itself; later calls fail if it is not.
+  const found = yield* Effect.catchTag(webFinger(http, origin, parsed.user), "PlatformUnreachable", () =>
     Effect.succeed(undefined),
   )
   return found ?? origin
 })
 
-/** What a server lets one post. */
+/** A server's limits for posts, and its features. */
 export interface Limits {
   /** The domain of its accounts. */
   readonly domain: string
@@ -90,9 +91,9 @@ export interface Limits {
   readonly attachments: number
   readonly imageBytes: number
   readonly mimeTypes: ReadonlySet<string> | undefined
-  /** It takes `Idempotency-Key`: Mastodon, Pleroma and Akkoma do. Others say in their version that they are others. */
+  /** Whether it supports `Idempotency-Key`: Mastodon, Pleroma and Akkoma do. Other servers have other version formats. */
   readonly idempotent: boolean
-  /** Where it says at once what is said, as an http address; undefined where it does not. */
+  /** The http address of its streaming API, or undefined if it has none. */
   readonly streaming: string | undefined
 }
 
@@ -102,22 +103,22 @@ const between = (least: number, most: number, value: number): number =>
 const keptMillis = 60 * 60 * 1000
 const keptAtMost = 500
 
-const domainOf = (instance: typeof Answers.Instance.Type, service: string): string => {
-  const said = instance.domain ?? instance.uri
+const domainOf = (instance: typeof Responses.Instance.Type, service: string): string => {
+  const stated = instance.domain ?? instance.uri
   const host =
-    said == null ? undefined : (URL.parse(said.includes("://") ? said : `https://${said}`)?.host ?? undefined)
+    stated == null ? undefined : (URL.parse(stated.includes("://") ? stated : `https://${stated}`)?.host ?? undefined)
   return host ?? new URL(service).host
 }
 
-/** Named as a WebSocket's or as a plain one; a server that speaks https has no stream in the clear. */
-const streamingOf = (instance: typeof Answers.Instance.Type, service: string): string | undefined => {
-  const said = instance.configuration?.urls?.streaming ?? instance.urls?.streaming_api
-  const url = said == null ? null : URL.parse(said.replace(/^ws/i, "http"))
+/** Returns the http address of the streaming API. An https server must not offer an unencrypted stream. */
+const streamingOf = (instance: typeof Responses.Instance.Type, service: string): string | undefined => {
+  const stated = instance.configuration?.urls?.streaming ?? instance.urls?.streaming_api
+  const url = stated == null ? null : URL.parse(stated.replace(/^ws/i, "http"))
   if (url === null || (url.protocol !== "https:" && url.protocol !== new URL(service).protocol)) return undefined
   return url.origin
 }
 
-const limitsOf = (instance: typeof Answers.Instance.Type, service: string): Limits => {
+const limitsOf = (instance: typeof Responses.Instance.Type, service: string): Limits => {
   const statuses = instance.configuration?.statuses
   const media = instance.configuration?.media_attachments
   const types = media?.supported_mime_types
@@ -134,31 +135,29 @@ const limitsOf = (instance: typeof Answers.Instance.Type, service: string): Limi
 }
 
 export const makeInstances = () => {
-  const known = new Map<string, { readonly limits: Limits; readonly at: number }>()
+  const known = new BoundedMap<string, { readonly limits: Limits; readonly at: number }>(keptAtMost)
   return {
     limits: Effect.fnUntraced(function* (
-      reach: PlatformHttp,
+      http: PlatformHttp,
       service: string,
     ): Effect.fn.Return<Limits, PlatformFailure> {
       const now = yield* Clock.currentTimeMillis
       const found = known.get(service)
       if (found !== undefined && now - found.at < keptMillis) return found.limits
-      const answer = yield* calling(reach, service, undefined, ({ api }) => api.v2.instance.fetch()).pipe(
-        // Before version 4 of Mastodon's, and at some others.
+      const response = yield* calling(http, service, undefined, ({ api }) => api.v2.instance.fetch()).pipe(
+        // Mastodon before version 4, and some other servers, only have version 1.
         Effect.catchTag("PlatformRefused", () =>
-          calling<unknown>(reach, service, undefined, ({ api }) => api.v1.instance.fetch()),
+          calling<unknown>(http, service, undefined, ({ api }) => api.v1.instance.fetch()),
         ),
       )
-      const limits = limitsOf(yield* Answers.as(Answers.Instance)(answer), service)
-      known.delete(service)
-      if (known.size >= keptAtMost) known.delete(known.keys().next().value!)
+      const limits = limitsOf(yield* Responses.as(Responses.Instance)(response), service)
       known.set(service, { limits, at: now })
       return limits
     }),
-    /** What who joins it accepts; a server without rules has none to show. */
-    rules: (reach: PlatformHttp, service: string) =>
-      Effect.map(document(reach, service, "/api/v1/instance/rules"), (answer) =>
-        Answers.each(Answers.Rule)(answer).map(({ id, text, hint }) => ({
+    /** Returns the rules that members of the server accept. */
+    rules: (http: PlatformHttp, service: string) =>
+      Effect.map(document(http, service, "/api/v1/instance/rules"), (response) =>
+        Responses.validEntries(Responses.Rule)(response).map(({ id, text, hint }) => ({
           id: id.slice(0, 100),
           text: text.slice(0, 2000),
           hint: hint == null || hint === "" ? null : hint.slice(0, 2000),

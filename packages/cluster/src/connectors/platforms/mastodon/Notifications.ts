@@ -1,41 +1,41 @@
 /**
- * Mentions of the account. A mention that is direct is a direct message, one whose status answers us a reply. A poll goes
- * on behind the id of the last notification that was seen.
+ * Mentions, replies and direct messages, which are all mentions at Mastodon. The mark of a poll is the id of the latest
+ * notification that was reported.
  */
 import type { Page } from "@svc/domain/connectors/Post"
 import { Effect } from "effect"
 import { boundedDate } from "../ResponseBounds.ts"
 import type { PlatformFailure } from "../Failure.ts"
 import type { ReceivedPost, PageRequest, Poll, Session } from "../Platform.ts"
-import * as Answers from "./Responses.ts"
+import * as Responses from "./Responses.ts"
 import { asAccount } from "./Credentials.ts"
 import { pageOf, type Statuses } from "./Statuses.ts"
 
-/** One page of a poll; more wait for the next. */
+/** Largest number of notifications that one poll reports. */
 const perPoll = 40
 
-const kindOf = (status: Answers.Status, self: string): ReceivedPost["kind"] =>
+const kindOf = (status: Responses.Status, self: string): ReceivedPost["kind"] =>
   status.visibility === "direct" ? "dm" : status.in_reply_to_account_id === self ? "reply" : "mention"
 
-/** So many pages are gone back through for the oldest; what is older still at such a server is not told. */
+/** Number of pages that a poll goes back to find the oldest one. Notifications before those are not reported. */
 const pagesBack = 20
 
-/** Before the first notification. */
-const beginning = "0"
+/** The mark before the first notification. */
+const noNotification = "0"
 
 export const make = (statuses: Statuses) => {
-  const heard = Effect.fnUntraced(function* (
+  const receivedPosts = Effect.fnUntraced(function* (
     session: Session,
-    notifications: ReadonlyArray<Answers.Notification>,
+    notifications: ReadonlyArray<Responses.Notification>,
   ): Effect.fn.Return<ReadonlyArray<ReceivedPost>, PlatformFailure> {
-    const told = notifications.flatMap(({ type, status, created_at }) =>
+    const mentions = notifications.flatMap(({ type, status, created_at }) =>
       type === "mention" && status != null ? [{ status, created_at }] : [],
     )
     const posts = yield* statuses.posts(
       session,
-      told.map(({ status }) => status),
+      mentions.map(({ status }) => status),
     )
-    return told.map(({ status, created_at }, index) => ({
+    return mentions.map(({ status, created_at }, index) => ({
       kind: kindOf(status, session.account.id),
       key: status.uri,
       post: posts[index]!,
@@ -51,19 +51,22 @@ export const make = (statuses: Statuses) => {
       asAccount(session, ({ api }) => api.v1.notifications.list.$raw({ types: ["mention"], ...wanted })),
       (raw) => {
         const { data, cursor } = pageOf(raw)
-        return Effect.map(Answers.listOf(Answers.Notification)(data), (found) => ({ found, cursor }))
+        return Effect.map(Responses.listOf(Responses.Notification)(data), (found) => ({ found, cursor }))
       },
     )
 
   /**
-   * The oldest page of what is newer than the mark, newest first. The server was asked for it, but some (snac, and
-   * translations of Misskey's API) answer the newest one, so behind a full page it is looked whether there is an older.
+   * Returns the oldest page of notifications since the mark, newest first. Some servers (snac, and adapters for Misskey's
+   * API) return the newest page instead, so this function looks for older pages behind a full one.
    */
   const oldestPage = Effect.fnUntraced(function* (
     session: Session,
     mark: string,
-    first: ReadonlyArray<Answers.Notification>,
-  ): Effect.fn.Return<{ readonly page: ReadonlyArray<Answers.Notification>; readonly more: boolean }, PlatformFailure> {
+    first: ReadonlyArray<Responses.Notification>,
+  ): Effect.fn.Return<
+    { readonly page: ReadonlyArray<Responses.Notification>; readonly more: boolean },
+    PlatformFailure
+  > {
     let page = first
     const seen = new Set(first.map(({ id }) => id))
     const more = first.length >= perPoll
@@ -86,7 +89,7 @@ export const make = (statuses: Statuses) => {
         limit: Math.min(limit, 40),
         ...(cursor === undefined ? {} : { maxId: cursor }),
       })
-      return { entries: yield* heard(session, page.found), cursor: page.cursor }
+      return { entries: yield* receivedPosts(session, page.found), cursor: page.cursor }
     }),
 
     poll: Effect.fnUntraced(function* (
@@ -95,12 +98,12 @@ export const make = (statuses: Statuses) => {
     ): Effect.fn.Return<Poll, PlatformFailure> {
       if (mark === undefined) {
         const { found } = yield* list(session, { limit: 1 })
-        return { received: [], mark: found[0]?.id ?? beginning, more: false }
+        return { received: [], mark: found[0]?.id ?? noNotification, more: false }
       }
       const { found } = yield* list(session, { limit: perPoll, minId: mark })
       const { page, more } = yield* oldestPage(session, mark, found)
       const oldestFirst = page.toReversed()
-      return { received: yield* heard(session, oldestFirst), mark: oldestFirst.at(-1)?.id ?? mark, more }
+      return { received: yield* receivedPosts(session, oldestFirst), mark: oldestFirst.at(-1)?.id ?? mark, more }
     }),
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Mastodon, and servers that speak its published API: Pleroma and Akkoma, GoToSocial. Every server is somebody else's, so
- * nothing that one answers is believed further than it was judged.
+ * Mastodon as a platform, including servers with a compatible API (Pleroma, Akkoma, GoToSocial, snac). Servers are not
+ * trusted: every response is validated and bounded.
  */
 import { Effect } from "effect"
 import type { MakePlatform, Platform } from "../Platform.ts"
@@ -10,7 +10,7 @@ import * as Notifications from "./Notifications.ts"
 import * as Profile from "./Profile.ts"
 import * as Statuses from "./Statuses.ts"
 import * as Streaming from "./Streaming.ts"
-import * as Writing from "./PostOptions.ts"
+import * as PostOptions from "./PostOptions.ts"
 
 export const settings: ReadonlyArray<string> = []
 
@@ -26,8 +26,8 @@ export const make: MakePlatform = (parts) =>
       authorize: Authorization.authorize(parts, instances),
       finish: Authorization.finish(instances),
       revoke: Authorization.revoke,
-      inspect: Profile.look(instances),
-      validate: (post) => Effect.asVoid(Writing.judge(post)),
+      inspect: Profile.inspect(instances),
+      validate: (post) => Effect.asVoid(PostOptions.parse(post)),
       post: statuses.post,
       sendDm: statuses.sendDm,
       posts: statuses.own,

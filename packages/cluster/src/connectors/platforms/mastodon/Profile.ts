@@ -1,21 +1,21 @@
-/** What the server says of the account, and the disclosure on its profile: the flag `bot` and a line of its text. */
+/** The account's profile, and its automation disclosure: the flag `bot` and a line in the profile text. */
 import { Effect, Schema } from "effect"
 import type { Capability } from "@svc/domain/connectors/Connector"
 import { boundedName } from "../ResponseBounds.ts"
 import type { PlatformFailure } from "../Failure.ts"
 import type { Disclosure, Session, AccountStatus } from "../Platform.ts"
-import * as Answers from "./Responses.ts"
+import * as Responses from "./Responses.ts"
 import { asAccount } from "./Credentials.ts"
 import type { Instances } from "./Discovery.ts"
 
-/** A token that reads and writes does all of it. */
+/** A token with the scopes `read write` has all capabilities. */
 const capabilities: ReadonlyArray<Capability> = ["post", "reply", "thread", "notifications", "dm"]
 
-/** `user@domain` of an account, also of the server's own, which it names without. */
+/** Returns an account's name as `user@domain`. A server omits the domain for its own accounts. */
 export const nameOf = (acct: string, domain: string): string =>
   boundedName(acct.includes("@") ? acct : `${acct}@${domain}`)
 
-export const standingOf = (account: Answers.Account, service: string, domain: string): AccountStatus => ({
+export const statusOf = (account: Responses.Account, service: string, domain: string): AccountStatus => ({
   account: { name: nameOf(account.acct, domain), id: account.id, service },
   capabilities,
   disclosed: account.bot === true,
@@ -24,24 +24,24 @@ export const standingOf = (account: Answers.Account, service: string, domain: st
 const read = (session: Session) =>
   Effect.flatMap(
     asAccount(session, ({ api }) => api.v1.accounts.verifyCredentials()),
-    Answers.as(Answers.Account),
+    Responses.as(Responses.Account),
   )
 
-export const look =
+export const inspect =
   (instances: Instances) =>
   (session: Session): Effect.Effect<AccountStatus, PlatformFailure> =>
     Effect.gen(function* () {
       const account = yield* read(session)
       const { domain } = yield* instances.limits(session.http, session.account.service)
-      return standingOf(account, session.account.service, domain)
+      return statusOf(account, session.account.service, domain)
     })
 
-/** What was changed: the flag, and the line that was added. */
+/** The changes of a disclosure: whether the flag was set, and the added line. */
 const Changed = Schema.fromJsonString(Schema.Struct({ bot: Schema.Boolean, line: Schema.NullOr(Schema.String) }))
 const readChanged = Schema.decodeUnknownEffect(Changed)
 const writeChanged = Schema.encodeSync(Changed)
 
-/** Only these two members are sent; the server keeps all others. */
+/** Updates the flag and the profile text. The server keeps all other members. */
 const update = (session: Session, changes: { readonly bot?: boolean; readonly note?: string }) =>
   asAccount(session, ({ api }) => api.v1.accounts.updateCredentials(changes))
 
@@ -52,11 +52,13 @@ export const disclose =
       const account = yield* read(session)
       const text = account.source?.note ?? ""
       const flag = account.bot !== true
-      const said = text.includes(line)
-      if (!flag && said) return undefined
+      const hasLine = text.includes(line)
+      if (!flag && hasLine) return undefined
       const note = text.trimEnd() === "" ? line : `${text.trimEnd()}\n\n${line}`
-      const added = yield* (said ? Effect.succeed(false) : Effect.as(update(session, { bot: true, note }), true)).pipe(
-        // The profile's text has no room for it: the flag alone says it then.
+      const added = yield* (
+        hasLine ? Effect.succeed(false) : Effect.as(update(session, { bot: true, note }), true)
+      ).pipe(
+        // The line does not fit into the profile text, so only the flag is set.
         Effect.catchTag("PlatformRefused", () => Effect.succeed(false)),
       )
       if (!added) yield* update(session, { bot: true })

@@ -1,11 +1,11 @@
 /**
- * What is read of a server's answers, as Mastodon publishes its API; what others of its kind leave out is optional
- * (Pleroma and Akkoma, GoToSocial). Lists are cut before they are judged.
+ * Schemas for responses of Mastodon's API. Members that compatible servers omit (Pleroma, Akkoma, GoToSocial) are
+ * optional. Lists are truncated before they are validated.
  */
 import { Effect, Schema } from "effect"
 import { type PlatformFailure, PlatformUnreachable } from "../Failure.ts"
 
-/** Ids are numbers as text at Mastodon, and ULIDs or flakes elsewhere. */
+/** An id: digits at Mastodon, ULIDs or flake ids at other servers. */
 export const Id = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/))
 const Short = Schema.String.check(Schema.isMaxLength(2048))
 const optional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
@@ -13,7 +13,7 @@ const optional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.
 export const Account = Schema.Struct({
   id: Id,
   username: Short,
-  /** With the domain, but for accounts of the server itself. */
+  /** `user@domain`, or `user` for accounts of the server itself. */
   acct: Short,
   display_name: optional(Schema.String),
   bot: optional(Schema.Boolean),
@@ -56,14 +56,14 @@ export const Application = Schema.Struct({ client_id: Short, client_secret: Shor
 export const Token = Schema.Struct({
   access_token: Short,
   scope: optional(Schema.String),
-  /** Pleroma's and Akkoma's tokens end, and can be refreshed. */
+  /** Lifetime in seconds. Tokens of Pleroma and Akkoma expire and can be refreshed. */
   expires_in: optional(Schema.Number),
   refresh_token: optional(Short),
 })
 
-/** Whatever number a server thinks of; who uses it bounds it. */
+/** Any number; the code that uses it applies bounds. */
 const Count = Schema.Finite
-/** Version 2, and version 1 where there is no other. */
+/** The instance document, version 2 or 1. */
 export const Instance = Schema.Struct({
   domain: optional(Short),
   uri: optional(Short),
@@ -93,7 +93,7 @@ export const Instance = Schema.Struct({
 export const Rule = Schema.Struct({ id: Schema.String, text: Schema.String, hint: optional(Schema.String) })
 export const Media = Schema.Struct({ id: Id, url: optional(Schema.String) })
 
-/** RFC 8414, as far as it is read. */
+/** The used members of authorization server metadata (RFC 8414). */
 export const Metadata = Schema.Struct({
   issuer: optional(Short),
   authorization_endpoint: optional(Short),
@@ -102,7 +102,7 @@ export const Metadata = Schema.Struct({
 
 const members = ["statuses", "accounts", "ancestors", "descendants"]
 
-/** Lists are as long as the server likes; we take so many of each. */
+/** Truncates lists, which may have any length. */
 const cut = (data: unknown, atMost: number): unknown => {
   if (Array.isArray(data)) return data.slice(0, atMost)
   if (typeof data !== "object" || data === null) return data
@@ -114,34 +114,35 @@ const cut = (data: unknown, atMost: number): unknown => {
   return copy
 }
 
-/** How many entries are taken of a list. */
+/** Largest number of entries that are read from a list. */
 export const entriesAtMost = 200
 
-const foreign = () => new PlatformUnreachable({ message: "The server gave an answer that is not of Mastodon's API." })
+const invalidResponse = () =>
+  new PlatformUnreachable({ message: "The server's response does not match Mastodon's API." })
 
-/** The answer as the schema has it; anything else is no answer. */
+/** Returns a decoder for responses. Invalid responses fail with `PlatformUnreachable`. */
 export const as = <S extends Schema.Constraint>(
   schema: S,
 ): ((data: unknown) => Effect.Effect<S["Type"], PlatformFailure>) => {
   const decode = Schema.decodeUnknownEffect(schema as unknown as Schema.Codec<S["Type"]>)
-  return (data) => Effect.mapError(decode(cut(data, entriesAtMost)), foreign)
+  return (data) => Effect.mapError(decode(cut(data, entriesAtMost)), invalidResponse)
 }
 
-/** Those entries of a list that are as the schema has them; one that is not costs no other. */
-export const each = <S extends Schema.Constraint>(schema: S) => {
+/** Returns a decoder for lists that skips invalid entries. */
+export const validEntries = <S extends Schema.Constraint>(schema: S) => {
   const decode = Schema.decodeUnknownOption(schema as unknown as Schema.Codec<S["Type"]>)
   return (data: unknown): ReadonlyArray<S["Type"]> =>
     Array.isArray(data)
-      ? data.slice(0, entriesAtMost).flatMap((one: unknown) => {
-          const known = decode(one)
+      ? data.slice(0, entriesAtMost).flatMap((entry: unknown) => {
+          const known = decode(entry)
           return known._tag === "Some" ? [known.value] : []
         })
       : []
 }
 
-/** The same of an answer that must be a list. */
+/** Returns a decoder like {@link validEntries} that fails unless the response is a list. */
 export const listOf = <S extends Schema.Constraint>(schema: S) => {
-  const entries = each(schema)
+  const entries = validEntries(schema)
   return (data: unknown): Effect.Effect<ReadonlyArray<S["Type"]>, PlatformFailure> =>
-    Array.isArray(data) ? Effect.succeed(entries(data)) : Effect.fail(foreign())
+    Array.isArray(data) ? Effect.succeed(entries(data)) : Effect.fail(invalidResponse())
 }

@@ -1,28 +1,30 @@
-/** Statuses: read as posts, found by their uri, written, and the conversation around one. */
+/** Reads and publishes statuses, and finds them by URI. */
+import { BoundedMap } from "@svc/domain/BoundedMap"
+import { uuidMillis } from "@svc/domain/Ids"
 import type { Page, Post } from "@svc/domain/connectors/Post"
 import { Clock, Effect } from "effect"
 import { wordsOf } from "../../../html/PlainText.ts"
 import { boundedDate, boundedPost } from "../ResponseBounds.ts"
 import { type PlatformFailure, PlatformRefused } from "../Failure.ts"
-import { bytesOf } from "../Pictures.ts"
+import { bytesOf } from "../Options.ts"
 import type { NewPost, PageRequest, Session } from "../Platform.ts"
 import { Timing } from "../../../Timing.ts"
-import * as Answers from "./Responses.ts"
+import * as Responses from "./Responses.ts"
 import { asAccount } from "./Credentials.ts"
 import type { Instances } from "./Discovery.ts"
 import { nameOf } from "./Profile.ts"
-import * as Writing from "./PostOptions.ts"
+import * as PostOptions from "./PostOptions.ts"
 
-/** What is made a text of, at most. */
+/** Largest HTML content that is converted to text. */
 const htmlAtMost = 100_000
 
-/** So many look-ups of posts that are answered go out for one page. */
+/** Number of parents that are fetched for one page. */
 const parentsAtMost = 20
-/** How often it is asked whether a picture is finished. */
+/** Number of checks whether an uploaded image is processed. */
 const processingLooks = 30
 const knownAtMost = 2_000
 
-/** `max_id` of a page's `Link: …; rel="next"` (RFC 8288), which is all that is taken of it. */
+/** Returns the `max_id` of the header `Link: …; rel="next"` (RFC 8288), or null on the last page. */
 const nextOf = (headers: Headers): string | null => {
   for (const part of (headers.get("link") ?? "").slice(0, 8192).split(/,(?=\s*<)/)) {
     const [, target] = /^\s*<([^>]*)>/.exec(part) ?? []
@@ -33,26 +35,23 @@ const nextOf = (headers: Headers): string | null => {
   return null
 }
 
-/** A page of the server's as it comes: entries and where the next begins. */
+/** Returns the unvalidated entries of a page and the cursor of the next one. */
 export const pageOf = (raw: { readonly data: unknown; readonly headers: Headers }) => ({
   data: raw.data,
   cursor: nextOf(raw.headers),
 })
 
-/** The text of a status: its warning first, as its readers see it. */
-const textOf = ({ content, spoiler_text }: Answers.Status): string => {
+/** Returns the text of a status, after its content warning. */
+const textOf = ({ content, spoiler_text }: Responses.Status): string => {
   const text = wordsOf(content.slice(0, htmlAtMost))
   return spoiler_text == null || spoiler_text === "" ? text : `${spoiler_text}\n\n${text}`
 }
 
-/** How far a server's clock may be behind ours. */
+/** How far a server's clock may be behind. */
 const clockSkew = 60_000
 
-/** When a command was made, in milliseconds since 1970: a uuid of version 7 begins with it (RFC 9562 section 5.7). */
-const timeOf = (command: string) => Number.parseInt(command.replaceAll("-", "").slice(0, 12), 16)
-
-/** A text but for what a server makes of mentions and spaces. */
-const words = (text: string) =>
+/** Normalizes a text for comparison: removes the domains of mentions and collapses white space. */
+const normalized = (text: string) =>
   text
     .replace(/(@[\w.-]+)@[\w.:-]*\w/g, "$1")
     .replace(/\s+/g, " ")
@@ -61,22 +60,18 @@ const words = (text: string) =>
 const narrow = new Set(["unlisted", "private", "direct"])
 
 export const make = (instances: Instances) => {
-  /** What uris and ids of posts we have seen, by server; of the oldest the first goes. */
-  const uris = new Map<string, string>()
-  const note = (service: string, { id, uri }: Pick<Answers.Status, "id" | "uri">) => {
-    const key = `${service} ${id}`
-    uris.delete(key)
-    if (uris.size >= knownAtMost) uris.delete(uris.keys().next().value!)
-    uris.set(key, uri)
-  }
+  /** URIs of known posts by server and id. */
+  const uris = new BoundedMap<string, string>(knownAtMost)
+  const note = (service: string, { id, uri }: Pick<Responses.Status, "id" | "uri">) =>
+    void uris.set(`${service} ${id}`, uri)
 
   const domainOf = (session: Session) =>
     Effect.map(instances.limits(session.http, session.account.service), ({ domain }) => domain)
 
-  /** Statuses as posts; what they answer is looked up where it is not known. */
+  /** Converts statuses to posts. Fetches parents whose URIs are unknown. */
   const posts = Effect.fnUntraced(function* (
     session: Session,
-    statuses: ReadonlyArray<Answers.Status>,
+    statuses: ReadonlyArray<Responses.Status>,
   ): Effect.fn.Return<ReadonlyArray<Post>, PlatformFailure> {
     const { service } = session.account
     const domain = yield* domainOf(session)
@@ -88,9 +83,9 @@ export const make = (instances: Instances) => {
       [...wanted].slice(0, parentsAtMost),
       (id) =>
         asAccount(session, ({ api }) => api.v1.statuses.$select(id).fetch()).pipe(
-          Effect.flatMap(Answers.as(Answers.Status)),
+          Effect.flatMap(Responses.as(Responses.Status)),
           Effect.map((status) => note(service, status)),
-          // One that is gone, or not ours to see, has no uri for us.
+          // The URI of a deleted or invisible parent stays unknown.
           Effect.catchTags({ PlatformRefused: () => Effect.void, PlatformUnreachable: () => Effect.void }),
         ),
       { concurrency: 4, discard: true },
@@ -113,50 +108,51 @@ export const make = (instances: Instances) => {
     )
   })
 
-  const one = (session: Session, status: Answers.Status) => Effect.map(posts(session, [status]), (made) => made[0]!)
+  const postOf = (session: Session, status: Responses.Status) =>
+    Effect.map(posts(session, [status]), (posted) => posted[0]!)
 
-  /** The server's own status of that uri; one from elsewhere is fetched by the server first. */
+  /** Returns the server's status for a URI. The server fetches posts of other servers. */
   const find = Effect.fnUntraced(function* (
     session: Session,
     uri: string,
-  ): Effect.fn.Return<Answers.Status, PlatformFailure> {
-    const missing = new PlatformRefused({ message: "There is no such post, or it is not ours to see.", missing: true })
+  ): Effect.fn.Return<Responses.Status, PlatformFailure> {
+    const missing = new PlatformRefused({
+      message: "The post does not exist, or this account may not see it.",
+      missing: true,
+    })
     const { service } = session.account
     const url = URL.parse(uri)
     if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) return yield* missing
     const local = url.origin === service ? /\/([A-Za-z0-9_-]{1,64})$/.exec(url.pathname)?.[1] : undefined
     if (local !== undefined) {
       const found = yield* asAccount(session, ({ api }) => api.v1.statuses.$select(local).fetch()).pipe(
-        Effect.flatMap(Answers.as(Answers.Status)),
+        Effect.flatMap(Responses.as(Responses.Status)),
         Effect.catchTag("PlatformRefused", () => Effect.succeed(undefined)),
       )
       if (found !== undefined && (found.uri === uri || found.url === uri)) return found
     }
-    const answer: unknown = yield* asAccount(session, ({ api }) =>
+    const response: unknown = yield* asAccount(session, ({ api }) =>
       api.v2.search.list({ q: uri, type: "statuses", resolve: true, limit: 1 }),
     )
-    const { statuses } = yield* Answers.as(Answers.Found)(answer)
+    const { statuses } = yield* Responses.as(Responses.Found)(response)
     return statuses?.[0] ?? (yield* missing)
   })
 
-  /**
-   * A server may take a while to make of a picture what others are sent; a status with one that it has not finished is
-   * refused. All of it is within the time of the call.
-   */
+  /** Waits until the server has processed an image, because it rejects statuses with unprocessed ones. */
   const processed = Effect.fnUntraced(function* (
     session: Session,
-    media: typeof Answers.Media.Type,
+    media: typeof Responses.Media.Type,
   ): Effect.fn.Return<string, PlatformFailure> {
     let { url } = media
     for (let looks = 0; url === null && looks < processingLooks; looks++) {
       yield* Effect.sleep(Timing.mediaLook)
-      const answer = yield* asAccount(session, ({ api }) => api.v1.media.$select(media.id).fetch())
-      url = (yield* Answers.as(Answers.Media)(answer)).url
+      const response = yield* asAccount(session, ({ api }) => api.v1.media.$select(media.id).fetch())
+      url = (yield* Responses.as(Responses.Media)(response)).url
     }
     return media.id
   })
 
-  const upload = (session: Session, options: Writing.Options) =>
+  const upload = (session: Session, options: PostOptions.Options) =>
     Effect.forEach(options.media ?? [], (picture) =>
       asAccount(session, ({ api }) =>
         api.v2.media.create({
@@ -165,51 +161,51 @@ export const make = (instances: Instances) => {
           skipPolling: true,
         }),
       ).pipe(
-        Effect.flatMap(Answers.as(Answers.Media)),
+        Effect.flatMap(Responses.as(Responses.Media)),
         Effect.flatMap((media) => processed(session, media)),
       ),
     )
 
   /**
-   * What the command may have made before, at a server that does not know it again: a status since then of the same words
-   * that answers the same.
+   * Finds the status that an interrupted command published at a server without idempotency keys: a status since the
+   * command with the same text and parent.
    */
-  const already = Effect.fnUntraced(function* (
+  const findPosted = Effect.fnUntraced(function* (
     session: Session,
     { command }: NewPost,
     text: string,
-    parent: Answers.Status | undefined,
-  ): Effect.fn.Return<Answers.Status | undefined, PlatformFailure> {
-    // Ids never go back, and clocks do: one may say a time that is to come.
-    const since = Math.min(timeOf(command), yield* Clock.currentTimeMillis) - clockSkew
-    const answer: unknown = yield* asAccount(session, ({ api }) =>
+    parent: Responses.Status | undefined,
+  ): Effect.fn.Return<Responses.Status | undefined, PlatformFailure> {
+    // Command ids stay monotonic when the clock is set back, so an id may contain a time in the future.
+    const since = Math.min(uuidMillis(command), yield* Clock.currentTimeMillis) - clockSkew
+    const response: unknown = yield* asAccount(session, ({ api }) =>
       api.v1.accounts.$select(session.account.id).statuses.list({ limit: 20, excludeReblogs: true }),
     )
-    const recent = yield* Answers.listOf(Answers.Status)(answer)
+    const recent = yield* Responses.listOf(Responses.Status)(response)
     return recent.find(
       (status) =>
         boundedDate(status.created_at, new Date(0)).getTime() >= since &&
         (status.in_reply_to_id ?? undefined) === parent?.id &&
-        words(wordsOf(status.content.slice(0, htmlAtMost))) === words(text),
+        normalized(wordsOf(status.content.slice(0, htmlAtMost))) === normalized(text),
     )
   })
 
-  /** Publishes a text as it is. The command is the server's `Idempotency-Key`, so that a repeat makes no second one. */
+  /** Publishes a status. The command is the `Idempotency-Key`, so that a retry creates no second status. */
   const publish = Effect.fnUntraced(function* (
     session: Session,
     post: NewPost,
     text: string,
-    options: Writing.Options,
-    shape: { readonly visibility: Writing.Options["visibility"]; readonly parent: Answers.Status | undefined },
+    options: PostOptions.Options,
+    shape: { readonly visibility: PostOptions.Options["visibility"]; readonly parent: Responses.Status | undefined },
   ) {
     const limits = yield* instances.limits(session.http, session.account.service)
-    yield* Writing.within(limits, text, options)
+    yield* PostOptions.checkLimits(limits, text, options)
     if (post.again && !limits.idempotent) {
-      const made = yield* already(session, post, text, shape.parent)
-      if (made !== undefined) return yield* one(session, made)
+      const posted = yield* findPosted(session, post, text, shape.parent)
+      if (posted !== undefined) return yield* postOf(session, posted)
     }
     const mediaIds = yield* upload(session, options)
-    const answer = yield* asAccount(session, ({ api }) =>
+    const response = yield* asAccount(session, ({ api }) =>
       api.v1.statuses.create(
         {
           status: text,
@@ -223,10 +219,10 @@ export const make = (instances: Instances) => {
         { requestInit: { headers: { "Idempotency-Key": post.command } } },
       ),
     )
-    return yield* one(session, yield* Answers.as(Answers.Status)(answer))
+    return yield* postOf(session, yield* Responses.as(Responses.Status)(response))
   })
 
-  /** Without a mention the server tells nobody of an answer or a direct message. */
+  /** Adds a mention unless there is one. The server only notifies mentioned accounts of a reply or direct message. */
   const mentioning = (text: string, name: string) =>
     new RegExp(`(^|[^\\w@])@${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?![\\w@.-]*\\w)`, "i").test(text)
       ? text
@@ -237,14 +233,14 @@ export const make = (instances: Instances) => {
     find,
 
     post: Effect.fnUntraced(function* (session: Session, post: NewPost): Effect.fn.Return<Post, PlatformFailure> {
-      const options = yield* Writing.judge(post)
+      const options = yield* PostOptions.parse(post)
       if (post.replyTo === undefined) {
         return yield* publish(session, post, post.text, options, { visibility: options.visibility, parent: undefined })
       }
       const parent = yield* find(session, post.replyTo)
       const mine = parent.account.id === session.account.id
       const text = mine ? post.text : mentioning(post.text, nameOf(parent.account.acct, yield* domainOf(session)))
-      // An answer is seen by no more people than what it answers, unless that is asked for.
+      // The default visibility of a reply is at most that of its parent.
       const visibility =
         options.visibility ??
         (narrow.has(parent.visibility) ? (parent.visibility as NonNullable<typeof options.visibility>) : undefined)
@@ -252,8 +248,8 @@ export const make = (instances: Instances) => {
     }),
 
     sendDm: Effect.fnUntraced(function* (session: Session, post: NewPost): Effect.fn.Return<Post, PlatformFailure> {
-      const options = yield* Writing.judge(post)
-      const to = nameOf(Writing.recipientOf(post.to ?? "") ?? "", yield* domainOf(session))
+      const options = yield* PostOptions.parse(post)
+      const to = nameOf(PostOptions.recipientOf(post.to ?? "") ?? "", yield* domainOf(session))
       const parent = post.replyTo === undefined ? undefined : yield* find(session, post.replyTo)
       return yield* publish(session, post, mentioning(post.text, to), options, { visibility: "direct", parent })
     }),
@@ -270,12 +266,12 @@ export const make = (instances: Instances) => {
         }),
       )
       const page = pageOf(raw)
-      const found = yield* Answers.listOf(Answers.Status)(page.data)
+      const found = yield* Responses.listOf(Responses.Status)(page.data)
       const statuses = found.filter(({ visibility }) => visibility !== "direct")
       return { entries: yield* posts(session, statuses), cursor: page.cursor }
     }),
 
-    /** The newest message of each direct conversation; `thread` has the others. */
+    /** Returns the newest message of each direct conversation. */
     dms: Effect.fnUntraced(function* (
       session: Session,
       { limit, cursor }: PageRequest,
@@ -287,15 +283,15 @@ export const make = (instances: Instances) => {
         }),
       )
       const page = pageOf(raw)
-      const found = yield* Answers.listOf(Answers.Conversation)(page.data)
+      const found = yield* Responses.listOf(Responses.Conversation)(page.data)
       const statuses = found.flatMap(({ last_status: last }) => (last == null ? [] : [last]))
       return { entries: yield* posts(session, statuses), cursor: page.cursor }
     }),
 
     thread: Effect.fnUntraced(function* (session: Session, uri: string): Effect.fn.Return<Page<Post>, PlatformFailure> {
       const status = yield* find(session, uri)
-      const answer = yield* asAccount(session, ({ api }) => api.v1.statuses.$select(status.id).context.fetch())
-      const { ancestors, descendants } = yield* Answers.as(Answers.Context)(answer)
+      const response = yield* asAccount(session, ({ api }) => api.v1.statuses.$select(status.id).context.fetch())
+      const { ancestors, descendants } = yield* Responses.as(Responses.Context)(response)
       return { entries: yield* posts(session, [...ancestors, status, ...descendants]), cursor: null }
     }),
   }

@@ -1,9 +1,10 @@
 /**
- * The streaming API (`docs.joinmastodon.org/methods/streaming`): a WebSocket of the account's notifications, at the server
- * that the instance names for it. What comes only asks for a poll, so it is read no further than whether it may be for us.
- * The token goes in the header, as Mastodon and GoToSocial take it, else as subprotocol, as Pleroma and Akkoma do; both
- * take it in the address too, where logs would show it.
+ * The streaming API (`docs.joinmastodon.org/methods/streaming`): a WebSocket with the account's notifications, at the
+ * address in the instance document. A message only requests a poll, so it is only read as far as needed to see whether it
+ * may concern the account. The token is sent in a header (Mastodon, GoToSocial) or as a subprotocol (Pleroma, Akkoma), and
+ * never in the address, where logs would contain it.
  */
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import { Clock, Effect, Schema } from "effect"
 import { type PlatformFailure, Unsupported } from "../Failure.ts"
 import type { Session } from "../Platform.ts"
@@ -12,12 +13,12 @@ import type { Listening } from "../../../net/GuardedSocket.ts"
 import { current } from "./Credentials.ts"
 import type { Instances } from "./Discovery.ts"
 
-/** A longer one ends the stream. */
+/** A longer message ends the stream. */
 const messageBytes = 256 * 1024
-/** What is longer is not looked into: it may be for us. */
+/** A longer message is not parsed and requests a poll. */
 const readAtMost = 64 * 1024
 
-/** What a subprotocol may be (RFC 6455 section 4.1). */
+/** A valid subprotocol (RFC 6455 section 4.1). */
 const asProtocol = /^[\w!#$%&'*+.^`|~-]{1,1024}$/
 
 const readEvent = Schema.decodeUnknownOption(
@@ -25,7 +26,7 @@ const readEvent = Schema.decodeUnknownOption(
 )
 const readNotification = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ type: Schema.String })))
 
-/** Returns whether the message announces a notification of the account. */
+/** Returns whether a message may be about a new post for the account. */
 export const mayBeForUs = (text: string): boolean => {
   if (text.length > readAtMost) return true
   const message = readEvent(text)
@@ -34,27 +35,27 @@ export const mayBeForUs = (text: string): boolean => {
   return notification._tag === "None" || notification.value.type === "mention"
 }
 
-/** Servers that have no stream, in spite of what they say, and until when they are believed; the oldest goes. */
+/** Number of remembered servers that announce a stream but have none. */
 const absentAtMost = 500
 
 export const make = (instances: Instances) => {
-  const absent = new Map<string, number>()
+  const absent = new BoundedMap<string, number>(absentAtMost)
 
-  return Effect.fnUntraced(function* (session: Session, heard: () => void): Effect.fn.Return<never, PlatformFailure> {
+  return Effect.fnUntraced(function* (session: Session, notify: () => void): Effect.fn.Return<never, PlatformFailure> {
     const { service } = session.account
-    const none = new Unsupported({ message: `${service} has no stream.` })
+    const unsupported = new Unsupported({ message: `${service} has no stream.` })
     const now = yield* Clock.currentTimeMillis
-    if ((absent.get(service) ?? 0) > now) return yield* none
+    if ((absent.get(service) ?? 0) > now) return yield* unsupported
     const { streaming } = yield* instances.limits(session.http, service)
     const { token } = yield* current(session)
-    if (streaming === undefined || !asProtocol.test(token)) return yield* none
+    if (streaming === undefined || !asProtocol.test(token)) return yield* unsupported
     const listen = (how: Pick<Listening, "headers" | "protocols">) =>
       session.http.listen(new URL("/api/v1/streaming?stream=user:notification", streaming), {
         ...how,
         atMost: messageBytes,
-        opened: heard,
+        opened: notify,
         message: (text) => {
-          if (mayBeForUs(text)) heard()
+          if (mayBeForUs(text)) notify()
         },
       })
     return yield* listen({ headers: { authorization: `Bearer ${token}` }, protocols: [] })
@@ -63,8 +64,6 @@ export const make = (instances: Instances) => {
         Effect.tapError((failure) =>
           Effect.sync(() => {
             if (failure._tag !== "Unsupported") return
-            absent.delete(service)
-            if (absent.size >= absentAtMost) absent.delete(absent.keys().next().value!)
             absent.set(service, now + Timing.streamAbsentMillis)
           }),
         ),
