@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process"
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { describe, expect, it } from "vitest"
+import * as Events from "./events.ts"
 import * as Problems from "./problems.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
@@ -115,6 +116,10 @@ describe("the documents", () => {
 
   it("have every problem as it is: node test/documents/problems.ts writes them anew", () => {
     expect(read("docs/problems.md")).toBe(Problems.page())
+  })
+
+  it("have every Event as it is: node test/documents/events.ts writes them anew", () => {
+    expect(read("docs/events.md")).toBe(Events.page())
   })
 
   it("name commands that there are", async () => {

@@ -16,9 +16,9 @@ import { Nothing } from "./EmptyData.ts"
 const Instant = Schema.String.annotate({ format: "date-time" })
 
 const identity = {
-  "identity.ready": Nothing.annotate({ description: "Every part of the Identity is provisioned." }),
+  "identity.ready": Nothing.annotate({ description: "The Identity is fully provisioned." }),
   "identity.failed": Schema.Struct({ step: StepName, error: Schema.String }).annotate({
-    description: "Provisioning gave up at a step; DELETE of the Identity clears what was made.",
+    description: "Provisioning failed at a step. Retry it, or delete the Identity to remove what was created.",
   }),
 }
 
@@ -59,7 +59,7 @@ const mail = {
     cc: Schema.Array(Address),
     bcc: Schema.Array(Address),
     sent_at: Instant,
-  }).annotate({ description: "A message of the Identity was handed over for every recipient." }),
+  }).annotate({ description: "A message was handed over to the servers of all recipients." }),
   "email.bounced": Schema.Struct({
     ...email,
     recipient: Schema.String,
@@ -69,54 +69,54 @@ const mail = {
     status: Schema.NullOr(Schema.String),
     diagnostic: Schema.NullOr(Schema.String),
     bounced_at: Instant,
-  }).annotate({ description: "A message of the Identity could not be delivered to one recipient." }),
+  }).annotate({ description: "A message could not be delivered to one recipient." }),
   "email.refused": Schema.Struct({
     reason: Schema.Literals(["size", "full"]),
     /** The sender of the one at hand; empty where it named none. */
     from: Schema.String,
     /** That one and those turned away since the Event before. */
     count: Schema.Int,
-  }).annotate({ description: "Mail for the Mailbox was turned away; told at most once an hour, with a count." }),
+  }).annotate({ description: "Incoming mail was refused. Raised at most once an hour, with a count." }),
   "email.recipient_blocked": Schema.Struct({
     subject: Schema.String,
     recipients: Schema.Array(
       Schema.Struct({ address: Schema.String, reason: Schema.Literals(["not_allowed", "expired", "suppressed"]) }),
     ),
-  }).annotate({ description: "A message was not sent, as a recipient is no Allowed Recipient." }),
+  }).annotate({ description: "A message was not sent because a recipient is not an Allowed Recipient." }),
   "email.approval_requested": Schema.Struct({
     ...envelope,
     to: Schema.Array(Address),
     cc: Schema.Array(Address),
     bcc: Schema.Array(Address),
     expires_at: Instant,
-  }).annotate({ description: "A message waits for a person to approve or to refuse it." }),
+  }).annotate({ description: "A message waits for a person's approval." }),
   "email.approved": Schema.Struct({
     ...email,
     by: Schema.Union([CredentialKind, Schema.Literal("system")]),
     /** The SHA-256 of the content that was approved, in hexadecimal. */
     content_sha256: Schema.optionalKey(Schema.String),
   }).annotate({
-    description: "A person approved a message; it is on its way.",
+    description: "A person approved a message, and it is queued for sending.",
   }),
   "email.approval_refused": Schema.Struct({
     ...email,
     by: Schema.Union([CredentialKind, Schema.Literal("system")]),
     /** `expired` where nobody decided within 7 days. */
     reason: Schema.NullOr(Schema.String),
-  }).annotate({ description: "A message was not approved; it goes nowhere." }),
+  }).annotate({ description: "A message was not approved and will not be sent." }),
   "mail.stopped": Switched.annotate({ description: "Outgoing mail was stopped." }),
-  "mail.started": Switched.annotate({ description: "Outgoing mail was started again." }),
+  "mail.started": Switched.annotate({ description: "Outgoing mail was resumed." }),
 }
 
 const tunnel = {
-  "tunnel.connected": Nothing.annotate({ description: "The first link of the Tunnel stands." }),
-  "tunnel.disconnected": Nothing.annotate({ description: "The last link of the Tunnel is gone." }),
+  "tunnel.connected": Nothing.annotate({ description: "The first link of the Tunnel connected." }),
+  "tunnel.disconnected": Nothing.annotate({ description: "The last link of the Tunnel disconnected." }),
 }
 
 const card = {
   "card.updated": Schema.Struct({
     changed: Schema.Array(Schema.Literals(Object.keys(StoredCard.fields) as ReadonlyArray<keyof StoredCard>)),
-  }).annotate({ description: "Members of the card have other values." }),
+  }).annotate({ description: "The card was changed." }),
 }
 
 const webhook = {
@@ -129,7 +129,7 @@ const webhook = {
     /** Of the last attempt; null when no status arrived, and `error` says why. */
     status_code: Schema.NullOr(Schema.Int),
     error: Schema.NullOr(Schema.String),
-  }).annotate({ description: "The last attempt of a delivery failed; another Webhook hears of it." }),
+  }).annotate({ description: "The last attempt of a delivery failed. Other Webhooks receive this Event." }),
 }
 
 const account = { platform: PlatformName, account: Schema.String }
@@ -154,14 +154,14 @@ const connectors = {
     remedy: Schema.optionalKey(Schema.String),
   }).annotate({
     description:
-      "The platform refuses the Connector's credential, or the profile no longer says that the account is automated; it does nothing until it is connected again.",
+      "The platform refused the Connector's credential, or the profile no longer says that the account is automated. It stays stopped until this is corrected.",
   }),
   "connector.recovered": Schema.Struct({ ...account, account_id: Schema.String, service: Schema.String }).annotate({
-    description: "A Connector that was stopped works again.",
+    description: "A stopped Connector works again.",
   }),
-  "connector.mention": Heard.annotate({ description: "A post names the connected account." }),
-  "connector.reply": Heard.annotate({ description: "A post answers one of the connected account." }),
-  "connector.dm": Heard.annotate({ description: "A direct message came in." }),
+  "connector.mention": Heard.annotate({ description: "A post mentions the connected account." }),
+  "connector.reply": Heard.annotate({ description: "A post replies to a post of the connected account." }),
+  "connector.dm": Heard.annotate({ description: "A direct message arrived." }),
 }
 
 export const identityEvents = { ...identity, ...mail, ...card, ...tunnel, ...webhook, ...connectors } as const

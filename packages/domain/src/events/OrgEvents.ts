@@ -51,15 +51,16 @@ const Usage = Schema.Struct({
 
 export const orgEvents = {
   "identity.deleted": Schema.Struct({ identity_id: Uuid, handle: Schema.String }).annotate({
-    description: "An Identity is gone. Its Handle stays taken.",
+    description: "An Identity was deleted. Its Handle stays taken.",
   }),
   "tunnel.transfer_blocked": Usage.annotate({
-    description: "The Org's Tunnels have transferred all they may today; they serve nothing until the day ends (UTC).",
+    description:
+      "The daily transfer of the account's Tunnels is used up. They serve nothing until the end of the day (UTC).",
   }),
-  "api_key.created": Key.annotate({ description: "A key was minted." }),
-  "api_key.revoked": Key.annotate({ description: "A key was revoked, by somebody or with its Identity." }),
-  "grant.created": Granted.annotate({ description: "A client was allowed to act for the account." }),
-  "grant.changed": Granted.annotate({ description: "The scopes of an app were changed." }),
+  "api_key.created": Key.annotate({ description: "A key was created." }),
+  "api_key.revoked": Key.annotate({ description: "A key was revoked, directly or with its Identity." }),
+  "grant.created": Granted.annotate({ description: "An app was given access to the account." }),
+  "grant.changed": Granted.annotate({ description: "The access of an app was changed." }),
   "grant.revoked": Schema.Struct({
     grant_id: Uuid,
     client_id: Schema.String,
@@ -67,32 +68,32 @@ export const orgEvents = {
     reason: GrantEnd,
   }).annotate({
     description:
-      "A client may do nothing any more: its holder or the client ended it, a token or code was used twice, its time was over, or what it was for is gone.",
+      "The access of an app ended: the account holder or the app ended it, a token or code was used twice, it expired, or its Identities were deleted.",
   }),
   "api_key.rotated": Schema.Struct({
     ...EndingKey.fields,
     /** The key that took its place. */
     replaced_by: Uuid,
-  }).annotate({ description: "A key was replaced by another; it works until the overlap is over." }),
-  "api_key.expiring": EndingKey.annotate({ description: "A key ends in 7 days, or in one." }),
-  "api_key.expired": EndingKey.annotate({ description: "A key has ended." }),
-  "limit.near": Usage.annotate({ description: "Four fifths of a limit are used." }),
+  }).annotate({ description: "A key was replaced by a new one. It works until the overlap ends." }),
+  "api_key.expiring": EndingKey.annotate({ description: "A key expires in 7 days or in 1 day." }),
+  "api_key.expired": EndingKey.annotate({ description: "A key expired." }),
+  "limit.near": Usage.annotate({ description: "80% of a limit is used." }),
   "audit.gap": Schema.Struct({
-    count: Schema.Int.annotate({ description: "How many." }),
-    since: Instant.annotate({ description: "When the first of the acts was." }),
-    until: Instant.annotate({ description: "When the last of the acts was." }),
+    count: Schema.Int.annotate({ description: "The number of lost records." }),
+    since: Instant.annotate({ description: "Time of the first operation." }),
+    until: Instant.annotate({ description: "Time of the last operation." }),
   }).annotate({
-    description: "Records of the audit log were lost: so many, of acts within this time.",
+    description: "Audit records were lost: their number and time span.",
   }),
   "audit.head": Schema.Struct({
-    seq: Schema.Int.annotate({ description: "The number of the last record that is sealed." }),
-    hash: Schema.String.annotate({ description: "Its hash: SHA-256 in hex." }),
-    sealed_at: Instant.annotate({ description: "When it was sealed." }),
+    seq: Schema.Int.annotate({ description: "Number of the last sealed record." }),
+    hash: Schema.String.annotate({ description: "Hash of the last sealed record: SHA-256 in hex." }),
+    sealed_at: Instant.annotate({ description: "Time of the seal." }),
     signature: Schema.String.annotate({ description: "ES256 in base64url, by the key of `GET /api/audit/head`." }),
   }).annotate({
     description: "The signed head of the audit log, sent once a day so that it can be stored elsewhere.",
   }),
   "account.deletion_started": Nothing.annotate({
-    description: "The deletion of the account was confirmed; no credential works any more.",
+    description: "Deletion of the account was confirmed. No credential works any more.",
   }),
 } as const
