@@ -35,7 +35,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await page.goto(`${site.service.base}/console/keys/${body.grants[0].id}`)
     const form = page.getByRole("dialog")
     await form.getByRole("checkbox", { name: "mail:read" }).uncheck()
-    await form.getByRole("button", { name: "Edit" }).click()
+    await form.getByRole("button", { name: "Save" }).click()
     await form.waitFor({ state: "detached" })
     expect(await use("svc_email_list")).toMatchObject({ code: "scope_missing" })
     const apps = page.getByRole("table", { name: "Connected apps" })

@@ -1,14 +1,13 @@
 /** The way in: an address, and at the first contact the Terms. The link that is mailed opens the session. */
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { place } from "../router/Router.ts"
 import { language, languages, speak } from "../texts/Texts.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Check, Form, TextField, wrongAt } from "../ui/Field.tsx"
+import { Check, TextField } from "../ui/Field.tsx"
+import { CommandForm, useForm } from "../ui/Form.tsx"
 import { Note, Page } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
 import { keepReturn } from "../client/Return.ts"
 import { say } from "./texts.ts"
 
@@ -25,27 +24,18 @@ const Languages = () => (
 )
 
 const SignInPage = () => {
-  const [email, setEmail] = useState("")
-  const [accepted, setAccepted] = useState(false)
-  const [invite, setInvite] = useState("")
   const [sent, setSent] = useState<Answer<"POST /api/auth/magic-link">>()
   const registration = useCall("GET /api/auth/registration").data?.state
-  const act = useAct(async (act) => {
+  const { values, field, check, command } = useForm({ email: "", accepted: false, invite: "" }, async (key, values) => {
     keepReturn(place.peek().path + place.peek().search)
-    setSent(
-      await call(
-        "POST /api/auth/magic-link",
-        {
-          body: {
-            email: email.trim(),
-            language: language.peek(),
-            tos_accepted: accepted,
-            ...(invite.trim() === "" ? {} : { invite_code: invite.trim() }),
-          },
-        },
-        { act },
-      ),
-    )
+    const invite = values.invite.trim()
+    const body = {
+      email: values.email.trim(),
+      language: language.peek(),
+      tos_accepted: values.accepted,
+      ...(invite === "" ? {} : { invite_code: invite }),
+    }
+    setSent(await call("POST /api/auth/magic-link", { body }, { key }))
   })
   return (
     <main class="plain-page">
@@ -61,7 +51,7 @@ const SignInPage = () => {
           <Page title={say("heading")} lead={say("lead")}>
             {isSecureContext ? null : <Note tone="warn">{say("insecure")}</Note>}
             {registration === "closed" ? <Note>{say("closed")}</Note> : null}
-            <Form onDone={() => void act.run()}>
+            <CommandForm command={command} doing={say("send")}>
               <TextField
                 label={say("email")}
                 type="email"
@@ -69,36 +59,27 @@ const SignInPage = () => {
                 autocomplete="email"
                 required
                 autofocus
-                value={email}
-                onValue={setEmail}
-                wrong={wrongAt(act.failure, "/email")}
+                {...field("email")}
               />
               {registration === "invite" ? (
                 <TextField
                   label={say("invite")}
                   hint={say("invite_hint")}
                   optional
-                  value={invite}
-                  onValue={setInvite}
+                  {...field("invite", "/invite_code")}
                 />
               ) : null}
-              <Check checked={accepted} onValue={setAccepted} name="terms">
+              <Check {...check("accepted")} name="terms">
                 {say("terms_before")}{" "}
                 <a class="inline" href="/terms" target="_blank" rel="noopener">
                   {say("terms")}
                 </a>{" "}
                 {say("terms_after")}
               </Check>
-              <ProblemNote failure={act.failure} />
-              <div class="actions">
-                <Button type="submit" kind="primary" busy={act.busy}>
-                  {say("send")}
-                </Button>
-              </div>
-            </Form>
+            </CommandForm>
           </Page>
         ) : (
-          <Page title={say("sent")} lead={say("sent_to", { email: email.trim() })}>
+          <Page title={say("sent")} lead={say("sent_to", { email: values.email.trim() })}>
             <p class="muted">{say("sent_here")}</p>
             <div class="bar">
               {sent.dev_magic_link === null ? null : (

@@ -1,6 +1,6 @@
 /** The gate of new Terms: the console is closed, and leaving with everything stays within reach. */
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { account, look, signOut } from "../client/Session.ts"
@@ -14,12 +14,12 @@ import { say } from "./texts.ts"
 const TermsPage = () => {
   const { tos } = account()
   const [wanted, setWanted] = useState<string>()
-  const accept = useAct(async (act) => {
-    await call("POST /api/auth/tos/acceptance", { body: { version: tos.current_version } }, { act })
+  const accept = useCommand(async (key) => {
+    await call("POST /api/auth/tos/acceptance", { body: { version: tos.current_version } }, { key })
     await look()
   })
-  const takeAlong = useAct(async (act) => {
-    setWanted((await call("POST /api/exports", { body: {} }, { act })).id)
+  const takeAlong = useCommand(async (key) => {
+    setWanted((await call("POST /api/exports", { body: {} }, { key })).id)
   })
   const made = useCall(
     "GET /api/exports/:id",
@@ -32,7 +32,7 @@ const TermsPage = () => {
         <Page title={say("gate_title")} lead={say("gate", { version: tos.current_version })}>
           <p class="muted">{say("gate_accepted", { version: tos.accepted_version })}</p>
           <div class="bar">
-            <Button kind="primary" busy={accept.busy} onClick={() => void accept.run()}>
+            <Button kind="primary" command={accept}>
               {say("gate_accept")}
             </Button>
             <ButtonLink href="/terms" target="_blank" icon="out">
@@ -43,9 +43,7 @@ const TermsPage = () => {
           <p class="muted">{say("gate_or")}</p>
           <div class="bar">
             <Button onClick={() => void signOut()}>{say("sign_out")}</Button>
-            <Button busy={takeAlong.busy} onClick={() => void takeAlong.run()}>
-              {say("take_along")}
-            </Button>
+            <Button command={takeAlong}>{say("take_along")}</Button>
             <Removal>
               <p>{say("remove_why")}</p>
             </Removal>

@@ -1,5 +1,5 @@
 /** Whether what an Identity's own key sends waits for a person. */
-import { useChoice } from "../client/Acts.ts"
+import { useChoice } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { outdated, supposed, useCall } from "../client/Queries.ts"
 import { Loaded } from "../ui/Loaded.tsx"

@@ -1,13 +1,14 @@
 /** Approves a message, or refuses it with a reason. Both name the hash of the content that the page shows. */
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
 import { mailPath } from "../router/Paths.ts"
 import { go } from "../router/Router.ts"
 import { Button } from "../ui/Button.tsx"
 import { FormDialog } from "../ui/Dialog.tsx"
-import { TextField, wrongAt } from "../ui/Field.tsx"
+import { TextField } from "../ui/Field.tsx"
+import { useForm } from "../ui/Form.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { tell } from "../ui/Toast.tsx"
 import type { Pending } from "./Completeness.ts"
@@ -42,11 +43,10 @@ const rereading = async (handle: string, decide: () => Promise<unknown>) => {
 type RefusingProps = Omit<DecideProps, "complete"> & { readonly subject: string; readonly onClose: () => void }
 
 const Refusing = ({ handle, message: { id, content_sha256 }, subject, onClose }: RefusingProps) => {
-  const [reason, setReason] = useState("")
-  const refuse = useAct(async (act) => {
+  const { field, command } = useForm({ reason: "" }, async (key, { reason }) => {
     const body = { content_sha256, ...(reason.trim() === "" ? {} : { reason }) }
     await rereading(handle, () =>
-      call("POST /api/identities/:handle/approvals/:id/refuse", { params: { handle, id }, body }, { act }),
+      call("POST /api/identities/:handle/approvals/:id/refuse", { params: { handle, id }, body }, { key }),
     )
     tell(say("refused", { subject }))
     await leave(handle, id)
@@ -56,19 +56,11 @@ const Refusing = ({ handle, message: { id, content_sha256 }, subject, onClose }:
       title={say("refuse_title", { subject })}
       doing={say("refuse")}
       kind="fatal"
-      act={refuse}
+      command={command}
       onClose={onClose}
     >
       <p>{say("refuse_why")}</p>
-      <TextField
-        label={say("reason")}
-        value={reason}
-        onValue={setReason}
-        maxLength={500}
-        optional
-        autofocus
-        wrong={wrongAt(refuse.failure, "/reason")}
-      />
+      <TextField label={say("reason")} maxLength={500} optional autofocus {...field("reason")} />
     </FormDialog>
   )
 }
@@ -77,16 +69,16 @@ export const Decide = ({ handle, message, complete }: DecideProps) => {
   const { id, content_sha256 } = message
   const subject = message.subject === "" ? say("no_subject") : message.subject
   const [refusing, setRefusing] = useState(false)
-  const approve = useAct(async (act) => {
+  const approve = useCommand(async (key) => {
     const input = { params: { handle, id }, body: { content_sha256 } }
-    await rereading(handle, () => call("POST /api/identities/:handle/approvals/:id/approve", input, { act }))
+    await rereading(handle, () => call("POST /api/identities/:handle/approvals/:id/approve", input, { key }))
     tell(say("approved", { subject }))
     await leave(handle, id)
   })
   return (
     <>
       <div class="bar">
-        <Button kind="primary" busy={approve.busy} icon="check" disabled={!complete} onClick={() => void approve.run()}>
+        <Button kind="primary" command={approve} icon="check" disabled={!complete}>
           {say("approve")}
         </Button>
         <Button kind="danger" onClick={() => setRefusing(true)}>

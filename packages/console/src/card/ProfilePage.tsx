@@ -1,15 +1,13 @@
 /** The card: what the agent says of itself at the left, what others see at the right. */
-import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
 import { type Answer, call, type Input } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { type Identity, IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Code } from "../ui/Copy.tsx"
-import { Form, TextArea, TextField, wrongAt } from "../ui/Field.tsx"
+import { TextArea, TextField } from "../ui/Field.tsx"
+import { CommandForm, useForm } from "../ui/Form.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Section } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
 import { tell } from "../ui/Toast.tsx"
 import { say } from "./texts.ts"
 import "./card.css"
@@ -117,113 +115,50 @@ const Preview = ({ draft, handle }: { readonly draft: Draft; readonly handle: st
 
 const Editor = ({ identity, card }: { readonly identity: Identity; readonly card: Card }) => {
   const { handle } = identity
-  const [draft, setDraft] = useState(draftOf(card))
-  const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change })
-  const setSkill = (at: number, change: Partial<Skill>) =>
-    set({ skills: draft.skills.map((skill, index) => (index === at ? { ...skill, ...change } : skill)) })
-  const save = useAct(async () => {
+  const form = useForm<Draft>(draftOf(card), async (_, draft) => {
     await call("PATCH /api/identities/:handle/card", { params: { handle }, body: patchOf(draft) })
     tell(say("saved"))
     await outdated(["/api/identities/:handle/card"], handle)
   })
-  const wrong = (pointer: string) => wrongAt(save.failure, pointer)
+  const { values: draft, set, field } = form
+  const skillField = (at: number, name: Exclude<keyof Skill, "rest">) => ({
+    value: draft.skills[at]![name],
+    onValue: (value: string) =>
+      set({ skills: draft.skills.map((skill, index) => (index === at ? { ...skill, [name]: value } : skill)) }),
+    wrong: form.wrong(`/skills/${at}/${name}`),
+  })
   return (
     <div class="two">
       <Section title={say("edit")}>
-        <Form onDone={() => void save.run()}>
-          <TextField
-            label={say("name")}
-            required
-            maxLength={200}
-            value={draft.name}
-            onValue={(name) => set({ name })}
-            wrong={wrong("/name")}
-          />
-          <TextArea
-            label={say("description")}
-            maxLength={2000}
-            value={draft.description}
-            onValue={(description) => set({ description })}
-            wrong={wrong("/description")}
-          />
-          <TextField
-            label={say("version")}
-            required
-            maxLength={64}
-            value={draft.version}
-            onValue={(version) => set({ version })}
-            wrong={wrong("/version")}
-          />
+        <CommandForm command={form.command} doing={say("save")}>
+          <TextField label={say("name")} required maxLength={200} {...field("name")} />
+          <TextArea label={say("description")} maxLength={2000} {...field("description")} />
+          <TextField label={say("version")} required maxLength={64} {...field("version")} />
           <TextField
             label={say("documentation")}
             type="url"
             optional
             hint={say("https")}
-            value={draft.documentation}
-            onValue={(documentation) => set({ documentation })}
-            wrong={wrong("/documentation_url")}
+            {...field("documentation", "/documentation_url")}
           />
-          <TextField
-            label={say("icon")}
-            type="url"
-            optional
-            hint={say("https")}
-            value={draft.icon}
-            onValue={(icon) => set({ icon })}
-            wrong={wrong("/icon_url")}
-          />
-          <TextField
-            label={say("operator")}
-            optional
-            value={draft.organization}
-            onValue={(organization) => set({ organization })}
-            wrong={wrong("/provider/organization")}
-          />
-          <TextField
-            label={say("operator_url")}
-            type="url"
-            optional
-            value={draft.website}
-            onValue={(website) => set({ website })}
-            wrong={wrong("/provider/url")}
-          />
+          <TextField label={say("icon")} type="url" optional hint={say("https")} {...field("icon", "/icon_url")} />
+          <TextField label={say("operator")} optional {...field("organization", "/provider/organization")} />
+          <TextField label={say("operator_url")} type="url" optional {...field("website", "/provider/url")} />
           <h2>{say("skills")}</h2>
           <p class="muted small">{say("skills_why")}</p>
-          {draft.skills.map((skill, index) => (
+          {draft.skills.map((_, index) => (
             <fieldset key={index} class="box padded stack skill">
               <legend class="hidden-text">{say("skill", { number: index + 1 })}</legend>
-              <TextField
-                label={say("skill_id")}
-                required
-                maxLength={100}
-                value={skill.id}
-                onValue={(id) => setSkill(index, { id })}
-                wrong={wrong(`/skills/${index}/id`)}
-              />
-              <TextField
-                label={say("skill_name")}
-                required
-                maxLength={200}
-                value={skill.name}
-                onValue={(name) => setSkill(index, { name })}
-                wrong={wrong(`/skills/${index}/name`)}
-              />
+              <TextField label={say("skill_id")} required maxLength={100} {...skillField(index, "id")} />
+              <TextField label={say("skill_name")} required maxLength={200} {...skillField(index, "name")} />
               <TextArea
                 label={say("skill_description")}
                 required
                 rows={2}
                 maxLength={2000}
-                value={skill.description}
-                onValue={(description) => setSkill(index, { description })}
-                wrong={wrong(`/skills/${index}/description`)}
+                {...skillField(index, "description")}
               />
-              <TextField
-                label={say("skill_tags")}
-                optional
-                value={skill.tags}
-                onValue={(tags) => setSkill(index, { tags })}
-                wrong={wrong(`/skills/${index}/tags`)}
-              />
+              <TextField label={say("skill_tags")} optional {...skillField(index, "tags")} />
               <div class="bar">
                 <Button
                   small
@@ -251,13 +186,7 @@ const Editor = ({ identity, card }: { readonly identity: Identity; readonly card
               {say("add_skill")}
             </Button>
           </div>
-          <ProblemNote failure={save.failure} />
-          <div class="actions">
-            <Button type="submit" kind="primary" busy={save.busy}>
-              {say("save")}
-            </Button>
-          </div>
-        </Form>
+        </CommandForm>
       </Section>
       <div class="stack-loose">
         <Section

@@ -74,7 +74,7 @@ export class Unreachable extends Error {}
 
 export interface Manner {
   /** Names an act, so that its repetition does it once (`Idempotency-Key`). */
-  readonly act?: string
+  readonly key?: string
   /** The entity tag that the resource still has to have. */
   readonly ifMatch?: string
   /** `*`: only where there is none yet. */
@@ -111,7 +111,7 @@ const send = async (route: string, input: object | undefined, manner: Manner) =>
   const body = (input as { body?: unknown } | undefined)?.body
   const headers: Record<string, string> = { "svc-console": "1" }
   if (body !== undefined) headers["content-type"] = "application/json"
-  if (method === "POST") headers["idempotency-key"] = manner.act ?? crypto.randomUUID()
+  if (method === "POST") headers["idempotency-key"] = manner.key ?? crypto.randomUUID()
   if (manner.ifMatch !== undefined) headers["if-match"] = manner.ifMatch
   if (manner.ifNoneMatch !== undefined) headers["if-none-match"] = manner.ifNoneMatch
   let response: Response

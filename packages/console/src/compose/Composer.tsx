@@ -1,12 +1,13 @@
 /** A message while it is written: kept as a draft, judged before it is sent, and as it will stand. */
 import { useEffect, useMemo, useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { mailPath } from "../router/Paths.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { go } from "../router/Router.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Confirm } from "../ui/Dialog.tsx"
-import { Form, TextArea, TextField, wrongAt } from "../ui/Field.tsx"
+import { ConfirmButton } from "../ui/Dialog.tsx"
+import { TextArea, TextField } from "../ui/Field.tsx"
+import { Form, wrongAt } from "../ui/Form.tsx"
 import { Note } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
@@ -38,14 +39,14 @@ const Kept = ({ of }: { readonly of: DraftKeeper }) => {
 }
 
 const Overtaken = ({ of, onReload }: { readonly of: DraftKeeper; readonly onReload: () => void }) => {
-  const overrule = useAct(() => of.overrule())
+  const overrule = useCommand(() => of.overrule())
   if (of.state.value.is !== "overtaken") return null
   return (
     <Note tone="warn">
       <strong>{say("overtaken")}</strong>
       <p>{say("overtaken_why")}</p>
       <div class="bar">
-        <Button small busy={overrule.busy} onClick={() => void overrule.run()}>
+        <Button small command={overrule}>
           {say("keep_mine")}
         </Button>
         <Button small onClick={onReload}>
@@ -93,7 +94,6 @@ interface ComposerProps {
 export const Composer = ({ handle, email, beginning, onMade, onReload }: ComposerProps) => {
   const [mail, setMail] = useState<Mail>(beginning.mail)
   const [isMore, setMore] = useState((mail.cc ?? []).length + (mail.bcc ?? []).length > 0)
-  const [discarding, setDiscarding] = useState(false)
   const { draft } = beginning
   const keeper = useMemo(
     () => keepDraft(handle, draft === undefined ? undefined : { ...draft, mail: beginning.mail }, onMade),
@@ -126,8 +126,8 @@ export const Composer = ({ handle, email, beginning, onMade, onReload }: Compose
   }, [])
 
   const isReady = to.length > 0 && judged.every(({ is }) => is === "allowed") && !isStopped
-  const send = useAct(async (act) => {
-    const sent = await keeper.send(mail, act)
+  const send = useCommand(async (key) => {
+    const sent = await keeper.send(mail, key)
     if (sent === undefined) return
     tell(say(sent.status === "queued" ? "queued" : "awaiting"))
     go(`${mailPath(handle)}/${sent.id}`, "replace")
@@ -136,7 +136,7 @@ export const Composer = ({ handle, email, beginning, onMade, onReload }: Compose
       handle,
     )
   })
-  const discard = useAct(async () => {
+  const discard = useCommand(async () => {
     await keeper.remove()
     go(`${mailPath(handle)}/drafts`, "replace")
   })
@@ -235,16 +235,11 @@ export const Composer = ({ handle, email, beginning, onMade, onReload }: Compose
         <Button kind="primary" type="submit" icon="send" busy={send.busy} disabled={!isReady}>
           {say("send")}
         </Button>
-        <Button kind="plain" icon="trash" onClick={() => setDiscarding(true)}>
-          {say("discard")}
-        </Button>
+        <ConfirmButton kind="danger" icon="trash" title={say("discard_title")} doing={say("discard")} command={discard}>
+          <p>{say("discard_why")}</p>
+        </ConfirmButton>
         <Kept of={keeper} />
       </div>
-      {discarding ? (
-        <Confirm title={say("discard_title")} doing={say("discard")} act={discard} onClose={() => setDiscarding(false)}>
-          <p>{say("discard_why")}</p>
-        </Confirm>
-      ) : null}
     </Form>
   )
 }

@@ -1,7 +1,7 @@
 /** What is written and not sent, by people and by agents: the one touched last first. */
 import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
@@ -29,7 +29,7 @@ const Drafts = ({ handle }: { readonly handle: string }) => {
     { every: () => lookAgainMillis },
   )
   const [removing, setRemoving] = useState<Draft>()
-  const remove = useAct(async () => {
+  const remove = useCommand(async () => {
     if (removing === undefined) return
     await call("DELETE /api/identities/:handle/drafts/:id", { params: { handle, id: removing.id } })
     await outdated(["/api/identities/:handle/drafts"], handle)
@@ -88,7 +88,7 @@ const Drafts = ({ handle }: { readonly handle: string }) => {
         <Confirm
           title={say("discard_title")}
           doing={say("discard")}
-          act={remove}
+          command={remove}
           onClose={() => setRemoving(undefined)}
           onDone={() => tell(say("discarded"))}
         >

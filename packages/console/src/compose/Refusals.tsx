@@ -1,5 +1,5 @@
 /** Who of the recipients may not be written to, why, and what lets them. Who is signed in here may allow anybody. */
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
 import { Button } from "../ui/Button.tsx"
@@ -17,10 +17,10 @@ interface RefusalsProps {
 /** What lets one of them be written to. */
 const Letting = ({ handle, of: { address, is } }: { readonly handle: string; readonly of: Judged }) => {
   const isSuppressed = is === "suppressed"
-  const act = useAct(async (act) => {
+  const command = useCommand(async (key) => {
     await (isSuppressed
       ? call("DELETE /api/identities/:handle/allowed-recipients/:address/suppression", { params: { handle, address } })
-      : call("POST /api/identities/:handle/allowed-recipients", { params: { handle }, body: { address } }, { act }))
+      : call("POST /api/identities/:handle/allowed-recipients", { params: { handle }, body: { address } }, { key }))
     tell(say("allowed_now", { address }))
     await outdated(["/api/identities/:handle/allowed-recipients"], handle)
   })
@@ -29,13 +29,12 @@ const Letting = ({ handle, of: { address, is } }: { readonly handle: string; rea
       <Button
         small
         icon="check"
-        busy={act.busy}
+        command={command}
         aria-label={say(isSuppressed ? "lift_one" : "allow_one", { address })}
-        onClick={() => void act.run()}
       >
         {say(isSuppressed ? "lift" : "allow")}
       </Button>
-      <ProblemNote failure={act.failure} />
+      <ProblemNote failure={command.failure} />
     </>
   )
 }

@@ -39,16 +39,16 @@ export const keepDraft = (handle: string, start: Start | undefined, onMade: (id:
   let running: Promise<void> | undefined
   let ended = false
   /** What was given to be made, until it is known to have been: its repetition is the same act. */
-  let making: { readonly act: string; readonly mail: Mail } | undefined
+  let making: { readonly key: string; readonly mail: Mail } | undefined
 
   const write = async (mail: Mail) => {
     if (id === undefined) {
-      making ??= { act: crypto.randomUUID(), mail }
+      making ??= { key: crypto.randomUUID(), mail }
       const first = making
       const { answer, tag: made } = await callTagged(
         "POST /api/identities/:handle/drafts",
         { params: { handle }, body: first.mail },
-        { act: first.act },
+        { key: first.key },
       )
       making = undefined
       ;[id, tag, kept] = [answer.id, made, JSON.stringify(first.mail)]
@@ -115,7 +115,7 @@ export const keepDraft = (handle: string, start: Start | undefined, onMade: (id:
       await save()
     },
     /** Sends what is written. It is the draft that is sent, by its id: to send it twice sends it once. */
-    send: async (mail: Mail, act: string) => {
+    send: async (mail: Mail, key: string) => {
       wanted = mail
       await save()
       const now = state.peek()
@@ -126,10 +126,10 @@ export const keepDraft = (handle: string, start: Start | undefined, onMade: (id:
         now.failure instanceof Refused &&
         now.failure.problem.status === 409
       )
-        return await call("POST /api/identities/:handle/messages/send", { params: { handle }, body: mail }, { act })
+        return await call("POST /api/identities/:handle/messages/send", { params: { handle }, body: mail }, { key })
       if (now.is === "failed") throw now.failure
       if (now.is === "overtaken" || id === undefined) return undefined
-      const sent = await call("POST /api/identities/:handle/drafts/:id/send", { params: { handle, id } }, { act })
+      const sent = await call("POST /api/identities/:handle/drafts/:id/send", { params: { handle, id } }, { key })
       ended = true
       return sent
     },

@@ -1,6 +1,6 @@
 /** Where a platform sends the browser back to: what was begun here is ended, and the way leads back to the Identity. */
 import { useEffect, useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { go, query } from "../router/Router.ts"
 import { ButtonLink } from "../ui/Button.tsx"
@@ -16,12 +16,12 @@ import { say } from "./texts.ts"
 const CallbackPage = () => {
   const [begun] = useState(() => begunAs(query.peek().get("state")))
   const said = query.value.get("error_description") ?? query.value.get("error")
-  const finish = useAct(async (act) => {
+  const finish = useCommand(async (key) => {
     if (begun === undefined) return
     const { account, platform } = await call(
       "POST /api/connectors/callback",
       { body: { callback: location.search, apply_disclosure: begun.apply_disclosure } },
-      { act },
+      { key },
     )
     forget()
     await reread(begun.handle)

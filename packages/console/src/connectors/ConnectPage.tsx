@@ -1,12 +1,11 @@
 /** Connecting an account: at the platform itself by OAuth, or at Bluesky by an app password that is used once. */
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { go, query } from "../router/Router.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Check, Form, TextField, wrongAt } from "../ui/Field.tsx"
+import { Check, TextField } from "../ui/Field.tsx"
+import { CommandForm, useForm } from "../ui/Form.tsx"
 import { Section, Segments } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
 import { say as common } from "../ui/texts.ts"
 import { tell } from "../ui/Toast.tsx"
 import { begin } from "./Begun.ts"
@@ -82,52 +81,52 @@ const Rules = ({ start, onGo, onBack }: RulesProps) => {
 }
 
 const Connect = ({ handle, platform }: OfPlatform) => {
-  const [way, setWay] = useState<Way>("oauth")
-  const [account, setAccount] = useState(query.peek().get("account") ?? "")
-  const [password, setPassword] = useState("")
-  const [disclosed, setDisclosed] = useState(true)
   const [start, setStart] = useState<Start>()
   const params = { handle, platform }
+  const { values, set, field, command } = useForm(
+    { way: "oauth" as Way, account: query.peek().get("account") ?? "", app_password: "", isDisclosed: true },
+    async (key, { account, app_password }) => {
+      const wanted = account.trim()
+      if (isPassword) {
+        const body = { account: wanted, app_password: app_password.trim(), apply_disclosure: values.isDisclosed }
+        await call("PUT /api/identities/:handle/connectors/:platform", { params, body })
+        set({ app_password: "" })
+        await reread(handle)
+        tell(say("is_connected", { account: wanted }))
+        return go(`${connectorsOf(handle)}/${platform}`, "replace")
+      }
+      const started = await call(
+        "POST /api/identities/:handle/connectors/:platform/authorize",
+        { params, body: wanted === "" ? {} : { account: wanted } },
+        { key },
+      )
+      if (started.instance_rules.length === 0) leave(started)
+      else setStart(started)
+    },
+  )
+  const isPassword = platform === "bluesky" && values.way === "password"
   const leave = ({ authorization_url, state }: Start) =>
-    begin({ state, handle, platform, apply_disclosure: disclosed }, authorization_url)
-  const authorize = useAct(async (act) => {
-    const wanted = account.trim()
-    const begun = await call(
-      "POST /api/identities/:handle/connectors/:platform/authorize",
-      { params, body: wanted === "" ? {} : { account: wanted } },
-      { act },
-    )
-    if (begun.instance_rules.length === 0) leave(begun)
-    else setStart(begun)
-  })
-  const log = useAct(async () => {
-    await call("PUT /api/identities/:handle/connectors/:platform", {
-      params,
-      body: { account: account.trim(), app_password: password.trim(), apply_disclosure: disclosed },
-    })
-    setPassword("")
-    await reread(handle)
-    tell(say("is_connected", { account: account.trim() }))
-    go(`${connectorsOf(handle)}/${platform}`, "replace")
-  })
+    begin({ state, handle, platform, apply_disclosure: values.isDisclosed }, authorization_url)
   if (start !== undefined) {
     return <Rules start={start} onGo={() => leave(start)} onBack={() => setStart(undefined)} />
   }
-  const isPassword = platform === "bluesky" && way === "password"
-  const act = isPassword ? log : authorize
   return (
     <Section title={say("connect_to", { platform: titleOf(platform) })} lead={aboutOf(platform)}>
-      <Form onDone={() => void act.run()}>
+      <CommandForm
+        command={command}
+        doing={say("connect")}
+        actions={<ButtonLink href={`/console${connectorsOf(handle)}`}>{common("cancel")}</ButtonLink>}
+      >
         {platform === "bluesky" ? (
           <div>
             <Segments
               label={say("way")}
-              value={way}
+              value={values.way}
               options={[
                 ["oauth", say("by_oauth")],
                 ["password", say("by_password")],
               ]}
-              onValue={setWay}
+              onValue={(way) => set({ way })}
             />
           </div>
         ) : null}
@@ -137,9 +136,7 @@ const Connect = ({ handle, platform }: OfPlatform) => {
           required={platform === "mastodon" || isPassword}
           autocapitalize="off"
           spellcheck={false}
-          value={account}
-          onValue={setAccount}
-          wrong={wrongAt(act.failure, "/account")}
+          {...field("account")}
         />
         {isPassword ? (
           <TextField
@@ -147,20 +144,11 @@ const Connect = ({ handle, platform }: OfPlatform) => {
             hint={say("password_hint")}
             type="password"
             required
-            value={password}
-            onValue={setPassword}
-            wrong={wrongAt(act.failure, "/app_password")}
+            {...field("app_password")}
           />
         ) : null}
-        <Disclosure platform={platform} wanted={disclosed} onWanted={setDisclosed} />
-        <ProblemNote failure={act.failure} />
-        <div class="actions">
-          <Button type="submit" kind="primary" busy={act.busy}>
-            {say("connect")}
-          </Button>
-          <ButtonLink href={`/console${connectorsOf(handle)}`}>{common("cancel")}</ButtonLink>
-        </div>
-      </Form>
+        <Disclosure platform={platform} wanted={values.isDisclosed} onWanted={(isDisclosed) => set({ isDisclosed })} />
+      </CommandForm>
     </Section>
   )
 }

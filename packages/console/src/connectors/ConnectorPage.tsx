@@ -1,13 +1,13 @@
 /** One connected account: how it stands and what has it back, its pause and its end, what it wrote and what it heard. */
-import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { go, query, refine } from "../router/Router.ts"
 import { list, readyTimes } from "../texts/Texts.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Confirm } from "../ui/Dialog.tsx"
-import { Form, TextArea, wrongAt } from "../ui/Field.tsx"
+import { ConfirmButton } from "../ui/Dialog.tsx"
+import { TextArea } from "../ui/Field.tsx"
+import { CommandForm, useForm } from "../ui/Form.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Facts, Note, Section, Segments, Status } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
@@ -75,12 +75,11 @@ const Standing = ({ connector }: { readonly connector: Connector }) => (
 
 const Switches = ({ handle, connector, isAll }: OfConnector & { readonly isAll: boolean }) => {
   const params = { handle, platform: connector.platform }
-  const [leaving, setLeaving] = useState(false)
-  const pause = useAct(async () => {
+  const pause = useCommand(async () => {
     await call("PATCH /api/identities/:handle/connectors/:platform", { params, body: { paused: !connector.paused } })
     await reread(handle)
   })
-  const remove = useAct(async () => {
+  const remove = useCommand(async () => {
     await call("DELETE /api/identities/:handle/connectors/:platform", { params })
     tell(say("disconnected"))
     go(connectorsOf(handle), "replace")
@@ -89,53 +88,39 @@ const Switches = ({ handle, connector, isAll }: OfConnector & { readonly isAll: 
   return (
     <>
       {connector.status === "stopped" || isAll ? null : (
-        <Button icon={connector.paused ? "play" : "stop"} busy={pause.busy} onClick={() => void pause.run()}>
+        <Button icon={connector.paused ? "play" : "stop"} command={pause}>
           {say(connector.paused ? "resume" : "pause")}
         </Button>
       )}
-      <Button kind="danger" onClick={() => setLeaving(true)}>
-        {say("disconnect")}
-      </Button>
+      <ConfirmButton kind="danger" doing={say("disconnect")} command={remove}>
+        <p>
+          <bdi class="mono">{connector.account}</bdi>
+        </p>
+        <p>{say("disconnect_why")}</p>
+      </ConfirmButton>
       <ProblemNote failure={pause.failure} />
-      {leaving ? (
-        <Confirm title={say("disconnect")} doing={say("disconnect")} act={remove} onClose={() => setLeaving(false)}>
-          <p>
-            <bdi class="mono">{connector.account}</bdi>
-          </p>
-          <p>{say("disconnect_why")}</p>
-        </Confirm>
-      ) : null}
     </>
   )
 }
 
 const NewPost = ({ handle, connector }: OfConnector) => {
-  const [text, setText] = useState("")
   const params = { handle, platform: connector.platform }
-  const post = useAct(async (act) => {
-    await call("POST /api/identities/:handle/connectors/:platform/posts", { params, body: { text } }, { act })
-    setText("")
+  const { set, field, command } = useForm({ text: "" }, async (key, body) => {
+    await call("POST /api/identities/:handle/connectors/:platform/posts", { params, body }, { key })
+    set({ text: "" })
     tell(say("posted"))
     await outdated(["/api/identities/:handle/connectors/:platform/posts"], handle)
   })
   return (
-    <Form onDone={() => void post.run()}>
+    <CommandForm command={command} doing={say("post")} kind="normal" icon="send">
       <TextArea
         label={say("say_something")}
         hint={say("public_at_once", { account: connector.account })}
         rows={3}
         required
-        value={text}
-        onValue={setText}
-        wrong={wrongAt(post.failure, "/text")}
+        {...field("text")}
       />
-      <ProblemNote failure={post.failure} />
-      <div class="actions">
-        <Button type="submit" icon="send" busy={post.busy}>
-          {say("post")}
-        </Button>
-      </div>
-    </Form>
+    </CommandForm>
   )
 }
 

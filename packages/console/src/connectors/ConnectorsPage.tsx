@@ -1,5 +1,5 @@
 /** The accounts of an Identity at other platforms: one line each, connected or to be connected, and one pause for all. */
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { supposed, useCall } from "../client/Queries.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
@@ -15,7 +15,7 @@ import { say } from "./texts.ts"
 import "./connectors.css"
 
 const PauseAll = ({ handle, paused }: { readonly handle: string; readonly paused: boolean }) => {
-  const act = useAct(async () => {
+  const command = useCommand(async () => {
     const back = supposed(standing, { params: { handle } }, (before) => ({ ...before, paused: !paused }))
     try {
       await call("PATCH /api/identities/:handle/connectors", { params: { handle }, body: { paused: !paused } })
@@ -27,10 +27,10 @@ const PauseAll = ({ handle, paused }: { readonly handle: string; readonly paused
   })
   return (
     <>
-      <Button icon={paused ? "play" : "stop"} busy={act.busy} onClick={() => void act.run()}>
+      <Button icon={paused ? "play" : "stop"} command={command}>
         {say(paused ? "resume_all" : "pause_all")}
       </Button>
-      <ProblemNote failure={act.failure} />
+      <ProblemNote failure={command.failure} />
     </>
   )
 }

@@ -1,6 +1,6 @@
 /** One field: the name. Whether it is free is said while it is typed. */
 import { useEffect, useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call, Refused } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
 import { account } from "../client/Session.ts"
@@ -8,7 +8,8 @@ import { useIdentities } from "../shell/Identities.ts"
 import { identityPath } from "../router/Paths.ts"
 import { go } from "../router/Router.ts"
 import { Button } from "../ui/Button.tsx"
-import { Form, TextField, wrongAt } from "../ui/Field.tsx"
+import { TextField } from "../ui/Field.tsx"
+import { Form, wrongAt } from "../ui/Form.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Status } from "../ui/Page.tsx"
 import { say } from "./texts.ts"
@@ -48,18 +49,18 @@ export const NewIdentity = () => {
   const handle = typed.trim().toLowerCase()
   const found = useAvailability(handle)
   const domain = useDomain()
-  const act = useAct(async (act) => {
-    const made = await call("POST /api/identities", { body: { handle } }, { act })
+  const command = useCommand(async (key) => {
+    const made = await call("POST /api/identities", { body: { handle } }, { key })
     await outdated(["/api/identities"])
     go(identityPath(made.handle))
   })
   const code = found?.available === false ? found.code : undefined
   const refused =
-    act.failure instanceof Refused && codes.has(act.failure.problem.code)
-      ? act.failure.problem.detail
-      : wrongAt(act.failure, "/handle")
+    command.failure instanceof Refused && codes.has(command.failure.problem.code)
+      ? command.failure.problem.detail
+      : wrongAt(command.failure, "/handle")
   return (
-    <Form onDone={() => void act.run()}>
+    <Form onDone={() => void command.run()}>
       <TextField
         label={say("handle")}
         hint={say("handle_hint")}
@@ -75,19 +76,19 @@ export const NewIdentity = () => {
         value={typed}
         onValue={(value) => {
           setTyped(value)
-          act.forget()
+          command.forget()
         }}
         {...(domain === undefined ? {} : { after: domain })}
       />
       <div class="bar">
-        <Button type="submit" kind="primary" busy={act.busy} disabled={handle === "" || code !== undefined}>
+        <Button type="submit" kind="primary" busy={command.busy} disabled={handle === "" || code !== undefined}>
           {say("create")}
         </Button>
         <span role="status">
           {found?.available === true ? <Status tone="ok">{say("free", { handle })}</Status> : null}
         </span>
       </div>
-      {refused === undefined ? <ProblemNote failure={act.failure} /> : null}
+      {refused === undefined ? <ProblemNote failure={command.failure} /> : null}
     </Form>
   )
 }

@@ -1,5 +1,5 @@
 /** What is being made or torn down, step by step, as it happens. */
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
 import { Button } from "../ui/Button.tsx"
@@ -30,8 +30,8 @@ const Line = ({ name, status, error }: Step) => {
 
 export const SagaSteps = ({ identity }: { readonly identity: Identity }) => {
   const { handle, saga } = identity
-  const act = useAct(async (act) => {
-    await call("POST /api/identities/:handle/retry", { params: { handle } }, { act })
+  const command = useCommand(async (key) => {
+    await call("POST /api/identities/:handle/retry", { params: { handle } }, { key })
     await outdated(["/api/identities"])
   })
   return (
@@ -45,13 +45,13 @@ export const SagaSteps = ({ identity }: { readonly identity: Identity }) => {
         <Note tone="bad">
           <p>{say("saga_failed")}</p>
           <div class="bar">
-            <Button icon="again" busy={act.busy} onClick={() => void act.run()}>
+            <Button icon="again" command={command}>
               {say("again")}
             </Button>
           </div>
         </Note>
       ) : null}
-      <ProblemNote failure={act.failure} />
+      <ProblemNote failure={command.failure} />
     </Section>
   )
 }

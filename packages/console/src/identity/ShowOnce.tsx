@@ -3,7 +3,7 @@
  * or their hour is over. They stand in this component alone, in no cache.
  */
 import { useEffect, useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { guarded } from "../router/Router.ts"
 import { dateTime } from "../texts/Texts.ts"
@@ -40,12 +40,12 @@ interface ShowOnceProps {
 export const ShowOnce = ({ identity, secrets, forget }: ShowOnceProps) => {
   const { handle } = identity
   const waits = secrets.identity_key !== undefined || secrets.imap !== undefined
-  const act = useAct(async (act) => {
-    await call("POST /api/identities/:handle/identity-key/ack", { params: { handle } }, { act })
+  const command = useCommand(async (key) => {
+    await call("POST /api/identities/:handle/identity-key/ack", { params: { handle } }, { key })
     forget()
   })
   // Who has said that they are stored is not asked again while that is on its way.
-  const asks = waits && !act.busy
+  const asks = waits && !command.busy
   useEffect(() => {
     if (!asks) return undefined
     const leaving = (event: BeforeUnloadEvent) => event.preventDefault()
@@ -80,9 +80,9 @@ export const ShowOnce = ({ identity, secrets, forget }: ShowOnceProps) => {
         )}
         <h3>{say("set_up")}</h3>
         <SetUp identity={identity} secret={secrets.identity_key} imap={secrets.imap} smtp={secrets.smtp} />
-        <ProblemNote failure={act.failure} />
+        <ProblemNote failure={command.failure} />
         <div class="bar">
-          <Button kind="primary" icon="check" busy={act.busy} onClick={() => void act.run()}>
+          <Button kind="primary" icon="check" command={command}>
             {say("stored")}
           </Button>
         </div>

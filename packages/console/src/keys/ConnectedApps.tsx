@@ -5,6 +5,7 @@ import { outdated, useList } from "../client/Queries.ts"
 import { Button } from "../ui/Button.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Section } from "../ui/Page.tsx"
+import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { say } from "./appTexts.ts"
 import { Ending } from "./Ending.tsx"
@@ -71,32 +72,20 @@ export const ConnectedApps = () => {
               {all.length === 0 ? (
                 <p class="muted">{say("none")}</p>
               ) : (
-                <div class="table" tabIndex={0} role="region" aria-label={say("title")}>
-                  <table aria-label={say("title")}>
-                    <thead>
-                      <tr>
-                        <th>{say("app")}</th>
-                        <th>{say("agents")}</th>
-                        <th>{say("rights")}</th>
-                        <th>{say("last_used")}</th>
-                        <th>{say("until")}</th>
-                        <th>
-                          <span class="hidden-text">{say("actions")}</span>
-                        </th>
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {all.map((grant) => (
-                        <Row
-                          key={grant.id}
-                          of={grant}
-                          onChange={() => setChanging(grant.id)}
-                          onEnd={() => setEnding(grant)}
-                        />
-                      ))}
-                    </tbody>
-                  </table>
-                </div>
+                <Table
+                  label={say("title")}
+                  heads={[say("app"), say("agents"), say("rights"), say("last_used"), say("until")]}
+                  acts={say("actions")}
+                >
+                  {all.map((grant) => (
+                    <Row
+                      key={grant.id}
+                      of={grant}
+                      onChange={() => setChanging(grant.id)}
+                      onEnd={() => setEnding(grant)}
+                    />
+                  ))}
+                </Table>
               )}
               <More of={grants} />
               {open === undefined ? null : (

@@ -1,12 +1,13 @@
 /** What a terminal asks for, and whether it gets it. */
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { account } from "../client/Session.ts"
 import { query, refine } from "../router/Router.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Form, TextField } from "../ui/Field.tsx"
+import { TextField } from "../ui/Field.tsx"
+import { Form } from "../ui/Form.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Facts, Note, Page } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
@@ -53,16 +54,16 @@ const Decision = ({ device }: { readonly device: Device }) => {
   const all = device.scopes.includes("*")
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set(device.scopes))
   const [days, setDays] = useState("")
-  const approve = useAct(async (act) => {
+  const approve = useCommand(async (key) => {
     const body = {
       ...(all ? {} : { scopes: [...chosen] }),
       ...(days === "" ? {} : { expires_in_days: Number(days) }),
     }
-    await call("POST /api/auth/device/:userCode/approve", { params, body }, { act })
+    await call("POST /api/auth/device/:userCode/approve", { params, body }, { key })
     await reread()
   })
-  const deny = useAct(async (act) => {
-    await call("POST /api/auth/device/:userCode/deny", { params }, { act })
+  const deny = useCommand(async (key) => {
+    await call("POST /api/auth/device/:userCode/deny", { params }, { key })
     await reread()
   })
   return (
@@ -87,12 +88,10 @@ const Decision = ({ device }: { readonly device: Device }) => {
           )}
           <DaysSelect value={days} onValue={setDays} atMost={device.expires_in_days} />
           <div class="bar">
-            <Button busy={approve.busy} disabled={chosen.size === 0} onClick={() => void approve.run()}>
+            <Button command={approve} disabled={chosen.size === 0}>
               {say("approve")}
             </Button>
-            <Button busy={deny.busy} onClick={() => void deny.run()}>
-              {say("deny")}
-            </Button>
+            <Button command={deny}>{say("deny")}</Button>
           </div>
           <ProblemNote failure={approve.failure ?? deny.failure} />
         </>

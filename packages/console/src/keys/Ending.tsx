@@ -1,5 +1,5 @@
 /** Asks before a credential is taken away for good, and says that it was. */
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { outdated } from "../client/Queries.ts"
 import { Confirm } from "../ui/Dialog.tsx"
 import { tell } from "../ui/Toast.tsx"
@@ -17,12 +17,12 @@ interface EndingProps {
 }
 
 export const Ending = ({ title, why, doing, done, end, list, onClose }: EndingProps) => {
-  const act = useAct(async () => {
+  const command = useCommand(async () => {
     await end()
     void outdated([list])
   })
   return (
-    <Confirm title={title} doing={doing} act={act} onClose={onClose} onDone={() => tell(done)}>
+    <Confirm title={title} doing={doing} command={command} onClose={onClose} onDone={() => tell(done)}>
       <p>{why}</p>
     </Confirm>
   )

@@ -7,6 +7,7 @@ import { useIdentities } from "../shell/Identities.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Page, Section, Status } from "../ui/Page.tsx"
+import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { ConnectedApps } from "./ConnectedApps.tsx"
 import { Ending } from "./Ending.tsx"
@@ -52,76 +53,72 @@ const End = ({ of }: { readonly of: Key }) => (
 )
 
 const KeyTable = ({ label, keys, handleOf, onReplace, onRevoke }: TableProps) => (
-  <div class="table">
-    <table aria-label={label}>
-      <thead>
-        <tr>
-          <th>{handleOf === undefined ? say("name") : say("identity")}</th>
-          <th>{say("begins")}</th>
-          <th>{say("may")}</th>
-          <th>{say("created")}</th>
-          <th>{say("ends")}</th>
-          <th>{say("last_used")}</th>
-          <th>
-            <span class="hidden-text">{say("actions")}</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {keys.map((key) => {
-          const handle = handleOf?.(key)
-          return (
-            <tr key={key.id}>
-              <td>
-                {handle === undefined ? (
-                  <bdi>{key.name}</bdi>
-                ) : (
-                  <>
-                    <a href={`/console/identities/${handle}`}>
-                      <bdi>@{handle}</bdi>
-                    </a>
-                    {key.name === handle ? null : (
-                      <div class="muted">
-                        <bdi>{key.name}</bdi>
-                      </div>
-                    )}
-                  </>
-                )}
-              </td>
-              <td class="mono">{key.token_prefix}…</td>
-              <td>
-                <Rights of={key} />
-              </td>
-              <td>
-                <Time at={key.created_at} />
-              </td>
-              <td>
-                <End of={key} />
-              </td>
-              <td>
-                {key.last_used_at === null ? <span class="muted">{say("never")}</span> : <Time at={key.last_used_at} />}
-                {key.last_used_address === null ? null : (
+  <Table
+    label={label}
+    heads={[
+      handleOf === undefined ? say("name") : say("identity"),
+      say("begins"),
+      say("may"),
+      say("created"),
+      say("ends"),
+      say("last_used"),
+    ]}
+    acts={say("actions")}
+  >
+    {keys.map((key) => {
+      const handle = handleOf?.(key)
+      return (
+        <tr key={key.id}>
+          <td>
+            {handle === undefined ? (
+              <bdi>{key.name}</bdi>
+            ) : (
+              <>
+                <a href={`/console/identities/${handle}`}>
+                  <bdi>@{handle}</bdi>
+                </a>
+                {key.name === handle ? null : (
                   <div class="muted">
-                    <bdi>{say("from", { address: key.last_used_address })}</bdi>
+                    <bdi>{key.name}</bdi>
                   </div>
                 )}
-              </td>
-              <td class="bar">
-                {key.replaced_by !== null || hasEnded(key) ? null : (
-                  <Button small aria-label={`${say("rotate")} ${key.name}`} onClick={() => onReplace(key)}>
-                    {say("rotate")}
-                  </Button>
-                )}
-                <Button kind="danger" small aria-label={`${say("revoke")} ${key.name}`} onClick={() => onRevoke(key)}>
-                  {say("revoke")}
+              </>
+            )}
+          </td>
+          <td class="mono">{key.token_prefix}…</td>
+          <td>
+            <Rights of={key} />
+          </td>
+          <td>
+            <Time at={key.created_at} />
+          </td>
+          <td>
+            <End of={key} />
+          </td>
+          <td>
+            {key.last_used_at === null ? <span class="muted">{say("never")}</span> : <Time at={key.last_used_at} />}
+            {key.last_used_address === null ? null : (
+              <div class="muted">
+                <bdi>{say("from", { address: key.last_used_address })}</bdi>
+              </div>
+            )}
+          </td>
+          <td>
+            <span class="bar">
+              {key.replaced_by !== null || hasEnded(key) ? null : (
+                <Button small aria-label={`${say("rotate")} ${key.name}`} onClick={() => onReplace(key)}>
+                  {say("rotate")}
                 </Button>
-              </td>
-            </tr>
-          )
-        })}
-      </tbody>
-    </table>
-  </div>
+              )}
+              <Button kind="danger" small aria-label={`${say("revoke")} ${key.name}`} onClick={() => onRevoke(key)}>
+                {say("revoke")}
+              </Button>
+            </span>
+          </td>
+        </tr>
+      )
+    })}
+  </Table>
 )
 
 const KeysPage = () => {

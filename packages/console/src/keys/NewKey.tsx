@@ -1,15 +1,13 @@
 /** A new key: named, bounded, and then shown once. The dialog does not close by itself. */
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
 import { Button } from "../ui/Button.tsx"
 import { Dialog } from "../ui/Dialog.tsx"
-import { Form, Select, TextField, wrongAt } from "../ui/Field.tsx"
+import { Select, TextField } from "../ui/Field.tsx"
+import { CommandForm, useForm } from "../ui/Form.tsx"
 import { Note } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
 import { Secret } from "../ui/Secret.tsx"
-import { say as common } from "../ui/texts.ts"
 import { RightsFields, useRights } from "./Rights.tsx"
 import { say } from "./texts.ts"
 
@@ -33,34 +31,23 @@ interface NewKeyProps {
 }
 
 export const NewKey = ({ handles, onClose }: NewKeyProps) => {
-  const [name, setName] = useState("")
-  const [handle, setHandle] = useState("")
   const rights = useRights()
   const [made, setMade] = useState<string>()
-  const create = useAct(async (act) => {
+  const { field, wrong, command } = useForm({ name: "", handle: "" }, async (key, { name, handle }) => {
     if (rights.asked === undefined) return
     const body = { name, ...rights.asked }
     const answer = await (handle === ""
-      ? call("POST /api/keys", { body }, { act })
-      : call("POST /api/identities/:handle/keys", { params: { handle }, body }, { act }))
+      ? call("POST /api/keys", { body }, { key })
+      : call("POST /api/identities/:handle/keys", { params: { handle }, body }, { key }))
     setMade(answer.key)
     void outdated(["/api/keys"])
   })
   if (made !== undefined) return <Made secret={made} onClose={onClose} />
   return (
     <Dialog title={say("create")} onClose={onClose}>
-      <Form onDone={() => void create.run()}>
-        <TextField
-          label={say("name")}
-          hint={say("name_hint")}
-          value={name}
-          onValue={setName}
-          maxLength={100}
-          required
-          autofocus
-          wrong={wrongAt(create.failure, "/name")}
-        />
-        <Select label={say("acts_for")} value={handle} onValue={setHandle}>
+      <CommandForm command={command} doing={say("create")} onCancel={onClose}>
+        <TextField label={say("name")} hint={say("name_hint")} maxLength={100} required autofocus {...field("name")} />
+        <Select label={say("acts_for")} {...field("handle")}>
           <option value="">{say("whole_account")}</option>
           {handles.map((one) => (
             <option key={one} value={one}>
@@ -68,15 +55,8 @@ export const NewKey = ({ handles, onClose }: NewKeyProps) => {
             </option>
           ))}
         </Select>
-        <RightsFields of={rights} wrong={(pointer) => wrongAt(create.failure, pointer)} />
-        <ProblemNote failure={create.failure} />
-        <div class="actions">
-          <Button onClick={onClose}>{common("cancel")}</Button>
-          <Button kind="primary" type="submit" busy={create.busy}>
-            {say("create")}
-          </Button>
-        </div>
-      </Form>
+        <RightsFields of={rights} wrong={wrong} />
+      </CommandForm>
     </Dialog>
   )
 }

@@ -1,6 +1,6 @@
 /** A conversation, oldest message first: what is new in it is open, the rest is a line each. */
 import { useEffect, useRef, useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { mailPath } from "../router/Paths.ts"
@@ -78,7 +78,7 @@ interface ConversationProps {
 
 export const Conversation = ({ handle, id, at }: ConversationProps) => {
   const thread = useList("GET /api/identities/:handle/threads/:id", { params: { handle, id }, query: { limit: 100 } })
-  const read = useAct(async (_, unread: ReadonlyArray<Summary>) => {
+  const read = useCommand(async (_, unread: ReadonlyArray<Summary>) => {
     try {
       for (const { id } of unread) {
         await call("PATCH /api/identities/:handle/messages/:id", { params: { handle, id }, body: { seen: true } })

@@ -1,14 +1,14 @@
 /** Who may be written to, what stands under every mail, and whether mail goes out at all. */
 import { mailPath } from "../router/Paths.ts"
-import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, supposed, useCall } from "../client/Queries.ts"
 import { ApprovalRule } from "../approvals/ApprovalRule.tsx"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Confirm } from "../ui/Dialog.tsx"
-import { Form, TextArea, wrongAt } from "../ui/Field.tsx"
+import { ConfirmButton } from "../ui/Dialog.tsx"
+import { TextArea } from "../ui/Field.tsx"
+import { CommandForm, useForm } from "../ui/Form.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Section, Status } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
@@ -25,7 +25,6 @@ const status = "GET /api/identities/:handle/mail"
 
 const Switch = ({ handle }: OfIdentity) => {
   const mail = useCall(status, { params: { handle } })
-  const [asking, setAsking] = useState(false)
   const turn = async (outgoing: "active" | "stopped") => {
     const undo = supposed(status, { params: { handle } }, (before) => ({ ...before, outgoing }))
     try {
@@ -37,8 +36,8 @@ const Switch = ({ handle }: OfIdentity) => {
       await outdated(["/api/identities/:handle/mail"], handle)
     }
   }
-  const stop = useAct(() => turn("stopped"))
-  const start = useAct(() => turn("active"))
+  const stop = useCommand(() => turn("stopped"))
+  const start = useCommand(() => turn("active"))
   return (
     <Section title={say("switch")} lead={say("switch_why", { handle })}>
       <Loaded of={mail} lines={1}>
@@ -54,29 +53,18 @@ const Switch = ({ handle }: OfIdentity) => {
               {reason === null ? null : <bdi class="muted">{reason}</bdi>}
             </span>
             {outgoing === "active" ? (
-              <Button kind="danger" icon="stop" busy={stop.busy} onClick={() => void stop.run()}>
+              <Button kind="danger" icon="stop" command={stop}>
                 {say("stop")}
               </Button>
             ) : (
-              <Button icon="play" onClick={() => setAsking(true)}>
-                {say("start")}
-              </Button>
+              <ConfirmButton title={say("start_title", { handle })} doing={say("start")} icon="play" command={start}>
+                <p>{say("start_why")}</p>
+              </ConfirmButton>
             )}
           </div>
         )}
       </Loaded>
       <ProblemNote failure={stop.failure} />
-      {asking ? (
-        <Confirm
-          title={say("start_title", { handle })}
-          doing={say("start")}
-          kind="primary"
-          act={start}
-          onClose={() => setAsking(false)}
-        >
-          <p>{say("start_why")}</p>
-        </Confirm>
-      ) : null}
     </Section>
   )
 }
@@ -84,42 +72,35 @@ const Switch = ({ handle }: OfIdentity) => {
 type Disclosed = Answer<"GET /api/identities/:handle/ai-disclosure">
 
 const DisclosureForm = ({ handle, disclosed }: OfIdentity & { readonly disclosed: Disclosed }) => {
-  const [text, setText] = useState(disclosed.text)
   const done = async () => {
     tell(say("saved"))
     await outdated(["/api/identities/:handle/ai-disclosure"], handle)
   }
-  const save = useAct(async () => {
-    await call("PUT /api/identities/:handle/ai-disclosure", { params: { handle }, body: { text } })
+  const { values, field, command } = useForm({ text: disclosed.text }, async (_, body) => {
+    await call("PUT /api/identities/:handle/ai-disclosure", { params: { handle }, body })
     await done()
   })
-  const reset = useAct(async () => {
+  const reset = useCommand(async () => {
     await call("DELETE /api/identities/:handle/ai-disclosure", { params: { handle } })
     await done()
   })
   return (
-    <Form onDone={() => void save.run()}>
-      <TextArea
-        label={say("disclosure_text")}
-        rows={3}
-        maxLength={1000}
-        required
-        value={text}
-        onValue={setText}
-        wrong={wrongAt(save.failure, "/text")}
-      />
-      <ProblemNote failure={save.failure ?? reset.failure} />
-      <div class="actions">
-        <Button type="submit" busy={save.busy} disabled={text === disclosed.text}>
-          {say("save")}
-        </Button>
-        {disclosed.overridden ? (
-          <Button kind="plain" busy={reset.busy} onClick={() => void reset.run()}>
+    <CommandForm
+      command={command}
+      doing={say("save")}
+      kind="normal"
+      disabled={values.text === disclosed.text}
+      actions={
+        disclosed.overridden ? (
+          <Button kind="plain" command={reset}>
             {say("disclosure_reset")}
           </Button>
-        ) : null}
-      </div>
-    </Form>
+        ) : null
+      }
+    >
+      <TextArea label={say("disclosure_text")} rows={3} maxLength={1000} required {...field("text")} />
+      <ProblemNote failure={reset.failure} />
+    </CommandForm>
   )
 }
 

@@ -1,24 +1,25 @@
 /** What readers marked a message with: seen, flagged, labels. The agent and mail programs see the same marks. */
 import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
-import { type Act, useAct } from "../client/Acts.ts"
+import { type Command, useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, supposed } from "../client/Queries.ts"
 import { Button } from "../ui/Button.tsx"
-import { Form, TextField, wrongAt } from "../ui/Field.tsx"
+import { TextField } from "../ui/Field.tsx"
+import { Form, wrongAt } from "../ui/Form.tsx"
 import { Icon } from "../ui/Icon.tsx"
 import { Menu } from "../ui/Menu.tsx"
 import { say } from "./texts.ts"
 
 type Message = Answer<"GET /api/identities/:handle/messages/:id">
 type Change = Partial<Pick<Message, "seen" | "flagged" | "labels">>
-export type Marking = Act<[change: Change]>
+export type Marking = Command<[change: Change]>
 
 const paths = ["/api/identities/:handle/messages", "/api/identities/:handle/threads"]
 
 /** Changes flags optimistically, and undoes a change that the service refuses. Changes of different flags do not wait for each other. */
 export const useMarking = (handle: string, id: string): Marking =>
-  useAct(async (_, change: Change) => {
+  useCommand(async (_, change: Change) => {
     const input = { params: { handle, id } }
     const undo = supposed("GET /api/identities/:handle/messages/:id", input, (before) => ({ ...before, ...change }))
     try {

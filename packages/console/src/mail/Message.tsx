@@ -1,12 +1,11 @@
 /** One message of a conversation: a line while it is closed, all there is to know of it while it is open. */
 import { mailPath } from "../router/Paths.ts"
-import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { bytes, readyTimes } from "../texts/Texts.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Confirm } from "../ui/Dialog.tsx"
+import { ConfirmButton } from "../ui/Dialog.tsx"
 import { Icon } from "../ui/Icon.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Facts, Status } from "../ui/Page.tsx"
@@ -74,11 +73,10 @@ interface ActionsProps {
 }
 
 const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
-  const [removing, setRemoving] = useState(false)
   const seen = useMarking(handle, message.id)
   const flagged = useMarking(handle, message.id)
   const labels = useMarking(handle, message.id)
-  const remove = useAct(async () => {
+  const remove = useCommand(async () => {
     await call("DELETE /api/identities/:handle/messages/:id", { params: { handle, id: message.id } })
     onRemoved()
     await outdated(["/api/identities/:handle/messages", "/api/identities/:handle/threads"], handle)
@@ -113,27 +111,28 @@ const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
             {say(message.flagged ? "flagged" : "flag")}
           </Button>
           <Labels handle={handle} labels={message.labels} mark={labels} />
-          <Button small kind="plain" icon="trash" aria-label={say("remove")} onClick={() => setRemoving(true)} />
+          <ConfirmButton
+            small
+            kind="danger"
+            icon="trash"
+            name={say("remove")}
+            title={say("remove_title")}
+            doing={say("remove")}
+            command={remove}
+            onDone={() => tell(say("removed"))}
+          >
+            <p>{say("remove_why")}</p>
+          </ConfirmButton>
         </span>
       </div>
       <ProblemNote failure={seen.failure ?? flagged.failure ?? labels.failure} />
-      {removing ? (
-        <Confirm
-          title={say("remove_title")}
-          doing={say("remove")}
-          act={remove}
-          onClose={() => setRemoving(false)}
-          onDone={() => tell(say("removed"))}
-        >
-          <p>{say("remove_why")}</p>
-        </Confirm>
-      ) : null}
     </div>
   )
 }
 
 const Whole = ({ handle, message, onRemoved }: ActionsProps) => {
   const isOutbound = message.direction === "outbound"
+  const isSent = message.status !== "awaiting_approval" && message.status !== "refused"
   const switched = useCall("GET /api/identities/:handle/mail", { params: { handle } }, { enabled: isOutbound })
   return (
     <div class="message-whole">
@@ -149,7 +148,7 @@ const Whole = ({ handle, message, onRemoved }: ActionsProps) => {
           message.cc.length > 0 && [say("cc"), <Addresses of={message.cc} />],
           message.bcc.length > 0 && [say("bcc"), <Addresses of={message.bcc} />],
           message.reply_to.length > 0 && [say("reply_to"), <Addresses of={message.reply_to} />],
-          [say(isOutbound ? "written" : "date"), <Time at={message.received_at} form="full" />],
+          [say(isOutbound ? (isSent ? "written" : "created") : "date"), <Time at={message.received_at} form="full" />],
           message.tags.length > 0 && [
             say(message.tags.length === 1 ? "tag" : "tags"),
             <span class="bar">

@@ -1,11 +1,12 @@
 /** Who may be written to: added and removed, found among many, and let through again where mail to them came back. */
 import { mailPath } from "../router/Paths.ts"
 import { useEffect, useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Form, TextField, wrongAt } from "../ui/Field.tsx"
+import { TextField } from "../ui/Field.tsx"
+import { Form, useForm } from "../ui/Form.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Section, Status } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
@@ -22,32 +23,24 @@ const reasons = { manual: "manual", account_owner: "account_owner", inbound: "in
 const renew = (handle: string) => outdated(["/api/identities/:handle/allowed-recipients"], handle)
 
 const Adding = ({ handle }: { readonly handle: string }) => {
-  const [address, setAddress] = useState("")
-  const add = useAct(async (act) => {
-    const body = { address: address.trim() }
-    await call("POST /api/identities/:handle/allowed-recipients", { params: { handle }, body }, { act })
+  const { set, field, command } = useForm({ address: "" }, async (key, values) => {
+    const body = { address: values.address.trim() }
+    await call("POST /api/identities/:handle/allowed-recipients", { params: { handle }, body }, { key })
     tell(say("added", body))
-    setAddress("")
+    set({ address: "" })
     await renew(handle)
   })
   return (
-    <Form onDone={() => void add.run()}>
+    <Form onDone={() => void command.run()}>
       <div class="bar" style={{ alignItems: "flex-end" }}>
         <div class="grow">
-          <TextField
-            label={say("address")}
-            type="email"
-            required
-            value={address}
-            onValue={setAddress}
-            wrong={wrongAt(add.failure, "/address")}
-          />
+          <TextField label={say("address")} type="email" required {...field("address")} />
         </div>
-        <Button type="submit" icon="plus" busy={add.busy}>
+        <Button type="submit" icon="plus" busy={command.busy}>
           {say("add")}
         </Button>
       </div>
-      <ProblemNote failure={add.failure} />
+      <ProblemNote failure={command.failure} />
     </Form>
   )
 }
@@ -78,11 +71,11 @@ const useRested = (typed: string) => {
 
 const Acts = ({ handle, of: one }: { readonly handle: string; readonly of: Recipient }) => {
   const { address } = one
-  const drop = useAct(async () => {
+  const drop = useCommand(async () => {
     await call("DELETE /api/identities/:handle/allowed-recipients/:address", { params: { handle, address } })
     await renew(handle)
   })
-  const lift = useAct(async () => {
+  const lift = useCommand(async () => {
     await call("DELETE /api/identities/:handle/allowed-recipients/:address/suppression", {
       params: { handle, address },
     })
@@ -101,19 +94,12 @@ const Acts = ({ handle, of: one }: { readonly handle: string; readonly of: Recip
             href={`/console${mailPath(handle)}/compose?to=${encodeURIComponent(address)}`}
           />
         ) : (
-          <Button small busy={lift.busy} aria-label={say("lift_one", { address })} onClick={() => void lift.run()}>
+          <Button small command={lift} aria-label={say("lift_one", { address })}>
             {say("lift")}
           </Button>
         )}
         {one.reason === "account_owner" ? null : (
-          <Button
-            small
-            kind="plain"
-            icon="trash"
-            busy={drop.busy}
-            aria-label={say("drop", { address })}
-            onClick={() => void drop.run()}
-          />
+          <Button small kind="plain" icon="trash" command={drop} aria-label={say("drop", { address })} />
         )}
       </span>
       <ProblemNote failure={drop.failure ?? lift.failure} />

@@ -51,6 +51,7 @@ export const say = texts({
   reply_all: ["Reply to all", "Allen antworten", "Répondre à tous"],
   forward: ["Forward", "Weiterleiten", "Transférer"],
   sent_by_it: ["Sent", "Gesendet", "Envoyé"],
+  created: ["Created", "Erstellt", "Créé"],
   written: ["Sent", "Gesendet", "Envoyé"],
   bcc: ["Bcc", "Bcc", "Cci"],
   and_more: [

@@ -1,13 +1,13 @@
 /** The Mailbox in a program of one's own: servers, user name, the password while it is shown, and the steps. */
 import { identityPath } from "../router/Paths.ts"
 import { useEffect, useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { type Identity, IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { dateTime } from "../texts/Texts.ts"
-import { Button, ButtonLink } from "../ui/Button.tsx"
+import { ButtonLink } from "../ui/Button.tsx"
 import { Code, Copyable } from "../ui/Copy.tsx"
-import { Confirm } from "../ui/Dialog.tsx"
+import { ConfirmButton } from "../ui/Dialog.tsx"
 import { Skeleton } from "../ui/Loaded.tsx"
 import { Facts, Section, Segments } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
@@ -153,22 +153,14 @@ const Steps = ({ address, imap, smtp }: StepsProps) => {
 }
 
 const Renewal = ({ identity, onDone }: { readonly identity: Identity; readonly onDone: () => void }) => {
-  const [asking, setAsking] = useState(false)
-  const renew = useAct(async (act) => {
-    await call("POST /api/identities/:handle/identity-key/rotate", { params: { handle: identity.handle } }, { act })
+  const renew = useCommand(async (key) => {
+    await call("POST /api/identities/:handle/identity-key/rotate", { params: { handle: identity.handle } }, { key })
     onDone()
   })
   return (
-    <>
-      <Button disabled={identity.status !== "ready"} onClick={() => setAsking(true)}>
-        {say("renew")}
-      </Button>
-      {asking ? (
-        <Confirm title={say("renew")} doing={say("renew")} act={renew} onClose={() => setAsking(false)}>
-          <p>{say("renew_why")}</p>
-        </Confirm>
-      ) : null}
-    </>
+    <ConfirmButton kind="danger" doing={say("renew")} command={renew} disabled={identity.status !== "ready"}>
+      <p>{say("renew_why")}</p>
+    </ConfirmButton>
   )
 }
 

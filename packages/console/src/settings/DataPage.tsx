@@ -1,16 +1,15 @@
 /** Taking everything along, and leaving for good. */
-import { useState } from "preact/hooks"
 import { Removal } from "../account/Removal.tsx"
-import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { bytes } from "../texts/Texts.ts"
-import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Form, Select } from "../ui/Field.tsx"
+import { ButtonLink } from "../ui/Button.tsx"
+import { Select } from "../ui/Field.tsx"
+import { CommandForm, useForm } from "../ui/Form.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Section, Status, type Tone } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
+import { Table } from "../ui/Table.tsx"
 import { say as common } from "../ui/texts.ts"
 import { Time } from "../ui/Time.tsx"
 import { Frame } from "./Frame.tsx"
@@ -23,74 +22,55 @@ const tones: Readonly<Record<Export["status"], Tone>> = { queued: "busy", runnin
 const isUnderWay = ({ status }: Export) => status === "queued" || status === "running"
 
 const ExportTable = ({ exports }: { readonly exports: ReadonlyArray<Export> }) => (
-  <div class="table" tabIndex={0} role="region" aria-label={say("exports")}>
-    <table aria-label={say("exports")}>
-      <thead>
-        <tr>
-          <th>{say("export_what")}</th>
-          <th>{say("state")}</th>
-          <th>{say("asked")}</th>
-          <th>{say("size")}</th>
-          <th>{say("lapses")}</th>
-          <th>
-            <span class="hidden-text">{common("download")}</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {exports.map((one) => (
-          <tr key={one.id}>
-            <td>{one.identity === null ? say("everything") : <bdi>@{one.identity}</bdi>}</td>
-            <td>
-              <Status tone={tones[one.status]}>{say(one.status)}</Status>
-            </td>
-            <td>
-              <Time at={one.created_at} />
-            </td>
-            <td>{one.size === null ? "" : bytes(one.size)}</td>
-            <td>
-              <Time at={one.expires_at} form="full" />
-            </td>
-            <td>
-              {one.status === "ready" ? (
-                <ButtonLink small href={`/api/exports/${one.id}/archive`} download={`${one.id}.zip`}>
-                  {common("download")}
-                </ButtonLink>
-              ) : null}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <Table
+    label={say("exports")}
+    heads={[say("export_what"), say("state"), say("asked"), say("size"), say("lapses")]}
+    acts={common("download")}
+  >
+    {exports.map((one) => (
+      <tr key={one.id}>
+        <td>{one.identity === null ? say("everything") : <bdi>@{one.identity}</bdi>}</td>
+        <td>
+          <Status tone={tones[one.status]}>{say(one.status)}</Status>
+        </td>
+        <td>
+          <Time at={one.created_at} />
+        </td>
+        <td>{one.size === null ? "" : bytes(one.size)}</td>
+        <td>
+          <Time at={one.expires_at} form="full" />
+        </td>
+        <td>
+          {one.status === "ready" ? (
+            <ButtonLink small href={`/api/exports/${one.id}/archive`} download={`${one.id}.zip`}>
+              {common("download")}
+            </ButtonLink>
+          ) : null}
+        </td>
+      </tr>
+    ))}
+  </Table>
 )
 
 const Exports = () => {
   const exports = useList("GET /api/exports", { query: { limit: 50 } }, { every: watched })
   const identities = useIdentities()
-  const [handle, setHandle] = useState("")
-  const make = useAct(async (act) => {
-    await call("POST /api/exports", { body: handle === "" ? {} : { identity: handle } }, { act })
+  const { field, command } = useForm({ identity: "" }, async (key, { identity }) => {
+    await call("POST /api/exports", { body: identity === "" ? {} : { identity } }, { key })
     await outdated(["/api/exports"])
   })
   return (
     <Section title={say("exports")} lead={say("exports_lead")}>
-      <Form onDone={() => void make.run()}>
-        <Select label={say("export_what")} value={handle} onValue={setHandle}>
+      <CommandForm command={command} doing={say("make")} kind="normal">
+        <Select label={say("export_what")} {...field("identity")}>
           <option value="">{say("everything")}</option>
-          {identities.data?.identities.map((identity) => (
-            <option key={identity.handle} value={identity.handle}>
-              @{identity.handle}
+          {identities.data?.identities.map(({ handle }) => (
+            <option key={handle} value={handle}>
+              @{handle}
             </option>
           ))}
         </Select>
-        <div class="bar">
-          <Button type="submit" busy={make.busy}>
-            {say("make")}
-          </Button>
-        </div>
-        <ProblemNote failure={make.failure} />
-      </Form>
+      </CommandForm>
       <Loaded of={exports}>
         {({ pages }) => {
           const all = pages.flatMap((page) => page.exports)

@@ -5,6 +5,7 @@ import { useCall } from "../client/Queries.ts"
 import { number } from "../texts/Texts.ts"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Section, Status } from "../ui/Page.tsx"
+import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { Frame } from "./Frame.tsx"
 import { say } from "./texts.ts"
@@ -101,30 +102,22 @@ const Cell = ({ use }: { readonly use: Use | undefined }) =>
 const Identities = ({ uses }: { readonly uses: ReadonlyArray<Use> }) => {
   const of = (handle: string, name: OfIdentity) => uses.find((use) => use.identity === handle && use.name === name)
   return (
-    <div class="table" tabIndex={0} role="region" aria-label={say("limits_identities")}>
-      <table aria-label={say("limits_identities")}>
-        <thead>
-          <tr>
-            <th>{say("limits_identity")}</th>
-            <th>{say("limit_mail_hourly")}</th>
-            <th>{say("limit_mailbox_bytes")}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {[...new Set(uses.flatMap(({ identity }) => identity ?? []))].map((handle) => (
-            <tr key={handle}>
-              <td>
-                <a href={`/console${identityPath(handle)}`}>
-                  <bdi>{handle}</bdi>
-                </a>
-              </td>
-              <Cell use={of(handle, "mail_hourly")} />
-              <Cell use={of(handle, "mailbox_bytes")} />
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      label={say("limits_identities")}
+      heads={[say("limits_identity"), say("limit_mail_hourly"), say("limit_mailbox_bytes")]}
+    >
+      {[...new Set(uses.flatMap(({ identity }) => identity ?? []))].map((handle) => (
+        <tr key={handle}>
+          <td>
+            <a href={`/console${identityPath(handle)}`}>
+              <bdi>{handle}</bdi>
+            </a>
+          </td>
+          <Cell use={of(handle, "mail_hourly")} />
+          <Cell use={of(handle, "mailbox_bytes")} />
+        </tr>
+      ))}
+    </Table>
   )
 }
 

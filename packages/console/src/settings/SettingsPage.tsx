@@ -1,6 +1,6 @@
 /** The account, the language, the look, and where it is signed in. */
 import { useState } from "preact/hooks"
-import { useAct, useChoice } from "../client/Acts.ts"
+import { useCommand, useChoice } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { account, look as askAgain, signOut } from "../client/Session.ts"
@@ -63,13 +63,13 @@ const shortened = (agent: string) => {
 }
 
 const EndSession = ({ id, of }: { readonly id: string; readonly of: string }) => {
-  const end = useAct(async () => {
+  const end = useCommand(async () => {
     await call("DELETE /api/auth/sessions/:id", { params: { id } })
     await outdated(["/api/auth/sessions"])
   })
   return (
     <>
-      <Button small busy={end.busy} aria-label={`${say("end")}: ${of}`} onClick={() => void end.run()}>
+      <Button small command={end} aria-label={`${say("end")}: ${of}`}>
         {say("end")}
       </Button>
       <ProblemNote failure={end.failure} />
@@ -81,7 +81,7 @@ const Sessions = () => {
   const sessions = useList("GET /api/auth/sessions", { query: { limit: 50 } })
   const [leaving, setLeaving] = useState(false)
   const [endApps, setEndApps] = useState(true)
-  const endAll = useAct(async () => {
+  const endAll = useCommand(async () => {
     await call("DELETE /api/auth/sessions", { query: { apps: endApps ? "end" : "keep" } })
     await signOut()
   })
@@ -131,7 +131,7 @@ const Sessions = () => {
       </Loaded>
       <More of={sessions} />
       {leaving ? (
-        <Confirm title={say("end_all")} doing={say("end_all")} act={endAll} onClose={() => setLeaving(false)}>
+        <Confirm title={say("end_all")} doing={say("end_all")} command={endAll} onClose={() => setLeaving(false)}>
           <p>{say("end_all_why")}</p>
           <Check checked={endApps} onValue={setEndApps}>
             {say("end_apps")}

@@ -1,5 +1,5 @@
 /** Which Terms are in force and which were accepted; newer ones can be accepted before they apply. */
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { account, look } from "../client/Session.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
@@ -11,8 +11,8 @@ import { say } from "./texts.ts"
 
 const TermsPage = () => {
   const { tos } = account()
-  const accept = useAct(async (act) => {
-    await call("POST /api/auth/tos/acceptance", { body: { version: tos.current_version } }, { act })
+  const accept = useCommand(async (key) => {
+    await call("POST /api/auth/tos/acceptance", { body: { version: tos.current_version } }, { key })
     await look()
   })
   const isNewer = tos.current_version !== tos.accepted_version
@@ -34,7 +34,7 @@ const TermsPage = () => {
         {isNewer ? null : <Note tone="ok">{say("terms_done")}</Note>}
         <div class="bar">
           {isNewer ? (
-            <Button kind="primary" busy={accept.busy} onClick={() => void accept.run()}>
+            <Button kind="primary" command={accept}>
               {say("terms_accept", { version: tos.current_version })}
             </Button>
           ) : null}

@@ -5,13 +5,13 @@
 import { signal } from "@preact/signals"
 import { useQueries } from "@tanstack/preact-query"
 import { useEffect, useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { later } from "../client/Later.ts"
 import { keyOf, outdated } from "../client/Queries.ts"
 import { list } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
-import { Confirm } from "../ui/Dialog.tsx"
+import { ConfirmButton } from "../ui/Dialog.tsx"
 import { Icon } from "../ui/Icon.tsx"
 import { tell } from "../ui/Toast.tsx"
 import { useIdentities } from "./Identities.ts"
@@ -81,15 +81,15 @@ const start = async (handles: ReadonlyArray<string>) => {
 export const StopButton = () => {
   const { handles, stopped } = stops.value
   const running = handles?.filter((handle) => !stopped.includes(handle)) ?? []
-  const act = useAct(stopAll)
+  const command = useCommand(stopAll)
   if (stopped.length > 0 && running.length === 0) return null
   const press = async () => {
     if (handles?.length === 0) return tell(say("nobody_to_stop"))
-    if (await act.run()) tell(say("all_stopped"))
+    if (await command.run()) tell(say("all_stopped"))
     else tell(say("not_stopped", { handles: list(running.length === 0 ? [say("identities")] : running) }))
   }
   return (
-    <Button kind="danger" icon="stop" title={say("stop_all_why")} busy={act.busy} onClick={() => void press()}>
+    <Button kind="danger" icon="stop" title={say("stop_all_why")} busy={command.busy} onClick={() => void press()}>
       <span class="wide-only">{say("stop_all")}</span>
       <span class="hidden-text narrow-only">{say("stop_all")}</span>
     </Button>
@@ -98,8 +98,7 @@ export const StopButton = () => {
 
 export const StoppedBar = () => {
   const { handles, stopped } = stops.value
-  const [asking, setAsking] = useState(false)
-  const again = useAct(() => start(stopped))
+  const again = useCommand(() => start(stopped))
   if (stopped.length === 0) return null
   return (
     <div class="shell-bar" data-tone="bad" role="status">
@@ -107,21 +106,15 @@ export const StoppedBar = () => {
       <span class="grow">
         {stopped.length === handles?.length ? say("stopped_all") : say("stopped_some", { handles: list(stopped) })}
       </span>
-      <Button small onClick={() => setAsking(true)}>
-        {say("start_again")}
-      </Button>
-      {asking ? (
-        <Confirm
-          title={say("start_title")}
-          doing={say("start_again")}
-          kind="primary"
-          act={again}
-          onClose={() => setAsking(false)}
-          onDone={() => tell(say("started"))}
-        >
-          <p>{say("start_why", { handles: list(stopped) })}</p>
-        </Confirm>
-      ) : null}
+      <ConfirmButton
+        small
+        title={say("start_title")}
+        doing={say("start_again")}
+        command={again}
+        onDone={() => tell(say("started"))}
+      >
+        <p>{say("start_why", { handles: list(stopped) })}</p>
+      </ConfirmButton>
     </div>
   )
 }

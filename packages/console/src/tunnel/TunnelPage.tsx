@@ -1,17 +1,16 @@
 /** The public address of an agent's local port: whether it is open, what goes through it, and who may come. */
-import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { TunnelStatus } from "../frame/IdentityStatus.tsx"
 import { bytes, number } from "../texts/Texts.ts"
-import { Button, ButtonLink } from "../ui/Button.tsx"
+import { ButtonLink } from "../ui/Button.tsx"
 import { Code, Copyable } from "../ui/Copy.tsx"
-import { Check, Form, Select, TextArea, TextField, wrongAt } from "../ui/Field.tsx"
+import { Check, Select, TextArea, TextField } from "../ui/Field.tsx"
+import { CommandForm, useForm } from "../ui/Form.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Facts, Section } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
+import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
 import { say } from "./texts.ts"
@@ -57,30 +56,19 @@ const State = ({ handle, tunnel }: OfTunnel) => (
       )}
     </div>
     {tunnel.links.length === 0 ? null : (
-      <div class="table" tabIndex={0} role="region" aria-label={say("links")}>
-        <table aria-label={say("links")}>
-          <thead>
-            <tr>
-              <th>{say("link")}</th>
-              <th>{say("edge")}</th>
-              <th class="end">{say("since")}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {tunnel.links.map(({ edge, since, client }) => (
-              <tr key={`${edge}${since}`}>
-                <td class="mono">
-                  <bdi>{client}</bdi>
-                </td>
-                <td class="mono muted">{edge}</td>
-                <td class="end">
-                  <Time at={since} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label={say("links")} heads={[say("link"), say("edge"), say("since")]}>
+        {tunnel.links.map(({ edge, since, client }) => (
+          <tr key={`${edge}${since}`}>
+            <td class="mono">
+              <bdi>{client}</bdi>
+            </td>
+            <td class="mono muted">{edge}</td>
+            <td>
+              <Time at={since} />
+            </td>
+          </tr>
+        ))}
+      </Table>
     )}
   </Section>
 )
@@ -101,47 +89,50 @@ const Usage = ({ tunnel: { usage } }: { readonly tunnel: Tunnel }) => (
 )
 
 const Settings = ({ handle, tunnel: { settings } }: OfTunnel) => {
-  const [hostHeader, setHostHeader] = useState(settings.host_header)
-  const [tls, setTls] = useState(settings.tls)
-  const [networks, setNetworks] = useState(settings.allowed_networks.join("\n"))
-  const [locked, setLocked] = useState(settings.basic_auth !== null)
-  const [user, setUser] = useState(settings.basic_auth?.username ?? "")
-  const [password, setPassword] = useState("")
-  const [proxy, setProxy] = useState(settings.proxy_protocol)
-  const isKept = settings.basic_auth !== null && settings.basic_auth.username === user
-  const save = useAct(async () => {
-    const auth = !locked
-      ? { basic_auth: null }
-      : password === "" && isKept
-        ? {}
-        : { basic_auth: { username: user, password } }
-    await call("PATCH /api/identities/:handle/tunnel", {
-      params: { handle },
-      body: {
-        host_header: hostHeader.trim(),
-        tls,
-        allowed_networks: networks.split(/[\s,]+/).filter((line) => line !== ""),
-        proxy_protocol: proxy,
-        ...auth,
-      },
-    })
-    setPassword("")
-    tell(say("saved"))
-    await outdated(["/api/identities/:handle/tunnel"], handle)
-  })
+  const { values, set, field, check, command } = useForm(
+    {
+      host_header: settings.host_header,
+      tls: settings.tls,
+      networks: settings.allowed_networks.join("\n"),
+      isLocked: settings.basic_auth !== null,
+      username: settings.basic_auth?.username ?? "",
+      password: "",
+      proxy_protocol: settings.proxy_protocol,
+    },
+    async (_, { isLocked, username, password, networks, host_header, tls, proxy_protocol }) => {
+      const auth = !isLocked
+        ? { basic_auth: null }
+        : password === "" && isUserKept
+          ? {}
+          : { basic_auth: { username, password } }
+      await call("PATCH /api/identities/:handle/tunnel", {
+        params: { handle },
+        body: {
+          host_header: host_header.trim(),
+          tls,
+          allowed_networks: networks.split(/[\s,]+/).filter((line) => line !== ""),
+          proxy_protocol,
+          ...auth,
+        },
+      })
+      set({ password: "" })
+      tell(say("saved"))
+      await outdated(["/api/identities/:handle/tunnel"], handle)
+    },
+  )
+  /** The stored password belongs to this user name, so it need not be entered again. */
+  const isUserKept = settings.basic_auth?.username === values.username
   return (
     <Section title={say("settings")}>
-      <Form onDone={() => void save.run()}>
+      <CommandForm command={command} doing={say("save")}>
         <TextField
           label={say("host_header")}
           hint={say("host_header_hint")}
           required
           spellcheck={false}
-          value={hostHeader}
-          onValue={setHostHeader}
-          wrong={wrongAt(save.failure, "/host_header")}
+          {...field("host_header")}
         />
-        <Select label={say("tls")} value={tls} onValue={(value) => setTls(value as typeof tls)}>
+        <Select label={say("tls")} {...field("tls")}>
           <option value="terminate">{say("terminate")}</option>
           <option value="passthrough">{say("passthrough")}</option>
         </Select>
@@ -150,44 +141,24 @@ const Settings = ({ handle, tunnel: { settings } }: OfTunnel) => {
           hint={say("networks_hint")}
           rows={3}
           spellcheck={false}
-          value={networks}
-          onValue={setNetworks}
-          wrong={wrongAt(save.failure, "/allowed_networks")}
+          {...field("networks", "/allowed_networks")}
         />
-        <Check checked={locked} onValue={setLocked}>
-          {say("password")}
-        </Check>
-        {locked ? (
+        <Check {...check("isLocked")}>{say("password")}</Check>
+        {values.isLocked ? (
           <>
-            <TextField
-              label={say("user")}
-              required
-              value={user}
-              onValue={setUser}
-              wrong={wrongAt(save.failure, "/basic_auth/username")}
-            />
+            <TextField label={say("user")} required {...field("username", "/basic_auth/username")} />
             <TextField
               label={say("secret")}
               type="password"
               autocomplete="new-password"
-              required={!isKept}
-              value={password}
-              onValue={setPassword}
-              wrong={wrongAt(save.failure, "/basic_auth/password")}
-              {...(isKept ? { hint: say("secret_kept") } : {})}
+              required={!isUserKept}
+              {...field("password", "/basic_auth/password")}
+              {...(isUserKept ? { hint: say("secret_kept") } : {})}
             />
           </>
         ) : null}
-        <Check checked={proxy} onValue={setProxy}>
-          {say("proxy")}
-        </Check>
-        <ProblemNote failure={save.failure} />
-        <div class="actions">
-          <Button type="submit" kind="primary" busy={save.busy}>
-            {say("save")}
-          </Button>
-        </div>
-      </Form>
+        <Check {...check("proxy_protocol")}>{say("proxy")}</Check>
+      </CommandForm>
     </Section>
   )
 }

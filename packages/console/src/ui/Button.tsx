@@ -1,7 +1,8 @@
 import type { ComponentChildren, JSX } from "preact"
+import type { Command } from "../client/Commands.ts"
 import { Icon, type IconName } from "./Icon.tsx"
 
-/** `primary` is the one thing to do on a page, `danger` undoes, `fatal` is the last step of what cannot be undone. */
+/** `primary` is the main action of a page, `danger` starts a destructive action, and `fatal` confirms it. */
 export type Kind = "primary" | "normal" | "danger" | "fatal" | "plain"
 
 interface Look {
@@ -11,9 +12,11 @@ interface Look {
   readonly children?: ComponentChildren
 }
 
-interface ButtonProps extends Look, Omit<JSX.IntrinsicElements["button"], "kind" | "icon" | "children"> {
-  /** It is being done: a second press does nothing. */
+interface ButtonProps extends Look, Omit<JSX.IntrinsicElements["button"], "kind" | "icon" | "children" | "command"> {
+  /** A press has no effect while the button is busy. */
   readonly busy?: boolean
+  /** The command that a press runs; it makes the button busy. */
+  readonly command?: Command<[]>
 }
 
 const look = ({ kind = "normal", small }: Look) => ({
@@ -22,17 +25,20 @@ const look = ({ kind = "normal", small }: Look) => ({
   ...(small === true ? { "data-small": "" } : {}),
 })
 
-export const Button = ({ kind, icon, small, busy, children, onClick, ...rest }: ButtonProps) => (
-  <button
-    type="button"
-    {...look({ ...(kind && { kind }), ...(small && { small }) })}
-    {...rest}
-    {...(busy === true ? { "aria-busy": true, "aria-disabled": true } : { onClick })}
-  >
-    {busy === true ? <Icon name="wait" /> : icon === undefined ? null : <Icon name={icon} />}
-    {children}
-  </button>
-)
+export const Button = ({ kind, icon, small, command, children, ...rest }: ButtonProps) => {
+  const { busy = command?.busy, onClick = command && (() => void command.run()), ...attributes } = rest
+  return (
+    <button
+      type="button"
+      {...look({ ...(kind && { kind }), ...(small && { small }) })}
+      {...attributes}
+      {...(busy === true ? { "aria-busy": true, "aria-disabled": true } : { onClick })}
+    >
+      {busy === true ? <Icon name="wait" /> : icon === undefined ? null : <Icon name={icon} />}
+      {children}
+    </button>
+  )
+}
 
 interface LinkProps extends Look {
   readonly href: string

@@ -1,9 +1,11 @@
-/** A question of its own, in the browser's dialog: it keeps the focus, and Escape closes it. */
+/** Modal dialogs on the native element, which traps the focus and closes on Escape. */
 import type { ComponentChildren } from "preact"
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks"
-import type { Act } from "../client/Acts.ts"
+import type { Command } from "../client/Commands.ts"
 import { Button } from "./Button.tsx"
-import { Form, TextField } from "./Field.tsx"
+import { TextField } from "./Field.tsx"
+import { CommandForm, type CommandFormProps } from "./Form.tsx"
+import type { IconName } from "./Icon.tsx"
 import { ProblemNote } from "./Problem.tsx"
 import { say } from "./texts.ts"
 
@@ -11,12 +13,12 @@ interface DialogProps {
   readonly title: string
   readonly onClose: () => void
   readonly wide?: boolean
-  /** What must be seen before it goes: Escape and the backdrop do not close it. */
+  /** Disables Escape and the backdrop, so that the dialog only closes by its own buttons. */
   readonly firm?: boolean
   readonly children: ComponentChildren
 }
 
-/** Drawn while it is open. */
+/** A dialog that is open while it is rendered. */
 export const Dialog = ({ title, onClose, wide, firm, children }: DialogProps) => {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
@@ -58,57 +60,39 @@ export const Dialog = ({ title, onClose, wide, firm, children }: DialogProps) =>
   )
 }
 
-interface FormDialogProps {
+interface FormDialogProps extends Omit<CommandFormProps, "onDone" | "onCancel"> {
   readonly title: string
-  /** The fields, and what comes of it. */
-  readonly children: ComponentChildren
-  /** The words on the button that does it. */
-  readonly doing: string
-  readonly act: Act<[]>
   readonly onClose: () => void
-  readonly kind?: "primary" | "fatal"
 }
 
-/** A form in a dialog, which closes when it was done. */
-export const FormDialog = ({ title, children, doing, act, onClose, kind = "primary" }: FormDialogProps) => {
-  const run = async () => {
-    if (await act.run()) onClose()
-  }
-  return (
-    <Dialog title={title} onClose={onClose}>
-      <Form onDone={() => void run()}>
-        {children}
-        <ProblemNote failure={act.failure} />
-        <div class="actions">
-          <Button onClick={onClose}>{say("cancel")}</Button>
-          <Button kind={kind} type="submit" busy={act.busy}>
-            {doing}
-          </Button>
-        </div>
-      </Form>
-    </Dialog>
-  )
-}
+/** A form in a dialog, which closes when the command succeeds. */
+export const FormDialog = ({ title, onClose, children, ...form }: FormDialogProps) => (
+  <Dialog title={title} onClose={onClose}>
+    <CommandForm {...form} onDone={onClose} onCancel={onClose}>
+      {children}
+    </CommandForm>
+  </Dialog>
+)
 
 interface ConfirmProps {
   readonly title: string
-  /** What comes of it. */
+  /** The consequences. */
   readonly children: ComponentChildren
-  /** The words on the button that does it. */
+  /** The label of the button that runs the command. */
   readonly doing: string
-  readonly act: Act<[]>
+  readonly command: Command<[]>
   readonly onClose: () => void
   readonly onDone?: () => void
-  /** What must be typed first, for what cannot be undone. */
+  /** The text that a person must type before the command can run. */
   readonly typed?: string
   readonly kind?: "primary" | "fatal"
 }
 
-/** Asks before something that is hard to undo. */
-export const Confirm = ({ title, children, doing, act, onClose, onDone, typed, kind = "fatal" }: ConfirmProps) => {
+/** Asks for confirmation of a command that is hard to undo. */
+export const Confirm = ({ title, children, doing, command, onClose, onDone, typed, kind = "fatal" }: ConfirmProps) => {
   const [text, setText] = useState("")
   const run = async () => {
-    if (!(await act.run())) return
+    if (!(await command.run())) return
     onClose()
     onDone?.()
   }
@@ -125,13 +109,53 @@ export const Confirm = ({ title, children, doing, act, onClose, onDone, typed, k
           spellcheck={false}
         />
       )}
-      <ProblemNote failure={act.failure} />
+      <ProblemNote failure={command.failure} />
       <div class="actions">
         <Button onClick={onClose}>{say("cancel")}</Button>
-        <Button kind={kind} disabled={!matches} busy={act.busy} onClick={() => void run()}>
+        <Button kind={kind} disabled={!matches} busy={command.busy} onClick={() => void run()}>
           {doing}
         </Button>
       </div>
     </Dialog>
+  )
+}
+
+interface ConfirmButtonProps extends Omit<ConfirmProps, "title" | "onClose" | "kind"> {
+  /** The title of the dialog; the label of the button by default. */
+  readonly title?: string
+  readonly kind?: "normal" | "danger"
+  readonly icon?: IconName
+  readonly small?: boolean
+  readonly disabled?: boolean
+  /** The accessible name of a button that shows only its icon. */
+  readonly name?: string
+}
+
+/** A button that asks for confirmation before it runs its command: `danger` for what cannot be undone. */
+export const ConfirmButton = (props: ConfirmButtonProps) => {
+  const { title = props.doing, kind = "normal", icon, small, disabled, name, ...confirm } = props
+  const [asking, setAsking] = useState(false)
+  const isIconOnly = name !== undefined
+  return (
+    <>
+      <Button
+        kind={isIconOnly ? "plain" : kind}
+        {...(icon && { icon })}
+        {...(small && { small })}
+        {...(disabled && { disabled })}
+        {...(isIconOnly && { "aria-label": name })}
+        onClick={() => setAsking(true)}
+      >
+        {isIconOnly ? null : confirm.doing}
+      </Button>
+      {asking ? (
+        <Confirm
+          {...confirm}
+          title={title}
+          kind={kind === "danger" ? "fatal" : "primary"}
+          onClose={() => setAsking(false)}
+        />
+      ) : null}
+    </>
   )
 }

@@ -1,7 +1,6 @@
 /** What a form is made of: a label, the control, a hint, and what is wrong with it. */
-import type { ComponentChildren, JSX } from "preact"
+import type { ComponentChildren } from "preact"
 import { useEffect, useId, useRef } from "preact/hooks"
-import { Refused } from "../client/Client.ts"
 import { say } from "./texts.ts"
 
 interface FieldProps {
@@ -183,28 +182,4 @@ export const Check = ({ checked, onValue, children, ...rest }: CheckProps) => (
     />
     <span>{children}</span>
   </label>
-)
-
-/** What the service found wrong with a member of the body (`/handle`), for the field that it came from. */
-export const wrongAt = (failure: Error | undefined, pointer: string): string | undefined =>
-  failure instanceof Refused
-    ? failure.problem.errors?.find(({ path }) => path === pointer || path.startsWith(`${pointer}/`))?.message
-    : undefined
-
-/** A form that does something with what was filled in. */
-export const Form = ({
-  onDone,
-  children,
-  ...rest
-}: Omit<JSX.IntrinsicElements["form"], "onSubmit"> & { readonly onDone: () => void }) => (
-  <form
-    class="form"
-    onSubmit={(event) => {
-      event.preventDefault()
-      onDone()
-    }}
-    {...rest}
-  >
-    {children}
-  </form>
 )

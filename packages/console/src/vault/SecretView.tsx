@@ -1,6 +1,6 @@
 /** One secret: its value behind a question, its versions, its end. */
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { bytes } from "../texts/Texts.ts"
@@ -19,19 +19,14 @@ export type Stored = Answer<"GET /api/vault/secrets">["secrets"][number]
 export const reread = () => outdated(["/api/vault/secrets"])
 
 const Restore = ({ of, version }: { readonly of: Place; readonly version: number }) => {
-  const restore = useAct(async (act) => {
-    await call("POST /api/vault/secrets/:name/restore", { ...inputOf(of), body: { version } }, { act })
+  const restore = useCommand(async (key) => {
+    await call("POST /api/vault/secrets/:name/restore", { ...inputOf(of), body: { version } }, { key })
     tell(say("restored", { version }))
     await reread()
   })
   return (
     <>
-      <Button
-        small
-        aria-label={`${say("restore")}: ${say("version")} ${version}`}
-        busy={restore.busy}
-        onClick={() => void restore.run()}
-      >
+      <Button small aria-label={`${say("restore")}: ${say("version")} ${version}`} command={restore}>
         {say("restore")}
       </Button>
       <ProblemNote failure={restore.failure} />
@@ -81,7 +76,7 @@ interface SecretViewProps {
 export const SecretView = ({ of, identity, onReplace, onClose }: SecretViewProps) => {
   const [removing, setRemoving] = useState(false)
   const place = { name: of.name, identity }
-  const remove = useAct(async () => {
+  const remove = useCommand(async () => {
     await call("DELETE /api/vault/secrets/:name", inputOf(place))
     await reread()
   })
@@ -91,7 +86,7 @@ export const SecretView = ({ of, identity, onReplace, onClose }: SecretViewProps
         title={say("remove_title", { name: of.name })}
         doing={say("remove")}
         typed={of.name}
-        act={remove}
+        command={remove}
         onClose={() => setRemoving(false)}
         onDone={() => {
           tell(say("removed", { name: of.name }))

@@ -3,7 +3,7 @@
  * sight for long.
  */
 import { useEffect, useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { Button } from "../ui/Button.tsx"
 import { CopyButton } from "../ui/Copy.tsx"
@@ -28,7 +28,7 @@ const read = async (place: Place) => (await call("GET /api/vault/secrets/:name/v
 
 export const Value = ({ of }: { readonly of: Place }) => {
   const [value, setValue] = useState<string>()
-  const reveal = useAct(async () => setValue(await read(of)))
+  const reveal = useCommand(async () => setValue(await read(of)))
   useEffect(() => {
     if (value === undefined) return
     const hide = () => setValue(undefined)

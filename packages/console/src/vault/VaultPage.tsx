@@ -8,6 +8,7 @@ import { Button } from "../ui/Button.tsx"
 import { Select } from "../ui/Field.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Page } from "../ui/Page.tsx"
+import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { SecretForm } from "./SecretForm.tsx"
 import { reread, SecretView, type Stored } from "./SecretView.tsx"
@@ -22,38 +23,29 @@ interface TableProps {
 }
 
 const SecretTable = ({ secrets, identity }: TableProps) => (
-  <div class="table">
-    <table aria-label={say("title")}>
-      <thead>
-        <tr>
-          <th>{say("name")}</th>
-          <th>{say("description")}</th>
-          <th>{say("size")}</th>
-          <th>{say("version")}</th>
-          <th>{say("changed")}</th>
-        </tr>
-      </thead>
-      <tbody data-list>
-        {secrets.map((secret) => (
-          <tr key={secret.name} data-link>
-            <td>
-              <a class="whole mono" href={hrefOf(secret.name, identity)}>
-                {secret.name}
-              </a>
-            </td>
-            <td>
-              <bdi>{secret.description}</bdi>
-            </td>
-            <td>{bytes(secret.size)}</td>
-            <td>{secret.version}</td>
-            <td>
-              <Time at={secret.updated_at} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <Table
+    label={say("title")}
+    heads={[say("name"), say("description"), say("size"), say("version"), say("changed")]}
+    list
+  >
+    {secrets.map((secret) => (
+      <tr key={secret.name} data-link>
+        <td>
+          <a class="whole mono" href={hrefOf(secret.name, identity)}>
+            {secret.name}
+          </a>
+        </td>
+        <td>
+          <bdi>{secret.description}</bdi>
+        </td>
+        <td>{bytes(secret.size)}</td>
+        <td>{secret.version}</td>
+        <td>
+          <Time at={secret.updated_at} />
+        </td>
+      </tr>
+    ))}
+  </Table>
 )
 
 const VaultPage = () => {

@@ -1,6 +1,6 @@
 /** One delivery: its state in a line; opened, the attempts, what is sent, and the way to send it again. */
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { Button } from "../ui/Button.tsx"
@@ -54,17 +54,17 @@ export const Replay = ({
   event,
   words,
 }: OfWebhook & { readonly event: string; readonly words: string }) => {
-  const act = useAct(async (act) => {
-    await call("POST /api/events/:id/replay", { params: { id: event }, body: { webhook_id: id } }, { act })
+  const command = useCommand(async (key) => {
+    await call("POST /api/events/:id/replay", { params: { id: event }, body: { webhook_id: id } }, { key })
     tell(say("sent_again"))
     await outdated(["/api/identities/:handle/webhooks"], handle)
   })
   return (
     <>
-      <Button icon="again" small busy={act.busy} onClick={() => void act.run()}>
+      <Button icon="again" small command={command}>
         {words}
       </Button>
-      <ProblemNote failure={act.failure} />
+      <ProblemNote failure={command.failure} />
     </>
   )
 }

@@ -1,6 +1,5 @@
 /** A new Webhook: its target, then the secret it is signed by, then a test. */
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
 import { identityPath } from "../router/Paths.ts"
@@ -13,16 +12,16 @@ import { say } from "./texts.ts"
 
 const NewWebhookPage = ({ handle }: { readonly handle: string }) => {
   const [made, setMade] = useState<Answer<"POST /api/identities/:handle/webhooks">>()
-  const act = useAct(async (act, body: NewWebhook) => {
-    setMade(await call("POST /api/identities/:handle/webhooks", { params: { handle }, body }, { act }))
+  const create = async (key: string, body: NewWebhook) => {
+    setMade(await call("POST /api/identities/:handle/webhooks", { params: { handle }, body }, { key }))
     await outdated(["/api/identities/:handle/webhooks"], handle)
-  })
+  }
   return (
     <IdentityFrame handle={handle} part="webhooks">
       {() =>
         made === undefined ? (
           <Section title={say("add")}>
-            <WebhookForm handle={handle} doing={say("create")} act={act} />
+            <WebhookForm handle={handle} doing={say("create")} submit={create} />
           </Section>
         ) : (
           <SigningSecret

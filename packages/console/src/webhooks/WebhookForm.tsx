@@ -1,13 +1,11 @@
 /** Where Events go, and which. */
 import type { EventType } from "@svc/domain/events/Event"
-import { useState } from "preact/hooks"
-import type { Act } from "../client/Acts.ts"
 import type { Input } from "../client/Client.ts"
 import { useIdentity } from "../frame/IdentityFrame.tsx"
 import { eventTypes, wordsOf } from "../texts/events.ts"
 import { Button } from "../ui/Button.tsx"
-import { Check, Form, TextField, wrongAt } from "../ui/Field.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
+import { Check, TextField } from "../ui/Field.tsx"
+import { CommandForm, useForm } from "../ui/Form.tsx"
 import { say } from "./texts.ts"
 import "./webhooks.css"
 
@@ -35,30 +33,35 @@ interface FormProps {
     readonly description: string | null
   }
   readonly doing: string
-  readonly act: Act<[NewWebhook]>
+  readonly submit: (key: string, body: NewWebhook) => Promise<unknown>
 }
 
-export const WebhookForm = ({ handle, from, doing, act }: FormProps) => {
-  const [url, setUrl] = useState(from?.url ?? "")
-  const [all, setAll] = useState(from === undefined || from.event_types.includes("*"))
-  const [chosen, setChosen] = useState<ReadonlyArray<string>>(from?.event_types.filter((type) => type !== "*") ?? [])
-  const [description, setDescription] = useState(from?.description ?? "")
+export const WebhookForm = ({ handle, from, doing, submit }: FormProps) => {
+  const { values, set, field, check, command } = useForm(
+    {
+      url: from?.url ?? "",
+      all: from === undefined || from.event_types.includes("*"),
+      chosen: from?.event_types.filter((type) => type !== "*") ?? [],
+      description: from?.description ?? "",
+    },
+    (key, { url, all, chosen, description }) =>
+      submit(key, {
+        url: url.trim(),
+        event_types: (all ? ["*"] : chosen) as unknown as Subscription,
+        description: description.trim() === "" ? null : description.trim(),
+      }),
+  )
+  const { url, all, chosen } = values
   const tunnel = useIdentity(handle).data?.tunnel.url
-  const submit = () =>
-    act.run({
-      url: url.trim(),
-      event_types: (all ? ["*"] : chosen) as unknown as Subscription,
-      description: description.trim() === "" ? null : description.trim(),
-    })
   return (
-    <Form onDone={() => void submit()}>
+    <CommandForm command={command} doing={doing} disabled={!all && chosen.length === 0}>
       <TextField
         label={say("url")}
         hint={
           <>
             {say("url_hint")}{" "}
             {tunnel === undefined || url !== "" ? null : (
-              <Button kind="plain" small icon="tunnel" onClick={() => setUrl(`${tunnel}/webhook`)}>
+              <Button kind="plain" small icon="tunnel" onClick={() => set({ url: `${tunnel}/webhook` })}>
                 {say("url_tunnel")}
               </Button>
             )}
@@ -69,37 +72,24 @@ export const WebhookForm = ({ handle, from, doing, act }: FormProps) => {
         autofocus
         placeholder="https://example.org/hook"
         spellcheck={false}
-        value={url}
-        onValue={(value) => {
-          setUrl(value)
-          act.forget()
-        }}
-        wrong={wrongAt(act.failure, "/url")}
+        {...field("url")}
       />
       <fieldset class="types">
         <legend>{say("types")}</legend>
-        <Check checked={all} onValue={setAll}>
-          {say("every_type")}
-        </Check>
+        <Check {...check("all")}>{say("every_type")}</Check>
         {all
           ? null
           : types.map((type) => (
               <Check
                 key={type}
                 checked={chosen.includes(type)}
-                onValue={(on) => setChosen(on ? [...chosen, type] : chosen.filter((one) => one !== type))}
+                onValue={(isOn) => set({ chosen: isOn ? [...chosen, type] : chosen.filter((one) => one !== type) })}
               >
                 <code title={wordsOf(type)}>{type}</code>
               </Check>
             ))}
       </fieldset>
-      <TextField label={say("description")} optional maxLength={500} value={description} onValue={setDescription} />
-      <ProblemNote failure={act.failure} />
-      <div class="actions">
-        <Button type="submit" kind="primary" busy={act.busy} disabled={!all && chosen.length === 0}>
-          {doing}
-        </Button>
-      </div>
-    </Form>
+      <TextField label={say("description")} optional maxLength={500} {...field("description")} />
+    </CommandForm>
   )
 }

@@ -1,13 +1,13 @@
 /** One Webhook: its state, a test, and its log down to the answer's body. */
 import { useEffect, useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall, useList } from "../client/Queries.ts"
 import { identityPath } from "../router/Paths.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { go, query, refine } from "../router/Router.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Confirm, Dialog } from "../ui/Dialog.tsx"
+import { ConfirmButton, Dialog } from "../ui/Dialog.tsx"
 import { Select } from "../ui/Field.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Facts, Section, Segments, Status } from "../ui/Page.tsx"
@@ -23,21 +23,21 @@ type Webhook = Answer<"GET /api/identities/:handle/webhooks/:id">
 const hours = { hour: 1, day: 24, week: 168, month: 720 } as const
 type Span = keyof typeof hours
 
-/** Everything that failed in a while, once more. */
-const Recover = ({ handle, id, onClose }: OfWebhook & { readonly onClose: () => void }) => {
+/** Retries the deliveries that failed within a period. */
+const Recover = ({ handle, id }: OfWebhook) => {
   const [span, setSpan] = useState<Span>("day")
-  const act = useAct(async (act) => {
+  const recover = useCommand(async (key) => {
     const since = new Date(Date.now() - hours[span] * 3_600_000).toISOString()
     const { recovered } = await call(
       "POST /api/identities/:handle/webhooks/:id/recover",
       { params: { handle, id }, body: { since } },
-      { act },
+      { key },
     )
     tell(say("recovered", { count: recovered }))
     await outdated(["/api/identities/:handle/webhooks"], handle)
   })
   return (
-    <Confirm title={say("recover")} doing={say("recover")} kind="primary" act={act} onClose={onClose}>
+    <ConfirmButton small icon="again" doing={say("recover")} command={recover}>
       <p>{say("recover_why")}</p>
       <Select label={say("since")} value={span} onValue={(value) => setSpan(value as Span)}>
         {(Object.keys(hours) as ReadonlyArray<Span>).map((one) => (
@@ -46,7 +46,7 @@ const Recover = ({ handle, id, onClose }: OfWebhook & { readonly onClose: () => 
           </option>
         ))}
       </Select>
-    </Confirm>
+    </ConfirmButton>
   )
 }
 
@@ -58,19 +58,8 @@ const Deliveries = ({ handle, id }: OfWebhook) => {
     params: { handle, id },
     query: { limit: 50, ...(status && { status }) },
   })
-  const [recovering, setRecovering] = useState(false)
   return (
-    <Section
-      title={say("deliveries")}
-      actions={
-        <>
-          <Button small icon="again" onClick={() => setRecovering(true)}>
-            {say("recover")}
-          </Button>
-          {recovering ? <Recover handle={handle} id={id} onClose={() => setRecovering(false)} /> : null}
-        </>
-      }
-    >
+    <Section title={say("deliveries")} actions={<Recover handle={handle} id={id} />}>
       <div class="bar">
         <Segments<(typeof statuses)[number] | "all">
           label={say("status")}
@@ -107,24 +96,24 @@ const Deliveries = ({ handle, id }: OfWebhook) => {
 const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook: Webhook }) => {
   const { id } = webhook
   const params = { handle, id }
-  const [asking, setAsking] = useState<"remove" | "edit">()
+  const [isEditing, setEditing] = useState(false)
   const renew = () => outdated(["/api/identities/:handle/webhooks"], handle)
-  const test = useAct(async (act) => {
-    await call("POST /api/identities/:handle/webhooks/:id/test", { params }, { act })
+  const test = useCommand(async (key) => {
+    await call("POST /api/identities/:handle/webhooks/:id/test", { params }, { key })
     tell(say("tested"))
     await renew()
   })
-  const turn = useAct(async () => {
+  const turn = useCommand(async () => {
     const status = webhook.status === "active" ? "disabled" : "active"
     await call("PATCH /api/identities/:handle/webhooks/:id", { params, body: { status } })
     await renew()
   })
-  const edit = useAct(async (_, body: NewWebhook) => {
+  const edit = async (_: string, body: NewWebhook) => {
     await call("PATCH /api/identities/:handle/webhooks/:id", { params, body })
-    setAsking(undefined)
+    setEditing(false)
     await renew()
-  })
-  const remove = useAct(async () => {
+  }
+  const remove = useCommand(async () => {
     await call("DELETE /api/identities/:handle/webhooks/:id", { params })
     go(`${identityPath(handle)}/webhooks`, "replace")
     await renew()
@@ -143,27 +132,21 @@ const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook:
           ]}
         />
         <div class="bar">
-          <Button kind="primary" icon="send" busy={test.busy} disabled={!isActive} onClick={() => void test.run()}>
+          <Button kind="primary" icon="send" command={test} disabled={!isActive}>
             {say("test")}
           </Button>
-          <Button onClick={() => setAsking("edit")}>{say("edit")}</Button>
-          <Button busy={turn.busy} onClick={() => void turn.run()}>
-            {say(isActive ? "pause" : "resume")}
-          </Button>
-          <Button kind="danger" onClick={() => setAsking("remove")}>
-            {say("remove")}
-          </Button>
+          <Button onClick={() => setEditing(true)}>{say("edit")}</Button>
+          <Button command={turn}>{say(isActive ? "pause" : "resume")}</Button>
+          <ConfirmButton kind="danger" title={say("remove_title")} doing={say("remove")} command={remove}>
+            <p>{say("remove_why")}</p>
+          </ConfirmButton>
         </div>
         <ProblemNote failure={test.failure ?? turn.failure} />
       </div>
       <Deliveries handle={handle} id={id} />
-      {asking === "remove" ? (
-        <Confirm title={say("remove_title")} doing={say("remove")} act={remove} onClose={() => setAsking(undefined)}>
-          <p>{say("remove_why")}</p>
-        </Confirm>
-      ) : asking === "edit" ? (
-        <Dialog title={say("edit")} wide onClose={() => setAsking(undefined)}>
-          <WebhookForm handle={handle} from={webhook} doing={say("save")} act={edit} />
+      {isEditing ? (
+        <Dialog title={say("edit")} wide onClose={() => setEditing(false)}>
+          <WebhookForm handle={handle} from={webhook} doing={say("save")} submit={edit} />
         </Dialog>
       ) : null}
     </div>

@@ -1,12 +1,12 @@
 /** The Webhooks of an Identity, each with how its last deliveries went. */
 import { identityPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
-import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Confirm } from "../ui/Dialog.tsx"
+import { ButtonLink } from "../ui/Button.tsx"
+import { ConfirmButton } from "../ui/Dialog.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Section, Status } from "../ui/Page.tsx"
 import { tones } from "./Attempts.tsx"
@@ -38,10 +38,9 @@ const Pips = ({ handle, id }: OfWebhook) => {
 
 const WebhooksPage = ({ handle }: { readonly handle: string }) => {
   const webhooks = useCall("GET /api/identities/:handle/webhooks", { params: { handle }, query: { limit: 200 } })
-  const [asking, setAsking] = useState(false)
   const [secret, setSecret] = useState<string>()
-  const rotate = useAct(async (act) => {
-    const made = await call("POST /api/identities/:handle/webhook-secret/rotate", { params: { handle } }, { act })
+  const rotate = useCommand(async (key) => {
+    const made = await call("POST /api/identities/:handle/webhook-secret/rotate", { params: { handle } }, { key })
     setSecret(made.signing_secret)
   })
   const at = `/console${identityPath(handle)}/webhooks`
@@ -89,24 +88,15 @@ const WebhooksPage = ({ handle }: { readonly handle: string }) => {
                   </Table>
                   <Section title={say("secret")} lead={say("rotate_why", { handle })}>
                     <div class="bar">
-                      <Button onClick={() => setAsking(true)}>{say("rotate")}</Button>
+                      <ConfirmButton doing={say("rotate")} command={rotate}>
+                        <p>{say("rotate_why", { handle })}</p>
+                      </ConfirmButton>
                     </div>
                   </Section>
                 </>
               )
             }
           </Loaded>
-          {asking ? (
-            <Confirm
-              title={say("rotate")}
-              doing={say("rotate")}
-              kind="primary"
-              act={rotate}
-              onClose={() => setAsking(false)}
-            >
-              <p>{say("rotate_why", { handle })}</p>
-            </Confirm>
-          ) : null}
         </div>
       )}
     </IdentityFrame>
