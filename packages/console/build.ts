@@ -1,6 +1,6 @@
 /**
- * Builds the console where its sources changed since the last build, and compresses what it wrote. A stamp of the sources
- * stands beside the output. One rename switches, so that a start never finds half a build.
+ * Builds the console if its sources changed since the last build, and compresses the output. The build is moved into place
+ * by one rename, so that the service never reads half a build.
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -26,7 +26,7 @@ if (!isBuilt()) {
   await build({ configFile: join(import.meta.dirname, "vite.config.ts"), logLevel: "error" })
   compress(fresh)
   writeFileSync(join(fresh, "own.json"), JSON.stringify(readdirSync(join(fresh, "assets"))))
-  // What the build before had stays for tabs that are still open; what it had kept itself does not.
+  // The assets of the previous build are kept for open tabs; those of older builds are removed.
   const before = join(dist, "own.json")
   if (existsSync(before)) {
     for (const name of JSON.parse(readFileSync(before, "utf8")) as ReadonlyArray<string>) {

@@ -1,5 +1,5 @@
-// What the console is made of, and whether what was built is made of that. Plain JavaScript without dependencies, since the
-// set-up asks it before every start, on whatever Node the machine has.
+// The source files of the console, and whether the last build matches them. Plain JavaScript without dependencies, because
+// the set-up runs it before every start on any version of Node.
 import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 const here = dirname(fileURLToPath(import.meta.url))
 const root = join(here, "../..")
 
-/** Where builds stand; nothing built is committed. */
+/** Builds are stored here and never committed. */
 export const cache = join(root, "node_modules/.cache/console")
 export const dist = join(cache, "dist")
 const stamp = join(dist, ".stamp")

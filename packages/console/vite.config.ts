@@ -1,11 +1,14 @@
-/** `/console/` in the address bar, hashed names under `/console/assets/`, no inlined script or style (the CSP forbids both). */
+/**
+ * The build: served below `/console/`, with hashed asset names and no inlined script or style, which the content security
+ * policy forbids.
+ */
 import { defineConfig } from "vite"
 
 export default defineConfig({
   root: import.meta.dirname,
   base: "/console/",
   publicDir: false,
-  // Packages of the checkout stand where they are linked to, also where `node_modules` itself is a folder of links.
+  // Resolves packages through symbolic links, also if `node_modules` itself contains links.
   resolve: { preserveSymlinks: true, dedupe: ["preact"] },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
@@ -13,16 +16,16 @@ export default defineConfig({
     outDir: process.env["CONSOLE_OUT"] ?? "../../node_modules/.cache/console/dist",
     emptyOutDir: true,
     assetsInlineLimit: 0,
-    // All of it is 8 kB: a page waits for its script and for no style.
+    // One style sheet of 8 kB, so that no page waits for a second one.
     cssCodeSplit: false,
-    // Few files: a browser asks for six at a time over HTTP/1.1, and each is a turn over the network.
+    // Few chunks, because HTTP/1.1 browsers load six files at a time.
     rolldownOptions: {
       output: {
         codeSplitting: {
           groups: [
             { name: "first", tags: ["$initial"], priority: 2 },
             { name: "parts", test: /console\/src\/(?:ui|frame|texts|events\/EventList)/, priority: 1 },
-            // A page of mail is its list and what leads around it: seven small files otherwise.
+            // The mail pages share one chunk; there would be seven small ones otherwise.
             {
               name: "mail",
               test: /console\/src\/(?:mail\/\w+\.|approvals\/(?:Waiting|texts))/,

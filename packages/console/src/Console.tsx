@@ -1,4 +1,4 @@
-/** The console: who is signed in sees their agents, everybody else the way in. */
+/** The entry point: shows the console to an account holder with a session, and the sign-in page to everybody else. */
 import "./ui/tokens.css"
 import "./ui/base.css"
 import "./ui/controls.css"
@@ -18,9 +18,9 @@ import { language } from "./texts/Texts.ts"
 import { Skeleton } from "./ui/Loaded.tsx"
 import { ProblemNote } from "./ui/Problem.tsx"
 
-/** Who is not signed in sees this wherever they came to; signing in leads back there. */
+/** Every path shows the sign-in page until a session exists; sign-in then returns to that path. */
 const wayIn = [page(everywhere, () => import("./account/SignInPage.tsx"))]
-/** Terms that came into force close the console, and only the console: agents go on. */
+/** New Terms of Service close the console until they are accepted. Agents are not affected. */
 const gate = [page(everywhere, () => import("./account/TermsPage.tsx"))]
 
 const Console = () => {
@@ -54,7 +54,6 @@ const Console = () => {
 document.documentElement.lang = language.peek()
 void look()
 
-/** The document shows a skeleton until then. */
 const draw = () =>
   render(
     <QueryClientProvider client={client}>
@@ -62,7 +61,7 @@ const draw = () =>
     </QueryClientProvider>,
     document.getElementById("app")!,
   )
-/** While the service is asked who it is, what they will see is on its way. */
+/** Loads the page and its data while the session is still being checked. */
 const prepare = () => {
   if (!isMarked()) return
   void knowIdentities()
@@ -71,5 +70,5 @@ const prepare = () => {
     .catch(() => undefined)
 }
 
-// Each as a task of its own, so that no single one keeps the page from answering.
+// Separate tasks, so that no single task blocks input.
 for (const step of [draw, prepare, () => listen(routes)]) setTimeout(step)

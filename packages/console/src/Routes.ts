@@ -1,4 +1,4 @@
-/** Every page and its path. A page comes as a chunk of its own when it is first gone to. */
+/** All pages with their paths. Each page is a chunk that is loaded on first use. */
 import { page } from "./router/Router.ts"
 
 export const routes = [
@@ -6,11 +6,10 @@ export const routes = [
   page("/identities", () => import("./identity/IdentitiesPage.tsx")),
   page("/identities/new", () => import("./identity/NewIdentityPage.tsx")),
   page("/identities/:handle", () => import("./identity/IdentityPage.tsx")),
-  // The account
   page("/vault", () => import("./vault/VaultPage.tsx")),
   page("/keys", () => import("./keys/KeysPage.tsx")),
   page("/keys/devices", () => import("./keys/DevicesPage.tsx")),
-  // Where a refusal leads that says what its holder could allow.
+  // Problem details link here, so that the account holder can change the access of an app.
   page("/keys/:id", () => import("./keys/KeysPage.tsx")),
   page("/settings", () => import("./settings/SettingsPage.tsx")),
   page("/settings/limits", () => import("./settings/LimitsPage.tsx")),

@@ -1,4 +1,4 @@
-/** Deleting the account: the button, and what is asked before. */
+/** Deletes the account after confirmation. */
 import type { ComponentChildren } from "preact"
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
@@ -6,7 +6,7 @@ import { account, signOut } from "../client/Session.ts"
 import { ConfirmButton } from "../ui/Dialog.tsx"
 import { say } from "./texts.ts"
 
-/** `children`: what comes of it. */
+/** `children` are the consequences. */
 export const Removal = ({ children }: { readonly children: ComponentChildren }) => {
   const { email } = account().org
   const remove = useCommand(async (key) => {

@@ -1,4 +1,4 @@
-/** The way in: an address, and at the first contact the Terms. The link that is mailed opens the session. */
+/** Sign-in and registration: sends a sign-in link by email, and asks new accounts to accept the Terms of Service. */
 import { useState } from "preact/hooks"
 import { type Answer, call } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"

@@ -1,4 +1,4 @@
-/** The gate of new Terms: the console is closed, and leaving with everything stays within reach. */
+/** Blocks the console until new Terms of Service are accepted. Export and account deletion stay available. */
 import { useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"

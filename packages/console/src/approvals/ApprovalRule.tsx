@@ -1,4 +1,4 @@
-/** Whether what an Identity's own key sends waits for a person. */
+/** The setting that requires approval of messages sent with an Identity's own key. */
 import { useChoice } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { outdated, supposed, useCall } from "../client/Queries.ts"

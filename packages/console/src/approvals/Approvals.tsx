@@ -1,6 +1,6 @@
 /**
- * The messages that an agent wants to send, in short. Nothing is decided here: each leads to its review, which shows it
- * whole.
+ * Summaries of the messages that await approval. A decision is only possible on the review page, which shows the whole
+ * message.
  */
 import { approvalsPath } from "../router/Paths.ts"
 import { type Answer } from "../client/Client.ts"

@@ -1,12 +1,12 @@
-/** Whether the page shows a message whole: nobody approves what the page had to leave out. */
+/** Decides whether the review page shows a message completely. Incomplete messages cannot be approved. */
 import type { Answer } from "../client/Client.ts"
 
 export type Pending = Answer<"GET /api/identities/:handle/approvals/:id">
 
-/** Characters of HTML, and of pictures inside it, that the frame shows (`packages/api/src/console/MailDocument.ts`). */
+/** Limits of the HTML frame, in characters of HTML and of embedded images (`packages/api/src/console/MailDocument.ts`). */
 const limits = { html: 1_000_000, pictures: 16 * 1024 * 1024 }
 
-/** Where HTML names a picture: an attribute, or a style. */
+/** Matches image references of a scheme in attributes and styles. */
 const named = (scheme: string) =>
   new RegExp(`(?:src|background)\\s*=\\s*["']?\\s*${scheme}|url\\(\\s*["']?${scheme}`, "i")
 const onOtherServers = named("https?:")
@@ -14,7 +14,7 @@ const inClearText = named("http:")
 
 export const loadsImages = ({ html }: Pick<Pending, "html">): boolean => html !== null && onOtherServers.test(html)
 
-/** Returns what keeps the page from showing the message whole; undefined if nothing does. */
+/** Returns the reason why the page cannot show the whole message, or undefined. */
 export const incomplete = (message: Pending, images: boolean): "too_long" | "http_images" | "images" | undefined => {
   const { html, attachments } = message
   if (html === null) return undefined

@@ -1,4 +1,4 @@
-/** Approves a message, or refuses it with a reason. Both name the hash of the content that the page shows. */
+/** Approves or rejects a message. Both requests carry the hash of the content that the page shows. */
 import { useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
@@ -17,11 +17,11 @@ import { say } from "./reviewing.ts"
 interface DecideProps {
   readonly handle: string
   readonly message: Pending
-  /** Whether the page shows all of the message. */
+  /** Whether the page shows the whole message. */
   readonly complete: boolean
 }
 
-/** Goes to the message, which says what becomes of it. */
+/** Opens the message, which shows its delivery status. */
 const leave = async (handle: string, id: string) => {
   go(`${mailPath(handle)}/${id}`, "replace")
   await outdated(
@@ -30,7 +30,7 @@ const leave = async (handle: string, id: string) => {
   )
 }
 
-/** A refusal may be about content that has changed: the page reads it again. */
+/** Reloads the message if the decision fails, because its content may have changed. */
 const rereading = async (handle: string, decide: () => Promise<unknown>) => {
   try {
     await decide()

@@ -1,4 +1,4 @@
-/** The attachments of a message that waits for a person: name, type, size, and what can be shown of each. */
+/** The attachments of a message that awaits approval, with previews of images and text. */
 import { useQuery } from "@tanstack/preact-query"
 import { beginning, shownAtMost } from "../client/Beginning.ts"
 import { bytes } from "../texts/Texts.ts"
@@ -9,7 +9,7 @@ import { say } from "./reviewing.ts"
 
 type Attachment = Pending["attachments"][number]
 
-/** Bytes up to which an image is loaded to be shown. */
+/** Maximum size in bytes of an image preview. */
 const imageAtMost = 10 * 1024 * 1024
 
 const isImage = ({ content_type, size }: Attachment) =>

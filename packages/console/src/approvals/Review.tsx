@@ -1,6 +1,6 @@
 /**
- * A message that waits for a person, as it will be sent: first in the form that most recipients see, then as text, with
- * all recipients and attachments. The decision names the hash of exactly this content.
+ * The review of a message that awaits approval: the form that most recipients see, the plain text, all recipients and all
+ * attachments. The decision names the hash of exactly this content.
  */
 import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"

@@ -1,4 +1,4 @@
-/** Says that messages wait for a person, and leads to them; nothing where none does. */
+/** A notice that links to the messages that await approval. Renders nothing if there are none. */
 import { approvalsPath } from "../router/Paths.ts"
 import { useList } from "../client/Queries.ts"
 import { ButtonLink } from "../ui/Button.tsx"

@@ -1,4 +1,4 @@
-/** The audit log: who did what with the account, from where, and what came of it. */
+/** The audit log of the account, with filters by category, outcome and Identity. */
 import { auditSentence } from "@svc/domain/audit/AuditSentences"
 import type { Answer } from "../client/Client.ts"
 import { useList } from "../client/Queries.ts"
@@ -20,7 +20,7 @@ const classes = ["secret", "change", "auth"] as const
 const outcomes = ["allowed", "refused", "failed", "repeated"] as const
 const tones = { allowed: "ok", refused: "warn", failed: "bad", repeated: "off" } as const
 
-/** By which way and from where; what others chose stands as text. */
+/** Returns the interface or tool and the IP address. */
 const sourceOf = ({ source }: Audited): string =>
   [source.tool ?? say(`via_${source.via}`), source.address].filter((part) => part !== null).join(" · ")
 

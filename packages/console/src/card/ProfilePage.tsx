@@ -1,4 +1,4 @@
-/** The card: what the agent says of itself at the left, what others see at the right. */
+/** The editor of the agent's card, with a preview of the public profile. */
 import { type Answer, call, type Input } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { type Identity, IdentityFrame } from "../frame/IdentityFrame.tsx"
@@ -20,7 +20,7 @@ interface Skill {
   readonly name: string
   readonly description: string
   readonly tags: string
-  /** What the form does not show stays as it is. */
+  /** Members that the form does not show; they are sent back unchanged. */
   readonly rest: Card["skills"][number] | undefined
 }
 

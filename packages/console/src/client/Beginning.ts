@@ -1,7 +1,7 @@
-/** Reads the beginning of a stored message or attachment as text; the rest is not even transferred. */
+/** Reads the beginning of a stored message or attachment as text, without downloading the rest. */
 import { Unreachable } from "./Client.ts"
 
-/** Characters of it that a page shows. */
+/** Maximum number of characters that a page shows. */
 export const shownAtMost = 200_000
 
 export const beginning = async (path: string, signal: AbortSignal): Promise<string> => {

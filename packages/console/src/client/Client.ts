@@ -1,6 +1,6 @@
 /**
- * The API as the contract of `packages/domain` types it: names, paths, bodies and answers are checked at compile time and
- * cost no byte at run time (`import type`), since the wire form is plain JSON.
+ * A typed client of the API. Names, paths, bodies and responses are checked against `packages/domain` at compile time and
+ * add nothing to the bundle (`import type`).
  */
 import type { Api } from "@svc/domain/Api"
 import type { Code } from "@svc/domain/problems/Table"
@@ -10,7 +10,7 @@ import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 type Groups = (typeof Api)["groups"][keyof (typeof Api)["groups"]]
 type Endpoint = HttpApiGroup.Endpoints<Groups>
 
-/** `GET /api/identities/:handle`: each method and path there is. */
+/** Every method and path, such as `GET /api/identities/:handle`. */
 export type Route = Endpoint extends infer E
   ? E extends { method: infer M extends string; path: infer P extends string }
     ? `${M} ${P}`
@@ -26,9 +26,9 @@ type At<R extends Route> = Endpoint extends infer E
     : never
   : never
 
-/** The body of an answer that has headers, too. */
+/** The body schema of a response that also declares headers. */
 type Plain<S> = S extends { readonly schema: infer B; readonly headers: Schema.Top } ? B : S
-/** The plain JSON of a schema. */
+/** The JSON encoding of a schema. */
 type Inner<S> = S extends { readonly "~effect/Schema/toCodec": never }
   ? S
   : S extends Schema.toCodecJson<infer T>
@@ -54,13 +54,13 @@ export interface Problem {
   readonly detail: string
   readonly status: number
   readonly agent_hint: "fix_call" | "wait" | "stop"
-  /** The id of the request, by which its operator finds it. */
+  /** The request id, for support. */
   readonly instance: string
   readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>
   readonly retry_after_seconds?: number
 }
 
-/** The service said no, and why. */
+/** An error response with its problem document. */
 export class Refused extends Error {
   readonly problem: Problem
   constructor(problem: Problem) {
@@ -69,15 +69,15 @@ export class Refused extends Error {
   }
 }
 
-/** Nothing answered: no network, or no service. */
+/** No response from the service, or a response that is not from the service. */
 export class Unreachable extends Error {}
 
 export interface Manner {
-  /** Names an act, so that its repetition does it once (`Idempotency-Key`). */
+  /** The `Idempotency-Key`: repeating a call with the same key has no second effect. */
   readonly key?: string
-  /** The entity tag that the resource still has to have. */
+  /** The entity tag that the resource must still have. */
   readonly ifMatch?: string
-  /** `*`: only where there is none yet. */
+  /** `*`: only create, never replace. */
   readonly ifNoneMatch?: "*"
   readonly signal?: AbortSignal
 }
@@ -85,7 +85,7 @@ export interface Manner {
 type Arguments<R extends Route> =
   {} extends Input<R> ? [input?: Input<R>, manner?: Manner] : [input: Input<R>, manner?: Manner]
 
-/** What a call is on the wire; also what "copy as curl" shows. */
+/** Returns the method and the URL of a call. */
 export const addressOf = (route: string, input: object | undefined) => {
   const { params = {}, query = {} } = (input ?? {}) as {
     params?: Record<string, string | number>
@@ -103,7 +103,7 @@ export const addressOf = (route: string, input: object | undefined) => {
   }
 }
 
-/** Told when a call finds that nobody is signed in any more. */
+/** Notified when a call finds that the session has ended. */
 export const signedOut = { tell: () => {} }
 
 const send = async (route: string, input: object | undefined, manner: Manner) => {
@@ -139,7 +139,7 @@ const send = async (route: string, input: object | undefined, manner: Manner) =>
 export const call = async <R extends Route>(route: R, ...[input, manner]: Arguments<R>): Promise<Answer<R>> =>
   (await send(route, input, manner ?? {})).answer as Answer<R>
 
-/** With the entity tag, for a change that holds only if nobody changed it meanwhile. */
+/** Calls a route and also returns the entity tag, for a later change with `ifMatch`. */
 export const callTagged = async <R extends Route>(
   route: R,
   ...[input, manner]: Arguments<R>

@@ -1,4 +1,4 @@
-/** The time, as pages that say "3 min ago" see it: one clock for all of them, which ticks while anybody looks. */
+/** The current time for relative dates: one signal for all pages, updated while the document is visible. */
 import { signal } from "@preact/signals"
 
 export const now = signal(Date.now())

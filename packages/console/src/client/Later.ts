@@ -1,12 +1,12 @@
-/** What no first look at a page needs: it waits until the browser has nothing better to do. */
+/** Work that the first render does not need; it runs when the browser is idle. */
 import { useEffect, useState } from "preact/hooks"
 
-/** Milliseconds after which it runs all the same, on a browser that is never idle. */
+/** Maximum delay in milliseconds on a browser that is never idle. */
 const latest = 1500
-/** Milliseconds for a browser that cannot tell when it is idle. */
+/** Delay in milliseconds on a browser without `requestIdleCallback`. */
 const soon = 300
 
-/** Answers how to have it not run. */
+/** Returns a function that cancels it. */
 export const later = (run: () => void): (() => void) => {
   if (typeof requestIdleCallback === "function") {
     const id = requestIdleCallback(run, { timeout: latest })
@@ -16,7 +16,7 @@ export const later = (run: () => void): (() => void) => {
   return () => clearTimeout(id)
 }
 
-/** Whether it is later. */
+/** Returns whether the browser has been idle since the component was mounted. */
 export const useLater = (): boolean => {
   const [isLater, setLater] = useState(false)
   useEffect(() => later(() => setLater(true)), [])

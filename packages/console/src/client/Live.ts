@@ -1,7 +1,6 @@
 /**
- * Events as they happen. One tab of a browser holds the stream, since a browser keeps six connections to an origin over
- * HTTP/1.1 and a stream per tab would leave none; the others hear it over a channel. Events do not carry state: they say
- * which readings are old.
+ * The live Event stream. Only one tab of a browser holds the stream, because HTTP/1.1 allows six connections per origin; it
+ * forwards Events to the other tabs over a channel. Events carry no state: they invalidate queries.
  */
 import { effect, signal } from "@preact/signals"
 import type { EventType } from "@svc/domain/events/Event"
@@ -15,16 +14,16 @@ export interface Happened {
   readonly created_at: string
 }
 
-/** `offline`: the browser has no network, or the service does not answer. */
+/** `offline`: no network, or no response from the service. */
 export const connection = signal<"connecting" | "live" | "offline">("connecting")
-/** The newest Event this browser heard of. */
+/** The most recent Event received. */
 export const latest = signal<Happened | undefined>(undefined)
 
 const identities = "/api/identities"
 const of = (part: string) => [`/api/identities/:handle/${part}`]
 const mail = [...of("messages"), ...of("threads"), ...of("drafts"), ...of("allowed-recipients")]
 
-/** What each Event makes old, beside the list of Events. A type that is missing does not compile. */
+/** The queries that each Event invalidates, beside the list of Events. The compiler checks that every type is listed. */
 const readings: { readonly [T in EventType]: ReadonlyArray<string> } = {
   "identity.ready": [identities],
   "identity.failed": [identities],
@@ -67,7 +66,7 @@ const readings: { readonly [T in EventType]: ReadonlyArray<string> } = {
 const waiting = new Map<string, Happened>()
 let timer: ReturnType<typeof setTimeout> | undefined
 
-/** Readings of one kind are joined within 150 ms, so that a burst of Events is one look. */
+/** Collects Events for 150 ms, so that a burst causes one refetch per query. */
 const reread = (event: Happened) => {
   waiting.set(`${event.type} ${event.handle}`, event)
   timer ??= setTimeout(() => {
@@ -76,7 +75,6 @@ const reread = (event: Happened) => {
     waiting.clear()
     void outdated(["/api/events"])
     for (const { type, handle } of events) {
-      // Tunnels and status stand in the list of Identities, too, which names no Handle.
       void outdated(readings[type] ?? [identities], handle)
     }
   }, 150)
@@ -87,13 +85,10 @@ const heard = (event: Happened) => {
   reread(event)
 }
 
-/** Milliseconds before now in which something may have happened that the page had read already and no stream told. */
+/** Period in milliseconds before the stream opened for which missed Events are looked up. */
 const gapMillis = 60_000
 
-/**
- * The page is read first and the stream opened after it: what happened between is looked up once, and only makes old what
- * it concerns.
- */
+/** Looks up Events that happened after the page was loaded and before the stream opened, and invalidates their queries. */
 const catchUp = async () => {
   const { events } = await call("GET /api/events", { query: { limit: 20 } })
   for (const event of events) if (Date.now() - Date.parse(event.created_at) < gapMillis) reread(event)
@@ -103,7 +98,7 @@ type Word = { readonly event: Happened } | { readonly state: (typeof connection)
 
 let begun: (() => void) | undefined
 
-/** Follows the Events until it is told to stop; a second call does nothing. */
+/** Opens the stream, or waits until this tab may hold it. Further calls have no effect. */
 export const follow = () => {
   if (begun !== undefined) return
   const channel = new BroadcastChannel("svc-events")
@@ -133,14 +128,14 @@ export const follow = () => {
     opened.onopen = () => {
       wait = 1000
       become("live")
-      // The stream names the last Event it knows; what happened before a long gap was not heard.
+      // Events during a long gap may be missing, so all queries are refetched.
       if (Date.now() - lastAlive > 5 * 60_000) void client.invalidateQueries()
       lastAlive = Date.now()
     }
     opened.onerror = () => {
       become(navigator.onLine ? "connecting" : "offline")
       if (opened.readyState !== EventSource.CLOSED) return
-      // Refused for good (signed out, too many streams): later, with some luck apart from the other tabs.
+      // Rejected (signed out, too many streams): retry later, with jitter so that tabs do not retry together.
       close()
       wait = Math.min(30_000, wait * 2)
       again = setTimeout(open, wait * (0.5 + Math.random()))
@@ -200,7 +195,7 @@ export const unfollow = () => {
   begun = undefined
 }
 
-/** Runs for every Event that this browser hears of from now on. */
+/** Calls `run` for every Event from now on; returns a function that stops this. */
 export const onEvent = (run: (event: Happened) => void) => {
   let first = true
   return effect(() => {

@@ -1,6 +1,6 @@
 /**
- * What pages read, kept in memory under the call that read it: `["GET /api/identities/:handle", { params }]`. So a page is
- * drawn at once from what is known, and whoever changes something says which calls answer otherwise now.
+ * The cache of API reads, keyed by call: `["GET /api/identities/:handle", { params }]`. Pages render from the cache first,
+ * and every change names the queries that it invalidates.
  */
 import { keepPreviousData, QueryClient, useInfiniteQuery, useQuery, type UseQueryResult } from "@tanstack/preact-query"
 import { type Answer, call, type Input, type Manner, type Reading, Refused, type Route, Unreachable } from "./Client.ts"
@@ -11,7 +11,7 @@ export const client = new QueryClient({
       staleTime: 15_000,
       gcTime: 15 * 60_000,
       refetchOnWindowFocus: true,
-      // What the service refuses it refuses again, but for what it asks to be patient about.
+      // Rejections are final, except for unavailability.
       retry: (count, failure) =>
         count < 2 && (failure instanceof Unreachable || (failure instanceof Refused && failure.problem.status === 503)),
       retryDelay: (count) => 500 * 2 ** count,
@@ -21,11 +21,11 @@ export const client = new QueryClient({
 
 export interface Reader<R extends Reading> {
   readonly enabled?: boolean
-  /** Milliseconds until it is read again, by what is known; none while it is false. */
+  /** Returns the refetch interval in milliseconds for the current data, or false. */
   readonly every?: (known: Answer<R> | undefined) => number | false
-  /** What was known of another input stays in sight until the answer is there. */
+  /** Keeps showing the data of the previous input until new data arrives. */
   readonly steady?: boolean
-  /** What is known of it from elsewhere, until it is read itself. */
+  /** Returns data from another query to show until this one has loaded. */
   readonly meanwhile?: () => Answer<R> | undefined
 }
 
@@ -34,7 +34,7 @@ type Needed<R extends Route> =
     ? [input?: Input<R>, reader?: Reader<R & Reading>]
     : [input: Input<R>, reader?: Reader<R & Reading>]
 
-/** The call without its types, which the hooks below give back: a generic tuple of arguments says too little in here. */
+/** `call` without its types: a generic tuple of arguments cannot be spread here. The hooks below restore the types. */
 const read = call as (route: string, input?: object, manner?: Manner) => Promise<unknown>
 
 export const keyOf = (route: string, input: object | undefined) => [route, input ?? {}] as const
@@ -56,13 +56,13 @@ interface Page {
 }
 type Listing = { [R in Reading]: Answer<R> extends Page ? R : never }[Reading]
 
-/** A list, page after page. */
+/** Reads a list with one request per page. */
 export const useList = <R extends Listing>(
   route: R,
   input: Input<R>,
   reader: {
     readonly enabled?: boolean
-    /** Milliseconds until it is read again, by the pages that are known; none while it is false. */
+    /** Returns the refetch interval in milliseconds for the loaded pages, or false. */
     readonly every?: (known: ReadonlyArray<Answer<R>>) => number | false
   } = {},
 ) =>
@@ -79,14 +79,14 @@ export const useList = <R extends Listing>(
     refetchInterval: ({ state }) => reader.every?.(state.data?.pages ?? []) ?? false,
   })
 
-/** Whether what was read concerns a Handle; what names none concerns all. */
+/** Whether a query is about a Handle. Queries without a Handle are about all of them. */
 const concerns = (input: unknown, handle: string | null | undefined) => {
   const { params, query } = (input ?? {}) as { params?: { handle?: string }; query?: { handle?: string } }
   const own = params?.handle ?? query?.handle
   return handle == null || own === undefined || own === handle
 }
 
-/** Reads again what begins with one of these paths (all of them by none), of one Handle where one is given. */
+/** Invalidates the queries below these paths, restricted to a Handle if one is given. */
 export const outdated = (paths: ReadonlyArray<string>, handle?: string | null) =>
   client.invalidateQueries({
     predicate: ({ queryKey: [route, input] }) =>
@@ -95,11 +95,11 @@ export const outdated = (paths: ReadonlyArray<string>, handle?: string | null) =
       concerns(input, handle),
   })
 
-/** What is known of a reading, to change it before the service has answered. */
+/** Returns the cached data of a query. */
 export const known = <R extends Reading>(route: R, input: Input<R>) =>
   client.getQueryData<Answer<R>>(keyOf(route, input as object))
 
-/** Puts another answer in place; answers how to take it back. */
+/** Replaces the cached data optimistically; returns a function that restores it. */
 export const supposed = <R extends Reading>(
   route: R,
   input: Input<R>,

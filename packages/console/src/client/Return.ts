@@ -1,4 +1,4 @@
-/** Where somebody wanted to go before they had to sign in; the mailed link opens another tab, so it is kept for all. */
+/** The path to open after sign-in. It is stored for all tabs, because the sign-in link opens a new one. */
 const key = "svc-return"
 const keptMillis = 15 * 60_000
 
@@ -6,11 +6,11 @@ export const keepReturn = (path: string) => {
   try {
     if (path !== "/") localStorage.setItem(key, JSON.stringify({ path, at: Date.now() }))
   } catch {
-    // Not kept: the overview, then.
+    // Storage is not available: sign-in leads to Home.
   }
 }
 
-/** Once; undefined where there is none or it is old. */
+/** Returns the stored path once, or undefined if there is none or it has expired. */
 export const takeReturn = (): string | undefined => {
   try {
     const kept = JSON.parse(localStorage.getItem(key) ?? "null") as { path: string; at: number } | null

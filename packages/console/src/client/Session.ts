@@ -1,4 +1,4 @@
-/** Who is signed in in this browser. The credential is a cookie that no script can read; here is only what it opens. */
+/** The session of this browser. The credential is an httpOnly cookie, so scripts only see the account that it belongs to. */
 import { effect, signal } from "@preact/signals"
 import { type Answer, call, Refused, signedOut } from "./Client.ts"
 import { later } from "./Later.ts"
@@ -10,7 +10,7 @@ import { language, speak } from "../texts/Texts.ts"
 
 type SessionAnswer = Answer<"GET /api/auth/session">
 
-/** `lost`: it was there, and the service no longer takes it; what was typed stays in sight under a word about it. */
+/** `lost`: the session has ended while a page was open. The page stays visible, so that input is not lost. */
 export type State =
   | { readonly is: "unknown" }
   | { readonly is: "unreachable"; readonly failure: Error }
@@ -23,12 +23,12 @@ export const state = signal<State>({ is: "unknown" })
 const others = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel("svc-session")
 others?.addEventListener("message", () => void look())
 
-/** Stands beside the session, which no script can read: without it nobody is signed in, and nobody need be asked. */
+/** A readable cookie beside the session cookie. Without it there is no session, and no request is needed to find out. */
 const mark = "svc_signed_in"
 export const isMarked = () => document.cookie.split(/; */).includes(`${mark}=1`)
 const unmark = () => (document.cookie = `${mark}=; Path=/; Max-Age=0; SameSite=Lax`)
 
-/** Asks who is signed in. */
+/** Loads the session. */
 export const look = async (): Promise<void> => {
   if (!isMarked()) {
     if (state.peek().is === "unknown") state.value = { is: "out" }
@@ -37,14 +37,14 @@ export const look = async (): Promise<void> => {
   try {
     const session = await call("GET /api/auth/session")
     const before = state.peek()
-    // Another account in the same browser: nothing of the one before may be seen.
+    // Data of another account must not stay visible.
     if ("session" in before && before.session.org.id !== session.org.id) client.clear()
     if (language.peek() !== session.org.language) speak(session.org.language)
     const isNew = before.is === "unknown" || before.is === "out"
     state.value = { is: "in", session }
     const back = isNew ? takeReturn() : undefined
     if (back !== undefined && place.peek().path === "/") go(back, "replace")
-    // A tab that waits for its link to be opened notices.
+    // Notifies a tab that waits for the sign-in link to be opened.
     if (before.is === "unknown") announce()
   } catch (failure) {
     if (failure instanceof Refused && failure.problem.status === 401) {
@@ -61,7 +61,7 @@ signedOut.tell = () => {
   if (now.is === "in") state.value = { is: "lost", session: now.session }
 }
 
-/** Says to the other tabs that somebody signed in or out. */
+/** Notifies other tabs that the session changed. */
 export const announce = () => others?.postMessage("changed")
 
 export const signOut = async () => {
@@ -73,7 +73,7 @@ export const signOut = async () => {
   announce()
 }
 
-/** Opens the Event stream once the first page is rendered. */
+/** The stream is opened after the first page has rendered. */
 let following: (() => void) | undefined
 effect(() => {
   following?.()
@@ -82,7 +82,7 @@ effect(() => {
   else if (state.value.is !== "unknown") unfollow()
 })
 
-/** The account of the pages that are only drawn for who is signed in. */
+/** Returns the account. Only valid on pages that require a session. */
 export const account = (): SessionAnswer => {
   const now = state.value
   if (now.is === "in" || now.is === "lost") return now.session

@@ -1,4 +1,4 @@
-/** Writing mail as an Identity: anew, an answer, passed on, or a draft that is gone on with. */
+/** Composes a new message, a reply, a forwarded message, or continues a draft. */
 import { useQuery } from "@tanstack/preact-query"
 import { useRef, useState } from "preact/hooks"
 import { mailPath } from "../router/Paths.ts"
@@ -13,7 +13,7 @@ import { say } from "./texts.ts"
 
 const Begun = ({ handle, email, search }: { handle: string; email: string; search: string }) => {
   const [again, setAgain] = useState(0)
-  // Read once: what is written is the composer's from then on.
+  // Loaded once: the composer owns the content from then on.
   const beginning = useQuery<Beginning>({
     queryKey: ["compose", handle, search, again],
     queryFn: () => begin(handle, email, new URLSearchParams(search)),
@@ -45,7 +45,7 @@ const Begun = ({ handle, email, search }: { handle: string; email: string; searc
   )
 }
 
-/** The address that a composer gave itself when its draft was made: the same sheet, not another one. */
+/** The query that the composer set when its draft was created, which must not open a new composer. */
 const ownAddress: { current: string | undefined } = { current: undefined }
 
 const ComposePage = ({ handle }: { readonly handle: string }) => {

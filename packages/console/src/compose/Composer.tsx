@@ -1,4 +1,4 @@
-/** A message while it is written: kept as a draft, judged before it is sent, and as it will stand. */
+/** The message editor: saves a draft while a person types, and checks recipients before sending. */
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { mailPath } from "../router/Paths.ts"
@@ -58,7 +58,6 @@ const Overtaken = ({ of, onReload }: { readonly of: DraftKeeper; readonly onRelo
   )
 }
 
-/** Why nothing goes out now, where that is so. */
 const Stopped = ({ handle }: { readonly handle: string }) => {
   const mail = useCall("GET /api/identities/:handle/mail", { params: { handle } })
   if (mail.data?.outgoing !== "stopped") return null
@@ -86,7 +85,7 @@ interface ComposerProps {
   readonly handle: string
   readonly email: string
   readonly beginning: Beginning
-  /** The draft has been made: the page's address is to lead to it. */
+  /** Called when the draft was created, so that the page's address can name it. */
   readonly onMade: (id: string) => void
   readonly onReload: () => void
 }
@@ -114,7 +113,7 @@ export const Composer = ({ handle, email, beginning, onMade, onReload }: Compose
     keeper.change(next)
   }
   useEffect(() => {
-    // What was not yet kept is kept as the page is left, or hidden: a phone may end it then.
+    // Saves pending changes when the page is left or hidden, because mobile browsers may end hidden pages.
     const hide = () => {
       if (document.visibilityState === "hidden") keeper.leave()
     }

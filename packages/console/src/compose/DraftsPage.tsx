@@ -1,4 +1,4 @@
-/** What is written and not sent, by people and by agents: the one touched last first. */
+/** The drafts of people and agents, the most recently changed first. */
 import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
@@ -19,7 +19,7 @@ type Draft = Answer<"GET /api/identities/:handle/drafts">["drafts"][number]
 
 const subjectOf = ({ subject }: Draft) => (subject === "" ? say("no_subject") : subject)
 
-/** Nobody is told of a draft, so the list is looked at again. */
+/** Drafts raise no Events, so the list is polled. */
 const lookAgainMillis = 15_000
 
 const Drafts = ({ handle }: { readonly handle: string }) => {

@@ -1,4 +1,4 @@
-/** The attachments of a message that is written: chosen, dropped or pasted, with how much room is left. */
+/** The attachments of a draft: chosen, dropped or pasted, with the remaining space. */
 import { useId, useState } from "preact/hooks"
 import { bytes } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"

@@ -1,4 +1,4 @@
-/** To whom a message goes: addresses one by one, each with whether mail may go there. */
+/** A field for recipients, each with its delivery permission. */
 import { useId, useState } from "preact/hooks"
 import { Icon } from "../ui/Icon.tsx"
 import { addressesIn, isRefused, type Judged } from "./recipients.ts"
@@ -23,7 +23,7 @@ interface PeopleProps {
   readonly value: ReadonlyArray<string>
   readonly judged: ReadonlyArray<Judged>
   readonly onValue: (value: ReadonlyArray<string>) => void
-  /** Addresses that may be written to, to choose from. */
+  /** Suggested addresses. */
   readonly known: ReadonlyArray<string>
   readonly autofocus?: boolean
 }
@@ -66,7 +66,7 @@ export const PeopleField = ({ label, value, judged, onValue, known, autofocus }:
           }}
           onInput={({ currentTarget, inputType }) => {
             const text = currentTarget.value
-            // A suggestion that was chosen comes whole; a separator ends an address.
+            // A chosen suggestion arrives as a whole; a separator completes an address.
             if (
               /[,;\n]/.test(text) ||
               inputType === "insertReplacementText" ||

@@ -1,4 +1,4 @@
-/** Who of the recipients may not be written to, why, and what lets them. Who is signed in here may allow anybody. */
+/** The recipients that mail cannot be sent to, with the reason and a button that allows them. */
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
@@ -14,7 +14,7 @@ interface RefusalsProps {
   readonly judged: ReadonlyArray<Judged>
 }
 
-/** What lets one of them be written to. */
+/** The button that allows a recipient or lifts its suppression. */
 const Letting = ({ handle, of: { address, is } }: { readonly handle: string; readonly of: Judged }) => {
   const isSuppressed = is === "suppressed"
   const command = useCommand(async (key) => {

@@ -1,7 +1,6 @@
 /**
- * What an answer or a message that is passed on begins with. To whom an answer goes follows from what it answers as the
- * service itself would have it (`packages/cluster/src/mail/sending/Answering.ts`), so that it can be seen, judged and
- * changed before it is sent.
+ * The initial content of replies and forwarded messages. Recipients of a reply follow the rules of the service
+ * (`packages/cluster/src/mail/sending/ReplyHeaders.ts`), so that they can be seen, checked and changed before sending.
  */
 
 export interface Person {
@@ -20,10 +19,10 @@ export interface Original {
   readonly text_reply: string | null
 }
 
-/** Letters of another's text that are quoted. */
+/** Maximum number of quoted characters. */
 const quotedAtMost = 20_000
 
-/** What all addresses of one Mailbox have in common: any tag, any spelling of the Handle. */
+/** Returns the same text for all tags and spellings of a Mailbox's address. */
 const mailboxOf = (address: string) => {
   const at = Math.max(0, address.lastIndexOf("@"))
   const handle = address.slice(0, at).replace(/\+.*$/s, "").replaceAll("-", "")
@@ -39,7 +38,10 @@ const distinct = (addresses: ReadonlyArray<string>, but: ReadonlyArray<string> =
   })
 }
 
-/** `own`: the Identity's address, which an answer leaves out under any of its tags and spellings, but where there is nobody else. */
+/**
+ * Returns the recipients of a reply. `own` is the Identity's address: it is left out in any spelling, unless there is
+ * nobody else.
+ */
 export const recipientsOf = (original: Original, all: boolean, own: string) => {
   const { direction, from, reply_to } = original
   const author = from === null ? [] : [from]
@@ -55,13 +57,13 @@ export const recipientsOf = (original: Original, all: boolean, own: string) => {
 const answered = /^\s*(?:re|aw|sv|vs|antw|antwort|rép|ré|odp|ynt|rif)\s*(?:\[\d+\])?\s*:/i
 const passedOn = /^\s*(?:fwd?|wg|tr|i|rv|enc)\s*:/i
 
-/** One line, as a subject has to be. */
+/** Returns a single-line subject of limited length. */
 const line = (text: string) => text.replaceAll(/\p{Cc}+/gu, " ").slice(0, 890)
 
 export const answerTo = (subject: string) => line(answered.test(subject) ? subject : `Re: ${subject}`)
 export const passingOn = (subject: string) => line(passedOn.test(subject) ? subject : `Fwd: ${subject}`)
 
-/** What its author wrote, each line marked (RFC 3676 section 4.5), under a line that says whose words they are. */
+/** Quotes the author's text with a line that names the author (RFC 3676 section 4.5). */
 export const quote = ({ text, text_reply }: Original, attribution: string) => {
   const words = (text_reply ?? text ?? "").slice(0, quotedAtMost).trim()
   return words === "" ? "" : `\n\n${attribution}\n${words.replaceAll(/^/gm, "> ").replaceAll(/^> $/gm, ">")}\n`
@@ -69,7 +71,7 @@ export const quote = ({ text, text_reply }: Original, attribution: string) => {
 
 const shown = ({ address, name }: Person) => (name === null ? address : `${name} <${address}>`)
 
-/** The whole of it, under the fields that say what it was. */
+/** Returns the complete text below its header fields. */
 export const passedOnText = (
   original: Original,
   words: { readonly head: string; readonly fields: ReadonlyArray<readonly [string, string]> },

@@ -1,4 +1,4 @@
-/** Files as the API takes them: named, of a media type, in base64. */
+/** Attachments in the form of the API: name, media type, base64 content. */
 
 export interface Attached {
   readonly filename: string
@@ -7,17 +7,17 @@ export interface Attached {
 }
 
 /**
- * Bytes of all attachments together: a request with a message has at most 10 MiB, base64 makes four of three, and the text
- * wants room too.
+ * Maximum size in bytes of all attachments: a request has at most 10 MiB, base64 adds a third, and the text needs space
+ * too.
  */
 export const attachedAtMost = 7_000_000
 
-/** RFC 4648 section 4: four characters for three bytes, the last ones filled up. */
+/** Returns the decoded size in bytes (RFC 4648 section 4). */
 export const sizeOf = ({ content_base64 }: Attached) => Math.floor((content_base64.replace(/=+$/, "").length * 3) / 4)
 
 const mediaType = /^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,60}\/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,80}$/
 
-/** The name and the type as the service takes them: one line, no parameters. */
+/** Returns a single-line name and a media type without parameters. */
 export const described = (filename: string, type: string) => ({
   filename:
     filename
@@ -27,7 +27,7 @@ export const described = (filename: string, type: string) => ({
   content_type: mediaType.exec(type.split(";", 1)[0]!.trim())?.[0] ?? "application/octet-stream",
 })
 
-/** The browser's own encoder: what it holds up is a thread of its own. */
+/** Encodes with FileReader, which works outside the main thread. */
 export const attached = (content: Blob, filename: string, type: string): Promise<Attached> =>
   new Promise((resolve, reject) => {
     const reader = new FileReader()

@@ -1,4 +1,4 @@
-/** What the composer begins with: a draft, an answer, a message that is passed on, or an empty sheet. */
+/** Loads the initial content of the composer: a draft, a reply, a forwarded message, or an empty message. */
 import type { Answer } from "../client/Client.ts"
 import { call, callTagged } from "../client/Client.ts"
 import { dateTime } from "../texts/Texts.ts"
@@ -12,9 +12,9 @@ type Message = Answer<"GET /api/identities/:handle/messages/:id">
 export interface Beginning {
   readonly kind: "new" | "reply" | "forward" | "draft"
   readonly mail: Mail
-  /** The draft it is, with its version. */
+  /** The stored draft with its entity tag. */
   readonly draft?: { readonly id: string; readonly tag: string | undefined; readonly at: string }
-  /** Names of what was too large to be passed on. */
+  /** Names of attachments that were too large to forward. */
   readonly leftOut: ReadonlyArray<string>
 }
 
@@ -38,7 +38,7 @@ const attachmentsOf = async (handle: string, message: Message) => {
   return { taken, leftOut }
 }
 
-/** `email`: the Identity's own address. */
+/** `email` is the Identity's address. */
 export const begin = async (handle: string, email: string, query: URLSearchParams): Promise<Beginning> => {
   const read = (id: string) => call("GET /api/identities/:handle/messages/:id", { params: { handle, id } })
   const [draft, answers, passes] = ["draft", "reply", "forward"].map((name) => query.get(name))
@@ -47,7 +47,7 @@ export const begin = async (handle: string, email: string, query: URLSearchParam
       params: { handle, id: draft },
     })
     const { id, created_at: _, updated_at, ...mail } = answer
-    // An agent's draft may leave its recipients to the message that it answers.
+    // A draft of an agent may leave its recipients to the message that it replies to.
     const original =
       mail.reply_to_message !== undefined && (mail.to ?? []).length === 0
         ? await read(mail.reply_to_message)

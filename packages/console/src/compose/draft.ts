@@ -1,6 +1,6 @@
 /**
- * A draft that is kept while somebody writes. One change is written at a time, and each names the version it comes after,
- * so that two who write the same draft do not undo one another: who comes second is asked.
+ * Saves a draft while a person types. Writes are sequential and name the version that they replace, so that two editors of
+ * one draft cannot overwrite each other: the second one is asked.
  */
 import { signal } from "@preact/signals"
 import { call, callTagged, type Input, Refused } from "../client/Client.ts"
@@ -9,11 +9,11 @@ import { outdated } from "../client/Queries.ts"
 export type Mail = NonNullable<Input<"POST /api/identities/:handle/drafts">["body"]>
 
 export type Kept =
-  /** Nothing is kept yet, and nothing is there to be. */
+  /** Not saved yet, and nothing to save. */
   | { readonly is: "new" }
   | { readonly is: "changed" | "saving" }
   | { readonly is: "saved"; readonly at: string }
-  /** Somebody else changed it, sent it or deleted it. */
+  /** Changed, sent or deleted elsewhere. */
   | { readonly is: "overtaken" }
   | { readonly is: "failed"; readonly failure: Error }
 
@@ -24,7 +24,7 @@ interface Start {
   readonly at: string
 }
 
-/** Milliseconds of rest after which what was written is kept; what is heavy is sent less often. */
+/** Delay in milliseconds between the last change and saving; longer for large drafts. */
 const restMillis = (content: string) => (content.length < 200_000 ? 1_200 : 8_000)
 
 const byPath = ["/api/identities/:handle/drafts"]
@@ -38,7 +38,7 @@ export const keepDraft = (handle: string, start: Start | undefined, onMade: (id:
   let timer: ReturnType<typeof setTimeout> | undefined
   let running: Promise<void> | undefined
   let ended = false
-  /** What was given to be made, until it is known to have been: its repetition is the same act. */
+  /** The creation in flight. A retry must repeat exactly this request. */
   let making: { readonly key: string; readonly mail: Mail } | undefined
 
   const write = async (mail: Mail) => {
@@ -90,7 +90,7 @@ export const keepDraft = (handle: string, start: Start | undefined, onMade: (id:
 
   return {
     state,
-    /** What is written now; it is kept after a rest. */
+    /** Sets the current content, which is saved after a delay. */
     change: (mail: Mail) => {
       wanted = mail
       if (ended || isKept()) return
@@ -99,7 +99,7 @@ export const keepDraft = (handle: string, start: Start | undefined, onMade: (id:
       timer = setTimeout(() => void save(), restMillis(JSON.stringify(mail)))
     },
     save,
-    /** Mine is to be the draft, whatever became of the other. */
+    /** Overwrites the stored draft with the current content. */
     overrule: async () => {
       const there =
         id === undefined
@@ -114,12 +114,12 @@ export const keepDraft = (handle: string, start: Start | undefined, onMade: (id:
       state.value = { is: "changed" }
       await save()
     },
-    /** Sends what is written. It is the draft that is sent, by its id: to send it twice sends it once. */
+    /** Saves and sends the draft by its id, so that a repeated call sends it once. */
     send: async (mail: Mail, key: string) => {
       wanted = mail
       await save()
       const now = state.peek()
-      // No room for one more draft: it goes as it is.
+      // The limit of drafts is reached: send the message without a draft.
       if (
         id === undefined &&
         now.is === "failed" &&
@@ -140,7 +140,7 @@ export const keepDraft = (handle: string, start: Start | undefined, onMade: (id:
       if (id !== undefined) await call("DELETE /api/identities/:handle/drafts/:id", { params: { handle, id } })
       await outdated(byPath, handle)
     },
-    /** The page is left: what is not kept yet is, at once. */
+    /** Saves pending changes immediately. */
     leave: () => void save(),
   }
 }

@@ -1,4 +1,4 @@
-/** Whether each recipient may be written to, as the service has it now: said while somebody writes, not when it is sent. */
+/** Checks the delivery permission of recipients while a person types. */
 import { useQueries } from "@tanstack/preact-query"
 import { type Answer, call } from "../client/Client.ts"
 import { keyOf } from "../client/Queries.ts"
@@ -7,13 +7,13 @@ const route = "GET /api/identities/:handle/allowed-recipients"
 
 type Listed = Answer<typeof route>["allowed_recipients"][number]
 
-/** `wrong`: it is no address; `unknown`: not looked up yet. */
+/** `wrong`: not an email address; `unknown`: not checked yet. */
 export type Standing = "allowed" | "expired" | "suppressed" | "not_allowed" | "wrong" | "unknown"
 
 export interface Judged {
   readonly address: string
   readonly is: Standing
-  /** Since when and why nothing goes there. */
+  /** The suppression of the address, if any. */
   readonly suppressed?: Listed["suppressed"]
 }
 
@@ -33,7 +33,7 @@ const standing = (address: string, found: ReadonlyArray<Listed> | undefined): Ju
   return { address, is: own.expired ? "expired" : "allowed" }
 }
 
-/** The address itself comes first of those that begin with it. */
+/** The list is sorted, so that the exact address is among the first results. */
 const lookedAt = 5
 
 export const useJudged = (handle: string, addresses: ReadonlyArray<string>): ReadonlyArray<Judged> => {
@@ -52,7 +52,7 @@ export const useJudged = (handle: string, addresses: ReadonlyArray<string>): Rea
   return addresses.map((address, index) => standing(address, answers[index]?.data?.allowed_recipients))
 }
 
-/** Addresses out of what was typed or pasted: `Ada <ada@example.org>, bob@example.org`. */
+/** Extracts addresses from typed or pasted text: `Ada <ada@example.org>, bob@example.org`. */
 export const addressesIn = (text: string): ReadonlyArray<string> =>
   text
     .split(/[,;\n]+/)

@@ -1,7 +1,7 @@
 /**
- * An authorization that this browser began: what is asked for comes back with the platform's answer, which knows nothing
- * of it. A return that was not begun here is never ended here by itself: otherwise a link could connect its reader's
- * account to a stranger's wish. The cookie only leads the return to this console; it is no proof of anything.
+ * A pending OAuth authorization of this browser. A callback without a matching entry is never completed automatically: a
+ * link could otherwise connect the reader's account to somebody else's Identity. The cookie only routes the callback to the
+ * console and proves nothing.
  */
 import type { PlatformName } from "@svc/domain/connectors/PlatformName"
 
@@ -25,7 +25,7 @@ export const begin = (begun: Begun, authorizationUrl: string) => {
   location.assign(to)
 }
 
-/** What was begun under this state and is not older than the platform may take. */
+/** Returns the authorization of this state, or undefined if there is none or it has expired. */
 export const begunAs = (state: string | null): Begun | undefined => {
   try {
     const kept = JSON.parse(localStorage.getItem(key) ?? "null") as (Begun & { readonly at: number }) | null

@@ -1,4 +1,4 @@
-/** Where a platform sends the browser back to: what was begun here is ended, and the way leads back to the Identity. */
+/** The OAuth callback: completes the authorization and returns to the Identity. */
 import { useEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
@@ -29,7 +29,7 @@ const CallbackPage = () => {
     go(`${connectorsOf(begun.handle)}/${platform}`, "replace")
   })
   useEffect(() => {
-    // Begun elsewhere: the page without script asks who is signed in whether they want it.
+    // Started in another browser: the page without script asks for confirmation.
     if (begun === undefined) location.replace(`/auth/connectors/callback${location.search}`)
     else if (said === null) void finish.run()
     else forget()

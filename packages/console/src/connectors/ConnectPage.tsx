@@ -1,4 +1,4 @@
-/** Connecting an account: at the platform itself by OAuth, or at Bluesky by an app password that is used once. */
+/** Connects an account by OAuth, or a Bluesky account by an app password. */
 import { useState } from "preact/hooks"
 import { type Answer, call } from "../client/Client.ts"
 import { go, query } from "../router/Router.ts"
@@ -51,7 +51,7 @@ interface RulesProps {
   readonly onBack: () => void
 }
 
-/** What the server asks of whoever has an account there, before the browser goes to it. */
+/** The rules of the server, shown before the redirect. */
 const Rules = ({ start, onGo, onBack }: RulesProps) => {
   const { host } = new URL(start.authorization_url)
   return (

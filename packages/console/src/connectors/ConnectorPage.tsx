@@ -1,4 +1,4 @@
-/** One connected account: how it stands and what has it back, its pause and its end, what it wrote and what it heard. */
+/** A connected account: its status, pausing and disconnecting, its posts and its notifications. */
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
@@ -28,12 +28,12 @@ interface OfConnector {
   readonly connector: Connector
 }
 
-/** Why it does nothing, and the way back. */
+/** Explains why the connector is inactive and how to resume it. */
 const WayBack = ({ handle, connector, isAll }: OfConnector & { readonly isAll: boolean }) => {
   const { status, platform, account, disclosed, last_error } = connector
   if (status === "connected") return null
   if (status === "paused") return <Note tone="warn">{say(isAll ? "all_paused" : "one_paused")}</Note>
-  // It stops for one of two reasons: what it declared is gone, or what it was let in by.
+  // The connector stops if the AI disclosure was removed or the credential was rejected.
   const isUndeclared = !disclosed && /no longer says that the account is automated/.test(last_error ?? "")
   return (
     <Note tone="bad">
@@ -152,7 +152,7 @@ const Account = ({ handle, platform }: { readonly handle: string; readonly platf
   const connectors = useCall(
     standing,
     { params: { handle } },
-    // It looks by itself each half minute while something is said.
+    // The service polls every 30 seconds while there is activity.
     { every: () => 30_000 },
   )
   return (

@@ -7,7 +7,7 @@ import { say } from "./texts.ts"
 export type Connector = Answer<"GET /api/identities/:handle/connectors/:platform">
 export type Platform = Connector["platform"]
 
-/** In the order in which they are shown. */
+/** Platforms in display order. */
 export const platforms: ReadonlyArray<Platform> = platformNames
 
 export const connectorsOf = (handle: string) => `${identityPath(handle)}/connectors`

@@ -1,4 +1,4 @@
-/** The accounts of an Identity at other platforms: one line each, connected or to be connected, and one pause for all. */
+/** The platforms of an Identity, with one pause for all. */
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { supposed, useCall } from "../client/Queries.ts"

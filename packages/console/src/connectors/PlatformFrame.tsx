@@ -1,4 +1,4 @@
-/** The frame of a page of one platform of an Identity. */
+/** The frame of a page about one platform. */
 import type { JSX } from "preact"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { Empty } from "../ui/Page.tsx"

@@ -1,4 +1,4 @@
-/** What is said of a platform: its own words where there are some, and general ones of one that came after them. */
+/** Names and descriptions of platforms, with a generic text for platforms without their own. */
 import type { Platform } from "./ConnectorStatus.tsx"
 import { say } from "./texts.ts"
 

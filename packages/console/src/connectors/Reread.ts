@@ -1,4 +1,4 @@
-/** How the connectors of an Identity stand, read again; not what they say at their platforms, which may be over. */
+/** Refetches the status of connectors, but not their posts, which may no longer be available. */
 import { client, keyOf } from "../client/Queries.ts"
 
 export const standing = "GET /api/identities/:handle/connectors"

@@ -1,4 +1,4 @@
-/** Posts and notifications of the account, paged as by the platform. Content of others is shown as plain text. */
+/** Posts, notifications and direct messages of an account, in pages of the platform. */
 import { useState } from "preact/hooks"
 import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
@@ -20,7 +20,7 @@ interface Shown {
   readonly kind?: Heard["kind"]
 }
 
-/** An address that somebody else chose is followed only where it is one of the web. */
+/** Links from other people are only followed to web addresses. */
 const isWeb = (url: string | null): url is string => url !== null && /^https?:\/\//i.test(url)
 
 const Item = ({ shown: { post, kind }, platform }: { readonly shown: Shown; readonly platform: Platform }) => (
@@ -59,7 +59,7 @@ interface ListProps {
 
 const limit = 20
 
-/** One page of the view, by the platform's own cursor. */
+/** Loads one page of a view by the platform's cursor. */
 const usePage = (view: View, { handle, platform }: ListProps, cursor: string | null) => {
   const input = {
     params: { handle, platform },

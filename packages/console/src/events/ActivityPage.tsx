@@ -1,4 +1,4 @@
-/** Every Event of the account, newest first and live, by type and Identity. */
+/** The live list of Events, with filters by type and Identity. */
 import { useList } from "../client/Queries.ts"
 import { query } from "../router/Router.ts"
 import { useIdentities } from "../shell/Identities.ts"

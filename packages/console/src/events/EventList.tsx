@@ -1,4 +1,4 @@
-/** Events as sentences; the page of each has its record. */
+/** A list of Events as sentences that link to their records. */
 import { eventSentence } from "@svc/domain/events/EventSentences"
 import type { Answer } from "../client/Client.ts"
 import { Sentence } from "../ui/Sentence.tsx"

@@ -1,4 +1,4 @@
-/** One Event, where it was sent, and what came back: from "why did my Webhook not get it" to "send it again". */
+/** An Event with its Webhook deliveries. */
 import { identityPath, mailPath } from "../router/Paths.ts"
 import { eventSentence } from "@svc/domain/events/EventSentences"
 import { useCall } from "../client/Queries.ts"
@@ -13,7 +13,7 @@ import { say } from "./texts.ts"
 
 readyTimes()
 
-/** The message that it tells of, where it tells of one. */
+/** A link to the message that the Event is about. */
 const MessageOf = ({ handle, data }: { readonly handle: string; readonly data: object }) => {
   const id = "message_id" in data ? data.message_id : undefined
   return typeof id !== "string" || !id.startsWith("msg_") ? null : (

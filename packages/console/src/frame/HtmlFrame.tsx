@@ -1,6 +1,6 @@
 /**
- * The HTML of a message as a document of its own, in a frame that runs no script and loads nothing until the reader asks
- * for it (its policy is the server's, `packages/api/src/console/MailBody.ts`).
+ * The HTML of a message in a frame that runs no script and loads no remote content until the reader asks for it. The server
+ * sets its policy (`packages/api/src/console/MailBody.ts`).
  */
 import { Button } from "../ui/Button.tsx"
 import { say } from "./texts.ts"
@@ -8,7 +8,7 @@ import { say } from "./texts.ts"
 interface HtmlFrameProps {
   readonly handle: string
   readonly id: string
-  /** Whether to offer images that other servers have. */
+  /** Whether the message refers to remote images. */
   readonly offer: boolean
   readonly images: boolean
   readonly onImages: () => void

@@ -1,4 +1,4 @@
-/** The head of an Identity's pages: its name and state, and its parts as tabs. A part gets the Identity as it stands. */
+/** The frame of an Identity's pages: name, status and tabs. `children` receives the Identity. */
 import { identityPath } from "../router/Paths.ts"
 import type { ComponentChildren } from "preact"
 import type { Answer } from "../client/Client.ts"
@@ -17,9 +17,9 @@ export const useIdentity = (handle: string) =>
     "GET /api/identities/:handle",
     { params: { handle } },
     {
-      // The steps of a saga raise no Events.
+      // Set-up steps raise no Events, so they are polled.
       every: (known) => (known?.status === "provisioning" || known?.status === "deleting" ? 500 : false),
-      // The navigation lists it: a page of an Identity is drawn at once.
+      // The list of the navigation is shown until the Identity has loaded.
       meanwhile: () => known("GET /api/identities", identitiesInput)?.identities.find((one) => one.handle === handle),
     },
   )
@@ -36,7 +36,7 @@ const parts = [
 
 interface FrameProps {
   readonly handle: string
-  /** The part at hand, for the title of the window. */
+  /** The current tab, for the window title. */
   readonly part: (typeof parts)[number][1]
   readonly wide?: boolean
   readonly actions?: ComponentChildren

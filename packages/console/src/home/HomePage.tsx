@@ -1,4 +1,4 @@
-/** "Is my agent all right?": what needs somebody, every Identity at a glance, and what happened last. */
+/** Home: items that need attention, the Identities, and recent Events. */
 import { identityPath } from "../router/Paths.ts"
 import { useCall } from "../client/Queries.ts"
 import { type Event, EventList } from "../events/EventList.tsx"
@@ -21,12 +21,12 @@ interface Need {
   readonly at: string
 }
 
-/** What somebody else worded, within a sentence of ours: short, and in its own direction of writing (UAX 9 section 2.4). */
+/** Text by others inside a sentence: shortened, and isolated from the text direction around it (UAX 9 section 2.4). */
 const isolated = (text: string) => `\u2068${text.length > 80 ? `${text.slice(0, 80).toWellFormed()}…` : text}\u2069`
 
 const dayMillis = 24 * 3_600_000
 
-/** What happened within a day and nobody has set right since. */
+/** Returns problems of the last 24 hours that are not resolved. */
 const needsOf = (identities: ReadonlyArray<Identity>, events: ReadonlyArray<Event>): ReadonlyArray<Need> => {
   const recent = events.filter(({ created_at }) => Date.now() - Date.parse(created_at) < dayMillis)
   const failed = identities
@@ -55,7 +55,7 @@ const needsOf = (identities: ReadonlyArray<Identity>, events: ReadonlyArray<Even
           }),
           `${identityPath(event.handle ?? "")}/webhooks/${String(data["webhook_id"])}?status=failed`,
         )
-      // The newest of a message says whether it still waits.
+      // The most recent Event of a message decides.
       case "email.approved":
       case "email.approval_refused":
         seen.add(`approval ${String(data["message_id"])}`)

@@ -1,4 +1,3 @@
-/** All Identities of the account. */
 import { identityPath } from "../router/Paths.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"

@@ -1,4 +1,4 @@
-/** An Identity at a glance: how it is made, its secrets while they wait, where it is reached, and what to try. */
+/** The overview of an Identity: set-up progress, new secrets, addresses, first steps and recent activity. */
 import { identityPath } from "../router/Paths.ts"
 import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
@@ -21,7 +21,7 @@ readyTimes()
 
 interface OfParts {
   readonly identity: Identity
-  /** Undefined where it could not be read. */
+  /** Undefined if loading failed. */
   readonly mail: Answer<"GET /api/identities/:handle/messages"> | undefined
   readonly webhooks: Answer<"GET /api/identities/:handle/webhooks"> | undefined
 }
@@ -65,7 +65,7 @@ const Addresses = ({ identity }: { readonly identity: Identity }) => (
   </Section>
 )
 
-/** What can be tried, until it was. */
+/** First steps that have not been taken yet. */
 const Next = ({ identity, mail, webhooks }: OfParts) => {
   const at = `/console${identityPath(identity.handle)}`
   const steps = [
@@ -127,7 +127,7 @@ const Latest = ({ handle }: { readonly handle: string }) => {
   )
 }
 
-/** Drawn when all is known that stands above something else: nothing moves under its reader. */
+/** Rendered when all data above the fold has loaded, so that the layout does not shift. */
 const Ready = ({ identity }: { readonly identity: Identity }) => {
   const { handle } = identity
   const [secrets, forget] = useSecrets(handle)

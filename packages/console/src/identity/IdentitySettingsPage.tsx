@@ -1,4 +1,4 @@
-/** Replacing an Identity's secrets, and deleting it. */
+/** Rotates the secrets of an Identity, or deletes it. */
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"

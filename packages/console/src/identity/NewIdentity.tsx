@@ -1,4 +1,4 @@
-/** One field: the name. Whether it is free is said while it is typed. */
+/** The form that creates an Identity. It checks while typing whether the name is available. */
 import { useEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call, Refused } from "../client/Client.ts"
@@ -16,7 +16,7 @@ import { say } from "./texts.ts"
 
 type Availability = Answer<"GET /api/handles/:handle">
 
-/** Of the name as it stands, once nobody typed for 250 ms. */
+/** Checks the availability of a name after 250 ms without input. */
 const useAvailability = (handle: string) => {
   const [found, setFound] = useState<Availability & { readonly of: string }>()
   useEffect(() => {
@@ -36,7 +36,7 @@ const useAvailability = (handle: string) => {
   return found?.of === handle ? found : undefined
 }
 
-/** The mail domain, as an Identity that stands shows it. */
+/** Returns the mail domain, taken from an existing Identity. */
 const useDomain = () => {
   const first = useIdentities().data?.identities[0]
   return first === undefined ? undefined : first.email.slice(first.email.indexOf("@"))

@@ -1,4 +1,4 @@
-/** What is being made or torn down, step by step, as it happens. */
+/** The live steps of set-up or deletion. */
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"

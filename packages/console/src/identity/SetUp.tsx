@@ -1,4 +1,4 @@
-/** Everything an agent needs, as blocks to paste: with the key while it is shown, with a word in its place afterwards. */
+/** Snippets that configure an agent: with its key while that is available, with a placeholder afterwards. */
 import { useState } from "preact/hooks"
 import { Code } from "../ui/Copy.tsx"
 import { Segments } from "../ui/Page.tsx"

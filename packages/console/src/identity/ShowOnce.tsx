@@ -1,6 +1,6 @@
 /**
- * The secrets that are shown once: masked, to be copied one by one or as a whole set-up, and gone when their owner says so
- * or their hour is over. They stand in this component alone, in no cache.
+ * The secrets of a new or rotated Identity, until the account holder confirms that they are stored or they expire. They are
+ * held in component state only, never in the query cache.
  */
 import { useEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
@@ -17,7 +17,7 @@ import { say } from "./texts.ts"
 
 type Secrets = Answer<"GET /api/identities/:handle/identity-key">
 
-/** What waits to be received; undefined until it is known. */
+/** Loads the secrets; undefined until they have loaded. */
 export const useSecrets = (handle: string) => {
   const [secrets, setSecrets] = useState<Secrets>()
   useEffect(() => {
@@ -44,7 +44,7 @@ export const ShowOnce = ({ identity, secrets, forget }: ShowOnceProps) => {
     await call("POST /api/identities/:handle/identity-key/ack", { params: { handle } }, { key })
     forget()
   })
-  // Who has said that they are stored is not asked again while that is on its way.
+  // Confirmation in progress needs no warning.
   const asks = waits && !command.busy
   useEffect(() => {
     if (!asks) return undefined

@@ -1,4 +1,4 @@
-/** The apps that were let in by OAuth: what each may do and as whom, when it was last here; changed and ended here. */
+/** The apps that have access by OAuth, with their permissions. */
 import { useState } from "preact/hooks"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
@@ -54,7 +54,7 @@ const Row = ({
   </tr>
 )
 
-/** Refusals lead a holder to `/console/keys/{id}`: the Grant of that id is open at once. */
+/** Problem details link to `/console/keys/{id}`, which opens the Grant with this id. */
 const named = () => /^\/console\/keys\/([0-9a-f-]{36})$/.exec(location.pathname)?.[1]
 
 export const ConnectedApps = () => {

@@ -1,4 +1,4 @@
-/** What a terminal asks for, and whether it gets it. */
+/** Approves or denies the device authorization of a terminal. */
 import { useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"

@@ -1,4 +1,4 @@
-/** Asks before a credential is taken away for good, and says that it was. */
+/** Confirms and revokes a credential. */
 import { useCommand } from "../client/Commands.ts"
 import { outdated } from "../client/Queries.ts"
 import { Confirm } from "../ui/Dialog.tsx"
@@ -6,12 +6,12 @@ import { tell } from "../ui/Toast.tsx"
 
 interface EndingProps {
   readonly title: string
-  /** What comes of it. */
+  /** The consequences. */
   readonly why: string
   readonly doing: string
   readonly done: string
   readonly end: () => Promise<unknown>
-  /** The path of the list that it is in. */
+  /** The list to refetch. */
   readonly list: string
   readonly onClose: () => void
 }

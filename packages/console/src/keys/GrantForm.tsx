@@ -1,4 +1,4 @@
-/** What an app may do, as whom: chosen anew by the account holder. It acts on the app's next call. */
+/** Edits the permissions of an app. Changes apply from the app's next call. */
 import { actions, capabilities } from "@svc/domain/account/Scope"
 import { type Answer, call } from "../client/Client.ts"
 import { useIdentities } from "../shell/Identities.ts"
@@ -14,7 +14,7 @@ const toggled = (names: ReadonlyArray<string>, name: string, isOn: boolean) => [
   ...(isOn ? [name] : []),
 ]
 
-/** Scopes that an app can be given; the service refuses any other. */
+/** Scopes that apps can be granted; the service rejects all others. */
 const offered = capabilities.flatMap((capability) =>
   actions
     .filter((action) => action !== "secret" || capability === "vault")

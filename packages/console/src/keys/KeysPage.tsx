@@ -1,4 +1,4 @@
-/** The keys of the account: made, seen, replaced, revoked. */
+/** Admin Keys, Identity Keys and connected apps. */
 import { useState } from "preact/hooks"
 import { now } from "../client/Clock.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -21,7 +21,7 @@ type Key = Answer<"GET /api/keys/:id">
 interface TableProps {
   readonly label: string
   readonly keys: ReadonlyArray<Key>
-  /** The Handle of a key's Identity; left out where all are the Org's. */
+  /** Returns the Handle of a key's Identity; undefined for a table of Admin Keys. */
   readonly handleOf?: (key: Key) => string | undefined
   readonly onReplace: (key: Key) => void
   readonly onRevoke: (key: Key) => void
@@ -29,7 +29,7 @@ interface TableProps {
 
 const hasEnded = ({ expires_at }: Key) => expires_at !== null && new Date(expires_at).getTime() <= now.value
 
-/** What it may do and from where, in the words of the API. */
+/** Scopes and networks, as in the API. */
 const Rights = ({ of }: { readonly of: Key }) => (
   <>
     {of.scopes.includes("*") ? say("everything") : <span class="mono rights">{of.scopes.join(" ")}</span>}

@@ -1,4 +1,4 @@
-/** A new key: named, bounded, and then shown once. The dialog does not close by itself. */
+/** Creates a key and shows it once. */
 import { useState } from "preact/hooks"
 import { call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
@@ -11,7 +11,7 @@ import { Secret } from "../ui/Secret.tsx"
 import { RightsFields, useRights } from "./Rights.tsx"
 import { say } from "./texts.ts"
 
-/** What was made, for the only time. */
+/** Shows a new key in a dialog that only closes by its button. */
 export const Made = ({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) => (
   <Dialog title={say("made")} onClose={onClose} firm>
     <Note tone="warn">{say("made_once")}</Note>
@@ -25,7 +25,7 @@ export const Made = ({ secret, onClose }: { readonly secret: string; readonly on
 )
 
 interface NewKeyProps {
-  /** Handles of Identities that a key can be for. */
+  /** Identities that a key can be created for. */
   readonly handles: ReadonlyArray<string>
   readonly onClose: () => void
 }

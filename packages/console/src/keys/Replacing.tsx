@@ -1,4 +1,4 @@
-/** A key in the place of another: made with the same rights, shown once; the other goes on for a while. */
+/** Rotates a key: shows a new key with the same permissions once, and lets the old one expire later. */
 import { useState } from "preact/hooks"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"

@@ -1,10 +1,10 @@
-/** What a key may do, until when and from where: as it is chosen, and as it is shown. */
+/** Fields for the permissions, expiration and networks of a key. */
 import { useState } from "preact/hooks"
 import type { ScopeName } from "@svc/domain/account/Scope"
 import { Check, Select, TextArea } from "../ui/Field.tsx"
 import { say } from "./texts.ts"
 
-/** Every scope that some call needs. */
+/** All scopes that endpoints require. */
 export const scopeNames: ReadonlyArray<ScopeName> = [
   "identity:read",
   "identity:write",
@@ -44,7 +44,6 @@ interface ScopesProps {
   readonly onChosen: (chosen: ReadonlySet<string>) => void
 }
 
-/** One box per scope. */
 export const ScopeBoxes = ({ names, chosen, onChosen }: ScopesProps) => (
   <fieldset class="scopes">
     <legend>{say("scopes")}</legend>
@@ -62,7 +61,7 @@ export const ScopeBoxes = ({ names, chosen, onChosen }: ScopesProps) => (
   </fieldset>
 )
 
-/** Members of the request for a key. */
+/** Members of the request that creates a key. */
 export interface Asked {
   readonly scopes?: ReadonlyArray<string>
   readonly expires_in_days?: number
@@ -71,7 +70,9 @@ export interface Asked {
 
 type May = "all" | "read" | "choose"
 
-/** The choices of a form, and what they ask for; undefined while nothing is chosen. */
+/**
+ * Holds the selected permissions and the request members that they lead to; `asked` is undefined if no scope is selected.
+ */
 export const useRights = () => {
   const [may, setMay] = useState<May>("all")
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set(readOnly))
@@ -130,12 +131,12 @@ export const RightsFields = ({ of, wrong }: RightsProps) => (
 interface DaysProps {
   readonly value: string
   readonly onValue: (days: string) => void
-  /** The requested lifetime; null if the key never expires. */
+  /** The maximum in days; null if a key may never expire. */
   readonly atMost: number | null
   readonly wrong?: string | undefined
 }
 
-/** Until when, in days; the empty text is for as long as may be. */
+/** Selects the expiration in days; the empty value stands for the maximum. */
 export const DaysSelect = ({ value, onValue, atMost, wrong }: DaysProps) => (
   <Select label={say("until")} value={value} onValue={onValue} wrong={wrong}>
     {[7, 30, 90, 365]

@@ -1,4 +1,4 @@
-/** One message that waits for a person, read whole and decided on. */
+/** The review of a message that awaits approval. */
 import { mailPath } from "../router/Paths.ts"
 import { Review } from "../approvals/Review.tsx"
 import { say } from "../approvals/reviewing.ts"

@@ -1,4 +1,4 @@
-/** What waits for a person before it goes out, of one Identity. */
+/** The messages of an Identity that await approval. */
 import { Approvals } from "../approvals/Approvals.tsx"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { MailActions, MailNav } from "./MailNav.tsx"

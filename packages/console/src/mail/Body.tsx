@@ -1,4 +1,4 @@
-/** What a message says. Its text stands as text, without what it quotes until that is asked for; its HTML is in a frame. */
+/** The content of a message: text with folded quotes, HTML in a frame, headers, or source. */
 import { useQuery } from "@tanstack/preact-query"
 import { useState } from "preact/hooks"
 import { beginning, shownAtMost } from "../client/Beginning.ts"
@@ -18,13 +18,13 @@ interface OfMessage {
   readonly message: Message
 }
 
-/** The HTML part is shown first only where there is no text, or where its sender is who it says. */
+/** Shows the HTML part first only if there is no text or the sender is verified. */
 const firstView = ({ text, html, origin, direction }: Message): View =>
   html !== null && (text === null || text.trim() === "" || (direction === "inbound" && origin.verdict === "verified"))
     ? "html"
     : "text"
 
-/** Whether it may name pictures elsewhere: a guess on the safe side, which costs one look. */
+/** Whether the HTML may refer to remote images; false positives only cost a button. */
 const hasImages = (html: string) => /<img/i.test(html) && /https?:/i.test(html)
 
 const Html = ({ handle, message }: OfMessage) => {

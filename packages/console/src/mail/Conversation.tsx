@@ -1,4 +1,4 @@
-/** A conversation, oldest message first: what is new in it is open, the rest is a line each. */
+/** A conversation, oldest message first. New messages are expanded, the others collapsed. */
 import { useEffect, useRef, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -17,7 +17,7 @@ type Summary = Page["messages"][number]
 
 const isNew = ({ direction, seen }: Summary) => direction === "inbound" && !seen
 
-/** Messages that are open at first: the one that was asked for, the last, and what is unread of the last few. */
+/** Returns the messages that are expanded at first: the requested one, or the last one and recent unread ones. */
 const lookedAt = 3
 const openAtFirst = (messages: ReadonlyArray<Summary>, at: string | undefined): ReadonlySet<string> => {
   if (messages.some(({ id }) => id === at)) return new Set([at!])
@@ -35,7 +35,7 @@ const Messages = ({ handle, messages, at }: ShownProps) => {
   const [open, setOpen] = useState<ReadonlySet<string>>(() => openAtFirst(messages, at))
   const wanted = useRef<HTMLDivElement>(null)
   const before = useRef(new Set(messages.map(({ id }) => id)))
-  // What comes in while somebody looks is open at once.
+  // Messages that arrive while the page is open are expanded.
   useEffect(() => {
     const fresh = messages.filter(({ id }) => !before.current.has(id))
     if (fresh.length === 0) return
@@ -72,7 +72,7 @@ const Messages = ({ handle, messages, at }: ShownProps) => {
 interface ConversationProps {
   readonly handle: string
   readonly id: string
-  /** The message that somebody came for. */
+  /** The requested message. */
   readonly at?: string
 }
 

@@ -1,4 +1,4 @@
-/** What became of a message that goes out: what a person still has to decide, and where it stands for each recipient. */
+/** The delivery of an outgoing message: its approval, and the status for each recipient. */
 import { mailPath } from "../router/Paths.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Facts, Note, Status, type Tone } from "../ui/Page.tsx"
@@ -15,7 +15,7 @@ const tones: { readonly [S in Recipient["status"]]: Tone } = {
   bounced: "bad",
 }
 
-/** The server's own words, as it said them. */
+/** The reply of the recipient's server. */
 const Said = ({ reply }: { readonly reply: NonNullable<Recipient["reply"]> }) => (
   <span class="small muted reply">
     {reply.host === null ? null : <bdi class="mono">{reply.host} </bdi>}
@@ -53,7 +53,7 @@ const One = ({ of }: { readonly of: Recipient }) => (
   </li>
 )
 
-/** Leads to the review of a message that waits, or says what was decided. */
+/** Links to the review of a message that awaits approval, or shows the decision. */
 const Approval = ({ handle, message }: { readonly handle: string; readonly message: Message }) => {
   const { approval, status } = message
   if (approval === undefined || approval === null) return null

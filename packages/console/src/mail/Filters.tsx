@@ -1,4 +1,4 @@
-/** What narrows the list of messages: the words of the search, and marks. It stands in the query of the page's address. */
+/** Search and filters of the message list, stored in the query of the page's address. */
 import type { Input } from "../client/Client.ts"
 import { useEffect, useState } from "preact/hooks"
 import { query, refine } from "../router/Router.ts"
@@ -9,7 +9,7 @@ import { say } from "./texts.ts"
 
 type Asked = NonNullable<Input<"GET /api/identities/:handle/messages">["query"]>
 
-/** What is asked for; undefined where nothing narrows the list, which is shown as conversations then. */
+/** Returns the active filters; undefined if there are none, in which case the list shows conversations. */
 export const narrowed = (): Asked | undefined => {
   const given = (name: string) => query.value.get(name) ?? ""
   const direction = given("direction")
@@ -24,7 +24,7 @@ export const narrowed = (): Asked | undefined => {
   return Object.keys(asked).length === 0 ? undefined : asked
 }
 
-/** The ways to ask, as the service reads them. */
+/** Examples of the search syntax. */
 const examples = [
   ["from:ada@example.org", "by_from"],
   ["to: subject:", "by_field"],
@@ -39,7 +39,7 @@ const examples = [
 const Search = () => {
   const asked = query.value.get("q") ?? ""
   const [typed, setTyped] = useState(asked)
-  // Who follows a link to another search finds its words here.
+  // A link to another search fills the field.
   useEffect(() => setTyped(asked), [asked])
   useEffect(() => {
     if (typed.trim() === asked) return undefined
@@ -81,7 +81,7 @@ const Toggle = ({ of, text }: { readonly of: string; readonly text: string }) =>
   )
 }
 
-/** A tag or a label that was chosen at a message; a press takes it away again. */
+/** An active filter by tag or label, which a press removes. */
 const Chosen = ({ of }: { readonly of: "tag" | "label" }) => {
   const value = query.value.get(of)
   return value === null ? null : (

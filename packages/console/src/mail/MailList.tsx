@@ -1,4 +1,4 @@
-/** The Mailbox: conversations, the one that something came into last first; single messages where something narrows it. Live. */
+/** The live message list: conversations by their latest message, or single messages if a filter is active. */
 import { useList } from "../client/Queries.ts"
 import { place, query } from "../router/Router.ts"
 import { ButtonLink } from "../ui/Button.tsx"
@@ -13,7 +13,7 @@ import { say } from "./texts.ts"
 interface ListProps {
   readonly handle: string
   readonly email: string
-  /** The message or the conversation that is open beside the list. */
+  /** The message or conversation that is open beside the list. */
   readonly open?: string | undefined
 }
 

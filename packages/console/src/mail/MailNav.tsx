@@ -1,4 +1,4 @@
-/** The parts of a Mailbox: conversations, single messages by their way, what is written and what waits for a person. */
+/** The navigation of a Mailbox: conversations, received, sent, drafts and approvals. */
 import { useLater } from "../client/Later.ts"
 import { useList } from "../client/Queries.ts"
 import { mailPath } from "../router/Paths.ts"
@@ -16,7 +16,7 @@ const parts = [
   ["/approvals", "waiting"],
 ] as const
 
-/** Where somebody is; a message is in the list that it was opened from. */
+/** Returns the current section; a message belongs to the list that it was opened from. */
 const partAt = (own: string): (typeof parts)[number][0] => {
   const rest = place.value.path.slice(own.length)
   if (rest === "/drafts") return rest
@@ -26,7 +26,7 @@ const partAt = (own: string): (typeof parts)[number][0] => {
 }
 
 export const MailNav = ({ handle }: { readonly handle: string }) => {
-  // The list comes first; the counts beside it are read when that is drawn.
+  // Counts are loaded after the list.
   const drafts = useList(
     "GET /api/identities/:handle/drafts",
     { params: { handle }, query: { limit: 100 } },
@@ -51,7 +51,7 @@ export const MailNav = ({ handle }: { readonly handle: string }) => {
   )
 }
 
-/** What every page of the Mailbox offers. */
+/** Actions of every Mailbox page. */
 export const MailActions = ({ handle }: { readonly handle: string }) => (
   <>
     <ButtonLink icon="settings" href={`/console${mailPath(handle)}/settings`}>

@@ -1,4 +1,3 @@
-/** The Mailbox of an Identity. */
 import { Waiting } from "../approvals/Waiting.tsx"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { MailActions, MailNav } from "./MailNav.tsx"

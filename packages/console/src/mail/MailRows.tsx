@@ -1,4 +1,4 @@
-/** Messages as lines. What senders wrote stands as text, each piece apart in its own direction of writing. */
+/** A list of messages. Text by senders is isolated from the text direction around it. */
 import { mailPath } from "../router/Paths.ts"
 import type { Answer } from "../client/Client.ts"
 import { readyTimes } from "../texts/Texts.ts"
@@ -17,16 +17,16 @@ const correspondent = ({ direction, from, to }: Summary) => {
   return shown === null || shown === undefined ? say("no_sender") : (shown.name ?? shown.address)
 }
 
-/** Labels that a line has room for. */
+/** Maximum number of labels in a row. */
 const tagsShown = 2
 const labelsShown = 2
 
 interface RowsProps {
   readonly handle: string
   readonly messages: ReadonlyArray<Summary>
-  /** The one that is open beside the list. */
+  /** The message that is open beside the list. */
   readonly open?: string | undefined
-  /** Of the query that leads back to the list as it is. */
+  /** The query that leads back to this list. */
   readonly search?: string
 }
 

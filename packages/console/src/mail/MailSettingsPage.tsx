@@ -1,4 +1,4 @@
-/** Who may be written to, what stands under every mail, and whether mail goes out at all. */
+/** Mail settings of an Identity: sending, approval, Allowed Recipients and AI disclosure. */
 import { mailPath } from "../router/Paths.ts"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"

@@ -1,4 +1,4 @@
-/** What readers marked a message with: seen, flagged, labels. The agent and mail programs see the same marks. */
+/** Read state, flag and labels of a message, shared with the agent and mail programs. */
 import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { type Command, useCommand } from "../client/Commands.ts"
@@ -17,7 +17,7 @@ export type Marking = Command<[change: Change]>
 
 const paths = ["/api/identities/:handle/messages", "/api/identities/:handle/threads"]
 
-/** Changes flags optimistically, and undoes a change that the service refuses. Changes of different flags do not wait for each other. */
+/** Updates a mark optimistically. Each mark has its own command, so that they do not wait for each other. */
 export const useMarking = (handle: string, id: string): Marking =>
   useCommand(async (_, change: Change) => {
     const input = { params: { handle, id } }
@@ -38,7 +38,7 @@ interface LabelsProps {
   readonly mark: Marking
 }
 
-/** A label leads to the messages that have it; one more is written in the menu. */
+/** Labels link to the messages that have them; the menu adds one. */
 export const Labels = ({ handle, labels, mark }: LabelsProps) => {
   const [typed, setTyped] = useState("")
   const add = async () => {

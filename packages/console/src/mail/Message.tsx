@@ -1,4 +1,4 @@
-/** One message of a conversation: a line while it is closed, all there is to know of it while it is open. */
+/** A message of a conversation, collapsed or expanded. */
 import { mailPath } from "../router/Paths.ts"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -23,7 +23,7 @@ readyTimes()
 type Summary = Answer<"GET /api/identities/:handle/threads/:id">["messages"][number]
 type Address = Summary["to"][number]
 
-/** Addresses that are shown; a message may have thousands. */
+/** Maximum number of addresses shown; a message may have thousands. */
 const addressesShown = 40
 
 const Addresses = ({ of }: { readonly of: ReadonlyArray<Address> }) => (
@@ -168,7 +168,7 @@ const Whole = ({ handle, message, onRemoved }: ActionsProps) => {
   )
 }
 
-/** What is on its way is looked at again: the outbox raises no Event for each attempt. */
+/** The outbox raises no Event for each attempt, so queued messages are polled. */
 const lookAgainMillis = 4_000
 
 const Opened = ({ handle, id, onRemoved }: { handle: string; id: string; onRemoved: () => void }) => {

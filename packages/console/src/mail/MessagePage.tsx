@@ -1,4 +1,4 @@
-/** A message in its conversation, opened from a search, an Event or a list of what came in. */
+/** A message in its conversation, opened from a search, an Event or a list. */
 import { useCall } from "../client/Queries.ts"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty } from "../ui/Page.tsx"

@@ -1,4 +1,4 @@
-/** Who may be written to: added and removed, found among many, and let through again where mail to them came back. */
+/** The Allowed Recipients of an Identity: add, search, remove, and lift suppressions. */
 import { mailPath } from "../router/Paths.ts"
 import { useEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
@@ -59,7 +59,7 @@ const Standing = ({ of: { expires_at, expired, suppressed } }: { readonly of: Re
     <Time at={expires_at} />
   )
 
-/** Letters are waited for, so that not each of them is asked about. */
+/** Returns the text after 250 ms without input. */
 const useRested = (typed: string) => {
   const [rested, setRested] = useState(typed)
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** What was opened, beside the list it is from; alone where there is no room for both. */
+/** Shows the open message beside the list, or alone on a narrow screen. */
 import type { ComponentChildren } from "preact"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { mailPath } from "../router/Paths.ts"

@@ -1,4 +1,4 @@
-/** Conversations as lines: who takes part, what it is about, how many messages, how many of them unread. */
+/** A list of conversations: participants, subject, and counts of messages and unread messages. */
 import { mailPath } from "../router/Paths.ts"
 import type { Answer } from "../client/Client.ts"
 import { number } from "../texts/Texts.ts"
@@ -8,10 +8,10 @@ import "./mail.css"
 
 type Thread = Answer<"GET /api/identities/:handle/threads">["threads"][number]
 
-/** An address under any of its tags. */
+/** Removes the tag of an address. */
 const bare = (address: string) => address.toLowerCase().replace(/\+[^@]*(?=@)/, "")
 
-/** The others; the Identity itself where there is nobody else. */
+/** Returns the participants other than the Identity, or all if there are no others. */
 const people = ({ participants }: Thread, own: string) => {
   const others = participants.filter(({ address }) => bare(address) !== bare(own))
   return others.length > 0 ? others : participants
@@ -19,7 +19,7 @@ const people = ({ participants }: Thread, own: string) => {
 
 interface RowsProps {
   readonly handle: string
-  /** The Identity's own address. */
+  /** The Identity's address. */
   readonly own: string
   readonly threads: ReadonlyArray<Thread>
   readonly open?: string | undefined

@@ -1,4 +1,4 @@
-/** Whether the domain of the sender really sent it: a dot and a word; spelt out, with what each check said, where there is room. */
+/** The result of the sender checks, as a badge or with an explanation of each check. */
 import type { Answer } from "../client/Client.ts"
 import { Note, Status, type Tone } from "../ui/Page.tsx"
 import { say } from "./texts.ts"
@@ -16,7 +16,7 @@ export const Verdict = ({ origin }: { readonly origin: Origin }) => (
   <Status tone={tones[origin.verdict]}>{say(origin.verdict)}</Status>
 )
 
-/** Each check, what it asks, and what came of it (RFC 8601). */
+/** The authentication methods (RFC 8601). */
 const checks = [
   ["SPF", "spf", "spf_why"],
   ["DKIM", "dkim", "dkim_why"],

@@ -1,4 +1,4 @@
-/** The Mailbox in a program of one's own: servers, user name, the password while it is shown, and the steps. */
+/** Set-up of mail programs: servers, user name, password while it is available, and steps. */
 import { identityPath } from "../router/Paths.ts"
 import { useEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
@@ -18,7 +18,7 @@ import "./programs.css"
 
 type Secrets = Answer<"GET /api/identities/:handle/identity-key">
 
-/** Kept in this component alone: the password is in no cache. */
+/** The password is held in component state only, never in the query cache. */
 const useSetUp = (handle: string) => {
   const [servers, setServers] = useState<Servers>()
   const [secrets, setSecrets] = useState<Secrets>()
@@ -86,7 +86,7 @@ const muttrc = (address: string, imap: Server, smtp: Server | undefined) => {
     `set folder = "${of(imap, "imap")}://${user}@${imap.host}:${imap.port}/"`,
     `set spoolfile = "+INBOX"`,
     ...(smtp === undefined ? [] : [`set smtp_url = "${of(smtp, "smtp")}://${user}@${smtp.host}:${smtp.port}/"`]),
-    // What is not encrypted is a service on the very machine.
+    // Unencrypted connections are only offered on the same machine.
     ...(imap.security === "none" ? ["set ssl_starttls = no", "set ssl_force_tls = no"] : ["set ssl_force_tls = yes"]),
   ].join("\n")
 }

@@ -1,6 +1,6 @@
 /**
- * Where a mail program finds the Mailbox, as the service tells mail programs themselves (`/mail/config-v1.1.xml`). It is no
- * secret, so it is there when the password is not shown any more. Read by its words: the console makes no markup of text.
+ * The mail servers from the public autoconfiguration file (`/mail/config-v1.1.xml`), which is available after the password
+ * has expired. Read with patterns, because the console creates no markup from text.
  */
 export interface Server {
   readonly host: string

@@ -1,4 +1,4 @@
-/** Where the browser is below `/console`, and how it goes elsewhere without loading the page again. */
+/** The client-side router for paths below `/console`. */
 import { computed, signal } from "@preact/signals"
 import type { ComponentType } from "preact"
 
@@ -13,7 +13,7 @@ export const place = signal(typeof location === "undefined" ? { path: "/", searc
 export const path = computed(() => place.value.path)
 export const query = computed(() => new URLSearchParams(place.value.search))
 
-/** Something typed would be lost: asked before the place changes; answers whether to go. */
+/** Asks before navigation discards input; returns whether to continue. */
 let guard: (() => boolean) | undefined
 export const guarded = (ask: () => boolean) => {
   guard = ask
@@ -28,7 +28,7 @@ export const go = (to: string, how: "push" | "replace" = "push") => {
   place.value = read()
 }
 
-/** The same page with other members of the query; none where they are undefined. */
+/** Changes members of the query; undefined removes a member. */
 export const refine = (members: Readonly<Record<string, string | undefined>>) => {
   const next = new URLSearchParams(place.peek().search)
   for (const [name, value] of Object.entries(members)) {
@@ -52,10 +52,10 @@ export interface PageRoute {
   readonly load: () => Promise<ComponentType<Record<string, string>>>
 }
 
-/** The path of a page that stands for every other. */
+/** Matches every path. */
 export const everywhere = "*"
 
-/** A page under its path; its component gets the members of the path, and comes when it is first gone to. */
+/** Declares a page. Its component is loaded on first use and receives the parameters of the path. */
 export const page = <Path extends string>(
   pattern: Path,
   load: () => Promise<{ readonly default: ComponentType<Props<Path>> }>,
@@ -80,7 +80,7 @@ export const page = <Path extends string>(
         return undefined
       }
     },
-    // The members of its path are what a page's component takes, which the list of routes cannot say.
+    // The list of routes cannot express that a component takes exactly the parameters of its path.
     load: () =>
       (loaded ??= load().then(
         (module) => module.default as unknown as ComponentType<Record<string, string>>,
@@ -101,11 +101,11 @@ const ownLink = (target: EventTarget | null) => {
   return link.pathname === base || link.pathname.startsWith(`${base}/`) ? link : undefined
 }
 
-/** The route of a place; none where there is no such page. */
+/** Returns the route that matches a path, or undefined. */
 export const routeOf = (routes: ReadonlyArray<PageRoute>, at: string) =>
   routes.find(({ match }) => match(at) !== undefined)
 
-/** Links below `/console/` change the place, and what they lead to is fetched when somebody points at them. */
+/** Handles links below `/console/` without reloading, and preloads their pages on hover and focus. */
 export const listen = (routes: ReadonlyArray<PageRoute>) => {
   addEventListener("popstate", () => (place.value = read()))
   document.addEventListener("click", (event) => {

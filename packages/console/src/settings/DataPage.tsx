@@ -1,4 +1,4 @@
-/** Taking everything along, and leaving for good. */
+/** Exports of the account's data, and account deletion. */
 import { Removal } from "../account/Removal.tsx"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
@@ -82,7 +82,7 @@ const Exports = () => {
   )
 }
 
-/** An export raises no Event when it is ready: it is looked at while one is under way. */
+/** Exports raise no Event when they are ready, so running ones are polled. */
 const watched = (pages: ReadonlyArray<Answer<"GET /api/exports">>) =>
   pages.some(({ exports }) => exports.some(isUnderWay)) ? 1500 : (false as const)
 

@@ -1,4 +1,4 @@
-/** The settings' pages, side by side. */
+/** The frame of the settings pages. */
 import type { ComponentChildren } from "preact"
 import { Page, Tabs } from "../ui/Page.tsx"
 import { say } from "./texts.ts"

@@ -1,4 +1,4 @@
-/** Every limit and how much of it is used: the account's own, and those of each Identity that has used anything. */
+/** Limits and usage of the account and of each Identity. */
 import { identityPath } from "../router/Paths.ts"
 import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
@@ -18,13 +18,13 @@ type OfAccount = Exclude<Use["name"], OfIdentity>
 const near = 0.8
 const toneOf = ({ used, limit }: Use) => (used >= limit ? "bad" : used >= limit * near ? "warn" : undefined)
 
-/** Never by colour alone. */
+/** The state as text, never by colour alone. */
 const Warning = ({ use }: { readonly use: Use }) => {
   const tone = toneOf(use)
   return tone === undefined ? null : <Status tone={tone}>{say(tone === "bad" ? "limit_reached" : "limit_near")}</Status>
 }
 
-/** Limits of bytes are powers of two, and are told as such. */
+/** Formats bytes in binary units, because limits are powers of two. */
 const binary = (value: number) => {
   const step = value < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(value) / 10))
   const rounded = Math.round((value / 1024 ** step) * 10) / 10

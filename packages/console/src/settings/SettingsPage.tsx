@@ -1,4 +1,4 @@
-/** The account, the language, the look, and where it is signed in. */
+/** General settings: account, language, appearance and sessions. */
 import { useState } from "preact/hooks"
 import { useCommand, useChoice } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
@@ -20,7 +20,7 @@ import { say } from "./texts.ts"
 
 readyTimes()
 
-/** In its own words, whatever is spoken at the moment. */
+/** Each language in its own name. */
 const names: Readonly<Record<Language, string>> = { en: "English", de: "Deutsch", fr: "Français" }
 
 const LanguageField = () => {
@@ -54,7 +54,7 @@ const LanguageField = () => {
   )
 }
 
-/** What a browser calls itself, as people call it: "Firefox · Linux". */
+/** Shortens a user agent: "Firefox · Linux". */
 const shortened = (agent: string) => {
   const browser = /(Edg|OPR|Firefox|Chrome|Safari)\//.exec(agent)?.[1]
   const system = /(Windows|Android|iPhone|iPad|Mac OS X|Linux)/.exec(agent)?.[1]

@@ -1,4 +1,4 @@
-/** Which Terms are in force and which were accepted; newer ones can be accepted before they apply. */
+/** The current and the accepted Terms of Service. New ones can be accepted before they take effect. */
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { account, look } from "../client/Session.ts"

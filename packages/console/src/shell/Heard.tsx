@@ -1,13 +1,10 @@
-/**
- * Says what happens to who does not see it slide in: a region that screen readers speak up from. It comes when the page at
- * hand was drawn, and speaks of what happens from then on.
- */
+/** A live region in which screen readers announce Events that happen after the page was rendered. */
 import { useEffect, useState } from "preact/hooks"
 import type { Happened } from "../client/Live.ts"
 import { onEvent } from "../client/Live.ts"
 import { wordsOf } from "../texts/events.ts"
 
-/** What somebody who looks after agents would look up for; everything is in the list of Events. */
+/** The Events that are worth an announcement. */
 const spoken: ReadonlySet<string> = new Set([
   "identity.ready",
   "identity.failed",
@@ -33,7 +30,7 @@ const Heard = () => {
   )
   return (
     <div class="hidden-text" role="status">
-      {/* Another element for each, so that the same words are spoken again. */}
+      {/* A new element per Event, so that equal texts are announced again. */}
       {event === undefined ? null : (
         <span key={event.id}>
           {event.handle} {wordsOf(event.type)}

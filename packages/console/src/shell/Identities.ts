@@ -1,10 +1,10 @@
-/** The account's Identities, as the navigation, the palette and the stop need them: one reading for all. */
+/** The list of Identities, shared by the navigation, the palette and the stop button. */
 import { call } from "../client/Client.ts"
 import { client, keyOf, useCall } from "../client/Queries.ts"
 
 export const identitiesInput = { query: { limit: 200 } } as const
 
-/** Reads them before anything that shows them is drawn. */
+/** Starts loading the list before the first render. */
 export const knowIdentities = () =>
   client.prefetchQuery({
     queryKey: keyOf("GET /api/identities", identitiesInput),
@@ -13,7 +13,7 @@ export const knowIdentities = () =>
 
 export const useIdentities = () =>
   useCall("GET /api/identities", identitiesInput, {
-    // The steps of a saga raise no Events: it is looked at while one is under way.
+    // Set-up steps raise no Events, so they are polled.
     every: (known) =>
       known?.identities.some(({ status }) => status === "provisioning" || status === "deleting") === true
         ? 1000

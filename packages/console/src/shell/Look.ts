@@ -1,4 +1,4 @@
-/** Light or dark: as the system has it, unless somebody chose. */
+/** The color scheme: the system's unless one is chosen. */
 import { effect, signal } from "@preact/signals"
 
 export type Look = "system" | "light" | "dark"
@@ -21,6 +21,6 @@ effect(() => {
   try {
     localStorage.setItem("svc-look", look.value)
   } catch {
-    // Not kept: this visit alone.
+    // Storage is not available: the choice lasts until the page is closed.
   }
 })

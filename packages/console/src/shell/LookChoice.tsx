@@ -1,4 +1,3 @@
-/** Bright or dark, wherever it may be chosen. */
 import { Segments } from "../ui/Page.tsx"
 import { look } from "./Look.ts"
 import { say } from "./texts.ts"

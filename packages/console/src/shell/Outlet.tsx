@@ -1,4 +1,4 @@
-/** The page of the place at hand. The one before stays until the next one's chunk is there, so that nothing blinks. */
+/** Renders the page of the current path. The previous page stays until the next one has loaded. */
 import { Component, type ComponentChildren, type ComponentType } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { type PageRoute, path } from "../router/Router.ts"
@@ -31,7 +31,7 @@ const Fault = ({ failure }: { readonly failure: unknown }) => (
   </Page>
 )
 
-/** A page with a fault leaves the navigation standing. */
+/** Shows an error in place of a page that failed to render; the navigation stays. */
 class Guard extends Component<{ readonly children: ComponentChildren }, { readonly failure?: unknown }> {
   override state: { readonly failure?: unknown } = {}
   override componentDidCatch(failure: unknown) {
@@ -49,7 +49,7 @@ interface Shown {
   readonly failure?: unknown
 }
 
-/** A chunk of a build that is gone: the document is loaded again, once. */
+/** Whether a chunk of an older build is missing, in which case the document is reloaded once. */
 const isStale = (failure: unknown) =>
   failure instanceof Error && /dynamically imported module|module script|Unable to preload/i.test(failure.message)
 
@@ -83,7 +83,7 @@ export const Outlet = ({ routes }: { readonly routes: ReadonlyArray<PageRoute> }
   if (shown === undefined) return <Skeleton lines={6} />
   const { page: Shown, params, failure } = shown
   if (Shown === undefined) return <Fault failure={failure} />
-  // Another Identity is another page: nothing that was typed for one stands in the form of the next.
+  // Pages of different Identities share no form state.
   return (
     <Guard key={`${shown.at} ${params["handle"] ?? ""}`}>
       <Shown {...params} />

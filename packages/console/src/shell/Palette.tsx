@@ -1,4 +1,4 @@
-/** Everything by its name: pages, Identities and what can be done, found in what is in memory. */
+/** The command palette: finds pages, Identities and actions among the data in memory. */
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { identityPath } from "../router/Paths.ts"
@@ -20,7 +20,7 @@ interface Entry {
 
 const fold = (text: string) => text.toLowerCase().normalize("NFD").replaceAll(/\p{M}/gu, "")
 
-/** Every letter of what was typed comes in the name, in its order; words that begin with it come first. */
+/** Ranks an entry: prefix first, then word prefix, substring, and subsequence. 9 means no match. */
 const rank = (entry: Entry, typed: string): number => {
   const name = fold(`${entry.text} ${entry.also ?? ""}`)
   if (name.startsWith(typed)) return 0
@@ -71,7 +71,7 @@ const Opened = () => {
     .slice(0, 12)
     .map(({ entry }) => entry)
   const chosen = Math.min(at, found.length - 1)
-  // Before anything else is pressed: what is typed after Ctrl K is no letter of the page's.
+  // Opens before the next key press, so that no key after Ctrl+K triggers a shortcut.
   useLayoutEffect(() => {
     const before = document.activeElement
     const element = dialog.current!

@@ -1,4 +1,4 @@
-/** What surrounds every page of who is signed in: the navigation, what is wrong everywhere, and the stop. */
+/** The layout around every page: navigation, notices, palette and shortcuts. */
 import type { ComponentChildren, FunctionComponent } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { later } from "../client/Later.ts"
@@ -23,7 +23,7 @@ import { say } from "./texts.ts"
 
 const isAt = (to: string) => (to === "/" ? path.value === "/" : path.value === to || path.value.startsWith(`${to}/`))
 
-/** The Identities at hand, under their page in the navigation: most accounts have a few. */
+/** The first Identities, listed in the navigation. */
 const Agents = () => {
   const identities = useIdentities().data?.identities ?? []
   if (identities.length === 0) return null
@@ -125,7 +125,7 @@ const Bars = () => {
   )
 }
 
-/** The session ended while a page was open: what was typed stays, and going on needs no loading. */
+/** Shown when the session has ended while a page was open. Input on the page is kept. */
 const Lost = () =>
   state.value.is !== "lost" ? null : (
     <Dialog title={say("lost_title")} firm onClose={() => undefined}>
@@ -147,7 +147,7 @@ const Lost = () =>
     </Dialog>
   )
 
-/** Waits until the page stands. */
+/** Loads the announcements after the page has rendered. */
 const Spoken = () => {
   const [Heard, setHeard] = useState<FunctionComponent>()
   useEffect(

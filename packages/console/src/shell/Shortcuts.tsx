@@ -1,4 +1,4 @@
-/** One letter in place of a way with the mouse. Off while somebody types, and altogether where it was switched off. */
+/** Keyboard shortcuts. Single letters are off in text fields, and can be disabled. */
 import { signal } from "@preact/signals"
 import { useLayoutEffect } from "preact/hooks"
 import { go } from "../router/Router.ts"
@@ -21,7 +21,7 @@ const help = signal(false)
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
 
-/** The links of the list at hand, in their order. */
+/** Moves the focus among the links of the current list. */
 const step = (by: number) => {
   const links = [...document.querySelectorAll<HTMLElement>("main [data-list] a.whole")]
   const at = links.indexOf(document.activeElement as HTMLElement)
@@ -67,7 +67,7 @@ const Keys = ({ of, keys }: { readonly of: string; readonly keys: ReadonlyArray<
 )
 
 export const Shortcuts = () => {
-  // As soon as the page is there: a key that is pressed at once is not lost.
+  // Registered before the first paint, so that no key press is lost.
   useLayoutEffect(() => {
     addEventListener("keydown", press)
     return () => removeEventListener("keydown", press)

@@ -1,6 +1,6 @@
 /**
- * Stopping everything: one press from anywhere, no question asked, and no agent sends mail any more. The bar says so until
- * it is over; starting again asks first.
+ * Stops outgoing mail of all agents with one click, without confirmation. A bar shows this until sending is resumed, which
+ * asks for confirmation.
  */
 import { signal } from "@preact/signals"
 import { useQueries } from "@tanstack/preact-query"
@@ -20,7 +20,7 @@ import { say } from "./texts.ts"
 const route = "GET /api/identities/:handle/mail"
 
 interface Stops {
-  /** The Handles whose mail can be stopped; undefined until the list is there. */
+  /** Identities whose mail can be stopped; undefined until the list has loaded. */
   readonly handles: ReadonlyArray<string> | undefined
   readonly stopped: ReadonlyArray<string>
 }
@@ -30,7 +30,7 @@ const stops = signal<Stops>({ handles: undefined, stopped: [] })
 const isSame = (one: ReadonlyArray<string> = [], other: ReadonlyArray<string> = []) =>
   one.length === other.length && one.every((handle, index) => handle === other[index])
 
-/** Looks after whose mail is stopped, once for everything that shows it, and after the page at hand was drawn. */
+/** Loads which Identities are stopped, after the page has rendered. */
 const Watch = () => {
   const handles = useIdentities()
     .data?.identities.filter(({ status }) => status === "ready")
@@ -55,18 +55,18 @@ const Watch = () => {
 export const StopWatch = () => {
   const [isTime, setTime] = useState(false)
   useEffect(() => later(() => setTime(true)), [])
-  // Another account's stops are none of this one's.
+  // The state belongs to one account.
   useEffect(() => () => void (stops.value = { handles: undefined, stopped: [] }), [])
   return isTime ? <Watch /> : null
 }
 
-/** All of them in one call, whatever this tab knows of. */
+/** Stops all Identities in one call, including those that this tab does not know. */
 const stopAll = async () => {
   await call("PATCH /api/account/mail", { body: { outgoing: "stopped" } })
   await outdated(["/api/identities/:handle/mail"])
 }
 
-/** Those that were named in the question, and no other. */
+/** Resumes only the Identities that the confirmation named. */
 const start = async (handles: ReadonlyArray<string>) => {
   const done = await Promise.allSettled(
     handles.map((handle) =>

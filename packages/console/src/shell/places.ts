@@ -1,4 +1,4 @@
-/** Where the navigation leads, and the letter that leads there behind `g`. */
+/** The destinations of the navigation, with the letter that opens each after `g`. */
 import type { IconName } from "../ui/Icon.tsx"
 
 export const places = [

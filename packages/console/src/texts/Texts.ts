@@ -1,9 +1,8 @@
 /**
- * What the console says, in every language it speaks. A page's texts stand beside the page, each in all languages in one
- * place: a text that lacks one does not compile, and a page is read in its folder. They come with the page's own chunk.
- *
- * `texts({ title: ["Vault", "Tresor", "Coffre"] })` gives a function that says `title` in the language at hand. A text with
- * `{count}` and forms by plural category is chosen by `count`; `{name}` stands for an argument, and must be passed.
+ * The texts of the console in all languages. Each page has a table of texts in its folder, which is part of the page's
+ * chunk. The compiler checks that every language is there. `texts({ title: ["Vault", "Tresor", "Coffre"] })` returns a
+ * function that gives the text of a key in the current language. `{name}` marks an argument. Texts with plural forms are
+ * chosen by the argument `count`.
  */
 import { signal } from "@preact/signals"
 
@@ -12,7 +11,7 @@ export type Language = (typeof languages)[number]
 
 type Forms = { readonly [K in Intl.LDMLPluralRule]?: string } & { readonly other: string }
 type Text = string | Forms
-/** In the order of {@link languages}. */
+/** The same order as {@link languages}. */
 export type InAll = readonly [Text, Text, Text]
 
 const stored = (): Language => {
@@ -21,12 +20,12 @@ const stored = (): Language => {
     const wanted = [kept ?? "", ...navigator.languages].map((tag) => tag.slice(0, 2).toLowerCase())
     return wanted.flatMap((tag) => languages.filter((language) => language === tag))[0] ?? "en"
   } catch {
-    // No browser, or one that keeps nothing.
+    // No browser, or storage is not available.
     return "en"
   }
 }
 
-/** Who reads it is drawn again when it changes. */
+/** Components that read it are rendered again when it changes. */
 export const language = signal<Language>(stored())
 
 export const speak = (next: Language) => {
@@ -35,7 +34,7 @@ export const speak = (next: Language) => {
   try {
     localStorage.setItem("svc-language", next)
   } catch {
-    // A browser that keeps nothing asks its own settings next time.
+    // Without storage, the browser's settings decide next time.
   }
 }
 
@@ -48,7 +47,7 @@ export type Say<T extends Record<string, InAll>> = <K extends keyof T>(
   ...[values]: [NamesOf<T[K][0]>] extends [never] ? [] : [Arguments<T[K]>]
 ) => string
 
-/** One for each language that was spoken: to make one of `Intl` costs milliseconds, and most pages need few. */
+/** Caches formatters per language, because constructing one takes milliseconds. */
 const made = <F>(make: (language: Language) => F) => {
   const known = new Map<Language, F>()
   return () => {
@@ -61,7 +60,7 @@ const made = <F>(make: (language: Language) => F) => {
 
 const plurals = made((spoken) => new Intl.PluralRules(spoken))
 
-/** Every table of texts there is, for the test that compares the languages. */
+/** All tables, for the test that compares the languages. */
 export const tables: Array<Record<string, InAll>> = []
 
 export const texts = <const T extends Record<string, InAll>>(table: T): Say<T> => {
@@ -87,7 +86,7 @@ const shortDays = made((spoken) => new Intl.DateTimeFormat(spoken, { day: "numer
 const relative = made((spoken) => new Intl.RelativeTimeFormat(spoken, { numeric: "auto", style: "short" }))
 const conjunctions = made((spoken) => new Intl.ListFormat(spoken))
 
-/** What has no thousands looks alike in all of them. */
+/** Small integers look the same in all languages. */
 export const number = (value: number) =>
   Number.isInteger(value) && value >= 0 && value < 1000 ? String(value) : numbers().format(value)
 
@@ -96,12 +95,12 @@ export const day = (value: Date) => days().format(value)
 export const list = (values: ReadonlyArray<string>) => conjunctions().format(values)
 
 /**
- * Makes what times are worded with, as a task of its own while a page's data is on its way: the first of `Intl` costs a phone
- * tens of milliseconds. Pages that show exact times or a list of mail call it where they are loaded.
+ * Constructs the date formatters in a separate task while data loads, because the first one takes tens of milliseconds on a
+ * phone. Pages with exact times or message lists call it when they are loaded.
  */
 export const readyTimes = () => void setTimeout(() => void (clocks(), dates()))
 
-/** As a mail list says when: the hour of today, the day of another. */
+/** Formats a time as message lists do: the hour for today, the day otherwise. */
 export const moment = (value: Date, now: Date) =>
   value.toDateString() === now.toDateString() ? clocks().format(value) : shortDays().format(value)
 
@@ -115,8 +114,8 @@ const units = [
 ] as const
 
 /**
- * What lists say most, in the words of `Intl.RelativeTimeFormat` (a test compares them): its first use costs a phone tens
- * of milliseconds while the first page is drawn.
+ * The most frequent relative times, equal to those of `Intl.RelativeTimeFormat` (checked by a test), whose first use takes
+ * tens of milliseconds on a phone.
  */
 const recent: { readonly [unit: string]: readonly [string, string, string] } = {
   second: ["{n} sec. ago", "vor {n} Sek.", "il y a {n}\u00A0s"],
@@ -134,7 +133,7 @@ const relatively = (amount: number, unit: (typeof units)[number][0]) => {
     : words.replace("{n}", String(Math.abs(amount)))
 }
 
-/** "3 min ago", "in 2 hr". */
+/** Formats a relative time: "3 min. ago", "in 2 hr.". */
 export const ago = (value: Date, now: number) => {
   let amount = (value.getTime() - now) / 1000
   for (const [unit, size] of units) {
@@ -154,13 +153,13 @@ const measured = (value: number, unit: string, unitDisplay: "long" | "short", ma
   return found.format(value)
 }
 
-/** Bytes as people read them: `1.4 MB`. */
+/** Formats bytes: `1.4 MB`. */
 export const bytes = (value: number) => {
   const step = value < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(value) / 3))
   const unit = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"][step]!
   return measured(value / 1000 ** step, unit, step === 0 ? "long" : "short", step === 0 ? 0 : 1)
 }
 
-/** Milliseconds as people read them: `320 ms`, `4.2 s`. */
+/** Formats milliseconds: `320 ms`, `4.2 s`. */
 export const duration = (millis: number) =>
   millis < 1000 ? measured(millis, "millisecond", "short", 1) : measured(millis / 1000, "second", "short", 1)

@@ -1,8 +1,8 @@
-/** What happened, in one line each. */
+/** Short descriptions of Event types. */
 import type { EventType } from "@svc/domain/events/Event"
 import { type InAll, texts } from "./Texts.ts"
 
-/** What each Event says in one line. A type that is missing does not compile. */
+/** The compiler checks that every type is listed. */
 const words = {
   "identity.ready": ["is ready", "ist bereit", "est prête"],
   "identity.failed": ["could not be set up", "konnte nicht eingerichtet werden", "n’a pas pu être créée"],
@@ -74,5 +74,5 @@ export const eventTypes = Object.keys(words) as ReadonlyArray<EventType>
 
 const sayEvent = texts(words)
 
-/** A type of a newer service is shown by its name. */
+/** Returns the description of a type, or the type if it is newer than the console. */
 export const wordsOf = (type: string): string => (type in words ? sayEvent(type as EventType) : type)

@@ -1,4 +1,4 @@
-/** The public address of an agent's local port: whether it is open, what goes through it, and who may come. */
+/** The tunnel of an Identity: connection, usage and settings. */
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
@@ -167,7 +167,7 @@ const TunnelPage = ({ handle }: { readonly handle: string }) => {
   const tunnel = useCall(
     "GET /api/identities/:handle/tunnel",
     { params: { handle } },
-    // Edges count as it flows; who looks sees it grow.
+    // Usage grows while the tunnel is connected.
     { every: (known) => (known?.connected === true ? 5000 : false) },
   )
   return (

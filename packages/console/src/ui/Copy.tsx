@@ -1,4 +1,4 @@
-/** Taking a value along: each button says what it copied. */
+/** Buttons that copy a value and confirm what they copied. */
 import { useState } from "preact/hooks"
 import { Button, type Kind } from "./Button.tsx"
 import { say } from "./texts.ts"
@@ -17,9 +17,9 @@ export const copy = async (value: string, what: string): Promise<boolean> => {
 
 interface CopyProps {
   readonly value: string | (() => Promise<string>)
-  /** What it is, as in "Copy {what}". */
+  /** The name of the value, as in "Copy {what}". */
   readonly what: string
-  /** The words on the button; the bare sign where it is left out. */
+  /** The label; only the icon is shown without one. */
   readonly children?: string
   readonly kind?: Kind
 }
@@ -45,7 +45,7 @@ export const CopyButton = ({ value, what, children, kind = "plain" }: CopyProps)
   )
 }
 
-/** A value in one line that can be copied: an address, an id. */
+/** A single-line value with a copy button. */
 export const Copyable = ({ value, what }: { readonly value: string; readonly what: string }) => (
   <span class="copyable">
     <span class="text mono" title={value}>
@@ -55,12 +55,12 @@ export const Copyable = ({ value, what }: { readonly value: string; readonly wha
   </span>
 )
 
-/** Text to take along as it is: a command, a configuration. */
+/** A block of text with a copy button. */
 interface CodeProps {
   readonly text: string
   readonly what: string
   readonly wrap?: boolean
-  /** What is seen in its place: the text with its secrets masked. */
+  /** The visible text, with secrets masked. */
   readonly shown?: string
 }
 

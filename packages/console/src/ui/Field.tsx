@@ -1,4 +1,4 @@
-/** What a form is made of: a label, the control, a hint, and what is wrong with it. */
+/** Form controls with label, hint and error. */
 import type { ComponentChildren } from "preact"
 import { useEffect, useId, useRef } from "preact/hooks"
 import { say } from "./texts.ts"
@@ -7,7 +7,7 @@ interface FieldProps {
   readonly label: string
   readonly hint?: ComponentChildren
   readonly wrong?: string | undefined
-  /** The form can do without it. */
+  /** Shows that the field may stay empty. */
   readonly optional?: boolean
 }
 
@@ -63,11 +63,11 @@ interface Own extends FieldProps {
 
 interface TextProps extends Own {
   readonly type?: "text" | "email" | "url" | "search" | "password"
-  /** Stands behind the control in the same frame. */
+  /** Text after the control, in the same frame. */
   readonly after?: ComponentChildren
 }
 
-/** One line. */
+/** A single-line text field. */
 export const TextField = ({
   label,
   hint,

@@ -1,15 +1,15 @@
-/** What a list shows of all there is: a choice that stands in the address's query, so that it can be kept and handed on. */
+/** A filter of a list, stored in the query of the page's address so that it can be bookmarked and shared. */
 import { query, refine } from "../router/Router.ts"
 import { Select } from "./Field.tsx"
 
 interface FilterProps<V extends string> {
-  /** Of the query's parameter. */
+  /** The name of the query parameter. */
   readonly name: string
   readonly label: string
-  /** The words for no choice. */
+  /** The label for no filter. */
   readonly any: string
   readonly values: ReadonlyArray<V>
-  /** The words for a value; itself where it has none. */
+  /** Returns the label of a value. */
   readonly say?: (value: V) => string
 }
 

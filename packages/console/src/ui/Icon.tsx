@@ -1,4 +1,4 @@
-/** The signs the console uses, drawn on 16 by 16. They stand beside words and say nothing alone. */
+/** Icons on a 16 by 16 grid. They are decorative: the text beside them carries the meaning. */
 const shapes = {
   home: "M2.5 7 8 2.5 13.5 7v6.5h-4v-4h-3v4h-4z",
   agents: "M8 8.5a2.75 2.75 0 1 0 0-5.5 2.75 2.75 0 0 0 0 5.5ZM2.5 13.5c.6-2.2 2.8-3.5 5.5-3.5s4.900 1.300 5.500 3.500",

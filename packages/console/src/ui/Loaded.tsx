@@ -1,6 +1,6 @@
 /**
- * What a reading is shown as while it is under way, and when it failed: the layout stays, a skeleton comes after 200 ms at
- * the earliest, and a part that fails never blanks the page.
+ * Renders a query while it loads, fails or succeeds. A skeleton appears after 200 ms, and an error never replaces data that
+ * is known.
  */
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
@@ -27,7 +27,7 @@ export const Skeleton = ({ lines = 4 }: { readonly lines?: number }) => (
 interface LoadedProps<A> {
   readonly of: Read<A>
   readonly lines?: number
-  /** What to say where it is gone; else the problem. */
+  /** Shown if the resource does not exist, in place of the problem. */
   readonly gone?: ComponentChildren
   readonly children: (data: A) => ComponentChildren
 }
@@ -36,7 +36,7 @@ export const Loaded = <A,>({ of, lines, gone, children }: LoadedProps<A>) => {
   if (of.error !== null) {
     const isGone = of.error instanceof Refused && of.error.problem.status === 404
     if (isGone && gone !== undefined) return <>{gone}</>
-    // What is known stays in sight beside what went wrong with reading it again.
+    // Known data stays visible below the error.
     return (
       <div class="stack">
         <ProblemNote failure={of.error} onRetry={() => void of.refetch()} />
@@ -57,12 +57,12 @@ interface Listed {
 }
 
 /**
- * Leads to the next page of a list; nothing at its end. What makes the list old while the page is read ends that reading, so
- * the page is asked for until it is there.
+ * Loads the next page of a list. An invalidation cancels a page that is loading, so the request is repeated until the page
+ * has arrived.
  */
 export const More = ({ of }: { readonly of: Listed }) => {
   const pages = of.data?.pages.length ?? 0
-  /** How many pages there were when one more was wanted. */
+  /** The number of pages when the next one was requested. */
   const [wanted, setWanted] = useState<number>()
   const isWanted = wanted === pages && of.hasNextPage && of.error === null
   useEffect(() => {

@@ -1,7 +1,4 @@
-/**
- * What else can be done, behind one button, in the browser's popover: it closes by itself, and Escape closes it. What is in it
- * is drawn when it opens for the first time.
- */
+/** A menu in a native popover, which closes on Escape and outside clicks. Its content is rendered when it first opens. */
 import type { ComponentChildren } from "preact"
 import { useId, useRef, useState } from "preact/hooks"
 import { Button, type Kind } from "./Button.tsx"
@@ -12,7 +9,7 @@ interface MenuProps {
   readonly icon: IconName
   readonly kind?: Kind
   readonly children: ComponentChildren
-  /** Words beside the sign. */
+  /** Text beside the icon. */
   readonly text?: string
   readonly onOpen?: () => void
 }

@@ -1,4 +1,4 @@
-/** The parts that every page is laid out with. */
+/** Layout components of pages. */
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { place } from "../router/Router.ts"
@@ -6,7 +6,7 @@ import { Icon, type IconName } from "./Icon.tsx"
 
 interface PageProps {
   readonly title: string
-  /** In place of the title as text: a name with its sign. */
+  /** Replaces the title in the heading. */
   readonly heading?: ComponentChildren
   readonly lead?: ComponentChildren
   readonly actions?: ComponentChildren
@@ -14,10 +14,10 @@ interface PageProps {
   readonly children: ComponentChildren
 }
 
-/** Where the focus was put last: a page that is drawn again keeps it where it is. */
+/** The path of the last page that took the focus. */
 let focused: string | undefined
 
-/** A page: its one heading takes the focus after a navigation, and the title of the window is the page's. */
+/** A page. Its heading takes the focus after navigation, and its title becomes the window title. */
 export const Page = ({ title, heading, lead, actions, wide, children }: PageProps) => {
   const head = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
@@ -25,7 +25,7 @@ export const Page = ({ title, heading, lead, actions, wide, children }: PageProp
   }, [title])
   useEffect(() => {
     const at = place.peek().path
-    // The first page leaves the focus to the browser.
+    // The browser places the focus on the first page.
     if (focused !== undefined && focused !== at) {
       head.current?.focus({ preventScroll: true })
       scrollTo(0, 0)
@@ -68,7 +68,7 @@ export const Section = ({ title, lead, actions, children }: SectionProps) => (
   </section>
 )
 
-/** Terms and what they are. */
+/** A list of terms and values. */
 export const Facts = ({
   facts,
 }: {
@@ -90,7 +90,7 @@ interface EmptyProps {
   readonly action?: ComponentChildren
 }
 
-/** What stands where there is nothing yet: what it would be, and how it begins. */
+/** Shown in place of an empty list: what would be here, and how to start. */
 export const Empty = ({ icon, title, children, action }: EmptyProps) => (
   <div class="empty">
     <Icon name={icon} />
@@ -114,7 +114,7 @@ export const Note = ({
 
 export type Tone = "ok" | "warn" | "bad" | "busy" | "off"
 
-/** A state as a dot and a word: never colour alone. */
+/** A status as a dot and text, never colour alone. */
 export const Status = ({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) => (
   <span class="status" data-tone={tone}>
     {children}
@@ -126,10 +126,10 @@ interface Tab {
   readonly text: string
 }
 
-/** Pages that belong together; the one at hand is marked. */
+/** Tabs of related pages. */
 export const Tabs = ({ label, tabs }: { readonly label: string; readonly tabs: ReadonlyArray<Tab> }) => {
   const at = place.value.path
-  // The longest that the path begins with.
+  // The tab with the longest matching path is current.
   const current = tabs
     .filter(({ to }) => at === to || at.startsWith(`${to}/`))
     .toSorted((one, other) => other.to.length - one.to.length)[0]
@@ -151,7 +151,7 @@ interface SegmentsProps<V extends string> {
   readonly onValue: (value: V) => void
 }
 
-/** One of a few views of the same thing. */
+/** A choice of one of a few options. */
 export const Segments = <V extends string>({ label, value, options, onValue }: SegmentsProps<V>) => (
   <div class="segments" role="group" aria-label={label}>
     {options.map(([option, text]) => (

@@ -1,4 +1,4 @@
-/** What went wrong, in plain words: the problem's title, what to do about it, and the request by which it is found. */
+/** The problem of a failed request: title, detail, next step and request id. */
 import type { ComponentChildren } from "preact"
 import { Refused, Unreachable } from "../client/Client.ts"
 import { Button } from "./Button.tsx"

@@ -1,10 +1,9 @@
-/** A secret that was just made: masked until it is asked for, copied without being shown, never read out. */
+/** A new secret: masked until revealed, copied without revealing, never read out by screen readers. */
 import { useState } from "preact/hooks"
 import { Button } from "./Button.tsx"
 import { CopyButton } from "./Copy.tsx"
 import { say } from "./texts.ts"
 
-/** Enough to tell two apart, too little to use. */
 export const mask = (value: string) => `${value.slice(0, 7)}${"•".repeat(18)}`
 
 export const Secret = ({ value, what }: { readonly value: string; readonly what: string }) => {

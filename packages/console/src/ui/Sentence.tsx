@@ -1,13 +1,15 @@
-/** A sentence about an Event or an audit record; what others chose in it cannot turn the words around it. */
+/**
+ * A sentence about an Event or an audit record. Values chosen by others are isolated from the text direction around them.
+ */
 import type { SentenceLanguage } from "@svc/domain/Phrases"
 import { language } from "../texts/Texts.ts"
 
-/** Control characters, which no value in a sentence has. */
+/** Marks a value by control characters, which values never contain. */
 const marked = (value: string) => `\u0001${value}\u0002`
 
 interface SentenceProps {
   readonly of: (language: SentenceLanguage, mark: (value: string) => string) => string
-  /** What stands behind it. */
+  /** Text after the sentence. */
   readonly children?: string
 }
 

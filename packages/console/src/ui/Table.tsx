@@ -3,16 +3,16 @@ import type { ComponentChildren } from "preact"
 interface TableProps {
   readonly label: string
   readonly heads: ReadonlyArray<string>
-  /** What the last column is called, which has what can be done with a row; it is said, not shown. */
+  /** The name of the column with actions, for screen readers only. */
   readonly acts?: string
-  /** Its rows lead somewhere, and are walked by `j` and `k`. */
+  /** Rows are links that `j` and `k` move between. */
   readonly list?: boolean
   readonly children: ComponentChildren
 }
 
-/** A table that scrolls by itself where it is too wide: its rows are its children. */
+/** A table that scrolls horizontally if it is too wide. `children` are its rows. */
 export const Table = ({ label, heads, acts, list, children }: TableProps) => (
-  // What scrolls takes the focus, by itself where no row needs to have something in it that does.
+  // A scrollable region without focusable rows must take the focus itself.
   <div class="table" {...(list === true ? {} : { tabIndex: 0, role: "region" as const, "aria-label": label })}>
     <table aria-label={label}>
       <thead>

@@ -1,7 +1,7 @@
 import { now } from "../client/Clock.ts"
 import { ago, dateTime, moment } from "../texts/Texts.ts"
 
-/** When something was, as people say it; the exact time is there for who points at it, and not worded before. */
+/** A date or time; pointing at it shows the exact time. */
 export const Time = ({ at, form = "ago" }: { readonly at: string; readonly form?: "ago" | "moment" | "full" }) => {
   const date = new Date(at)
   return (
@@ -10,7 +10,7 @@ export const Time = ({ at, form = "ago" }: { readonly at: string; readonly form?
         ? dateTime(date)
         : form === "moment"
           ? moment(date, new Date(now.value))
-          : // What was this very moment is not in the future of a clock that ticks every ten seconds.
+          : // The clock ticks every ten seconds, so that a current time could seem to be in the future.
             ago(date, Math.max(now.value, Math.min(date.getTime(), Date.now())))}
     </time>
   )

@@ -1,4 +1,4 @@
-/** A word about what was done, at the edge of the screen. One that offers something to do stays until it is dismissed. */
+/** Notifications at the edge of the screen. One that offers an action stays until it is dismissed. */
 import { signal } from "@preact/signals"
 import { Button } from "./Button.tsx"
 import { say } from "./texts.ts"

@@ -1,9 +1,9 @@
-/** Titles of refusals in the languages of the console. The detail stays as the service said it, since it names things. */
+/** Titles of problems in German and French. Details are in English, because they name request values. */
 import type { Code } from "@svc/domain/problems/Table"
 import type { Problem } from "../client/Client.ts"
 import { language } from "../texts/Texts.ts"
 
-/** German and French; English is the problem's own. What a browser never meets is not here. */
+/** Problems that a browser can meet; English titles come with the response. */
 const titles: { readonly [K in Code]?: readonly [de: string, fr: string] } = {
   invalid_request: ["Die Eingabe ist nicht gültig", "La saisie n’est pas valide"],
   invalid_cursor: ["Diese Stelle der Liste gibt es nicht mehr", "Cet endroit de la liste n’existe plus"],

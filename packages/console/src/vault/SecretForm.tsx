@@ -1,4 +1,4 @@
-/** A new secret, or a new value of one. */
+/** Creates a secret, or changes its value. */
 import { call, Refused } from "../client/Client.ts"
 import { FormDialog } from "../ui/Dialog.tsx"
 import { TextArea, TextField } from "../ui/Field.tsx"
@@ -17,7 +17,7 @@ interface Present {
 
 interface SecretFormProps {
   readonly identity: string | undefined
-  /** The secret that gets a new value; none where it is new. */
+  /** The secret to change; undefined to create one. */
   readonly present?: Present
   readonly onClose: () => void
   readonly onDone: () => void

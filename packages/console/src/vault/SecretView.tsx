@@ -1,4 +1,4 @@
-/** One secret: its value behind a question, its versions, its end. */
+/** A secret: its value on request, its versions, and deletion. */
 import { useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"

@@ -1,7 +1,4 @@
-/**
- * The value of one secret, fetched only when somebody asks for it and kept nowhere: not with what pages read, and not in
- * sight for long.
- */
+/** The value of a secret. It is fetched only on request, never cached, and hidden after a while. */
 import { useEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
@@ -13,7 +10,7 @@ import { say } from "./texts.ts"
 
 const shownMillis = 30_000
 
-/** Where a secret is: its name and the Handle of its namespace, none for the account's. */
+/** A secret's name and the Handle of its namespace; undefined for the account's. */
 export interface Place {
   readonly name: string
   readonly identity: string | undefined

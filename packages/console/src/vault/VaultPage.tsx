@@ -1,4 +1,4 @@
-/** The Vault, one namespace at a time: names, sizes and dates; values only where somebody asks for one. */
+/** The secrets of one namespace, without their values. */
 import { useState } from "preact/hooks"
 import { useList } from "../client/Queries.ts"
 import { query, refine } from "../router/Router.ts"

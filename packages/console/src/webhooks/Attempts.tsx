@@ -1,4 +1,4 @@
-/** Every attempt of a delivery on the way of the schedule: when, how long, what came back, and what it means in words. */
+/** The attempts of a delivery with their responses, and the next one. */
 import type { Answer } from "../client/Client.ts"
 import { dateTime, duration, readyTimes } from "../texts/Texts.ts"
 import { Status, type Tone } from "../ui/Page.tsx"
@@ -28,7 +28,7 @@ const reasons = {
 
 const isReceived = ({ status_code }: Attempt) => status_code !== null && status_code >= 200 && status_code < 300
 
-/** Why an attempt counts as failed; undefined where it was received. */
+/** Returns why an attempt failed; undefined if it succeeded. */
 export const whyOf = (attempt: Attempt): string | undefined => {
   if (isReceived(attempt)) return undefined
   if (attempt.status_code !== null) return say("why_status", { status: String(attempt.status_code) })

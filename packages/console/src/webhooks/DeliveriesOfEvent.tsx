@@ -1,4 +1,4 @@
-/** Where one Event was sent: per Webhook of its Identity each delivery, or why there is none. */
+/** The deliveries of an Event to each Webhook of its Identity. */
 import { identityPath } from "../router/Paths.ts"
 import { useCall } from "../client/Queries.ts"
 import { ButtonLink } from "../ui/Button.tsx"
@@ -9,7 +9,7 @@ import { say } from "./texts.ts"
 
 interface OfEvent {
   readonly handle: string
-  /** The Event's id. */
+  /** The id of the Event. */
   readonly id: string
   readonly type: string
 }
@@ -25,7 +25,7 @@ const OfOne = ({
     "GET /api/identities/:handle/webhooks/:id/deliveries",
     { params: { handle, id }, query: { event_id: event } },
     {
-      // Deliveries raise no Events of their own.
+      // Deliveries raise no Events, so they are polled.
       every: (known) => (known?.deliveries.some(({ status }) => status === "queued") === true ? 1000 : 5000),
     },
   )

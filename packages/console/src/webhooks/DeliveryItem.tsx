@@ -1,4 +1,4 @@
-/** One delivery: its state in a line; opened, the attempts, what is sent, and the way to send it again. */
+/** A delivery that expands to its attempts and its request, and can be resent. */
 import { useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -17,7 +17,7 @@ import "./webhooks.css"
 
 export interface OfWebhook {
   readonly handle: string
-  /** The Webhook's id. */
+  /** The id of the Webhook. */
   readonly id: string
 }
 
@@ -47,7 +47,7 @@ const Request = ({ handle, id, delivery }: OfWebhook & { readonly delivery: Deli
   )
 }
 
-/** Sends an Event to a Webhook once more. */
+/** Resends an Event to a Webhook. */
 export const Replay = ({
   handle,
   id,
@@ -71,7 +71,7 @@ export const Replay = ({
 
 interface ItemProps extends OfWebhook {
   readonly delivery: Delivery
-  /** Open from the beginning. */
+  /** Whether it is expanded at first. */
   readonly open?: boolean
 }
 

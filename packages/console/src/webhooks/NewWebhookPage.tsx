@@ -1,4 +1,4 @@
-/** A new Webhook: its target, then the secret it is signed by, then a test. */
+/** Creates a Webhook and shows its signing secret. */
 import { useState } from "preact/hooks"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"

@@ -1,4 +1,4 @@
-/** The signing secret, shown once, with the code that verifies by it. */
+/** The signing secret, shown once, with code that verifies deliveries. */
 import { Button } from "../ui/Button.tsx"
 import { Code } from "../ui/Copy.tsx"
 import { Section } from "../ui/Page.tsx"

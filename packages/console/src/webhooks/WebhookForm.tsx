@@ -1,4 +1,4 @@
-/** Where Events go, and which. */
+/** The URL and the Event types of a Webhook. */
 import type { EventType } from "@svc/domain/events/Event"
 import type { Input } from "../client/Client.ts"
 import { useIdentity } from "../frame/IdentityFrame.tsx"
@@ -12,7 +12,7 @@ import "./webhooks.css"
 export type NewWebhook = Input<"POST /api/identities/:handle/webhooks">["body"]
 type Subscription = NewWebhook["event_types"]
 
-/** Types that concern the account reach no Webhook. */
+/** Event types of the account, which are not sent to Webhooks. */
 const orgTypes: ReadonlySet<EventType> = new Set<EventType>([
   "identity.deleted",
   "tunnel.transfer_blocked",

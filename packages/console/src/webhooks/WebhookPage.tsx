@@ -1,4 +1,4 @@
-/** One Webhook: its state, a test, and its log down to the answer's body. */
+/** A Webhook: settings, test, and delivery log. */
 import { useEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -155,7 +155,7 @@ const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook:
 
 const log = "GET /api/identities/:handle/webhooks/:id/deliveries"
 
-/** Deliveries raise no Events of their own: the newest is looked at again and again, and the log when it has changed. */
+/** Deliveries raise no Events: polls the newest one and refetches the log when it changed. */
 const useRenewal = ({ handle, id }: OfWebhook) => {
   const newest = useCall(
     log,

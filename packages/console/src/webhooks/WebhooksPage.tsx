@@ -1,4 +1,4 @@
-/** The Webhooks of an Identity, each with how its last deliveries went. */
+/** The Webhooks of an Identity with their recent deliveries. */
 import { identityPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
@@ -16,7 +16,7 @@ import { Table } from "../ui/Table.tsx"
 import { say } from "./texts.ts"
 import "./webhooks.css"
 
-/** The last twenty deliveries as a bar, the newest at the right. */
+/** The last 20 deliveries as a bar, the newest on the right. */
 const Pips = ({ handle, id }: OfWebhook) => {
   const deliveries = useCall("GET /api/identities/:handle/webhooks/:id/deliveries", {
     params: { handle, id },
