@@ -1,4 +1,4 @@
-/** Who comes in and what was done, as the account holder sees it: apps that were let in, and the audit log. */
+/** Connected apps and the audit log, as the account holder sees them. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { heading, openContext, startConsole, type TestConsole, violations } from "../harness/Console.ts"
@@ -8,7 +8,7 @@ import { has } from "../harness/Programs.ts"
 
 const here = "http://localhost:4711/callback"
 
-describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Connected apps and audit log in the console", { timeout: 120_000 }, () => {
   let site: TestConsole
   beforeAll(async () => {
     site = await startConsole()
@@ -22,9 +22,9 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     return { session, handle, context, seen, page: await context.newPage() }
   }
 
-  it("an app that was let in is shown, narrowed where its refusal led to, and ended", async () => {
+  it("narrows an app's access from the link in a problem, and revokes it", async () => {
     const { session, handle, context, seen, page } = await owner()
-    // Its name is its own word, and stays a text.
+    // The app chooses its name, which must appear as text.
     const client = (await registered(site.service.base, [here], "<b>Claude</b>")).body["client_id"]
     const { access } = await letIn(site.service.base, consenting(site.service.base, session), client, here)
     const use = async (name: string) =>
@@ -52,7 +52,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await context.close()
   })
 
-  it("the audit log shows who did what, of which kind and with what outcome, names as text", async () => {
+  it("filters audit records by category and outcome, and shows names as text", async () => {
     const { session, handle, context, seen, page } = await owner()
     const made = await call(site.service.base, "POST", "/api/keys", { token: session, body: { name: "<i>ci</i>" } })
     await call(site.service.base, "PATCH", `/api/identities/${handle}/card`, {
@@ -63,7 +63,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
       token: made.body.key,
       body: { description: "x" },
     })
-    // A record is listed once no transaction from before still runs.
+    // Records are listed when no earlier transaction is running any more.
     await eventually(
       () => call(site.service.base, "GET", "/api/audit", { token: session }),
       ({ body }) => body.records.some(({ action }: { action: string }) => action === "cards.patch"),
@@ -76,7 +76,6 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
       .filter({ hasText: `<i>ci</i> changed the card of ${handle}` })
       .first()
       .waitFor()
-    // The raw record is one click away.
     const line = lines.filter({ hasText: "changed the card" }).first()
     const raw = line.getByText('"action": "cards.patch"')
     expect(await raw.isVisible()).toBe(false)
@@ -95,7 +94,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
       (all) =>
         all.some((text) => text.includes("created a key")) && !all.some((text) => text.includes("changed the card")),
     )
-    // That it was looked at is on record, too.
+    // Viewing the log is recorded as well.
     await lines.filter({ hasText: "viewed the audit log" }).first().waitFor()
     expect(seen.errors).toEqual([])
     await context.close()

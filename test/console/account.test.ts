@@ -1,4 +1,4 @@
-/** What the account holder does with the account: secrets, keys, devices, sessions, limits, exports, mail programs. */
+/** Account pages: secrets, keys, devices, sessions, limits, exports, mail programs. */
 import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
@@ -6,7 +6,7 @@ import { openContext, startConsole, type TestConsole } from "../harness/Console.
 import { eventually } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Account pages of the console", { timeout: 120_000 }, () => {
   let site: TestConsole
   beforeAll(async () => {
     site = await startConsole({ env: { SVC_IDENTITY_QUOTA: "1", SVC_LIMIT_CALLS: "6000" } })
@@ -25,7 +25,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
   const dialog = (page: Page) => page.getByRole("dialog")
   const clipboard = (page: Page) => page.evaluate<string>("navigator.clipboard.readText()")
 
-  it("a secret is stored, seen only where it is asked for, replaced, restored and destroyed", async () => {
+  it("stores a secret, reveals it only on request, changes, restores and deletes it", async () => {
     const { page, context, seen, api } = await open("/vault")
     await page.getByRole("button", { name: "Add secret" }).click()
     await dialog(page).getByLabel("Name").fill("erp.token")
@@ -62,7 +62,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await context.close()
   })
 
-  it("a key is shown once, works, and stops when it is revoked", async () => {
+  it("shows a new key once and revokes it", async () => {
     const { page, context, seen } = await open("/keys")
     await page.getByRole("button", { name: "Create key" }).click()
     await dialog(page).getByLabel("Name").fill("laptop")
@@ -87,7 +87,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await context.close()
   })
 
-  it("a terminal that asks is approved or denied by its code", async () => {
+  it("approves or denies a terminal by its code", async () => {
     const { page, context } = await open("/keys/devices")
     const ask = async () =>
       (await call(site.service.base, "POST", "/api/auth/device", { body: { name: "<i>desk</i>", client: "svc" } })).body
@@ -115,7 +115,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await context.close()
   })
 
-  it("the language is the account's, and every other session can be ended", async () => {
+  it("changes the account's language and signs out other sessions", async () => {
     const { page, context, api, email } = await open("/settings")
     await page.getByLabel("Language").selectOption("de")
     await page.getByRole("heading", { level: 1, name: "Einstellungen" }).waitFor()
@@ -140,7 +140,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await context.close()
   })
 
-  it("limits stand with what is used of them, and one that is used up says so in words", async () => {
+  it("shows the usage of each limit, and says when a limit is reached", async () => {
     const { page, context, seen, session } = await open("/settings/limits")
     await page.getByText("0 of 1", { exact: true }).waitFor()
     await makeIdentity(site.service.base, session)
@@ -154,7 +154,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await context.close()
   })
 
-  it("an export is made and downloaded", async () => {
+  it("creates and downloads an export", async () => {
     const { page, context, seen } = await open("/settings/data")
     await page.getByRole("button", { name: "Create export" }).click()
     const link = page.getByRole("link", { name: "Download" })
@@ -166,7 +166,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await context.close()
   })
 
-  it("a mail program is told its servers, user name and password, which is shown once and can be replaced", async () => {
+  it("shows the servers and the password of a mail program, and rotates the password", async () => {
     const { page, context, seen, session, api } = await open("/")
     const { handle, secrets } = await makeIdentity(site.service.base, session)
     const at = `${site.service.base}/console/identities/${handle}/mail/programs`
@@ -193,7 +193,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await api("POST", `/api/identities/${handle}/identity-key/ack`)
     await page.goto(at)
     await page.getByText("Only shown once, when it was created.").first().waitFor()
-    // The servers are no secret.
+    // The servers stay visible after the password has expired.
     await page.getByText(String(secrets.imap.port), { exact: true }).waitFor()
     await page.getByRole("button", { name: "Rotate password" }).click()
     await dialog(page).getByRole("button", { name: "Rotate password" }).click()
@@ -205,7 +205,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await context.close()
   })
 
-  it("a mail program is told of a server for sending where the service has one", async () => {
+  it("shows the SMTP server if the service has one", async () => {
     const { page, context, session } = await open("/")
     const { handle, secrets } = await makeIdentity(site.service.base, session)
     const smtp = { ...secrets.imap, host: "submit.example", port: 1465, security: "tls" }

@@ -1,4 +1,4 @@
-/** What the console shows of an answer before it is sent is what the service would make of it. */
+/** The composer derives replies in the same way as the service. */
 import { answerTo, passingOn, quote, recipientsOf } from "../../packages/console/src/compose/answering.ts"
 import { derive } from "@svc/cluster/mail/sending/ReplyHeaders"
 import { describe, expect, it } from "vitest"
@@ -34,30 +34,30 @@ const message = (part: object) => ({
   ...part,
 })
 
-describe("an answer goes to whom the service would send it", () => {
+describe("Recipients and subject of a reply equal those of the service for", () => {
   it.each([
-    ["a letter", {}],
-    ["one that wants its answers elsewhere", { reply_to: [person("list@example.org"), person("LIST@example.org")] }],
+    ["a message", {}],
+    ["a message with Reply-To", { reply_to: [person("list@example.org"), person("LIST@example.org")] }],
     [
-      "one to many, among them the agent under a tag",
+      "a message to several recipients with a tag of the agent",
       {
         to: [person("Ada+x@mail.localhost"), person("bob@example.org"), person("Grace@Example.org")],
         cc: [person("carl@example.org"), person("bob@example.org")],
       },
     ],
     [
-      "one of its own",
+      "a message that the agent sent",
       { direction: "outbound", from: person(own), to: [person("bob@example.org")], cc: [person("carl@example.org")] },
     ],
     [
-      "one that wants its answers at a list and at the agent, in another spelling",
+      "a message with Reply-To a list and another spelling of the agent",
       {
         reply_to: [person("list@example.org"), person("a-DA+list@mail.localhost")],
         to: [person("A-da@mail.localhost")],
       },
     ],
-    ["one that the agent wrote to itself", { from: person(own), reply_to: [person("ada+notes@mail.localhost")] }],
-    ["one from nobody", { from: null, subject: "AW: Re: x" }],
+    ["a message of the agent to itself", { from: person(own), reply_to: [person("ada+notes@mail.localhost")] }],
+    ["a message without a sender", { from: null, subject: "AW: Re: x" }],
   ])("%s", (_, part) => {
     const original = message(part) as Parameters<typeof derive>[0] & Parameters<typeof recipientsOf>[0]
     for (const all of [false, true]) {
@@ -68,15 +68,15 @@ describe("an answer goes to whom the service would send it", () => {
   })
 })
 
-describe("what is quoted", () => {
-  it("is what its author wrote, each line marked, and no more of it than is read", () => {
+describe("Quoted text", () => {
+  it("marks each line of the author's text and limits its length", () => {
     const original = message({ text: "a\n\nb\n> c", text_reply: "a\n\nb" }) as Parameters<typeof quote>[0]
     expect(quote(original, "Grace wrote:")).toBe("\n\nGrace wrote:\n> a\n>\n> b\n")
     expect(quote({ ...original, text_reply: null, text: "x".repeat(1_000_000) }, "").length).toBeLessThan(21_000)
     expect(quote({ ...original, text_reply: "", text: "" }, "x")).toBe("")
   })
 
-  it("has a subject of one line that says once what it is", () => {
+  it("goes with a single-line subject with one prefix", () => {
     expect(passingOn("Fwd: x")).toBe("Fwd: x")
     expect(passingOn("a\r\nBcc: b")).toBe("Fwd: a Bcc: b")
     expect(answerTo(`Re: ${"x".repeat(2000)}`).length).toBeLessThanOrEqual(900)

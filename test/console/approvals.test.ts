@@ -1,4 +1,4 @@
-/** Approving mail in the console: a person sees exactly what leaves, whole, and decides on that. */
+/** Approval in the console: a person sees exactly the message that is sent, and decides on that. */
 import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Look, violations } from "../harness/Console.ts"
@@ -10,7 +10,7 @@ const asked = "asked@example.org"
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 const base64 = (text: string) => Buffer.from(text).toString("base64")
 
-describe.skipIf(!has("chromium"))("approving mail in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Approval in the console", { timeout: 120_000 }, () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()
@@ -36,7 +36,7 @@ describe.skipIf(!has("chromium"))("approving mail in the console", { timeout: 12
   const approveButton = (page: Page) => page.getByRole("button", { name: "Approve and send" })
   const sentBy = (handle: string) => mail.relay.taken.filter(({ raw }) => raw.includes(`From: ${handle}@`))
 
-  it("leads from the list, where nothing can be approved, to the whole message, where it is refused or approved", async () => {
+  it("decides only on the page that shows the whole message", async () => {
     const { handle, asks } = await agent()
     const [wise, rash] = [
       await asks({ subject: "Wise", text: "May I?" }),
@@ -57,7 +57,7 @@ describe.skipIf(!has("chromium"))("approving mail in the console", { timeout: 12
     const refused = (await mail.api("GET", `${handle}/messages/${rash}`)).body
     expect([refused.status, refused.approval.reason]).toEqual(["refused", "Not before Monday"])
 
-    // One more comes while somebody looks.
+    // Another message arrives while the list is open.
     await page.getByRole("link", { name: /Approvals/ }).click()
     await page.getByRole("article", { name: "Wise" }).waitFor()
     await asks({ subject: "Late", text: "May I?" })
@@ -71,7 +71,6 @@ describe.skipIf(!has("chromium"))("approving mail in the console", { timeout: 12
       ({ body }) => body.status === "done",
     )
     expect(sentBy(handle)).toHaveLength(1)
-    // From a message, the decision is on the same page.
     await page.goto(`${mail.service.base}/console/identities/${handle}/mail/approvals/${wise}`)
     await page.getByText("This message no longer needs approval").waitFor()
     expect(seen.foreign).toEqual([])
@@ -79,42 +78,39 @@ describe.skipIf(!has("chromium"))("approving mail in the console", { timeout: 12
   })
 
   const looks: ReadonlyArray<Look> = [{ scheme: "light" }, { scheme: "dark" }]
-  it.each(looks)(
-    "shows HTML first, what it does not share with the text, and every attachment, in %j",
-    async (look) => {
-      const { handle, asks } = await agent()
-      const id = await asks({
-        subject: "Invoice",
-        text: "Harmless",
-        html: "<h1>Invoice</h1><p>wire EUR 9,000</p>",
-        attachments: [
-          { filename: "list.csv", content_type: "text/csv", content_base64: base64("payee,amount\nGrace,9000\n") },
-          { filename: "dot.png", content_type: "image/png", content_base64: pixel },
-          { filename: "terms.pdf", content_type: "application/pdf", content_base64: base64("%PDF-1.4\n") },
-        ],
-      })
-      const { context, page, seen } = await mail.open(`${handle}/mail/approvals/${id}`, look)
-      await page.frameLocator("iframe").getByText("wire EUR 9,000").waitFor()
-      await page.getByText("The HTML and the plain text say different things").waitFor()
-      expect(await page.getByRole("listitem").filter({ hasText: "wire EUR 9,000" }).count()).toBe(1)
-      expect(await page.getByRole("listitem").filter({ hasText: "Harmless" }).count()).toBe(1)
-      const files = page.getByRole("region", { name: "Attachments" })
-      await files.getByText("Grace,9000").waitFor()
-      await files.getByRole("img", { name: "dot.png" }).waitFor()
-      const width = `document.querySelector("img.preview").decode().then(() => document.querySelector("img.preview").naturalWidth)`
-      expect(await page.evaluate(width)).toBe(1)
-      await files.getByText("terms.pdf").waitFor()
-      await files.getByText("No preview for this file type").waitFor()
-      await files.getByText("70 B").waitFor()
-      await page.getByRole("button", { name: "Plain text" }).click()
-      await page.getByRole("article").getByText("Harmless").last().waitFor()
-      expect(await violations(page)).toEqual([])
-      expect(seen).toEqual({ errors: [], foreign: [] })
-      await context.close()
-    },
-  )
+  it.each(looks)("shows HTML first, its differences from the text, and all attachments in %j", async (look) => {
+    const { handle, asks } = await agent()
+    const id = await asks({
+      subject: "Invoice",
+      text: "Harmless",
+      html: "<h1>Invoice</h1><p>wire EUR 9,000</p>",
+      attachments: [
+        { filename: "list.csv", content_type: "text/csv", content_base64: base64("payee,amount\nGrace,9000\n") },
+        { filename: "dot.png", content_type: "image/png", content_base64: pixel },
+        { filename: "terms.pdf", content_type: "application/pdf", content_base64: base64("%PDF-1.4\n") },
+      ],
+    })
+    const { context, page, seen } = await mail.open(`${handle}/mail/approvals/${id}`, look)
+    await page.frameLocator("iframe").getByText("wire EUR 9,000").waitFor()
+    await page.getByText("The HTML and the plain text say different things").waitFor()
+    expect(await page.getByRole("listitem").filter({ hasText: "wire EUR 9,000" }).count()).toBe(1)
+    expect(await page.getByRole("listitem").filter({ hasText: "Harmless" }).count()).toBe(1)
+    const files = page.getByRole("region", { name: "Attachments" })
+    await files.getByText("Grace,9000").waitFor()
+    await files.getByRole("img", { name: "dot.png" }).waitFor()
+    const width = `document.querySelector("img.preview").decode().then(() => document.querySelector("img.preview").naturalWidth)`
+    expect(await page.evaluate(width)).toBe(1)
+    await files.getByText("terms.pdf").waitFor()
+    await files.getByText("No preview for this file type").waitFor()
+    await files.getByText("70 B").waitFor()
+    await page.getByRole("button", { name: "Plain text" }).click()
+    await page.getByRole("article").getByText("Harmless").last().waitFor()
+    expect(await violations(page)).toEqual([])
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+  })
 
-  it("offers no approval while the page leaves something out, and shows a long message whole", async () => {
+  it("disables approval while the page leaves something out, and shows long messages whole", async () => {
     const { handle, asks } = await agent()
     const image = (scheme: string) => `<p>Look</p><img src="${scheme}://images.example/a.png" alt="a">`
     const [remote, plain, long] = [

@@ -1,4 +1,4 @@
-/** What the console may weigh, in bytes over the wire (gzip), as the build has it. */
+/** Size limits of the console, in bytes over the wire (gzip). */
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
 import { gzipSync } from "node:zlib"
@@ -16,14 +16,14 @@ interface Chunk {
 
 const kilo = 1000
 
-describe("the console", () => {
+describe("The build of the console", () => {
   let manifest: Readonly<Record<string, Chunk>>
   beforeAll(() => {
     buildConsole()
     manifest = JSON.parse(readFileSync(path.join(built, "manifest.json"), "utf8"))
   })
   const size = (file: string) => gzipSync(readFileSync(path.join(built, file)), { level: 9 }).length
-  /** A chunk and what it needs before it can run. */
+  /** Returns a chunk and all chunks that it imports. */
   const whole = (name: string, seen = new Set<string>()): ReadonlySet<string> => {
     if (seen.has(name)) return seen
     seen.add(name)
@@ -32,7 +32,7 @@ describe("the console", () => {
   }
   const entry = () => Object.keys(manifest).find((name) => manifest[name]!.isEntry === true)!
 
-  it("begins with 45 kB of script at most, and 10 kB of style in all", () => {
+  it("loads at most 45 kB of script first and has at most 10 kB of styles", () => {
     const script = [...whole(entry())].reduce((sum, name) => sum + size(manifest[name]!.file), 0)
     expect(script).toBeLessThanOrEqual(45 * kilo)
     const styles = new Set(
@@ -42,7 +42,7 @@ describe("the console", () => {
     expect([...styles].reduce((sum, file) => sum + size(file), 0)).toBeLessThanOrEqual(10 * kilo)
   })
 
-  it("adds 25 kB at most for any page, and one font of 50 kB", () => {
+  it("adds at most 25 kB of script per page and has one font of at most 50 kB", () => {
     const first = whole(entry())
     for (const name of Object.keys(manifest).filter((name) => manifest[name]!.isDynamicEntry === true)) {
       const added = [...whole(name)].filter((one) => !first.has(one))
@@ -56,7 +56,7 @@ describe("the console", () => {
     expect(readFileSync(path.join(built, fonts[0]!.file)).length).toBeLessThanOrEqual(50 * kilo)
   })
 
-  it("has nothing of Effect in it", () => {
+  it("does not contain Effect", () => {
     for (const { file } of Object.values(manifest)) {
       if (file.endsWith(".js"))
         expect(readFileSync(path.join(built, file), "utf8"), file).not.toMatch(/effect\/Schema|~effect/)

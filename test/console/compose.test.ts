@@ -1,17 +1,17 @@
-/** Mail that is written in the console: kept as a draft, judged before it is sent, and what becomes of it. */
+/** The composer: drafts, recipient checks, attachments and delivery status. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { violations } from "../harness/Console.ts"
 import { draftKept, startConsoleMail } from "../harness/ConsoleMail.ts"
 import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!has("chromium"))("mail that is written in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("The composer", { timeout: 120_000 }, () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()
   })
   afterAll(() => mail?.stop())
 
-  it("a draft is kept while somebody writes, and who comes second is asked", async () => {
+  it("saves a draft while typing, and asks before it overwrites another version", async () => {
     const { handle } = await mail.agent()
     const { context, page, seen } = await mail.open(`${handle}/mail/compose`)
     await page.getByLabel("To", { exact: true }).last().fill("grace@example.org,")
@@ -29,7 +29,7 @@ describe.skipIf(!has("chromium"))("mail that is written in the console", { timeo
     })
     expect(await violations(page)).toEqual([])
 
-    // The agent changes it meanwhile: neither loses what it wrote.
+    // The agent changes the draft in the meantime: neither version is lost.
     await mail.api("PUT", `${handle}/drafts/${draft.id}`, { subject: "Of the agent", text: "Mine." })
     await page.getByLabel("Text").fill("Of a person.")
     await page.getByText("This draft was changed, sent or deleted elsewhere").waitFor()
@@ -42,7 +42,7 @@ describe.skipIf(!has("chromium"))("mail that is written in the console", { timeo
       attachments: [{ filename: "a b.csv", content_base64: "MSwy" }],
     })
 
-    // It is gone on with from the list, where it is left as soon as the page is.
+    // The draft is saved as soon as the page is left, and continued from the list.
     await page.getByLabel("Text").fill("Of a person, longer.")
     await page.getByRole("link", { name: "All mail" }).click()
     await page.getByRole("link", { name: /Drafts/ }).click()
@@ -56,7 +56,7 @@ describe.skipIf(!has("chromium"))("mail that is written in the console", { timeo
     await context.close()
   })
 
-  it("files that are too large are refused before they are read", async () => {
+  it("rejects files that are too large before it reads them", async () => {
     const { handle } = await mail.agent()
     const { context, page } = await mail.open(`${handle}/mail/compose`)
     await page.getByLabel("Attach files").setInputFiles({
@@ -69,7 +69,7 @@ describe.skipIf(!has("chromium"))("mail that is written in the console", { timeo
     await context.close()
   })
 
-  it("a message is passed on with what was attached to it", async () => {
+  it("forwards a message with its attachments", async () => {
     const { handle } = await mail.agent()
     await mail.arrives(handle, {
       subject: "Figures",
@@ -92,7 +92,7 @@ describe.skipIf(!has("chromium"))("mail that is written in the console", { timeo
     await context.close()
   })
 
-  it("an address that mail came back from is seen, said while somebody writes, and lifted", async () => {
+  it("shows suppressed recipients, and lifts a suppression", async () => {
     const { handle } = await mail.agent()
     await mail.api("POST", `${handle}/allowed-recipients`, { address: "nobody@example.org" })
     const sent = await mail.api("POST", `${handle}/messages/send`, {
@@ -115,7 +115,7 @@ describe.skipIf(!has("chromium"))("mail that is written in the console", { timeo
     await context.close()
   })
 
-  it("nothing is sent while mail is stopped, and what waits says so", async () => {
+  it("disables sending while outgoing mail is stopped", async () => {
     const { handle } = await mail.agent()
     await mail.api("POST", `${handle}/allowed-recipients`, { address: "held@example.org" })
     await mail.api("PATCH", `${handle}/mail`, { outgoing: "stopped", reason: "Looking into it" })
@@ -126,7 +126,7 @@ describe.skipIf(!has("chromium"))("mail that is written in the console", { timeo
     await draftKept(page)
     expect(await page.getByRole("button", { name: "Send", exact: true }).isDisabled()).toBe(true)
     await page.getByLabel("Text").press("Control+Enter")
-    // Started again elsewhere, it may be sent here.
+    // Sending is resumed by the API.
     await mail.api("PATCH", `${handle}/mail`, { outgoing: "active" })
     await page.getByRole("button", { name: "Send", exact: true, disabled: false }).click()
     await page.waitForURL("**/mail/msg_*")

@@ -1,4 +1,4 @@
-/** Accounts at other platforms from the console, against a server that speaks Mastodon's API and asks in a browser. */
+/** Connectors in the console, against a server with Mastodon's API and a consent page. */
 import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type MastodonServer, startServer } from "../connectors/mastodon/Server.ts"
@@ -8,16 +8,16 @@ import { heading, openContext, startConsole, type TestConsole } from "../harness
 import { eventually } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Connectors in the console", { timeout: 120_000 }, () => {
   let site: TestConsole
   let server: MastodonServer
   let owner: Awaited<ReturnType<typeof signUp>>
-  /** Who is asked at the server. */
+  /** The account that the consent page asks. */
   let account: Account
   beforeAll(async () => {
     site = await startConsole()
     server = await startServer({
-      // The page of the server that asks the account holder.
+      // The consent page of the server.
       instead: (request, response) => {
         const url = new URL(request.url ?? "/", server.base)
         if (url.pathname === "/favicon.ico") return (response.writeHead(204).end(), true)
@@ -51,13 +51,13 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     const at = `/api/identities/${handle}/connectors`
     return { handle, page, context, seen, at }
   }
-  /** As far as the server's own page. */
+  /** Starts to connect, up to the consent page. */
   const beginAt = async (page: Page, handle: string) => {
     await page.goto(`${site.service.base}/console/identities/${handle}/connectors`)
     await page.getByRole("link", { name: "Connect Mastodon" }).click()
     await page.getByLabel("Server or account").fill(server.base)
     await page.getByRole("button", { name: "Connect", exact: true }).click()
-    // The rules that whoever has an account there accepts.
+    // The rules of the server.
     await page.getByText("Say that you are a machine").waitFor()
     await page.getByRole("button", { name: /^Continue to 127/ }).click()
     await page.getByRole("heading", { name: "Authorize?" }).waitFor()
@@ -69,7 +69,7 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     await page.getByText("The profile says that the account is automated").waitFor()
   }
 
-  it("is connected by a walk to the platform and back, posts, hears, pauses, and is disconnected", async () => {
+  it("connect by OAuth, post, show mentions, pause and disconnect", async () => {
     const { handle, page, context, seen, at } = await open()
     await connect(page, handle)
     expect(account.bot).toBe(true)
@@ -89,7 +89,7 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     await page.getByRole("button", { name: "Resume" }).click()
     await page.getByText("Paused. Nothing is posted").waitFor({ state: "detached" })
 
-    // All at once, from the list.
+    // Pause all connectors from the list.
     await page.getByRole("link", { name: "Connectors" }).click()
     await page.getByRole("button", { name: "Pause all" }).click()
     await page.getByText("All connectors of this Identity are paused").waitFor()
@@ -107,12 +107,12 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     expect((await api("GET", `${at}/mastodon`)).status).toBe(404)
     expect([...server.tokens.values()].filter((token) => token.account === account)).toEqual([])
     expect(account.bot).toBe(false)
-    // What was being read when it was paused is refused.
+    // Requests in flight during the pause are rejected.
     expect(seen.errors.filter((error) => !error.includes("409 (Conflict)"))).toEqual([])
     await context.close()
   })
 
-  it("that was declined says what the platform said, as text, and leads back", async () => {
+  it("show the platform's reason as text after a declined authorization", async () => {
     const { handle, page, context, at } = await open()
     await beginAt(page, handle)
     await page.getByRole("link", { name: "Deny" }).click()
@@ -124,11 +124,11 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     await context.close()
   })
 
-  it("that stopped says why and how it goes on, and is connected again from there", async () => {
+  it("explain why a connector stopped, and reconnect it", async () => {
     const { handle, page, context } = await open()
     await connect(page, handle)
     await page.getByLabel("New post").fill("Hello")
-    // Not before it is clicked: the service looks at the account by itself as well, and the button would be gone.
+    // Disabled only after the click, because the service also polls the account and would remove the button.
     await page.route("**/posts", (route) => {
       account.disabled = true
       return route.continue()
@@ -147,13 +147,13 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     await context.close()
   })
 
-  it("that another began is not ended by a link: its reader is asked", async () => {
+  it("ask before they complete an authorization that another browser started", async () => {
     const { page, context, at } = await open()
     const start = await api("POST", `${at}/mastodon/authorize`, { account: server.base })
     const back = server.allow(start.body.authorization_url, account)
     await page.goto(back)
     expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Connect this account?")
-    // Nor where somebody leads straight into the console.
+    // The same holds for a direct link to the console.
     await page.goto(`${site.service.base}/console/connectors/callback${new URL(back).search}`)
     await page.getByRole("heading", { name: "Connect this account?" }).waitFor()
     expect((await api("GET", at)).body.connectors).toEqual([])
@@ -162,7 +162,7 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     await context.close()
   })
 
-  it("at Bluesky is asked for by an app password, and a refusal stands at its field", async () => {
+  it("show the error of a Bluesky app password beside its field", async () => {
     const { handle, page, context } = await open()
     await page.goto(`${site.service.base}/console/identities/${handle}/connectors/bluesky/connect`)
     await page.getByRole("button", { name: "Use an app password" }).click()
@@ -174,7 +174,7 @@ describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_0
     await context.close()
   })
 
-  it("comes back to localhost from 127.0.0.1, where a loopback client is sent to", async () => {
+  it("redirect callbacks from 127.0.0.1 to localhost", async () => {
     const beside = site.service.base.replace("localhost", "127.0.0.1")
     const go = async (host: string, cookie?: string) =>
       (

@@ -1,4 +1,4 @@
-/** The three ways that decide about the console, each walked in a real browser with real SMTP and a real receiver. */
+/** The three main flows of the console, in a browser with real SMTP and a real receiver. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { heading, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
@@ -7,14 +7,14 @@ import { startReceiver } from "../harness/Receiver.ts"
 import { eventually } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("The main flows of the console", { timeout: 120_000 }, () => {
   let site: TestConsole
   beforeAll(async () => {
     site = await startConsole()
   })
   afterAll(() => site?.stop())
 
-  it("somebody comes from nothing to a mail that arrives live and a Webhook that answered", async () => {
+  it("lead a new account holder to a received message and a delivered Webhook", async () => {
     const receiver = await startReceiver((response) => response.end("thanks"))
     const { context, seen } = await openContext(site.browser, site.service.base)
     const page = await context.newPage()
@@ -32,7 +32,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await page.getByText(`${handle} is available`).waitFor()
     await page.getByRole("button", { name: "Create Identity" }).click()
 
-    // Its secrets are shown once, masked; what is copied is whole.
+    // Secrets are masked, and copied in full.
     await page.getByText("Store these secrets now").waitFor()
     expect(await page.getByRole("main").innerText()).not.toMatch(/svc_id_[0-9A-Za-z]{20}/)
     await page.getByRole("button", { name: "Copy .env" }).click()
@@ -41,7 +41,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     expect((await call(site.service.base, "GET", "/api/auth/whoami", { token: key })).body.caller.handle).toBe(handle)
     await page.getByRole("button", { name: "I have stored them" }).click()
 
-    // A mail slides in while somebody looks.
+    // A message appears while the page is open.
     await page.getByRole("link", { name: "Open mail" }).click()
     await page.getByText("No mail yet").waitFor()
     await send(site.service.smtpPort, {
@@ -69,7 +69,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await receiver.stop()
   })
 
-  it("one press from anywhere stops the mail of every agent, and nobody is asked first", async () => {
+  it("stop outgoing mail of all agents with one click and without confirmation", async () => {
     const { session, email } = await signUp(site.service.base)
     const handles = [
       (await makeIdentity(site.service.base, session)).handle,
@@ -96,12 +96,12 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
       expect(sent.body.code).toBe("mail_paused")
     }
 
-    // Another tab, which did nothing, says so too.
+    // Another tab shows the stop as well.
     const other = await context.newPage()
     await other.goto(`${site.service.base}/console/`)
     await other.getByText("Outgoing mail is stopped.").waitFor()
 
-    // Starting again asks first.
+    // Resuming asks for confirmation.
     await page.getByRole("button", { name: "Resume sending" }).click()
     expect(await states()).toEqual(["stopped", "stopped"])
     await page.getByRole("dialog").getByRole("button", { name: "Resume sending" }).click()
@@ -111,7 +111,7 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await context.close()
   })
 
-  it("why a Webhook did not get it is seen from the Event to the answer, and it is sent again from there", async () => {
+  it("lead from an Event to the failed delivery and its response, and resend it", async () => {
     let well = false
     const receiver = await startReceiver((response) => {
       response.statusCode = well ? 200 : 500

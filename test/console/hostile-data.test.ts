@@ -1,4 +1,4 @@
-/** Names, letters and cards that mean harm, seen by a person in a real browser: nothing runs, nothing leaves, nothing breaks. */
+/** Hostile names, messages and cards in a browser: they run no script, load nothing and break no layout. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { expectNoSidewaysScroll, heading, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
@@ -7,9 +7,9 @@ import { eventually } from "../harness/Service.ts"
 import { startTrap } from "../harness/Trap.ts"
 import { has } from "../harness/Programs.ts"
 
-/** Each letter under a tower of marks that reaches far out of its line. */
+/** Letters with many combining marks, which reach far out of their line. */
 const zalgo = [..."mail"].map((letter) => letter + "\u0301\u0336\u0489\u0310".repeat(60)).join("")
-/** One picture of people for a reader, dozens of code points for a program that cuts. */
+/** One visible character that consists of many code points. */
 const family = "👩‍👩‍👧‍👦".repeat(400)
 const backwards = "\u202E\u2066invoice\u202Efdp.exe"
 const unending = "x".repeat(90_000)
@@ -23,7 +23,7 @@ const subjects = [
   "{count} {handle} %s __proto__",
 ]
 
-describe.skipIf(!has("chromium"))("what strangers write", { timeout: 300_000 }, () => {
+describe.skipIf(!has("chromium"))("Content by strangers", { timeout: 300_000 }, () => {
   let site: TestConsole
   let trap: Awaited<ReturnType<typeof startTrap>>
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe.skipIf(!has("chromium"))("what strangers write", { timeout: 300_000 }, 
     trap?.stop()
   })
 
-  it("stands in lists as text in one line, at 320 px too", async () => {
+  it("appears in lists as text on one line, also at 320 px", async () => {
     const { session } = await signUp(site.service.base)
     const { handle } = await makeIdentity(site.service.base, session)
     for (const subject of subjects) {
@@ -73,13 +73,13 @@ describe.skipIf(!has("chromium"))("what strangers write", { timeout: 300_000 }, 
       await heading(page).first().waitFor()
       await page.locator(".skeleton").first().waitFor({ state: "detached" })
       await expectNoSidewaysScroll(page, to)
-      // What towers out of its line covers nothing else: each row of a list keeps its height.
+      // Overflowing marks cover nothing else: each row keeps its height.
       const heights = await page
         .locator("[data-list] > li")
         .evaluateAll((all: ReadonlyArray<any>) => all.map((one) => one.getBoundingClientRect().height))
       for (const height of heights) expect(height, to).toBeLessThan(140)
     }
-    // A profile for everybody, in the same words.
+    // The public profile shows the same text.
     await page.goto(`${site.service.base}/@${handle}`)
     await expectNoSidewaysScroll(page, "the profile")
     expect(heard).toEqual([])
@@ -87,7 +87,7 @@ describe.skipIf(!has("chromium"))("what strangers write", { timeout: 300_000 }, 
     await context.close()
   })
 
-  it("in HTML stays in its frame, whatever it covers, links to, or claims to be", async () => {
+  it("stays in its frame if it is HTML", async () => {
     const { session } = await signUp(site.service.base)
     const { handle } = await makeIdentity(site.service.base, session)
     await send(site.service.smtpPort, {
@@ -136,7 +136,7 @@ describe.skipIf(!has("chromium"))("what strangers write", { timeout: 300_000 }, 
         )
         .count(),
     ).toBe(0)
-    // The console is there to be pressed around it.
+    // The controls around the frame stay usable.
     const box = (await page.locator("iframe").boundingBox())!
     const main = (await page.getByRole("main").boundingBox())!
     expect(box.width).toBeLessThanOrEqual(main.width)

@@ -1,4 +1,4 @@
-/** Mail that means harm, opened by somebody in a real browser: nothing runs, nothing is fetched, nothing is sent. */
+/** Hostile mail in a browser: it runs no script, loads nothing and sends nothing. */
 import { mailDocument } from "@svc/api/console/MailDocument"
 import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -14,7 +14,7 @@ const written = (html: string, images = false) =>
   Effect.runPromise(mailDocument(html, { images, pictures, leave: (to) => `/leave?${encodeURIComponent(to)}` }))
 const body = async (html: string, images = false) => /<body>(.*)<\/body>/s.exec(await written(html, images))![1]!
 
-describe("the HTML of a message", () => {
+describe("Sanitized HTML of a message", () => {
   it.each([
     [`<script>steal()</script>kept`, "kept"],
     [`<p onclick="x()" style="color:red">a</p>`, `<p style="color:red">a</p>`],
@@ -36,14 +36,14 @@ describe("the HTML of a message", () => {
     ],
     [`<p title='"><script>x</script>'>a</p>`, `<p title="&quot;&gt;&lt;script&gt;x&lt;/script&gt;">a</p>`],
     [`&lt;script&gt;x`, "&lt;script&gt;x"],
-  ])("%s becomes %s", async (html, expected) => expect(await body(html)).toBe(expected))
+  ])("turns %s into %s", async (html, expected) => expect(await body(html)).toBe(expected))
 
-  it("has pictures of others only where its reader asked for them", async () =>
+  it("contains remote images only on request", async () =>
     expect(await body(`<img src="https://t.example/p.gif"><img src="http://t.example/p.gif">`, true)).toBe(
       `<img src="https://t.example/p.gif"><img>`,
     ))
 
-  it("shows a picture of its own as often as that costs little", async () => {
+  it("repeats embedded images only up to a size limit", async () => {
     const large = new Map([["a", `data:image/png;base64,${"A".repeat(4 * 1024 * 1024)}`]])
     const html = await Effect.runPromise(
       mailDocument(`<img src="cid:a">`.repeat(50), { images: false, pictures: large, leave: String }),
@@ -51,8 +51,8 @@ describe("the HTML of a message", () => {
     expect(html.length).toBeLessThan(17 * 1024 * 1024)
   })
 
-  it("of any shape is written without holding the event loop", async () => {
-    // A stall would be one piece of work; what is counted is how often others had their turn.
+  it("is generated without blocking the event loop", async () => {
+    // Counts how often the event loop gets a turn.
     for (const html of [
       "<b>".repeat(150_000) + "</i>".repeat(130_000),
       `<a href="https://x.example/">`.repeat(35_000),
@@ -66,7 +66,7 @@ describe("the HTML of a message", () => {
   })
 })
 
-describe.skipIf(!has("chromium"))("a message that means harm", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("A hostile message", { timeout: 120_000 }, () => {
   let site: TestConsole
   let trap: Awaited<ReturnType<typeof startTrap>>
   beforeAll(async () => {
@@ -78,7 +78,7 @@ describe.skipIf(!has("chromium"))("a message that means harm", { timeout: 120_00
     trap?.stop()
   })
 
-  it("is read in peace", async () => {
+  it("runs no script and loads nothing remote", async () => {
     const { session } = await signUp(site.service.base)
     const { handle } = await makeIdentity(site.service.base, session)
     await send(site.service.smtpPort, {
@@ -119,7 +119,7 @@ describe.skipIf(!has("chromium"))("a message that means harm", { timeout: 120_00
     await page.getByText("Content-Type").first().waitFor()
     await expectNoSidewaysScroll(page, "a hostile message")
 
-    // Its link leads to our page first, which names the host in both spellings.
+    // Links lead to a page that names the host in both spellings first.
     await page.getByRole("button", { name: "HTML" }).click()
     const [leaving] = await Promise.all([
       context.waitForEvent("page"),
@@ -133,13 +133,13 @@ describe.skipIf(!has("chromium"))("a message that means harm", { timeout: 120_00
     expect(await leaving.locator("pre").innerText()).toContain("xn--80ak6aa92e.example")
     expect(await leaving.locator("main").innerText()).toContain("other alphabets")
 
-    // The browser may name what its policy refuses; nothing left it.
+    // The policy may block requests; none was sent.
     expect(trap.asked).toEqual([])
     expect(heard).toEqual([])
     await context.close()
   })
 
-  it("shows the pictures that came with it, which run nothing and are fetched from nobody", async () => {
+  it("shows its embedded images without script or remote requests", async () => {
     const { session } = await signUp(site.service.base)
     const { handle } = await makeIdentity(site.service.base, session)
     const picture = Buffer.from(
@@ -175,7 +175,7 @@ describe.skipIf(!has("chromium"))("a message that means harm", { timeout: 120_00
     await context.close()
   })
 
-  it("is given to no page but the console's frame", async () => {
+  it("is only served to the console's frame", async () => {
     const { session } = await signUp(site.service.base)
     const { handle } = await makeIdentity(site.service.base, session)
     await send(site.service.smtpPort, {

@@ -1,4 +1,4 @@
-/** Mail in the console, as somebody meets it in a real browser: read, answered, decided on, found and marked. */
+/** Reading, replying, searching and marking mail in a browser. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { newHandle } from "../harness/Client.ts"
 import { openContext } from "../harness/Console.ts"
@@ -7,14 +7,14 @@ import { send } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Mail in the console", { timeout: 120_000 }, () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()
   })
   afterAll(() => mail?.stop())
 
-  it("somebody comes from nothing to a mail that arrives live, and answers it", async () => {
+  it("leads a new account holder to a live message and a reply", async () => {
     const { context, seen } = await openContext(mail.browser, mail.service.base)
     const page = await context.newPage()
     await page.goto(`${mail.service.base}/console/`)
@@ -27,7 +27,7 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     await page.getByLabel("Name", { exact: true }).fill(handle)
     await page.getByText(`${handle} is available`).waitFor()
     await page.getByRole("button", { name: "Create Identity" }).click()
-    // Who has said so is not asked again on leaving, however long it takes to be heard.
+    // No warning appears on leaving after the confirmation, even if the response is slow.
     const left = Promise.withResolvers<void>()
     await page.route("**/identity-key/ack", (route) => left.promise.then(() => route.continue()))
     await page.getByRole("button", { name: "I have stored them" }).click()
@@ -44,13 +44,13 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     await page.getByRole("link", { name: /Minutes/ }).click()
     const article = page.getByRole("article")
     await article.getByText("Is section 3 right?").waitFor()
-    // What is quoted is folded until somebody wants it.
+    // Quoted text is folded at first.
     expect(await article.getByText("an older word").count()).toBe(0)
     await article.getByRole("button", { name: "Show quoted text" }).click()
     await article.getByText("an older word").waitFor()
 
     await article.getByRole("link", { name: "Reply", exact: true }).click()
-    // Who may not be written to is said before anything is sent, and allowed from there.
+    // Recipients that are not allowed are shown before sending, and can be allowed there.
     await page.getByText("is not an Allowed Recipient").last().waitFor()
     expect(await page.getByRole("button", { name: "Send", exact: true }).isDisabled()).toBe(true)
     await page.getByRole("button", { name: "Allow grace@example.org" }).click()
@@ -65,7 +65,7 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     const answer = mail.relay.taken.find(({ to }) => to.includes("grace@example.org"))!
     expect(answer.raw).toContain("It is.")
     expect(answer.raw).toMatch(/^In-Reply-To: </m)
-    // One conversation, and no draft is left.
+    // Both messages are in one conversation, and no draft is left.
     await page.getByRole("region", { name: "Conversation" }).getByText("2 messages").waitFor()
     await page.getByRole("link", { name: "Drafts" }).click()
     await page.getByText("No drafts").waitFor()
@@ -73,7 +73,7 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     await context.close()
   })
 
-  it("messages are found, narrowed and marked, and the agent sees the marks", async () => {
+  it("searches, filters and marks messages, and shares marks with the agent", async () => {
     const { handle, secrets } = await mail.agent()
     const wanted = await mail.arrives(handle, {
       subject: "Invoice 17",
@@ -108,7 +108,7 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     await page.getByRole("link", { name: /Chatter/ }).waitFor()
     expect(await page.getByRole("link", { name: /Invoice 17/ }).count()).toBe(0)
 
-    // What cannot be read as a search says why, and what there is to ask stands beside it.
+    // An invalid search explains the error, beside the search tips.
     await page.getByRole("searchbox").fill("is:blue")
     await page.getByText('not "blue"', { exact: false }).first().waitFor()
     await page.getByRole("button", { name: "Search tips" }).click()
@@ -117,7 +117,7 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     await context.close()
   })
 
-  it("a long list comes page by page, and what comes in meanwhile stands on top", async () => {
+  it("loads long lists in pages, and puts new messages on top", async () => {
     const { handle } = await mail.agent()
     for (let at = 0; at < 52; at += 13) {
       await Promise.all(
@@ -149,7 +149,7 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     await context.close()
   })
 
-  it("is read and answered by the keyboard alone", async () => {
+  it("can be read and answered by keyboard", async () => {
     const { handle } = await mail.agent()
     await mail.api("POST", `${handle}/allowed-recipients`, { address: "grace@example.org" })
     await mail.arrives(handle, { subject: "By hand", text: "Only keys." })
@@ -160,7 +160,7 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     await page.getByRole("article").getByText("Only keys.").waitFor()
     await page.getByRole("link", { name: "Reply", exact: true }).focus()
     await page.keyboard.press("Enter")
-    // An answer begins in its text, above what it quotes.
+    // The caret of a reply is in the text.
     await page.locator("textarea:focus").waitFor()
     await page.keyboard.press("Control+Home")
     await page.keyboard.type("Answered.")

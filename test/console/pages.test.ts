@@ -1,4 +1,4 @@
-/** Every page of the console, empty and full, in its looks: nothing for axe to find, nothing wrong, nothing too wide. */
+/** Every page of the console with and without data, in several looks: no accessibility violation, error or overflow. */
 import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -19,7 +19,7 @@ import { eventually } from "../harness/Service.ts"
 import { root } from "../house/Imports.ts"
 import { has } from "../harness/Programs.ts"
 
-/** The paths of `Routes.ts`, with what stands in their places, and whether the last of these is one of a list. */
+/** The paths of `Routes.ts` with their parameters filled in; `hasMember` marks a page about one item of a list. */
 const paths = (places: Readonly<Record<string, string>>) =>
   [...readFileSync(path.join(root, "packages/console/src/Routes.ts"), "utf8").matchAll(/page\("([^"]+)"/g)]
     .map(([, pattern]) => ({
@@ -35,7 +35,7 @@ const paths = (places: Readonly<Record<string, string>>) =>
         .replace(/:platform/, "mastodon")
         .replace(/:name$/, places["secret"] ?? "token"),
     }))
-    // It only leads on: test/console/connectors.test.ts comes through it.
+    // The callback redirects; test/console/connectors.test.ts covers it.
     .filter(({ to }) => to !== "/connectors/callback")
 
 const looks: ReadonlyArray<Look> = [
@@ -43,7 +43,7 @@ const looks: ReadonlyArray<Look> = [
   { width: 320, scheme: "dark", locale: "de" },
 ]
 
-describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
+describe.skipIf(!has("chromium"))("Every page", { timeout: 600_000 }, () => {
   let site: TestConsole
   let receiver: Awaited<ReturnType<typeof startReceiver>>
   let session: string
@@ -90,7 +90,7 @@ describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
       () => call(site.service.base, "GET", `${at}/messages`, { token }),
       ({ body }) => body.messages.length === 1,
     )
-    // A draft, mail that waits for a person, and an address that nothing goes to any more.
+    // A draft, a message that awaits approval, and a suppressed recipient.
     await call(site.service.base, "POST", `${at}/drafts`, {
       token,
       body: { to: [`${"a".repeat(60)}@example.org`], text: long },
@@ -129,12 +129,12 @@ describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
     await receiver?.stop()
   })
 
-  it.each(looks)("full, in %j", async (look) => {
+  it.each(looks)("has no accessibility violation, error or overflow with data in %j", async (look) => {
     await setLanguage(look)
     const { context, seen } = await openContext(site.browser, site.service.base, look, session)
     const page = await context.newPage()
     for (const { to, hasMember } of paths(places)) {
-      // By its address once; test/console/walks.test.ts comes so to the pages without a member.
+      // Loaded by its address once; test/console/walks.test.ts does so for the other pages.
       if ((look === looks[0] && hasMember) || page.url() === "about:blank") {
         await page.goto(`${site.service.base}/console${to}`)
         await settled(page)
@@ -147,7 +147,7 @@ describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
     await context.close()
   })
 
-  it.each(looks.slice(-1))("of an account that has nothing yet, in %j", async (look) => {
+  it.each(looks.slice(-1))("has no accessibility violation, error or overflow without data in %j", async (look) => {
     const { context, seen } = await openContext(
       site.browser,
       site.service.base,
@@ -167,7 +167,7 @@ describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
   })
 
   it.each([...looks, { width: 1280, scheme: "dark", locale: "fr" } as const])(
-    "before anybody signed in, in %j",
+    "shows an accessible sign-in page in %j",
     async (look) => {
       const { context, seen } = await openContext(site.browser, site.service.base, look)
       const page = await context.newPage()
@@ -181,13 +181,13 @@ describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
     },
   )
 
-  it("is reached by the keyboard alone", async () => {
+  it("can be reached by keyboard", async () => {
     await setLanguage({})
     const { context } = await openContext(site.browser, site.service.base, {}, session)
     const page = await context.newPage()
     await page.goto(`${site.service.base}/console/`)
     await settled(page)
-    // No frame passes between the key and the palette's focus: the next letter is typed into it.
+    // The palette has the focus before the next frame, so that the next key is typed into it.
     const focused = await page.evaluate(
       `dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true }))
        Promise.resolve().then(() => {}).then(() => document.activeElement.role)`,
@@ -201,7 +201,7 @@ describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
     await page.waitForURL("**/activity")
     await page.getByRole("heading", { name: "Activity" }).waitFor()
     await page.locator("[data-list]").getByRole("link", { name: "received a mail" }).waitFor()
-    // The heading has the focus after a navigation; the list is walked by j, opened by Enter.
+    // The heading has the focus after navigation; `j` moves to the list and Enter opens an item.
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
     await page.waitForURL("**/activity/evt_*")
@@ -217,8 +217,8 @@ describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
   }
 })
 
-describe("the sources of the console", () => {
-  it("make no markup of text and no style at run time, which its policy refuses", () => {
+describe("The sources of the console", () => {
+  it("create no markup from text, which the content security policy forbids", () => {
     for (const file of globSync("packages/console/src/**/*.{ts,tsx}", { cwd: root })) {
       expect(readFileSync(path.join(root, file), "utf8"), file).not.toMatch(
         /innerHTML|insertAdjacentHTML|srcdoc|document\.write|eval\(/,

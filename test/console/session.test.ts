@@ -1,4 +1,4 @@
-/** The cookie of a browser stands for a credential only where the browser says that a page of ours made the call. */
+/** The session cookie is only accepted if the browser says that a page of this origin made the call. */
 import type { Addresses } from "@svc/domain/Addresses"
 import { remember, withSession } from "@svc/api/account/ConsoleSession"
 import { Cookies, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -22,14 +22,14 @@ const status = async (method: string, path: string, headers: Record<string, stri
 const same = { "sec-fetch-site": "same-origin" }
 const console_ = { ...same, "svc-console": "1" }
 
-describe("the session's cookie", () => {
+describe("The session cookie", () => {
   it.each([
     ["a page of this origin", same, 200],
-    ["a page of the same site, which a tunnel can be", { "sec-fetch-site": "same-site" }, 401],
+    ["a page of the same site, such as a tunnel", { "sec-fetch-site": "same-site" }, 401],
     ["a foreign page", { "sec-fetch-site": "cross-site" }, 401],
-    ["somebody who typed the address", { "sec-fetch-site": "none" }, 401],
-    ["a program that says nothing", {}, 401],
-  ] as const)("reads for %s: %j → %i", async (_, headers, expected) =>
+    ["a typed address", { "sec-fetch-site": "none" }, 401],
+    ["a program without fetch metadata", {}, 401],
+  ] as const)("authorizes a read of %s: %j → %i", async (_, headers, expected) =>
     expect(await status("GET", "/api/auth/session", { ...headers, cookie })).toBe(expected),
   )
 
@@ -38,16 +38,16 @@ describe("the session's cookie", () => {
     ["without it", same, 401],
     ["from the same site", { "sec-fetch-site": "same-site", "svc-console": "1" }, 401],
     ["from a foreign page", { "sec-fetch-site": "cross-site", "svc-console": "1" }, 401],
-  ] as const)("changes something %s: %j → %i", async (_, headers, expected) =>
+  ] as const)("authorizes a change %s: %j → %i", async (_, headers, expected) =>
     expect(await status("POST", "/api/keys", { ...headers, cookie }, { name: "one" })).toBe(expected),
   )
 
-  it("does not stand beside a credential that was sent", async () =>
+  it("does not override another credential", async () =>
     expect(await status("GET", "/api/auth/session", { ...same, cookie, authorization: "Bearer svc_sess_no" })).toBe(
       401,
     ))
 
-  it("opens the live stream, and ends with the session, which the browser forgets", async () => {
+  it("opens the live stream, and is deleted at sign-out", async () => {
     const owner = await signUp(service.base)
     const own = { ...console_, cookie: `svc_session=${owner.session}` }
     const stopped = new AbortController()
@@ -60,7 +60,7 @@ describe("the session's cookie", () => {
     expect(await status("GET", "/api/auth/session", own)).toBe(401)
   })
 
-  it("has another name under https, which no other host can plant", () => {
+  it("has the __Host- prefix under https", () => {
     const book = { baseUrl: "https://id.example.org" } as Addresses["Service"]
     const asked = (cookie: string) =>
       withSession(
@@ -74,8 +74,8 @@ describe("the session's cookie", () => {
   })
 })
 
-describe("what is built", () => {
-  it("is served whole, by name and by what the browser takes, and nothing else of the machine is", async () => {
+describe("The build of the console", () => {
+  it("is served with the right headers and encodings, and nothing beside it", async () => {
     const page = await fetch(`${service.base}/console/identities/ada`)
     const html = await page.text()
     expect(page.status).toBe(200)
@@ -103,18 +103,18 @@ describe("what is built", () => {
     }
   })
 
-  it("with a cookie, too, is kept by the browser", async () => {
+  it("is cached by the browser, also with a cookie", async () => {
     const asset = /src="(\/console\/assets\/[^"]+)"/.exec(await (await fetch(`${service.base}/console/`)).text())![1]!
     const response = await fetch(`${service.base}${asset}`, { headers: { ...same, cookie } })
     expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable")
   })
 })
 
-describe("the cookie of a new session", () => {
+describe("The cookie of a new session", () => {
   it.each([
     ["https://id.example", "__Host-svc_session", true],
     ["http://localhost:8080", "svc_session", false],
-  ])("of %s is %s, which no script can read and no other site sends", (baseUrl, name, secure) => {
+  ])("of %s is %s, httpOnly and SameSite", (baseUrl, name, secure) => {
     const response = remember({ baseUrl } as Addresses["Service"], "svc_sess_x")(HttpServerResponse.empty())
     const cookies = Cookies.toSetCookieHeaders(response.cookies)
     const session = cookies.find((text) => text.startsWith(`${name}=svc_sess_x;`))

@@ -1,4 +1,4 @@
-/** Texts of the console: what the compiler cannot see of the three languages. */
+/** Properties of the console's texts that the compiler cannot check. */
 import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -7,7 +7,7 @@ import { root } from "../house/Imports.ts"
 type Text = string | Readonly<Record<string, string>>
 type InAll = readonly [Text, Text, Text]
 
-// A program of browsers: its types are checked by its own configuration.
+// The console has its own type configuration, so its modules are imported without types.
 const { ago, languages, speak, tables, texts } = await import(path.join(root, "packages/console/src/texts/Texts.ts"))
 const files = globSync("packages/console/src/**/{texts,events}.ts", { cwd: root })
 for (const file of files) await import(path.join(root, file))
@@ -18,12 +18,12 @@ const all: ReadonlyArray<readonly [string, InAll]> = tables.flatMap((table: Read
 const forms = (text: InAll[number]) => (typeof text === "string" ? [text] : Object.values(text))
 const names = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).toSorted()
 
-describe("a text of the console", () => {
+describe("A text of the console", () => {
   // What is spoken is noted in the document.
   beforeAll(() => void Object.assign(globalThis, { document: { documentElement: {} } }))
   afterAll(() => void Reflect.deleteProperty(globalThis, "document"))
 
-  it("has the same places for arguments in every language and form", () => {
+  it("has the same arguments in every language and plural form", () => {
     expect(all.length).toBeGreaterThan(300)
     for (const [key, text] of all) {
       const wanted = names(forms(text[0])[0]!)
@@ -31,7 +31,7 @@ describe("a text of the console", () => {
     }
   })
 
-  it("that counts has every form its language has", () => {
+  it("has all plural forms of each language", () => {
     for (const [key, text] of all.filter(([, text]) => typeof text[0] !== "string")) {
       text.forEach((forms, index) => {
         const { pluralCategories } = new Intl.PluralRules(languages[index]!).resolvedOptions()
@@ -40,7 +40,7 @@ describe("a text of the console", () => {
     }
   })
 
-  it("about a time says what Intl says", () => {
+  it("formats relative times as Intl does", () => {
     const now = Date.UTC(2026, 0, 15, 12)
     const units = { second: 1, minute: 60, hour: 3600, day: 86_400 } as const
     for (const language of languages as ReadonlyArray<string>) {
@@ -65,7 +65,7 @@ describe("a text of the console", () => {
     }
   })
 
-  it("is chosen by the count and the language", () => {
+  it("depends on the count and the language", () => {
     const say = texts({
       mails: [
         { one: "{count} mail", other: "{count} mails" },
@@ -85,8 +85,8 @@ describe("a text of the console", () => {
   })
 })
 
-describe("the sources of the console", () => {
-  it("include every module of the contract that the browser loads, so that a change of one builds it anew", async () => {
+describe("The sources of the console", () => {
+  it("list every contract module that the browser loads", async () => {
     const { shared } = await import(path.join(root, "packages/console/sources.mjs"))
     const domain = path.join(root, "packages/domain/src")
     const found = new Set<string>()

@@ -1,6 +1,6 @@
 /**
- * What a screen reader is told: the browser's accessibility tree of every page, and what is spoken when something happens.
- * One heading says where one is, landmarks lead through it, each control has a name of its own, tables have heads.
+ * The accessibility tree of every page, and announcements. Each page has one heading, landmarks, named controls and tables
+ * with column headers.
  */
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
@@ -31,7 +31,7 @@ interface Raw {
   readonly childIds?: ReadonlyArray<string>
 }
 
-/** What is spoken, in its order; `path` names the roles around a node. */
+/** Returns the nodes in reading order; `path` names the roles of their ancestors. */
 const treeOf = async (cdp: CDPSession): Promise<ReadonlyArray<Node>> => {
   const { nodes } = (await cdp.send("Accessibility.getFullAXTree")) as unknown as { nodes: ReadonlyArray<Raw> }
   const byId = new Map(nodes.map((node) => [node.nodeId, node]))
@@ -61,7 +61,7 @@ const controls = new Set(
   "button link textbox searchbox combobox checkbox radio switch slider spinbutton menuitem tab option".split(" "),
 )
 
-describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () => {
+describe.skipIf(!has("chromium"))("A screen reader", { timeout: 600_000 }, () => {
   let site: TestConsole
   let session: string
   let handle: string
@@ -104,7 +104,7 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
     return { ...opened, page, cdp }
   }
 
-  it("finds its way on every page", async () => {
+  it("finds a heading, landmarks and named controls on every page", async () => {
     const { context, page, cdp } = await open()
     const paths = [
       ...readFileSync(path.join(root, "packages/console/src/Routes.ts"), "utf8").matchAll(/page\("([^"]+)"/g),
@@ -134,7 +134,7 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
         first.map(({ path, name }) => path.includes("main") && name !== ""),
         to,
       ).toEqual([true])
-      // The heading comes before everything else of the content.
+      // The heading is the first content.
       const content = tree.filter(({ path, role }) => path.includes("main") && !["none", "generic"].includes(role))
       expect(content[0]?.role, to).toBe("heading")
 
@@ -142,7 +142,7 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
       const navigations = of("navigation").map(({ name }) => name)
       expect(navigations.length, to).toBeGreaterThan(0)
       expectNone("navigations of one name", twice(navigations))
-      // What leads past the navigation comes first.
+      // The skip link is the first link.
       expect(tree.find(({ role }) => role === "link")?.name, to).toBe("Skip to content")
 
       const named = tree.filter(({ role }) => controls.has(role))
@@ -150,7 +150,7 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
         "without a name",
         named.filter(({ name }) => name === ""),
       )
-      // Read without what stands around it, each button still says which thing it is about.
+      // Button names are unique, so that they make sense out of context.
       expectNone(
         "buttons of one name",
         twice(named.filter(({ role, path }) => role === "button" && path.includes("main")).map(({ name }) => name)),
@@ -174,14 +174,14 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
     await context.close()
   })
 
-  it("hears of a mail that arrives, and of what was copied", async () => {
+  it("announces received messages and copied values", async () => {
     const { context, page, cdp } = await open()
     await page.goto(`${site.service.base}/console/identities/${handle}`)
     await settled(page)
     await page.getByText("Live", { exact: true }).waitFor()
     const said = () =>
       page.getByRole("status").evaluateAll((all: ReadonlyArray<any>) => all.map(({ textContent }) => textContent))
-    // The region is there before it says something: only a change of it is spoken.
+    // The live region exists before it has content, because only changes are announced.
     await eventually(said, (all) => all.length >= 2)
     expect((await said()).join("")).not.toContain("received a mail")
     await send(site.service.smtpPort, {
@@ -197,7 +197,7 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
     await context.close()
   })
 
-  it("is told the name of a dialog, stays in it, and comes back to where it was", async () => {
+  it("reads a dialog's name, stays inside it, and returns to its button", async () => {
     const { context, page, cdp } = await open()
     await page.goto(`${site.service.base}/console/keys`)
     await settled(page)
@@ -215,7 +215,7 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
       const tree = await treeOf(cdp)
       const dialogs = tree.filter(({ role }) => role === "dialog")
       expect(dialogs.map(({ name }) => name !== "")).toEqual([true])
-      // Nothing behind it is read while it is open.
+      // The page behind the dialog is inert.
       expect(tree.filter(({ role, path }) => controls.has(role) && !path.includes("dialog"))).toEqual([])
       await page.keyboard.press("Escape")
       await page.getByRole("dialog").waitFor({ state: "detached" })
@@ -224,7 +224,7 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
     await context.close()
   })
 
-  it("goes on at the heading of a page that was gone to", async () => {
+  it("continues at the heading of the new page after navigation", async () => {
     const { context, page } = await open()
     await page.goto(`${site.service.base}/console/`)
     await settled(page)
@@ -237,11 +237,11 @@ describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () =>
     await context.close()
   })
 
-  it("loses no press: two rows of a list are two acts", async () => {
+  it("can run the commands of two rows at the same time", async () => {
     const { context, page } = await open()
     await page.goto(`${site.service.base}/console/identities/${handle}/mail/settings`)
     await settled(page)
-    // The first is still on its way while the second is pressed.
+    // The first request is in flight while the second button is pressed.
     let release = () => {}
     const gate = new Promise<void>((resolve) => (release = resolve))
     await page.route("**/allowed-recipients/*", async (route) => {

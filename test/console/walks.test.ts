@@ -1,6 +1,6 @@
 /**
- * Every page by the keyboard alone, and at 400 % (a window of 1280 by 1024 is then 320 by 256): each thing that can be
- * pressed is reached, is seen while it has the focus, and lets the focus go on; nothing moves under the reader's eyes.
+ * Every page by keyboard, also at 400 % zoom (a window of 1280 by 1024 pixels becomes 320 by 256): every control can be
+ * reached, is visible while it has the focus, and can be left.
  */
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
@@ -11,17 +11,17 @@ import { expectNoSidewaysScroll, openContext, settled, startConsole, type TestCo
 import { root } from "../house/Imports.ts"
 import { has } from "../harness/Programs.ts"
 
-/** Pages without a member in their path but the Identity and a platform; others are walked where their capability is. */
+/** Pages without an item in their path; tests of each capability cover the others. */
 const pathsOf = (handle: string) =>
   [...readFileSync(path.join(root, "packages/console/src/Routes.ts"), "utf8").matchAll(/page\("([^"]+)"/g)]
     .map(([, pattern]) => pattern!.replace(":handle", handle).replace(":platform", "bluesky"))
     .filter((to) => !to.includes(":") && to !== "/connectors/callback")
 
-/** Runs in the page: what the keyboard has to reach. */
+/** Runs in the page: returns the controls that the keyboard must reach. */
 const reachable = `[...document.querySelectorAll("a[href], button, input, select, textarea, [tabindex='0']")]
   .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.disabled && one.tabIndex >= 0 && !one.closest("[inert]"))`
 
-/** Runs in the page after a step: which one it is, and whether it can be seen under what lies over the page. */
+/** Runs in the page after a step: returns the focused control and whether it is visible. */
 const focused = `(() => {
   const one = document.activeElement
   if (one === null || one === document.body) return null
@@ -39,7 +39,7 @@ const focused = `(() => {
   return { what: one.outerHTML.slice(0, 120), again, seen, ring }
 })()`
 
-/** Begins a round; whoever has the focus when the key comes up is a step of it. */
+/** Starts a round: each control that has the focus on keyup is a step. */
 const begin = `(() => {
   if (window.steps === undefined) addEventListener("keyup", () => window.steps.push(${focused}), true)
   window.steps = []
@@ -54,7 +54,7 @@ interface Step {
   readonly ring: boolean
 }
 
-/** So many steps go to the page before it is asked what they met. */
+/** Number of key presses sent before their results are read. */
 const stride = 12
 
 const tab = { key: "Tab", code: "Tab", windowsVirtualKeyCode: 9 }
@@ -67,7 +67,7 @@ const stepOn = (wire: CDPSession) =>
     ]).flat(),
   )
 
-/** Once round the page by the Tab key; answers what was not come by. */
+/** Walks through the page with the Tab key; returns the controls that were not reached. */
 const round = async (page: Page, wire: CDPSession, where: string) => {
   const all = await page.evaluate<number>(`${reachable}.length`)
   await page.evaluate(begin)
@@ -76,7 +76,7 @@ const round = async (page: Page, wire: CDPSession, where: string) => {
   for (let step = 0; step < 2 * all + 20 && !isRound; step += stride) {
     await stepOn(wire)
     for (const at of await page.evaluate<ReadonlyArray<Step | null>>("window.steps.splice(0)")) {
-      // Out of the page, and in again at its beginning, until it goes round.
+      // The focus leaves the page and returns to its start.
       if (at === null) continue
       met++
       isRound ||= at.again
@@ -92,12 +92,12 @@ const round = async (page: Page, wire: CDPSession, where: string) => {
 }
 
 const walk = async (page: Page, wire: CDPSession, where: string) => {
-  // What came after it was passed is met the second time.
+  // Controls that appeared after the focus had passed are reached in the second round.
   const missed = (await round(page, wire, where)).length === 0 ? [] : await round(page, wire, where)
   expect(missed, `${where}: never reached`).toEqual([])
 }
 
-/** How much of what is seen was moved without anybody having asked for it, and who else was asked. */
+/** Runs in the page: returns the sum of its layout shifts. */
 const shift = `new Promise((resolve) => {
   let sum = 0
   new PerformanceObserver((list) => {
@@ -106,7 +106,7 @@ const shift = `new Promise((resolve) => {
   requestAnimationFrame(() => setTimeout(() => resolve(sum), 50))
 })`
 
-describe.skipIf(!has("chromium"))("every page of the console", { timeout: 600_000 }, () => {
+describe.skipIf(!has("chromium"))("Every page of the console", { timeout: 600_000 }, () => {
   let site: TestConsole
   let session: string
   let handle: string
@@ -122,10 +122,10 @@ describe.skipIf(!has("chromium"))("every page of the console", { timeout: 600_00
 
   it.each([
     ["on a wide screen", 1280, 800, 0.02],
-    // A window of a sixteenth: the same line that moves is a larger share of it.
+    // The window is a sixteenth of the size, so the same shift has a larger share.
     ["at 400 %", 320, 256, 0.05],
   ] as const)(
-    "moves nothing that was seen, asks nobody else, says what it is, and is walked by the keyboard alone %s",
+    "has no layout shift, no foreign request, a title, and full keyboard access %s",
     async (_, width, height, cls) => {
       const { context, seen } = await openContext(site.browser, site.service.base, { width, locale: "de" }, session)
       await site.service.query((sql) => sql`update org set language = 'de'`)

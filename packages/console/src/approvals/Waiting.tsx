@@ -1,4 +1,4 @@
-/** A notice that links to the messages that await approval. Renders nothing if there are none. */
+/** A notice that links to the messages that await approval, if there are any. */
 import { approvalsPath } from "../router/Paths.ts"
 import { useList } from "../client/Queries.ts"
 import { ButtonLink } from "../ui/Button.tsx"

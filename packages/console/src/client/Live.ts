@@ -85,7 +85,7 @@ const heard = (event: Happened) => {
   reread(event)
 }
 
-/** Period in milliseconds before the stream opened for which missed Events are looked up. */
+/** Period in milliseconds before the stream opened whose Events are loaded again. */
 const gapMillis = 60_000
 
 /** Looks up Events that happened after the page was loaded and before the stream opened, and invalidates their queries. */

@@ -1,4 +1,4 @@
-/** The path to open after sign-in. It is stored for all tabs, because the sign-in link opens a new one. */
+/** The path to open after sign-in, stored for all tabs, because the sign-in link opens a new one. */
 const key = "svc-return"
 const keptMillis = 15 * 60_000
 
@@ -10,7 +10,7 @@ export const keepReturn = (path: string) => {
   }
 }
 
-/** Returns the stored path once, or undefined if there is none or it has expired. */
+/** Returns the stored path once; undefined if it is missing or expired. */
 export const takeReturn = (): string | undefined => {
   try {
     const kept = JSON.parse(localStorage.getItem(key) ?? "null") as { path: string; at: number } | null

@@ -23,7 +23,7 @@ export const state = signal<State>({ is: "unknown" })
 const others = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel("svc-session")
 others?.addEventListener("message", () => void look())
 
-/** A readable cookie beside the session cookie. Without it there is no session, and no request is needed to find out. */
+/** A readable cookie beside the session cookie. If it is missing, no request is needed to know that there is no session. */
 const mark = "svc_signed_in"
 export const isMarked = () => document.cookie.split(/; */).includes(`${mark}=1`)
 const unmark = () => (document.cookie = `${mark}=; Path=/; Max-Age=0; SameSite=Lax`)

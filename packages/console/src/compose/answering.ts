@@ -39,8 +39,8 @@ const distinct = (addresses: ReadonlyArray<string>, but: ReadonlyArray<string> =
 }
 
 /**
- * Returns the recipients of a reply. `own` is the Identity's address: it is left out in any spelling, unless there is
- * nobody else.
+ * Returns the recipients of a reply. `own` is the Identity's address, which is left out in any spelling unless it is the
+ * only one.
  */
 export const recipientsOf = (original: Original, all: boolean, own: string) => {
   const { direction, from, reply_to } = original

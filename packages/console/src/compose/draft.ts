@@ -1,6 +1,6 @@
 /**
  * Saves a draft while a person types. Writes are sequential and name the version that they replace, so that two editors of
- * one draft cannot overwrite each other: the second one is asked.
+ * one draft cannot overwrite each other: the later one is prompted.
  */
 import { signal } from "@preact/signals"
 import { call, callTagged, type Input, Refused } from "../client/Client.ts"
@@ -9,7 +9,7 @@ import { outdated } from "../client/Queries.ts"
 export type Mail = NonNullable<Input<"POST /api/identities/:handle/drafts">["body"]>
 
 export type Kept =
-  /** Not saved yet, and nothing to save. */
+  /** Empty and not saved yet. */
   | { readonly is: "new" }
   | { readonly is: "changed" | "saving" }
   | { readonly is: "saved"; readonly at: string }

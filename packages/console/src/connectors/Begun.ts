@@ -25,7 +25,7 @@ export const begin = (begun: Begun, authorizationUrl: string) => {
   location.assign(to)
 }
 
-/** Returns the authorization of this state, or undefined if there is none or it has expired. */
+/** Returns the authorization of this state; undefined if it is missing or expired. */
 export const begunAs = (state: string | null): Begun | undefined => {
   try {
     const kept = JSON.parse(localStorage.getItem(key) ?? "null") as (Begun & { readonly at: number }) | null

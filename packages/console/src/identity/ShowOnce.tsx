@@ -1,6 +1,6 @@
 /**
- * The secrets of a new or rotated Identity, until the account holder confirms that they are stored or they expire. They are
- * held in component state only, never in the query cache.
+ * The secrets of a new or rotated Identity, until the account holder confirms that they are stored or they expire. The
+ * component keeps them in its state, never in the query cache.
  */
 import { useEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"

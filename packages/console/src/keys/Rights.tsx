@@ -136,7 +136,7 @@ interface DaysProps {
   readonly wrong?: string | undefined
 }
 
-/** Selects the expiration in days; the empty value stands for the maximum. */
+/** Selects the expiration in days; the empty value means the maximum. */
 export const DaysSelect = ({ value, onValue, atMost, wrong }: DaysProps) => (
   <Select label={say("until")} value={value} onValue={onValue} wrong={wrong}>
     {[7, 30, 90, 365]

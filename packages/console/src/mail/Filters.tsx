@@ -9,7 +9,7 @@ import { say } from "./texts.ts"
 
 type Asked = NonNullable<Input<"GET /api/identities/:handle/messages">["query"]>
 
-/** Returns the active filters; undefined if there are none, in which case the list shows conversations. */
+/** Returns the active filters; undefined without filters, in which case the list shows conversations. */
 export const narrowed = (): Asked | undefined => {
   const given = (name: string) => query.value.get(name) ?? ""
   const direction = given("direction")

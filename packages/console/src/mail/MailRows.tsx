@@ -17,7 +17,7 @@ const correspondent = ({ direction, from, to }: Summary) => {
   return shown === null || shown === undefined ? say("no_sender") : (shown.name ?? shown.address)
 }
 
-/** Maximum number of labels in a row. */
+/** Maximum number of labels per message. */
 const tagsShown = 2
 const labelsShown = 2
 

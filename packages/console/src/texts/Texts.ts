@@ -114,8 +114,8 @@ const units = [
 ] as const
 
 /**
- * The most frequent relative times, equal to those of `Intl.RelativeTimeFormat` (checked by a test), whose first use takes
- * tens of milliseconds on a phone.
+ * The most frequent relative times. They equal those of `Intl.RelativeTimeFormat` (checked by a test), whose first use
+ * takes tens of milliseconds on a phone.
  */
 const recent: { readonly [unit: string]: readonly [string, string, string] } = {
   second: ["{n} sec. ago", "vor {n} Sek.", "il y a {n}\u00A0s"],

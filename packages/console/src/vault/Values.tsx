@@ -1,4 +1,4 @@
-/** The value of a secret. It is fetched only on request, never cached, and hidden after a while. */
+/** The value of a secret: fetched only on request, never cached, and hidden after a while. */
 import { useEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
