@@ -11,8 +11,8 @@ import { Timing } from "../Timing.ts"
 
 const batch = 5_000
 
-/** The tables with expired rows: the key of a table, and the condition for an expired row. */
-const removals = [
+/** The tables with expired rows: the key of a table, and the condition for an expired row (docs/operations.md). */
+export const removals = [
   { table: "magic_link", key: "token_hash", when: "expires_at < now() - interval '1 day'" },
   { table: "session", key: "id", when: "expires_at < now()" },
   { table: "show_once", key: "identity_id", when: "expires_at < now()" },
