@@ -2,11 +2,13 @@
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { Devices } from "@svc/cluster/account/Devices"
 import { type Asked, judgeRights } from "@svc/domain/account/KeyRights"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { unlimited } from "@svc/domain/account/Scope"
+import { makeUuidV7 } from "@svc/domain/Ids"
 import { isScope } from "@svc/domain/ScopeTable"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Redacted, Result } from "effect"
+import { Clock, Effect, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { cutOff } from "../harness/CutOff.ts"
 import { holder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
@@ -20,7 +22,7 @@ const started = Effect.gen(function* () {
     poll: devices.poll(login.deviceCode),
     /** What the terminal is told instead of a key. */
     refusal: Effect.flip(devices.poll(login.deviceCode)),
-    approve: (org: string) => devices.approve(org, login.userCode, {}, byHolder, holder),
+    approve: (org: string, by: Initiator = holder) => devices.approve(org, login.userCode, {}, byHolder, by),
     deny: devices.deny(login.userCode),
   }
 })
@@ -151,6 +153,50 @@ layer(storesLayer)("a device login", (it) => {
       expect(yield* Effect.flip((yield* CredentialLookup).resolve(Redacted.make(lost.key)))).toEqual(
         code("unauthenticated"),
       )
+    }),
+  )
+
+  it.effect("is denied if the key that approved it was revoked or has expired, and its own key is revoked", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const keys = yield* ApiKeys
+      const now = yield* Clock.currentTimeMillis
+      const approver = Effect.gen(function* () {
+        const rights = { scopes: unlimited, expiresAt: new Date(now + 60_000), networks: null }
+        const wanted = { id: yield* makeUuidV7, name: "approver", identity: null, rights }
+        const { key, api_key } = yield* keys.create(org, wanted, holder)
+        const caller = yield* (yield* CredentialLookup).resolve(Redacted.make(key))
+        const by = { kind: "admin_key", credentialId: api_key.id, requestId: null } as const
+        const login = yield* started
+        yield* login.approve(org, by)
+        return { id: api_key.id, caller, login }
+      })
+      const names = Effect.map(keys.list(org, { limit: 50 }), ({ entries }) =>
+        entries.map(({ name }) => name).toSorted(),
+      )
+      const [revoked, rotated, expired] = [yield* approver, yield* approver, yield* approver]
+      yield* keys.revoke(org, revoked.id, holder)
+      yield* keys.rotate(rotated.caller, rotated.id, yield* makeUuidV7, 0, holder)
+      expect(yield* revoked.login.refusal).toEqual(code("device_code_denied"))
+      expect(yield* revoked.login.refusal).toEqual(code("device_code_denied"))
+      expect((yield* revoked.login.view).status).toBe("denied")
+      expect(yield* names).toEqual(["approver", "approver", "approver", "laptop", "laptop"])
+      expect(yield* rotated.login.poll).toMatchObject({ api_key: { name: "laptop" } })
+      yield* TestClock.adjust("1 minute")
+      expect(yield* expired.login.refusal).toEqual(code("device_code_denied"))
+      expect(yield* names).toEqual(["approver", "approver", "approver", "laptop"])
+    }),
+  )
+
+  it.effect("returns no key that was revoked before its collection", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const login = yield* started
+      yield* login.approve(org)
+      const keys = yield* ApiKeys
+      const [made] = (yield* keys.list(org, { limit: 50 })).entries
+      yield* keys.revoke(org, made!.id, holder)
+      expect(yield* login.refusal).toEqual(code("device_code_used"))
     }),
   )
 

@@ -9,6 +9,7 @@ import { mailGatewayImap } from "./mail-gateway-imap.ts"
 import { mailGatewaySending } from "./mail-gateway-sending.ts"
 import { mailGatewaySmtp } from "./mail-gateway-smtp.ts"
 import { mailTags } from "./mail-tags.ts"
+import { makers } from "./makers.ts"
 import type { Mutants } from "./Mutant.ts"
 import { tenancyAndTime } from "./tenancy-and-time.ts"
 import { tunnelEdge } from "./tunnel-edge.ts"
@@ -24,6 +25,7 @@ export const mutants: Mutants = {
   ...mailGatewaySending,
   ...mailGatewaySmtp,
   ...mailTags,
+  ...makers,
   ...tenancyAndTime,
   ...tunnelEdge,
 }

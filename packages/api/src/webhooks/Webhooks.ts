@@ -6,6 +6,7 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { NotFound, ScopeMissing, WebhookTargetRefused } from "@svc/domain/problems/Problem"
+import { adopts } from "@svc/domain/webhooks/Webhook"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Effect } from "effect"
@@ -79,6 +80,7 @@ export const layer = RequestServices.group(
             event_types,
             description,
             status: "active" as const,
+            stopped_reason: null,
             created_at: made.created_at,
             signing_secret: made.signing_secret,
           },
@@ -93,7 +95,7 @@ export const layer = RequestServices.group(
         const { id, orgId } = subject
         const webhook_id = yield* uuidOf(params.id)
         // Changing the URL of a Webhook or resuming it gives access to its Events.
-        if (payload.url !== undefined || payload.event_types !== undefined || payload.status === "active") {
+        if (adopts(payload)) {
           yield* judgeTypes(payload.event_types ?? (yield* webhooks.read(id, webhook_id)).webhook.event_types)
         }
         if (payload.url !== undefined) yield* judgeTarget(payload.url)

@@ -17,7 +17,7 @@ import {
 } from "@svc/domain/account/Device"
 import { type Asked, type judgeRights } from "@svc/domain/account/KeyRights"
 import { everything, includes, type Scopes, scopesOf } from "@svc/domain/account/Scope"
-import type { Initiator } from "@svc/domain/account/Initiator"
+import { type Initiator, system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import {
   AuthorizationPending,
@@ -32,7 +32,8 @@ import {
 } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Result } from "effect"
 import { keyColumns, type KeyRow, keyView } from "../credentials/KeyView.ts"
-import { mint, mintKey, sha256 } from "../credentials/CredentialMint.ts"
+import { mint, mintKey, revokeKeys, sha256 } from "../credentials/CredentialMint.ts"
+import { endOf, joinMaker, makerColumns, type MakerRow } from "../credentials/Maker.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { type Place, Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
@@ -62,7 +63,7 @@ interface PollRow extends ViewRow {
   readonly key_id: string | null
 }
 
-interface CollectedRow extends KeyRow {
+interface CollectedRow extends KeyRow, MakerRow {
   readonly data_key: Uint8Array
 }
 
@@ -196,7 +197,9 @@ const make = Effect.gen(function* () {
         )
         yield* sql`
           with approved as (
-            update device_authorization set status = 'approved', org_id = ${org}, key_id = ${keyId}, sealed_key = ${sealed}
+            update device_authorization
+            set status = 'approved', org_id = ${org}, key_id = ${keyId}, sealed_key = ${sealed},
+                approver_kind = ${by.kind}, approver_id = ${by.credentialId}
             where id = ${device.id} returning id
           ),
           ${mintKey({ sql, org, at, by }, sql`approved`, { id: keyId, name: device.name, minted: key, identity: null, rights })}
@@ -250,9 +253,20 @@ const make = Effect.gen(function* () {
         }
         // A separate statement: the one above may have waited for the approval, and does not see its commit.
         const [minted] = yield* sql<CollectedRow>`
-        select ${keyColumns(sql)}, (select data_key from org o where o.id = org_id) as data_key
-        from api_key where id = ${row.key_id}`
+          select ${keyColumns(sql)}, data_key, maker_kind, maker_end, maker_scopes from (
+            select k.*, o.data_key, ${makerColumns(sql)}
+            from device_authorization d join api_key k on k.id = d.key_id join org o on o.id = k.org_id
+            ${joinMaker(sql, { kind: sql`d.approver_kind`, id: sql`d.approver_id`, identity: sql`k.identity_id` }, sql`${at}::timestamptz`)}
+            where d.id = ${row.id} and k.revoked_at is null
+          ) minted`
         if (minted === undefined) return yield* new DeviceCodeUsed({ detail: "The key is no longer available." })
+        if (endOf(minted) !== null) {
+          yield* sql`
+            with denied as (update device_authorization set status = 'denied' where id = ${row.id}),
+            ${revokeKeys({ sql, org: row.org_id, at, by: system }, sql`id = ${minted.id}`)}
+            select 1`
+          return yield* new DeviceCodeDenied({ detail: "The credential that approved the login was revoked." })
+        }
         const dataKey = yield* Effect.orDie(sealing.openDataKey(row.org_id, minted.data_key))
         const token = yield* Effect.orDie(
           sealing.open(dataKey, keyPlace(row.org_id, row.id, minted.id, row.device_hash), row.sealed_key),

@@ -5,7 +5,7 @@
 import { hash, randomBytes } from "node:crypto"
 import type { CredentialKind } from "@svc/domain/account/Account"
 import { type KeyRights, nextTold } from "@svc/domain/account/KeyRights"
-import { unlimited } from "@svc/domain/account/Scope"
+import { everything, unlimited } from "@svc/domain/account/Scope"
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { displayPrefix, make } from "@svc/domain/account/Token"
 import { Statement } from "effect/sql"
@@ -87,16 +87,22 @@ export const mintKey = (
 
 /**
  * CTEs `revoked` (the rows of `api_key` that `which` selects and that were not revoked) and their Events
- * `api_key.revoked`.
+ * `api_key.revoked`. Of these keys, `successor` replaces each that has full rights, as it has itself.
  */
 export const revokeKeys = (
   write: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: Initiator },
   which: Statement.Fragment,
+  successor: string | null = null,
 ): Statement.Fragment => {
   const { sql, at } = write
+  const replaced =
+    successor === null
+      ? sql``
+      : sql`, replaced_by = coalesce(replaced_by, case when scopes = ${everything} and expires_at is null and networks is null
+                                                      then ${successor}::uuid end)`
   return sql`
     revoked as (
-      update api_key set revoked_at = ${at} where ${which} and revoked_at is null returning id, name, identity_id,
+      update api_key set revoked_at = ${at}${replaced} where ${which} and revoked_at is null returning id, name, identity_id,
         (select handle from identity where identity.id = api_key.identity_id) as handle
     ),
     ${raiseForOrg(

@@ -63,8 +63,9 @@ export const provision = (sealing: Sealing["Service"]): Step =>
 const allOf = (sql: StepSubject["sql"], identityId: string) =>
   sql`identity_id = ${identityId}::uuid and exists (select from fence)`
 
-/** CTEs that revoke every key of the Identity. */
-export const revokeAll = (subject: Subject) => revokeKeys(forOrg(subject), allOf(subject.sql, subject.identity.id))
+/** CTEs that revoke every key of the Identity. A `successor` replaces the Identity Key. */
+export const revokeAll = (subject: Subject, successor?: string) =>
+  revokeKeys(forOrg(subject), allOf(subject.sql, subject.identity.id), successor)
 
 /** Revokes every remaining key and deletes secrets that were not received. */
 export const teardown: Step = (subject) => {
@@ -90,7 +91,7 @@ const rotate = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Serv
   yield* commit(
     write,
     sql`
-    ${revokeAll(write)},
+    ${revokeAll(write, key.id)},
     ${mintKey(forOrg(write), sql`fence`, key)},
     box as (update mailbox set imap_verifier = ${imap.verifier}::bytea where ${allOf(sql, identity.id)}),
     shown as (

@@ -10,12 +10,14 @@ import { Attempt } from "@svc/domain/deliveries/Delivery"
 import { Context, Effect, Exit, Layer, Schema } from "effect"
 import { system } from "@svc/domain/account/Initiator"
 import type { SqlError, Statement } from "effect/sql"
+import { makerColumns } from "../credentials/Maker.ts"
 import { raise } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Batcher from "../store/Batcher.ts"
 import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Backlog } from "../work/Source.ts"
+import { joinWebhookMaker } from "./WebhookState.ts"
 
 /** The maximum number of concurrent attempts per Webhook. Retries are counted separately, so they never delay first attempts. */
 export const placesPerWebhook = { first: 4, retry: 4 }
@@ -36,6 +38,10 @@ const Leased = Schema.Struct({
   event_created_at: Schema.Date,
   /** The signing secret that is current. */
   secret_id: Schema.NullOr(Schema.String),
+  /** The maker of the Webhook, as it was when the delivery was leased. */
+  maker_kind: Schema.NullOr(Schema.String),
+  maker_end: Schema.NullOr(Schema.Literals(["maker_revoked", "maker_expired", "maker_narrowed"])),
+  maker_scopes: Schema.NullOr(Schema.String),
 })
 export type Leased = typeof Leased.Type
 const decodeLeased = Schema.decodeUnknownEffect(Schema.Array(Leased))
@@ -61,6 +67,8 @@ export interface Outcome {
   readonly error: string | null
   /** The beginning of the response body. */
   readonly text: string | null
+  /** The delivery was not attempted, because the maker of the Webhook may not read the Event. It is not retried. */
+  readonly withheld?: true
 }
 
 /** The attempts in flight in this process, by Webhook. */
@@ -121,11 +129,12 @@ const leasing = (sql: Sql, wanted: ReadonlyArray<Wanted>) => {
 /** Selects the deliveries of `leased`, and for a request without any, when the next delivery is due. */
 const leases = (sql: Sql) => sql`
   select asked.n::int as asked, l.id, l.webhook_id, l.identity_id, l.event_id, l.event_type, l.replay, l.attempts, l.first,
-         l.started_at, l.url, l.event_data, l.event_created_at, ${currentSecret(sql, sql`asked.identity_id`)},
+         l.started_at, l.url, l.event_data, l.event_created_at, l.maker_kind, l.maker_end, l.maker_scopes, ${currentSecret(sql, sql`asked.identity_id`)},
          case when l.id is null then ${nextDue(sql, sql`asked.identity_id`)} end as due
   from asked left join (
-    select leased.*, w.url, e.data as event_data, e.created_at as event_created_at
+    select leased.*, w.url, e.data as event_data, e.created_at as event_created_at, ${makerColumns(sql)}
     from leased join webhook w on w.id = leased.webhook_id join event e on e.id = leased.event_id
+      ${joinWebhookMaker(sql, sql`leased.started_at`)}
   ) l on l.n = asked.n
   order by asked.n, l.id`
 
@@ -174,7 +183,7 @@ const judge = (delivery: Leased, outcome: Outcome): Ended => {
     response_body: outcome.text,
   }
   const delivered = outcome.statusCode !== null && outcome.statusCode >= 200 && outcome.statusCode < 300
-  const next = delivered ? undefined : nextAttemptAt(attempt.number, delivery.started_at)
+  const next = delivered || outcome.withheld === true ? undefined : nextAttemptAt(attempt.number, delivery.started_at)
   return { delivery, attempt, status: delivered ? "delivered" : next === undefined ? "failed" : "retrying", next }
 }
 
@@ -231,7 +240,8 @@ const abandoned = (sql: Sql, identityId: string, now: Date) =>
   sql`
     select d.id, d.webhook_id, d.identity_id, d.event_id, d.event_type, d.replay, d.attempts, w.url,
            d.status = 'queued' as first, d.attempt_started_at as started_at,
-           e.data as event_data, e.created_at as event_created_at, ${currentSecret(sql, sql`d.identity_id`)}
+           e.data as event_data, e.created_at as event_created_at, ${currentSecret(sql, sql`d.identity_id`)},
+           null as maker_kind, null as maker_end, null as maker_scopes
     from delivery d join webhook w on w.id = d.webhook_id join event e on e.id = d.event_id
     where d.identity_id = ${identityId} and d.attempt_started_at is not null and d.next_attempt_at <= ${now}
     limit 100`.pipe(Effect.flatMap((rows) => Effect.orDie(decodeLeased(rows))))
@@ -282,7 +292,7 @@ const make = Effect.gen(function* () {
     record: (identity: Owner, delivery: Leased, outcome: Outcome, now: Date) => {
       const ended = judge(delivery, outcome)
       // A failed delivery of `webhook.failed` raises no Event: two dead Webhooks would notify each other endlessly.
-      return ended.status === "failed" && delivery.event_type !== "webhook.failed"
+      return ended.status === "failed" && outcome.withheld !== true && delivery.event_type !== "webhook.failed"
         ? Effect.tap(recordFailure(sql, identity, ended, now), () =>
             Effect.sync(() => feed.announce({ org: identity.orgId, identity: identity.id })),
           )

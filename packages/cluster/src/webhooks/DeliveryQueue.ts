@@ -16,6 +16,7 @@ import { Deliveries, type Leased, type Outcome, overdue } from "./Deliveries.ts"
 import { bodyOf } from "./Payload.ts"
 import { signedHeaders } from "./Signature.ts"
 import { type SigningSecret, signingSecrets } from "./SigningSecrets.ts"
+import { withheld } from "./WebhookState.ts"
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
@@ -84,9 +85,26 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
     })
 
     const record = (identity: OwnIdentity, delivery: Leased, outcome: Outcome) => {
-      attempted.of(outcomeOf(outcome), delivery.first ? "first" : "retry").n++
-      waited.observe(outcome.durationMs / 1000)
+      if (outcome.withheld !== true) {
+        attempted.of(outcomeOf(outcome), delivery.first ? "first" : "retry").n++
+        waited.observe(outcome.durationMs / 1000)
+      }
       return Effect.uninterruptible(Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at)))
+    }
+
+    /** Posts a leased delivery, unless the maker of its Webhook may not read the Event. */
+    const deliver = (identity: OwnIdentity, delivery: Leased, secrets: ReadonlyArray<Redacted.Redacted<string>>) => {
+      const error = withheld(delivery, delivery.event_type)
+      if (error !== undefined) {
+        return Effect.succeed<Outcome>({ durationMs: 0, statusCode: null, error, text: null, withheld: true })
+      }
+      const posted = post(identity, delivery, secrets)
+      return (traced ? Effect.withSpan(posted, "Webhooks.deliver", spanOf(delivery)) : posted).pipe(
+        Effect.map(({ durationMs, statusCode, text }): Outcome => ({ durationMs, statusCode, error: null, text })),
+        Effect.catchTag("RequestFailed", ({ durationMs, error }) =>
+          Effect.succeed<Outcome>({ durationMs, statusCode: null, error, text: null }),
+        ),
+      )
     }
 
     /** Makes one leased attempt and records it. An interrupted attempt counts, since the target may have received it. */
@@ -97,14 +115,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       freed: Effect.Effect<void>,
       changed: Effect.Effect<void>,
     ) =>
-      (traced
-        ? Effect.withSpan(post(identity, delivery, secrets), "Webhooks.deliver", spanOf(delivery))
-        : post(identity, delivery, secrets)
-      ).pipe(
-        Effect.map(({ durationMs, statusCode, text }): Outcome => ({ durationMs, statusCode, error: null, text })),
-        Effect.catchTag("RequestFailed", ({ durationMs, error }) =>
-          Effect.succeed<Outcome>({ durationMs, statusCode: null, error, text: null }),
-        ),
+      deliver(identity, delivery, secrets).pipe(
         Effect.onInterrupt(() =>
           Effect.ignore(Effect.flatMap(now, (at) => record(identity, delivery, interrupted(delivery, at)))),
         ),

@@ -6,18 +6,18 @@ import { Attempt, type Delivery, type DeliveryStatus } from "@svc/domain/deliver
 import { NotFound } from "@svc/domain/problems/Problem"
 import type { Webhook } from "@svc/domain/webhooks/Webhook"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { makerColumns } from "../credentials/Maker.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { bodyOf } from "./Payload.ts"
 import { userAgent } from "./Signature.ts"
+import { joinWebhookMaker, stateOf, type WebhookState } from "./WebhookState.ts"
 
-interface WebhookRow {
+interface WebhookRow extends WebhookState {
   readonly id: string
   readonly url: string
-  readonly event_types: ReadonlyArray<string>
   readonly description: string | null
-  readonly status: "active" | "disabled"
   readonly created_at: Date
 }
 
@@ -40,7 +40,14 @@ interface DeliveryRequested extends PageRequest {
 
 const decodeAttempts = Schema.decodeUnknownEffect(Schema.Array(Attempt))
 
-const webhookView = (row: WebhookRow): Webhook => ({ ...row, id: toPublic("wh_", row.id) })
+const webhookView = (row: WebhookRow): Webhook => ({
+  id: toPublic("wh_", row.id),
+  url: row.url,
+  event_types: row.event_types,
+  description: row.description,
+  ...stateOf(row),
+  created_at: row.created_at,
+})
 
 const deliveryView = (row: DeliveryRow): Effect.Effect<Delivery> =>
   Effect.map(Effect.orDie(decodeAttempts(row.attempts)), (attempts) => ({
@@ -54,6 +61,13 @@ const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
   const deliveryColumns = sql`id, event_id, event_type, status, replay, attempts, next_attempt_at, created_at`
+  /** Selects Webhooks with the state of their makers now. */
+  const webhooks = Effect.map(
+    Clock.currentTimeMillis,
+    (millis) => sql`
+      select w.id, w.url, w.event_types, w.description, w.status, w.created_at, w.version, ${makerColumns(sql)}
+      from webhook w ${joinWebhookMaker(sql, sql`${new Date(millis)}::timestamptz`)}`,
+  )
 
   return {
     list: (identityId: IdentityId, request: PageRequest) =>
@@ -62,21 +76,22 @@ const make = Effect.gen(function* () {
           sealing,
           `webhooks/${identityId}`,
           request,
-          (behind, atMost) => sql<WebhookRow>`
-            select id, url, event_types, description, status, created_at from webhook
-            where identity_id = ${identityId} ${behind === undefined ? sql`` : sql`and id > ${behind}::uuid`}
-            order by id limit ${atMost}`,
+          (behind, atMost) =>
+            Effect.flatMap(
+              webhooks,
+              (found) => sql<WebhookRow>`${found}
+                where w.identity_id = ${identityId} ${behind === undefined ? sql`` : sql`and w.id > ${behind}::uuid`}
+                order by w.id limit ${atMost}`,
+            ),
           ({ id }) => id,
           webhookView,
         ),
       ),
     read: Effect.fn("WebhookQueries.read")(function* (identityId: IdentityId, webhookId: string) {
-      const [row] = yield* sql<WebhookRow & { version: number }>`
-        select id, url, event_types, description, status, created_at, version from webhook
-        where id = ${webhookId} and identity_id = ${identityId}`
+      const [row] = yield* sql<WebhookRow & { version: number }>`${yield* webhooks}
+        where w.id = ${webhookId} and w.identity_id = ${identityId}`
       if (row === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
-      const { version, ...webhook } = row
-      return { webhook: webhookView(webhook), version }
+      return { webhook: webhookView(row), version: row.version }
     }, orUnavailable),
     /** Newest first. */
     deliveries: Effect.fn("WebhookQueries.deliveries")(function* (

@@ -2,12 +2,14 @@
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { Conflict, NotFound, PreconditionFailed, WebhookMismatch } from "@svc/domain/problems/Problem"
 import { testEventType } from "@svc/domain/events/Event"
-import type { WebhookPatch } from "@svc/domain/webhooks/Webhook"
+import { adopts, type WebhookPatch } from "@svc/domain/webhooks/Webhook"
 import { Effect } from "effect"
 import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, FenceLost, type Write } from "../actor/Write.ts"
 import { raiseTest } from "../events/Raise.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
+import { makerColumns } from "../credentials/Maker.ts"
+import { joinWebhookMaker, stateOf, type WebhookState } from "./WebhookState.ts"
 import * as SigningSecrets from "./SigningSecrets.ts"
 
 interface ForWebhook {
@@ -35,15 +37,15 @@ interface NewWebhook extends ForWebhook {
 
 /** Registers a Webhook. Returns the signing secret of the Identity, which is created with the first Webhook. */
 const register = Effect.fnUntraced(function* (write: Write, webhook: NewWebhook, sealing: Sealing["Service"]) {
-  const { sql, identity, at } = write
+  const { sql, identity, at, by } = write
   const secret = yield* SigningSecrets.currentOrNew(write, sealing)
   const row = yield* commit<{ created_at: Date }>(
     write,
     sql`
     made as (
-      insert into webhook (id, identity_id, url, event_types, description, created_at)
+      insert into webhook (id, identity_id, url, event_types, description, created_at, maker_kind, maker_id)
       select ${webhook.webhook_id}::uuid, ${identity.id}::uuid, ${webhook.url}::text, ${[...webhook.event_types]}::text[],
-             ${webhook.description}::text, ${at}::timestamptz
+             ${webhook.description}::text, ${at}::timestamptz, ${by.kind}::text, ${by.credentialId}::uuid
       from fence
       on conflict (id) do nothing
     ) ${secret.minted === undefined ? sql`` : sql`, ${secret.minted}`}`,
@@ -59,11 +61,23 @@ interface NewReplay extends ForWebhook {
   readonly event_id: string
 }
 
+/** Fails unless the Webhook exists and delivers. */
+const assertActive = Effect.fnUntraced(function* ({ sql, identity, at }: Write, webhookId: string) {
+  const [webhook] = yield* sql<WebhookState>`
+    select status, event_types, ${makerColumns(sql)} from webhook w ${joinWebhookMaker(sql, sql`${at}::timestamptz`)}
+    where w.id = ${webhookId} and w.identity_id = ${identity.id}`
+  if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
+  const { status } = stateOf(webhook)
+  if (status === "active") return
+  const why = status === "disabled" ? "" : " because the credential that made it may not read its Events any more"
+  return yield* new Conflict({ detail: `The Webhook is ${status}${why}. Set its status to active first.` })
+})
+
 /** Queues a new delivery of an Event to a Webhook of the same Identity, subscribed or not. */
 const replay = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
   const { sql, identity, at } = write
-  const [found] = yield* sql<{ event_identity: string | null; webhook_identity: string | null; status: string | null }>`
-    select e.identity_id as event_identity, w.identity_id as webhook_identity, w.status
+  const [found] = yield* sql<{ event_identity: string | null; webhook_identity: string | null }>`
+    select e.identity_id as event_identity, w.identity_id as webhook_identity
     from event e left join webhook w on w.id = ${message.webhook_id} and exists (
       select from identity i where i.id = w.identity_id and i.org_id = ${identity.orgId})
     where e.id = ${message.event_id} and e.org_id = ${identity.orgId}`
@@ -72,7 +86,7 @@ const replay = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
   if (found.event_identity !== found.webhook_identity) {
     return yield* new WebhookMismatch({ detail: "The Webhook and the Event belong to different Identities." })
   }
-  if (found.status !== "active") return yield* new Conflict({ detail: "The Webhook is disabled." })
+  yield* assertActive(write, message.webhook_id)
   yield* commit(
     write,
     sql`queued as (
@@ -95,11 +109,8 @@ const recoveredAtOnce = 1000
  * delivery is the latest one from then on, so a repeated command queues nothing twice.
  */
 const recover = Effect.fnUntraced(function* (write: Write, message: ForWebhook & { readonly since: Date }) {
-  const { sql, identity, at } = write
-  const [webhook] = yield* sql<{ status: string }>`
-    select status from webhook where id = ${message.webhook_id} and identity_id = ${identity.id}`
-  if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
-  if (webhook.status !== "active") return yield* new Conflict({ detail: "The Webhook is disabled." })
+  const { identity, sql, at } = write
+  yield* assertActive(write, message.webhook_id)
   const row = yield* commit<{ recovered: number }>(
     write,
     sql`latest as (
@@ -127,7 +138,7 @@ const patch = Effect.fnUntraced(function* (
   write: Write,
   change: ForWebhook & { readonly patch: WebhookPatch; readonly if_version: IfVersion },
 ) {
-  const { sql, identity, at } = write
+  const { sql, identity, at, by } = write
   const [before] = yield* sql<Changeable>`
     select url, event_types, description, status, version from webhook
     where id = ${change.webhook_id} and identity_id = ${identity.id}`
@@ -140,6 +151,9 @@ const patch = Effect.fnUntraced(function* (
     return yield* new PreconditionFailed({ detail: `The Webhook is at version ${before.version}.` })
   }
   const after = { ...before, ...change.patch }
+  const adopter = adopts(change.patch)
+    ? sql`, maker_kind = ${by.kind}::text, maker_id = ${by.credentialId}::uuid`
+    : sql``
   const disabled = JSON.stringify({
     started_at: at.toISOString(),
     duration_ms: 0,
@@ -153,7 +167,7 @@ const patch = Effect.fnUntraced(function* (
     changed as (
       update webhook
       set url = ${after.url}, event_types = ${[...new Set(after.event_types)]}::text[], description = ${after.description ?? null}::text,
-          status = ${after.status}, version = version + 1
+          status = ${after.status}, version = version + 1${adopter}
       where id = ${change.webhook_id} and version = ${before.version} and exists (select from fence)
       returning id, status
     ),
@@ -206,14 +220,10 @@ const remove = Effect.fnUntraced(function* (
 
 /** Raises a `webhook.test` Event for one Webhook, which no list shows. */
 const test = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
-  const { sql, identity } = write
-  const [webhook] = yield* sql<{ status: string }>`
-    select status from webhook where id = ${message.webhook_id} and identity_id = ${identity.id}`
-  if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
-  if (webhook.status !== "active") return yield* new Conflict({ detail: "The Webhook is disabled." })
+  yield* assertActive(write, message.webhook_id)
   yield* commit(
     write,
-    sql`${raiseTest(write, "fence", {
+    write.sql`${raiseTest(write, "fence", {
       eventId: message.event_id,
       deliveryId: message.delivery_id,
       webhookId: message.webhook_id,

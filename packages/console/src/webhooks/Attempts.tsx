@@ -17,6 +17,13 @@ export const tones: { readonly [S in Delivery["status"]]: Tone } = {
   failed: "bad",
 }
 
+type WebhookState = Answer<"GET /api/identities/:handle/webhooks/:id">["status"]
+const stateTones: { readonly [S in WebhookState]: Tone } = { active: "ok", disabled: "off", stopped: "bad" }
+
+export const WebhookStatus = ({ status }: { readonly status: WebhookState }) => (
+  <Status tone={stateTones[status]}>{say(status)}</Status>
+)
+
 const reasons = {
   timeout: "why_timeout",
   refused_address: "why_refused",
@@ -24,6 +31,10 @@ const reasons = {
   dns: "why_dns",
   tls: "why_tls",
   interrupted: "why_interrupted",
+  webhook_disabled: "why_disabled",
+  maker_revoked: "why_maker_revoked",
+  maker_expired: "why_maker_expired",
+  maker_narrowed: "why_maker_narrowed",
 } as const
 
 const isReceived = ({ status_code }: Attempt) => status_code !== null && status_code >= 200 && status_code < 300

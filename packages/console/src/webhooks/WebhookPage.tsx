@@ -10,10 +10,11 @@ import { Button, ButtonLink } from "../ui/Button.tsx"
 import { ConfirmButton, Dialog } from "../ui/Dialog.tsx"
 import { Select } from "../ui/Field.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
-import { Empty, Facts, Section, Segments, Status } from "../ui/Page.tsx"
+import { Empty, Facts, Note, Section, Segments } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
+import { WebhookStatus } from "./Attempts.tsx"
 import { DeliveryItem, type OfWebhook } from "./DeliveryItem.tsx"
 import { say } from "./texts.ts"
 import { type NewWebhook, WebhookForm } from "./WebhookForm.tsx"
@@ -125,12 +126,13 @@ const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook:
         <Facts
           facts={[
             [say("url"), <code>{webhook.url}</code>],
-            [say("status"), <Status tone={isActive ? "ok" : "off"}>{say(webhook.status)}</Status>],
+            [say("status"), <WebhookStatus status={webhook.status} />],
             [say("types"), webhook.event_types.includes("*") ? say("every_type") : webhook.event_types.join(", ")],
             webhook.description !== null && [say("description"), <bdi>{webhook.description}</bdi>],
             [say("created"), <Time at={webhook.created_at} />],
           ]}
         />
+        {webhook.stopped_reason === null ? null : <Note tone="warn">{say(webhook.stopped_reason)}</Note>}
         <div class="bar">
           <Button kind="primary" icon="send" command={test} disabled={!isActive}>
             {say("test")}

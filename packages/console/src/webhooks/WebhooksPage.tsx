@@ -8,8 +8,8 @@ import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { ButtonLink } from "../ui/Button.tsx"
 import { ConfirmButton } from "../ui/Dialog.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
-import { Empty, Section, Status } from "../ui/Page.tsx"
-import { tones } from "./Attempts.tsx"
+import { Empty, Section } from "../ui/Page.tsx"
+import { tones, WebhookStatus } from "./Attempts.tsx"
 import type { OfWebhook } from "./DeliveryItem.tsx"
 import { SigningSecret } from "./SigningSecret.tsx"
 import { Table } from "../ui/Table.tsx"
@@ -77,7 +77,7 @@ const WebhooksPage = ({ handle }: { readonly handle: string }) => {
                           </a>
                         </td>
                         <td>
-                          <Status tone={status === "active" ? "ok" : "off"}>{say(status)}</Status>
+                          <WebhookStatus status={status} />
                         </td>
                         <td class="muted">{event_types.includes("*") ? say("every_type") : event_types.join(", ")}</td>
                         <td>

@@ -45,14 +45,17 @@ const capabilities: Readonly<Record<Subject, Capability>> = {
 /** Returns the scope that shows Events of the type, besides `event:read`, which shows all. */
 const readScopeOf = (type: IdentityEventType): ScopeName => `${capabilities[type.split(".")[0] as Subject]}:read`
 
+/** Returns the types of a subscription; `*` is every type of an Identity. */
+export const expand = (types: ReadonlyArray<string>): ReadonlyArray<IdentityEventType> =>
+  types.includes("*") ? identityEventTypes : identityEventTypes.filter((type) => types.includes(type))
+
 /**
  * Returns the scopes that the holder of these lacks to receive Events of the types: a Webhook carries no more than its maker
  * may read. `*` is every type.
  */
 export const lacksToReceive = (scopes: Scopes, types: ReadonlyArray<string>): ReadonlyArray<ScopeName> => {
   if (allows(scopes, "event:read")) return []
-  const wanted = types.includes("*") ? identityEventTypes : identityEventTypes.filter((type) => types.includes(type))
-  return [...new Set(wanted.map(readScopeOf))].filter((scope) => !allows(scopes, scope))
+  return [...new Set(expand(types).map(readScopeOf))].filter((scope) => !allows(scopes, scope))
 }
 
 export const IdentityEventType = Schema.Literals(identityEventTypes)

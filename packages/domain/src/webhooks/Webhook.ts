@@ -10,12 +10,16 @@ export const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType
   Schema.isMaxLength(32),
 )
 
+/** Why a Webhook delivers nothing: its maker was revoked, has expired, or may read none of its Events any more. */
+const StoppedReason = Schema.Literals(["maker_revoked", "maker_expired", "maker_narrowed"])
+
 export const Webhook = Schema.Struct({
   id: WebhookId,
   url: ShownUrl,
   event_types: Schema.Array(Schema.String),
   description: Schema.NullOr(Schema.String),
-  status: Schema.Literals(["active", "disabled"]),
+  status: Schema.Literals(["active", "disabled", "stopped"]),
+  stopped_reason: Schema.NullOr(StoppedReason),
   created_at: Timestamp,
 }).annotate({ identifier: "Webhook" })
 export type Webhook = typeof Webhook.Type
@@ -33,6 +37,13 @@ export const WebhookPatch = Schema.Struct({
   url: Schema.optionalKey(NewWebhook.fields.url),
   event_types: Schema.optionalKey(Subscription),
   description: NewWebhook.fields.description,
-  status: Schema.optionalKey(Webhook.fields.status),
+  status: Schema.optionalKey(Schema.Literals(["active", "disabled"])),
 }).annotate({ identifier: "WebhookPatch" })
 export type WebhookPatch = typeof WebhookPatch.Type
+
+/**
+ * Returns whether a change decides where Events go or that they go. Such a change requires that its maker may read the Events,
+ * and makes it the maker of the Webhook.
+ */
+export const adopts = ({ url, event_types, status }: WebhookPatch): boolean =>
+  url !== undefined || event_types !== undefined || status === "active"

@@ -69,7 +69,10 @@ export const account: ReadonlyArray<string> = [
     expires_at timestamptz not null,
     -- What the device asks for; null leaves the choice to the account holder.
     scopes text,
-    expires_in_days integer
+    expires_in_days integer,
+    -- The credential that approved the login: a key of an approver that was revoked is not handed out.
+    approver_kind text,
+    approver_id uuid
   )`,
   `create index device_authorization_expires_at_idx on device_authorization (expires_at)`,
   `create index device_authorization_org_id_idx on device_authorization (org_id)`,

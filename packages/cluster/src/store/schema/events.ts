@@ -29,7 +29,10 @@ export const events: ReadonlyArray<string> = [
     description text,
     status text not null default 'active' check (status in ('active', 'disabled')),
     created_at timestamptz not null,
-    version integer not null default 1
+    version integer not null default 1,
+    -- The credential that made the Webhook or adopted it: deliveries are limited to what it may still read. Null for no limit.
+    maker_kind text,
+    maker_id uuid
   )`,
   `create index webhook_identity_id_idx on webhook (identity_id)`,
   `create index webhook_in_order on webhook (identity_id, id)`,

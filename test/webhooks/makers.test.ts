@@ -1,0 +1,254 @@
+/** A Webhook carries no more than the credential that made it may read now, and ends with that credential. */
+import { stateOf, withheld } from "@svc/cluster/webhooks/WebhookState"
+import { allows, scopesOf, type ScopeName } from "@svc/domain/account/Scope"
+import { identityEventTypes } from "@svc/domain/events/Event"
+import { scopeNames } from "@svc/domain/ScopeTable"
+import * as fc from "fast-check"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { call, newHandle } from "../harness/Client.ts"
+import { send } from "../harness/Mail.ts"
+import { startReceiver } from "../harness/Receiver.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { clientOf, letIn, mcp, person } from "../oauth/Consent.ts"
+
+let service: TestService
+let receiver: Awaited<ReturnType<typeof startReceiver>>
+let owner: Awaited<ReturnType<typeof person>>
+beforeAll(async () => {
+  service = await startService()
+  owner = await person(service.base)
+})
+beforeEach(async () => void (receiver = await startReceiver()))
+afterEach(() => receiver.stop())
+afterAll(() => service.stop())
+
+const session = async (method: string, path: string, body?: unknown) =>
+  call(service.base, method, path, { token: owner.session, ...(body === undefined ? {} : { body }) })
+const at = (path: string) => `/api/identities/${owner.handle}${path}`
+const hook = (id: string) => at(`/webhooks/${id}`)
+
+/** A credential, and the acts that end or narrow it. */
+interface Made {
+  readonly token: string
+  readonly id: string
+}
+type Maker = () => Promise<Made>
+
+const key =
+  (path: () => string, rights: object = {}): Maker =>
+  async () => {
+    const { body } = await session("POST", path(), { name: "maker", ...rights })
+    return { token: body.key, id: body.api_key.id }
+  }
+const adminKey = key(() => "/api/keys")
+const narrowAdminKey = key(() => "/api/keys", { scopes: ["webhook:write", "event:read"] })
+const furtherKey = key(() => at("/keys"), { scopes: ["webhook:write", "event:read"] })
+const identityKey: Maker = async () => {
+  await session("POST", at("/identity-key/rotate"))
+  return { token: (await session("GET", at("/identity-key"))).body.identity_key, id: "" }
+}
+const ownSession: Maker = async () => ({ token: owner.session, id: "" })
+const app: Maker = async () => {
+  const here = "http://localhost:4711/callback"
+  const granted = await letIn(service.base, owner.browser, await clientOf(service.base, here), here)
+  const [grant] = (await session("GET", "/api/grants")).body.grants
+  await session("PATCH", `/api/grants/${grant.id}`, { scopes: ["event:read", "webhook:write"] })
+  return { token: granted.access, id: grant.id }
+}
+
+const register = async ({ token }: Made, event_types: ReadonlyArray<string> = ["card.updated"]): Promise<string> => {
+  const url = receiver.url
+  if (!token.startsWith("svc_oat_")) {
+    const made = await call(service.base, "POST", at("/webhooks"), { token, body: { url, event_types } })
+    expect(made.status).toBe(201)
+    return made.body.id
+  }
+  const input = { name: "svc_webhook_create", arguments: { handle: owner.handle, url, event_types } }
+  return (await mcp(service.base, token, "tools/call", input)).body["result"].structuredContent.id
+}
+
+const raiseCardUpdated = () => session("PATCH", at("/card"), { description: newHandle("text") })
+const state = async (id: string) => {
+  const { status, stopped_reason } = (await session("GET", hook(id))).body
+  return [status, stopped_reason]
+}
+/** Waits for the newest delivery of the Webhook to end, and returns its status and last error. */
+const lastDelivery = async (id: string) => {
+  const [newest] = await eventually(
+    async () => (await session("GET", `${hook(id)}/deliveries`)).body.deliveries,
+    ([newest]) => newest !== undefined && ["delivered", "failed"].includes(newest.status),
+  )
+  return [newest.status, newest.attempts.at(-1).error]
+}
+
+const revokeKey = ({ id }: Made) => session("DELETE", `/api/keys/${id}`)
+const rotate = async ({ id }: Made) =>
+  (await session("POST", `/api/keys/${id}/rotate`, { overlap_seconds: 0 })).body.api_key.id as string
+const grantPatch = (body: object) => (made: Made) => session("PATCH", `/api/grants/${made.id}`, body)
+const expire = (table: "api_key" | "client_grant") => async (made: Made) => {
+  await service.query(
+    (sql) => sql`update ${sql(table)} set expires_at = now() - interval '1 second' where id = ${made.id}`,
+  )
+}
+
+const goesOn: ReadonlyArray<readonly [string, Maker, (made: Made) => Promise<unknown>]> = [
+  ["an Admin Key that was rotated", adminKey, rotate],
+  [
+    "a narrow Admin Key that was rotated twice",
+    narrowAdminKey,
+    async (made) => rotate({ ...made, id: await rotate(made) }),
+  ],
+  ["a further Identity Key that was rotated", furtherKey, rotate],
+  ["the Identity Key that was rotated", identityKey, () => session("POST", at("/identity-key/rotate"))],
+  ["an app whose scopes still include the Event", app, grantPatch({ scopes: ["card:read"] })],
+]
+
+const ends: ReadonlyArray<readonly [string, Maker, (made: Made) => Promise<unknown>, string]> = [
+  ["an Admin Key that was revoked", adminKey, revokeKey, "maker_revoked"],
+  [
+    "an Admin Key whose successor was revoked",
+    adminKey,
+    async (made) => revokeKey({ ...made, id: await rotate(made) }),
+    "maker_revoked",
+  ],
+  ["an Admin Key that expired", adminKey, expire("api_key"), "maker_expired"],
+  ["a further Identity Key that was revoked", furtherKey, revokeKey, "maker_revoked"],
+  [
+    "a further Identity Key that ended with the rotation of the Identity Key",
+    furtherKey,
+    () => session("POST", at("/identity-key/rotate")),
+    "maker_revoked",
+  ],
+  ["an app that was revoked", app, ({ id }) => session("DELETE", `/api/grants/${id}`), "maker_revoked"],
+  ["an app whose access expired", app, expire("client_grant"), "maker_expired"],
+  ["an app that may not read the Event any more", app, grantPatch({ scopes: ["mail:read"] }), "maker_narrowed"],
+  [
+    "an app without access to the Identity",
+    app,
+    async ({ id }) => {
+      const other = await session("POST", "/api/identities", { handle: newHandle("other") })
+      await session("PATCH", `/api/grants/${id}`, { handles: [other.body.handle] })
+    },
+    "maker_narrowed",
+  ],
+]
+
+describe("Webhook", () => {
+  it.each(goesOn)("of %s goes on", async (_, maker, act) => {
+    const made = await maker()
+    const id = await register(made)
+    await act(made)
+    expect(await state(id)).toEqual(["active", null])
+    await raiseCardUpdated()
+    expect(await lastDelivery(id)).toEqual(["delivered", null])
+    await session("DELETE", hook(id))
+  })
+
+  it.each(ends)("of %s is stopped until the account holder adopts it", async (_, maker, act, reason) => {
+    const made = await maker()
+    const id = await register(made)
+    await act(made)
+    expect(await state(id)).toEqual(["stopped", reason])
+    const { webhooks } = (await session("GET", at("/webhooks"))).body
+    expect(webhooks.find((one: { id: string }) => one.id === id)).toMatchObject({
+      status: "stopped",
+      stopped_reason: reason,
+    })
+    const since = new Date(Date.now() - 60_000).toISOString()
+    expect((await session("POST", `${hook(id)}/test`)).body.code).toBe("conflict")
+    expect((await session("POST", `${hook(id)}/recover`, { since })).body.code).toBe("conflict")
+    await raiseCardUpdated()
+    expect(await lastDelivery(id)).toEqual(["failed", reason])
+    expect(receiver.got).toEqual([])
+    // Changes that do not redirect Events do not adopt the Webhook.
+    await session("PATCH", hook(id), { description: "seen" })
+    expect(await state(id)).toEqual(["stopped", reason])
+    await session("PATCH", hook(id), { status: "active" })
+    expect(await state(id)).toEqual(["active", null])
+    expect((await session("POST", `${hook(id)}/recover`, { since })).body.recovered).toBe(1)
+    expect(await lastDelivery(id)).toEqual(["delivered", null])
+    expect(receiver.got.map(({ body }) => body.type)).toEqual(["card.updated"])
+    const failures = (await session("GET", `/api/events?type=webhook.failed&handle=${owner.handle}`)).body.events
+    expect(failures).toEqual([])
+    await session("DELETE", hook(id))
+  })
+
+  it("of a session goes on after the session ended", async () => {
+    const other = await person(service.base)
+    const path = `/api/identities/${other.handle}/webhooks`
+    const body = { url: receiver.url, event_types: ["email.received"] }
+    await call(service.base, "POST", path, { token: other.session, body })
+    const key = (await call(service.base, "POST", "/api/keys", { token: other.session, body: { name: "k" } })).body.key
+    expect((await call(service.base, "DELETE", "/api/auth/session", { token: other.session })).status).toBe(204)
+    await send(service.smtpPort, {
+      from: "g@example.org",
+      to: `${other.handle}@mail.localhost`,
+      subject: "s",
+      text: "x",
+    })
+    await eventually(
+      async () => receiver.got.length,
+      (n) => n === 1,
+    )
+    const { webhooks } = (await call(service.base, "GET", path, { token: key })).body
+    expect(webhooks).toMatchObject([{ status: "active", stopped_reason: null }])
+  })
+
+  it("of a narrowed app delivers the Events that the app may still read, and no others", async () => {
+    const made = await app()
+    const id = await register(made, ["*"])
+    await grantPatch({ scopes: ["card:read"] })(made)
+    expect(await state(id)).toEqual(["active", null])
+    await send(service.smtpPort, {
+      from: "g@example.org",
+      to: `${owner.handle}@mail.localhost`,
+      subject: "s",
+      text: "x",
+    })
+    expect(await lastDelivery(id)).toEqual(["failed", "maker_narrowed"])
+    await raiseCardUpdated()
+    expect(await lastDelivery(id)).toEqual(["delivered", null])
+    expect(receiver.got.map(({ body }) => body.type)).toEqual(["card.updated"])
+    const [mail] = (await session("GET", `/api/events?type=email.received&handle=${owner.handle}`)).body.events
+    await session("POST", `/api/events/${mail.id}/replay`, { webhook_id: id })
+    expect(await lastDelivery(id)).toEqual(["failed", "maker_narrowed"])
+    expect(receiver.got).toHaveLength(1)
+    await session("DELETE", hook(id))
+  })
+
+  it("that a key redirected ends with that key", async () => {
+    const id = await register(await ownSession())
+    const made = await adminKey()
+    const patch = { token: made.token, body: { url: receiver.url } }
+    expect((await call(service.base, "PATCH", hook(id), patch)).status).toBe(200)
+    await revokeKey(made)
+    expect(await state(id)).toEqual(["stopped", "maker_revoked"])
+    await session("DELETE", hook(id))
+  })
+
+  it("carries an Event exactly if a valid maker may read it, for generated makers", () => {
+    const makers = fc.record({
+      maker_kind: fc.constantFrom("admin_key", "identity_key", "grant"),
+      maker_end: fc.constantFrom(null, null, "maker_revoked" as const, "maker_expired" as const),
+      maker_scopes: fc.subarray(["*", ...scopeNames]).map((names) => names.join(" ")),
+    })
+    const subjects: Record<string, string> = { email: "mail" }
+    const reads = (scopes: string, type: string) => {
+      const [subject] = type.split(".") as [string]
+      const needed = `${subjects[subject] ?? subject}:read` as ScopeName
+      return allows(scopesOf(scopes), needed) || allows(scopesOf(scopes), "event:read")
+    }
+    fc.assert(
+      fc.property(makers, fc.subarray([...identityEventTypes], { minLength: 1 }), (maker, event_types) => {
+        const readable = event_types.filter((type) => maker.maker_end === null && reads(maker.maker_scopes, type))
+        expect(event_types.filter((type) => withheld(maker, type) === undefined)).toEqual(readable)
+        const { status } = stateOf({ ...maker, status: "active", event_types })
+        expect(status).toBe(readable.length > 0 ? "active" : "stopped")
+      }),
+      { numRuns: 2_000 },
+    )
+    const unknown = { maker_kind: "admin_key", maker_end: null, maker_scopes: null }
+    expect(withheld(unknown, "card.updated")).toBe("maker_revoked")
+    expect(withheld({ ...unknown, maker_kind: null }, "card.updated")).toBeUndefined()
+  })
+})
