@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { startService, type TestService } from "../harness/Service.ts"
+import { mcp } from "../oauth/Consent.ts"
 
 const many = 5
 let service: TestService
@@ -120,7 +121,7 @@ describe("Pages", () => {
     }
   })
 
-  it("are unnecessary for short lists, which are returned whole up to 1,000 entries", async () => {
+  it("are unnecessary for short lists, which REST returns whole up to 1,000 entries and tools by 50", async () => {
     const { session, org } = await signUp(service.base)
     const own = (await makeIdentity(service.base, session)).handle
     await service.query(
@@ -144,6 +145,15 @@ describe("Pages", () => {
     expect([rest.allowed_recipients.length, rest.next_cursor]).toEqual([1, null])
     expect((await read(`${people}?limit=50`)).allowed_recipients).toHaveLength(50)
     expect((await read("/api/keys")).api_keys.length).toBeGreaterThanOrEqual(121)
+    const tool = async (more: object) => {
+      const input = { name: "svc_allowed_recipient_list", arguments: { handle: own, ...more } }
+      return (await mcp(service.base, session, "tools/call", input)).body["result"].structuredContent
+    }
+    const first = await tool({})
+    expect(first.allowed_recipients).toEqual(whole.allowed_recipients.slice(0, 50))
+    const second = await tool({ cursor: first.next_cursor })
+    expect(second.allowed_recipients).toEqual(whole.allowed_recipients.slice(50, 100))
+    expect((await tool({ limit: 200 })).allowed_recipients).toHaveLength(200)
   })
 
   it("reject cursors that the service did not create", async () => {

@@ -177,4 +177,11 @@ export const api: Mutants = {
     bug: "a raw message is served without the headers that make it a download",
     tests: ["mail/served"],
   },
+  "tool-lists-are-whole": {
+    file: "api/src/mcp/Requests.ts",
+    from: 'input["limit"] = defaultLimit',
+    to: 'delete input["limit"]',
+    bug: "a tool that lists keys or recipients returns 1,000 entries to a model that did not ask for so many",
+    tests: ["api/paging"],
+  },
 }
