@@ -5,6 +5,7 @@ import { clusterAudit } from "./cluster-audit.ts"
 import { clusterMail } from "./cluster-mail.ts"
 import { cluster } from "./cluster.ts"
 import { domain } from "./domain.ts"
+import { embedded } from "./embedded.ts"
 import { mailGatewayImap } from "./mail-gateway-imap.ts"
 import { mailGatewaySending } from "./mail-gateway-sending.ts"
 import { mailGatewaySmtp } from "./mail-gateway-smtp.ts"
@@ -21,6 +22,7 @@ export const mutants: Mutants = {
   ...clusterAudit,
   ...clusterMail,
   ...domain,
+  ...embedded,
   ...mailGatewayImap,
   ...mailGatewaySending,
   ...mailGatewaySmtp,

@@ -1,6 +1,15 @@
 /** The embedded database as processes of a machine share it: real processes, real kills. */
 import { type ChildProcess, spawn } from "node:child_process"
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -18,8 +27,8 @@ const directory = () => {
   return made
 }
 
-/** A process that holds the database and answers what it is told over its standard input. */
-const holder = async (where: string) => {
+/** A process that is about to open the database: it has loaded its modules and does nothing before `open`. */
+const loaded = async (where: string) => {
   const child = spawn(process.execPath, [fixture, where], { stdio: ["pipe", "pipe", "inherit"] })
   children.push(child)
   let output = ""
@@ -33,22 +42,34 @@ const holder = async (where: string) => {
       )
     )[n]!
   let said = 0
+  const query = async (statement: string) => {
+    child.stdin.write(`${statement}\n`)
+    return line(++said)
+  }
   await line(0)
   return {
     child,
-    query: async (statement: string) => {
-      child.stdin.write(`${statement}\n`)
-      return line(++said)
-    },
+    open: () => query("open"),
+    query,
     leave: async () => {
       child.stdin.end()
-      await eventually(
-        async () => child.exitCode ?? child.signalCode,
-        (code) => code !== null,
-      )
+      await ended(child)
     },
     kill: () => child.kill("SIGKILL"),
   }
+}
+
+const ended = (child: ChildProcess) =>
+  eventually(
+    async () => child.exitCode ?? child.signalCode,
+    (code) => code !== null,
+  )
+
+/** A process that holds the database and runs statements. */
+const holder = async (where: string) => {
+  const made = await loaded(where)
+  expect(await made.open()).toBe("ready")
+  return made
 }
 
 const pidFile = (where: string) => path.join(where, "pg18", "data", "postmaster.pid")
@@ -78,6 +99,13 @@ const gone = (pid: number) =>
     async () => runs(pid),
     (alive) => !alive,
     20,
+  )
+
+/** Waits until SIGINT is pending for a stopped server. */
+const toldToEnd = (server: number) =>
+  eventually(
+    async () => /^ShdPnd:\s*(\w+)$/m.exec(readFileSync(`/proc/${server}/status`, "utf8"))?.[1],
+    (signals) => (parseInt(signals ?? "0", 16) & 2) !== 0,
   )
 
 afterEach(async () => {
@@ -139,15 +167,9 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     try {
       // It is told to end (SIGINT waits for it), and does not get to it before its holder is gone.
       one.child.stdin!.end()
-      await eventually(
-        async () => /^ShdPnd:\s*(\w+)$/m.exec(readFileSync(`/proc/${server}/status`, "utf8"))?.[1],
-        (signals) => (parseInt(signals ?? "0", 16) & 2) !== 0,
-      )
+      await toldToEnd(server)
       one.kill()
-      await eventually(
-        async () => one.child.signalCode ?? one.child.exitCode,
-        (code) => code !== null,
-      )
+      await ended(one.child)
       expect(runs(server)).toBe(true)
     } finally {
       process.kill(server, "SIGCONT")
@@ -185,6 +207,71 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     } finally {
       if (runs(checkpointer)) process.kill(checkpointer, "SIGCONT")
     }
+  })
+
+  it("opens while the server of a killed process is being stopped, once that has ended", async () => {
+    const where = directory()
+    const one = await holder(where)
+    await one.query("create table t as select 4 as n")
+    const next = await loaded(where)
+    const server = serverOf(where)
+    process.kill(server, "SIGSTOP")
+    let opened: string | undefined
+    try {
+      one.kill()
+      await toldToEnd(server)
+      void next.open().then((line) => (opened = line))
+      await eventually(
+        async () => readdirSync(path.join(where, "pg18", "leases")),
+        (leases) => leases.length === 1,
+      )
+      // The server accepts connections still, since it has not seen the signal yet.
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      expect(opened).toBeUndefined()
+    } finally {
+      process.kill(server, "SIGCONT")
+    }
+    await eventually(
+      async () => opened,
+      (line) => line !== undefined,
+    )
+    expect(opened).toBe("ready")
+    expect(serverOf(where)).not.toBe(server)
+    expect(await next.query("select n from t")).toBe('[{"n":4}]')
+    await next.leave()
+  })
+
+  it("ends statements of a killed server that still hold its memory, and starts", async () => {
+    const where = directory()
+    const [one, two] = [await holder(where), await holder(where)]
+    await one.query("create table t as select 5 as n")
+    const endless = "select count(*) from generate_series(1, 1000000000000) as endless"
+    one.child.stdin.write(`${endless}\n`)
+    await eventually(
+      () =>
+        two.query(`select count(*)::int as n from pg_stat_activity where state = 'active' and query like '%endless'`),
+      (rows) => rows === '[{"n":1}]',
+    )
+    const next = await loaded(where)
+    process.kill(serverOf(where), "SIGKILL")
+    for (const killed of [one, two]) killed.kill()
+    expect(await next.open()).toBe("ready")
+    expect(await next.query("select n from t")).toBe('[{"n":5}]')
+    await next.leave()
+  })
+
+  it("starts despite lock files that a killed server left empty", async () => {
+    const where = directory()
+    const one = await holder(where)
+    await one.query("create table t as select 6 as n")
+    await one.leave()
+    for (const lock of [pidFile(where), path.join(where, "pg18", ".s.PGSQL.5432.lock")]) {
+      writeFileSync(lock, "")
+      utimesSync(lock, new Date(), new Date(Date.now() - 60_000))
+    }
+    const two = await holder(where)
+    expect(await two.query("select n from t")).toBe('[{"n":6}]')
+    await two.leave()
   })
 
   it("is restarted when it crashes", async () => {

@@ -94,6 +94,8 @@ export const Timing = {
   /** How often a start checks whether the server accepts connections, and whether it exited. */
   embeddedPoll: "10 millis",
   embeddedDied: "500 millis",
+  /** How long a start waits for the server that a former process is stopping; longer than the shell of its lease does. */
+  embeddedLeaving: "65 seconds",
   /** How often a holder of a lease checks whether the server still runs. */
   embeddedWatch: "250 millis",
   /** How long the last process waits for the server to shut down. */

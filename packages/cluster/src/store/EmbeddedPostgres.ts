@@ -5,13 +5,12 @@
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { monotonicMillis } from "@svc/domain/MonotonicTime"
-import { Duration, Effect, Redacted, Schedule, Schema, type Scope } from "effect"
+import { Effect, Redacted, Schedule, Schema, type Scope } from "effect"
 import * as Account from "./embedded/Account.ts"
 import * as Binaries from "./embedded/Binaries.ts"
 import * as OtherMajorVersion from "./embedded/OtherMajorVersion.ts"
 import * as Lease from "./embedded/Lease.ts"
-import { type Running, running } from "./embedded/PidFile.ts"
+import { endOrphans, type Running, running } from "./embedded/PidFile.ts"
 import * as Server from "./embedded/Server.ts"
 import * as StartLock from "./embedded/StartLock.ts"
 import { Timing } from "../Timing.ts"
@@ -42,36 +41,66 @@ const failure = (error: unknown) =>
 const attempt = <A>(evaluate: () => A) => Effect.try({ try: evaluate, catch: failure })
 const attemptPromise = <A>(evaluate: () => Promise<A>) => Effect.tryPromise({ try: evaluate, catch: failure })
 
+/** Waits until the effect finds a value. */
+const until = <A>(look: Effect.Effect<A | undefined, EmbeddedPostgresError>): Effect.Effect<A, EmbeddedPostgresError> =>
+  Effect.flatMap(look, (found) =>
+    found === undefined ? Effect.andThen(Effect.sleep(Timing.embeddedPoll), until(look)) : Effect.succeed(found),
+  )
+
 /**
- * Returns the server once it accepts connections, and starts it if none runs. A server that shuts down, because its last
- * process was killed, is started again after its end. Only one process at a time runs this.
+ * Returns the server, started if it does not run. Only one process at a time starts it. Whatever a killed process left behind
+ * is waited for or removed: a server that is being stopped, processes that hold the shared memory, and lock files.
  */
 const ensureRunning = Effect.fnUntraced(function* (installation: Server.Installation) {
   const { home } = installation
   yield* Effect.mapError(StartLock.hold(home), failure)
   yield* attempt(() => Server.initialise(installation))
-  let startedAt: number | undefined
-  const accepting = Effect.gen(function* () {
-    while (true) {
-      if (running(Server.dataOf(home)) === undefined) {
-        const now = yield* monotonicMillis
-        if (startedAt === undefined) {
-          startedAt = now
-          yield* attemptPromise(() => Server.start(installation))
-        } else if (now - startedAt > Duration.toMillis(Timing.embeddedDied)) {
-          return yield* failure(`PostgreSQL did not start:\n${Server.lastLogLines(home)}`)
-        }
-      }
-      const server = yield* attemptPromise(() => Server.accepting(home))
-      if (server !== undefined) return server
-      yield* Effect.sleep(Timing.embeddedPoll)
-    }
-  })
-  return yield* Effect.timeoutOrElse(accepting, {
-    duration: Timing.embeddedStart,
-    orElse: () => Effect.fail(failure(`PostgreSQL is not ready in time:\n${Server.lastLogLines(home)}`)),
-  })
+  yield* until(attempt(() => (Lease.isLeaving(home) ? undefined : true))).pipe(
+    Effect.timeoutOption(Timing.embeddedLeaving),
+  )
+  return yield* started(installation).pipe(
+    Effect.retry({ while: (error) => error === "again" }),
+    Effect.timeoutOrElse({
+      duration: Timing.embeddedStart,
+      orElse: () => Effect.fail(failure(`PostgreSQL is not ready in time:\n${Server.lastLogLines(home)}`)),
+    }),
+  )
 }, Effect.scoped)
+
+/** Returns the server when it accepts connections; started here unless it runs. */
+const started = Effect.fnUntraced(function* (
+  installation: Server.Installation,
+): Effect.fn.Return<Running, EmbeddedPostgresError | "again"> {
+  const { home } = installation
+  const isRunning = running(Server.dataOf(home)) !== undefined
+  const launch = isRunning ? undefined : yield* attemptPromise(() => Server.start(installation))
+  return yield* Effect.raceFirst(until(attemptPromise(() => Server.accepting(home))), diedEarly(home, launch))
+})
+
+/**
+ * Fails when the server is gone again: with "again" if it was not started here (it was being stopped), or if it met the
+ * remains of a killed server. Otherwise its log has the reason.
+ */
+const diedEarly = (
+  home: string,
+  launch: Server.Launch | undefined,
+): Effect.Effect<never, EmbeddedPostgresError | "again"> =>
+  Effect.sleep(Timing.embeddedDied).pipe(
+    Effect.andThen(
+      Effect.suspend((): Effect.Effect<void, EmbeddedPostgresError | "again"> => {
+        if (running(Server.dataOf(home)) !== undefined) return Effect.void
+        if (launch === undefined) return Effect.fail("again" as const)
+        // A server that is slow to begin has not written its pid yet.
+        if (!launch.hasExited()) return Effect.void
+        if (!Server.metRemains(home, launch.log)) {
+          return Effect.fail(failure(`PostgreSQL did not start:\n${Server.lastLogLines(home)}`))
+        }
+        endOrphans(Server.dataOf(home))
+        return Effect.fail("again" as const)
+      }),
+    ),
+    Effect.forever,
+  )
 
 /** Restarts the server when it crashes. */
 const supervise = (installation: Server.Installation) =>
@@ -91,12 +120,7 @@ const restart = (installation: Server.Installation) =>
 const release = (installation: Server.Installation, lease: Lease.Lease | undefined) =>
   Effect.gen(function* () {
     if (lease === undefined) return Server.stop(installation.native, installation.home)
-    yield* Effect.promise(lease.release)
-    if (Lease.anyHeld(installation.home)) return
-    yield* Effect.sync(() => running(Server.dataOf(installation.home))).pipe(
-      Effect.repeat({ until: (server) => server === undefined, schedule: Schedule.spaced(Timing.embeddedPoll) }),
-      Effect.timeoutOption(Timing.embeddedStop),
-    )
+    yield* Effect.promise(lease.release).pipe(Effect.timeoutOption(Timing.embeddedStop))
   })
 
 const connectionOf = (server: Running, password: string): Connection => ({

@@ -1,21 +1,28 @@
 /**
- * Who uses the server. Each process holds a lease: a pipe to a tiny shell of its own, which sees the pipe close however
- * the process ends, `kill -9` included. The shell of the last one out stops the server, if the pid is still its.
+ * The leases of the processes that use the server. A lease is a pipe to a small shell, which sees the pipe close however its
+ * process ends, `kill -9` included. The shell of the last process stops the server, if the pid is still the server's. While a
+ * shell decides and until the server has stopped, it is listed in `leaving`, so that a process that starts meanwhile never uses
+ * a server that is about to stop.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 
 const script = `trap '' INT TERM HUP
-: > "$1/leases/$$"; echo held; cat > /dev/null; rm -f "$1/leases/$$"
+: > "$1/leases/$$"; echo held; cat > /dev/null
+: > "$1/leaving/$$"; trap 'rm -f "$1/leaving/$$"' EXIT; rm -f "$1/leases/$$"
 for lease in "$1"/leases/*; do [ -e "$lease" ] || continue; kill -0 "\${lease##*/}" 2>/dev/null && exit 0; rm -f "$lease"; done
-read -r pid < "$1/data/postmaster.pid" 2>/dev/null || exit 0
+{ read -r pid < "$1/data/postmaster.pid"; } 2>/dev/null || exit 0
 if [ -r "/proc/$pid/comm" ]; then read -r name < "/proc/$pid/comm"; else name=$(ps -o comm= -p "$pid"); fi
-case $name in *postgres*) kill -INT "$pid";; esac`
+case $name in *postgres*) kill -INT "$pid";; *) exit 0;; esac
+left=600; while [ $((left -= 1)) -gt 0 ]; do
+  { read -r now < "$1/data/postmaster.pid"; } 2>/dev/null && [ "$now" = "$pid" ] && kill -0 "$pid" 2>/dev/null || exit 0
+  sleep 0.1 2>/dev/null || sleep 1
+done`
 
 export interface Lease {
-  /** Resolves once the lease is released; the server is then being stopped if nobody else holds one. */
-  readonly release: () => Promise<void>
+  /** Resolves once the lease is released and, if nobody else holds one, the server has stopped. */
+  readonly release: (signal: AbortSignal) => Promise<void>
 }
 
 const quiet = (stream: unknown) => {
@@ -38,9 +45,10 @@ export const take = (home: string): Promise<Lease> =>
       quiet(guard.stdin)
       quiet(guard.stdout)
       resolve({
-        release: () =>
+        release: (signal) =>
           new Promise((released) => {
             guard.ref()
+            signal.addEventListener("abort", () => guard.unref())
             guard.once("exit", () => released())
             guard.stdin!.end()
           }),
@@ -48,5 +56,19 @@ export const take = (home: string): Promise<Lease> =>
     })
   })
 
-/** Whether anybody holds a lease. */
-export const anyHeld = (home: string): boolean => fs.readdirSync(path.join(home, "leases")).length > 0
+/**
+ * Returns whether the shell of a former process may still stop the server. A process that has taken its lease before never
+ * sees its server stopped once this is false.
+ */
+export const isLeaving = (home: string): boolean =>
+  fs.readdirSync(path.join(home, "leaving")).some((pid) => isShell(pid))
+
+/** Returns whether the process runs and is the shell of a lease; its number may belong to another program by now. */
+const isShell = (pid: string): boolean => {
+  try {
+    if (process.platform !== "linux") return process.kill(Number(pid), 0)
+    return fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("\0pg-lease\0")
+  } catch {
+    return false
+  }
+}

@@ -49,6 +49,36 @@ export const running = (data: string): Running | undefined => {
     : undefined
 }
 
+/** A server writes its lock file as soon as it has created it, so an empty file that is older is of a server that was killed. */
+const isHalfWritten = (lock: string): boolean => {
+  const stat = fs.statSync(lock, { throwIfNoEntry: false })
+  return stat?.size === 0 && Date.now() - stat.mtimeMs > 1000
+}
+
+/** Removes lock files of sockets whose server does not run any more. */
+export const clearStaleSockets = (directory: string): void => {
+  for (const name of fs.readdirSync(directory).filter((name) => /^\.s\.PGSQL\.\d+\.lock$/.test(name))) {
+    const lock = path.join(directory, name)
+    const pid = Number(fs.readFileSync(lock, "utf8").split("\n")[0])
+    if (pid === 0 ? isHalfWritten(lock) : !isPostgres(pid)) fs.rmSync(lock, { force: true })
+  }
+}
+
+/**
+ * Ends the processes of a server that was killed: they hold its shared memory, and a statement that computes does not notice
+ * the end of its server. Only Linux tells which processes these are; elsewhere they are waited for.
+ */
+export const endOrphans = (data: string): void => {
+  if (process.platform !== "linux" || running(data) !== undefined) return
+  for (const pid of fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (fs.readlinkSync(`/proc/${pid}/cwd`) === data && isPostgres(Number(pid))) process.kill(Number(pid), "SIGQUIT")
+    } catch {
+      // Of another account, or ended meanwhile.
+    }
+  }
+}
+
 /** No process has this pid: it is above every kernel's limit. */
 const nobody = "2147483646"
 
@@ -59,6 +89,7 @@ const nobody = "2147483646"
  */
 export const clearStale = (data: string): void => {
   const text = lines(data)
+  if (isHalfWritten(file(data))) return fs.rmSync(file(data), { force: true })
   const pid = Math.abs(Number(text?.[0]))
   if (text === undefined || !pid || isPostgres(pid)) return
   try {

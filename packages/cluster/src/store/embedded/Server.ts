@@ -7,7 +7,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import type { Account } from "./Binaries.ts"
 import { executable, windows } from "./Binaries.ts"
-import { clearStale, type Running, running } from "./PidFile.ts"
+import { clearStale, clearStaleSockets, type Running, running } from "./PidFile.ts"
 
 export interface Installation {
   readonly home: string
@@ -35,7 +35,7 @@ const own = (file: string, { uid, gid }: Account) => {
 
 /** The folders, with the rights the server insists on. */
 export const prepare = (home: string, account: Account) => {
-  fs.mkdirSync(path.join(home, "leases"), { recursive: true })
+  for (const folder of ["leases", "leaving"]) fs.mkdirSync(path.join(home, folder), { recursive: true })
   own(home, account)
   fs.chmodSync(home, 0o700)
 }
@@ -58,7 +58,8 @@ const nameless = ({ uid = process.getuid?.() }: Account) =>
 export const initialise = ({ home, native, account }: Installation) => {
   if (hasData(home)) return
   for (const left of fs.readdirSync(home).filter((name) => name.startsWith("init-"))) {
-    fs.rmSync(path.join(home, left), { recursive: true, force: true })
+    // An initdb whose process was killed may still be writing.
+    fs.rmSync(path.join(home, left), { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
   }
   const aside = path.join(home, `init-${process.pid}`)
   const made = spawnSync(
@@ -106,10 +107,18 @@ const openLog = (home: string): number => {
   return fs.openSync(log, "a")
 }
 
+/** A server that was started. */
+export interface Launch {
+  /** The position in the log at which its own begins. */
+  readonly log: number
+  readonly hasExited: () => boolean
+}
+
 /** Starts the server detached, so that a Ctrl-C meant for us does not reach it before we have drained. */
-export const start = async ({ home, native, account, settings }: Installation): Promise<void> => {
+export const start = async ({ home, native, account, settings }: Installation): Promise<Launch> => {
   const data = dataOf(home)
   clearStale(data)
+  if (!windows) clearStaleSockets(socketDirectory(home, account))
   const listening = windows
     ? { listen_addresses: "127.0.0.1", port: String(await freePort()) }
     : { listen_addresses: "", unix_socket_directories: socketDirectory(home, account), unix_socket_permissions: "0700" }
@@ -124,35 +133,61 @@ export const start = async ({ home, native, account, settings }: Installation): 
   }
   const arguments_ = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`])
   const log = openLog(home)
+  const { size } = fs.fstatSync(log)
+  // pg_ctl waits until the server is ready or has failed.
+  let hasExited = windows
   if (windows) {
     // pg_ctl gives administrator rights away, which the server refuses to have.
     const options = arguments_.map((argument) => `"${argument}"`).join(" ")
     spawnSync(executable(native, "pg_ctl"), ["start", "-D", data, "-l", logOf(home), "-w", "-o", options])
   } else {
-    spawn(executable(native, "postgres"), ["-D", data, ...arguments_], {
+    const server = spawn(executable(native, "postgres"), ["-D", data, ...arguments_], {
       ...account,
       env: environment(),
       cwd: home,
       detached: true,
       stdio: ["ignore", log, log],
-    }).unref()
+    })
+    for (const event of ["exit", "error"]) server.once(event, () => (hasExited = true))
+    server.unref()
   }
   fs.closeSync(log)
+  return { log: size, hasExited: () => hasExited }
 }
 
 export const stop = (native: string, home: string) => {
   spawnSync(executable(native, "pg_ctl"), ["stop", "-D", dataOf(home), "-m", "fast", "-w"])
 }
 
-/** The server, if it accepts connections now. */
+/** The request for TLS (PostgreSQL's SSLRequest), which a server answers before anything else. */
+const sslRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
+
+/**
+ * Returns the server if it answers now. The kernel accepts connections for a server that is stuck or being killed, so a
+ * connection alone proves nothing.
+ */
 export const accepting = (home: string): Promise<Running | undefined> => {
   const server = running(dataOf(home))
   if (server?.ready !== true) return Promise.resolve(undefined)
   return new Promise((resolve) => {
     const socket = windows ? connect(server.port, "127.0.0.1") : connect(server.socket)
-    socket.once("connect", () => (socket.destroy(), resolve(server)))
-    socket.once("error", () => resolve(undefined))
+    socket.once("connect", () => socket.write(sslRequest))
+    socket.once("data", () => (socket.destroy(), resolve(server)))
+    socket.on("error", () => {})
+    socket.once("close", () => resolve(undefined))
   })
+}
+
+/** What PostgreSQL logs if the remains of a server that was killed are in its way. */
+const remains = /pre-existing shared memory block|lock file ".*" (?:already exists|is empty)/
+
+/** Returns whether a start failed only because of the remains of a killed server, by the log from a position on. */
+export const metRemains = (home: string, from: number): boolean => {
+  try {
+    return remains.test(fs.readFileSync(logOf(home)).subarray(from).toString())
+  } catch {
+    return false
+  }
 }
 
 export const lastLogLines = (home: string): string => {
