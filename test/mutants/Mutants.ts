@@ -10,7 +10,7 @@ import { mailGatewayImap } from "./mail-gateway-imap.ts"
 import { mailGatewaySending } from "./mail-gateway-sending.ts"
 import { mailGatewaySmtp } from "./mail-gateway-smtp.ts"
 import { mailTags } from "./mail-tags.ts"
-import { makers } from "./makers.ts"
+import { creators } from "./creators.ts"
 import type { Mutants } from "./Mutant.ts"
 import { tenancyAndTime } from "./tenancy-and-time.ts"
 import { tunnelEdge } from "./tunnel-edge.ts"
@@ -27,7 +27,7 @@ export const mutants: Mutants = {
   ...mailGatewaySending,
   ...mailGatewaySmtp,
   ...mailTags,
-  ...makers,
+  ...creators,
   ...tenancyAndTime,
   ...tunnelEdge,
 }

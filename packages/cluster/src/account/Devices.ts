@@ -33,7 +33,7 @@ import {
 import { Clock, Context, Effect, Layer, Result } from "effect"
 import { keyColumns, type KeyRow, keyView } from "../credentials/KeyView.ts"
 import { mint, mintKey, revokeKeys, sha256 } from "../credentials/CredentialMint.ts"
-import { endOf, joinMaker, makerColumns, type MakerRow } from "../credentials/Maker.ts"
+import { endOf, joinCreator, creatorColumns, type CreatorRow } from "../credentials/Creator.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { type Place, Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
@@ -63,7 +63,7 @@ interface PollRow extends ViewRow {
   readonly key_id: string | null
 }
 
-interface CollectedRow extends KeyRow, MakerRow {
+interface CollectedRow extends KeyRow, CreatorRow {
   readonly data_key: Uint8Array
 }
 
@@ -253,10 +253,10 @@ const make = Effect.gen(function* () {
         }
         // A separate statement: the one above may have waited for the approval, and does not see its commit.
         const [minted] = yield* sql<CollectedRow>`
-          select ${keyColumns(sql)}, data_key, maker_kind, maker_end, maker_scopes from (
-            select k.*, o.data_key, ${makerColumns(sql)}
+          select ${keyColumns(sql)}, data_key, creator_kind, creator_end, creator_scopes from (
+            select k.*, o.data_key, ${creatorColumns(sql)}
             from device_authorization d join api_key k on k.id = d.key_id join org o on o.id = k.org_id
-            ${joinMaker(sql, { kind: sql`d.approver_kind`, id: sql`d.approver_id`, identity: sql`k.identity_id` }, sql`${at}::timestamptz`)}
+            ${joinCreator(sql, { kind: sql`d.approver_kind`, id: sql`d.approver_id`, identity: sql`k.identity_id` }, sql`${at}::timestamptz`)}
             where d.id = ${row.id} and k.revoked_at is null
           ) minted`
         if (minted === undefined) return yield* new DeviceCodeUsed({ detail: "The key is no longer available." })

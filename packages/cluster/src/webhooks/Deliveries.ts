@@ -10,14 +10,14 @@ import { Attempt } from "@svc/domain/deliveries/Delivery"
 import { Context, Effect, Exit, Layer, Schema } from "effect"
 import { system } from "@svc/domain/account/Initiator"
 import type { SqlError, Statement } from "effect/sql"
-import { makerColumns } from "../credentials/Maker.ts"
+import { creatorColumns } from "../credentials/Creator.ts"
 import { raise } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Batcher from "../store/Batcher.ts"
 import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Backlog } from "../work/Source.ts"
-import { joinWebhookMaker } from "./WebhookState.ts"
+import { joinWebhookCreator } from "./WebhookState.ts"
 
 /** The maximum number of concurrent attempts per Webhook. Retries are counted separately, so they never delay first attempts. */
 export const placesPerWebhook = { first: 4, retry: 4 }
@@ -38,10 +38,10 @@ const Leased = Schema.Struct({
   event_created_at: Schema.Date,
   /** The signing secret that is current. */
   secret_id: Schema.NullOr(Schema.String),
-  /** The maker of the Webhook, as it was when the delivery was leased. */
-  maker_kind: Schema.NullOr(Schema.String),
-  maker_end: Schema.NullOr(Schema.Literals(["maker_revoked", "maker_expired", "maker_narrowed"])),
-  maker_scopes: Schema.NullOr(Schema.String),
+  /** The creator of the Webhook, as it was when the delivery was leased. */
+  creator_kind: Schema.NullOr(Schema.String),
+  creator_end: Schema.NullOr(Schema.Literals(["creator_revoked", "creator_expired", "creator_narrowed"])),
+  creator_scopes: Schema.NullOr(Schema.String),
 })
 export type Leased = typeof Leased.Type
 const decodeLeased = Schema.decodeUnknownEffect(Schema.Array(Leased))
@@ -67,7 +67,7 @@ export interface Outcome {
   readonly error: string | null
   /** The beginning of the response body. */
   readonly text: string | null
-  /** The delivery was not attempted, because the maker of the Webhook may not read the Event. It is not retried. */
+  /** The delivery was not attempted, because the creator of the Webhook may not read the Event. It is not retried. */
   readonly withheld?: true
 }
 
@@ -129,12 +129,12 @@ const leasing = (sql: Sql, wanted: ReadonlyArray<Wanted>) => {
 /** Selects the deliveries of `leased`, and for a request without any, when the next delivery is due. */
 const leases = (sql: Sql) => sql`
   select asked.n::int as asked, l.id, l.webhook_id, l.identity_id, l.event_id, l.event_type, l.replay, l.attempts, l.first,
-         l.started_at, l.url, l.event_data, l.event_created_at, l.maker_kind, l.maker_end, l.maker_scopes, ${currentSecret(sql, sql`asked.identity_id`)},
+         l.started_at, l.url, l.event_data, l.event_created_at, l.creator_kind, l.creator_end, l.creator_scopes, ${currentSecret(sql, sql`asked.identity_id`)},
          case when l.id is null then ${nextDue(sql, sql`asked.identity_id`)} end as due
   from asked left join (
-    select leased.*, w.url, e.data as event_data, e.created_at as event_created_at, ${makerColumns(sql)}
+    select leased.*, w.url, e.data as event_data, e.created_at as event_created_at, ${creatorColumns(sql)}
     from leased join webhook w on w.id = leased.webhook_id join event e on e.id = leased.event_id
-      ${joinWebhookMaker(sql, sql`leased.started_at`)}
+      ${joinWebhookCreator(sql, sql`leased.started_at`)}
   ) l on l.n = asked.n
   order by asked.n, l.id`
 
@@ -241,7 +241,7 @@ const abandoned = (sql: Sql, identityId: string, now: Date) =>
     select d.id, d.webhook_id, d.identity_id, d.event_id, d.event_type, d.replay, d.attempts, w.url,
            d.status = 'queued' as first, d.attempt_started_at as started_at,
            e.data as event_data, e.created_at as event_created_at, ${currentSecret(sql, sql`d.identity_id`)},
-           null as maker_kind, null as maker_end, null as maker_scopes
+           null as creator_kind, null as creator_end, null as creator_scopes
     from delivery d join webhook w on w.id = d.webhook_id join event e on e.id = d.event_id
     where d.identity_id = ${identityId} and d.attempt_started_at is not null and d.next_attempt_at <= ${now}
     limit 100`.pipe(Effect.flatMap((rows) => Effect.orDie(decodeLeased(rows))))

@@ -92,7 +92,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       return Effect.uninterruptible(Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at)))
     }
 
-    /** Posts a leased delivery, unless the maker of its Webhook may not read the Event. */
+    /** Posts a leased delivery, unless the creator of its Webhook may not read the Event. */
     const deliver = (identity: OwnIdentity, delivery: Leased, secrets: ReadonlyArray<Redacted.Redacted<string>>) => {
       const error = withheld(delivery, delivery.event_type)
       if (error !== undefined) {

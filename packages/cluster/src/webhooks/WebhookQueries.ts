@@ -6,13 +6,13 @@ import { Attempt, type Delivery, type DeliveryStatus } from "@svc/domain/deliver
 import { NotFound } from "@svc/domain/problems/Problem"
 import type { Webhook } from "@svc/domain/webhooks/Webhook"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
-import { makerColumns } from "../credentials/Maker.ts"
+import { creatorColumns } from "../credentials/Creator.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { bodyOf } from "./Payload.ts"
 import { userAgent } from "./Signature.ts"
-import { joinWebhookMaker, stateOf, type WebhookState } from "./WebhookState.ts"
+import { joinWebhookCreator, stateOf, type WebhookState } from "./WebhookState.ts"
 
 interface WebhookRow extends WebhookState {
   readonly id: string
@@ -61,12 +61,12 @@ const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
   const deliveryColumns = sql`id, event_id, event_type, status, replay, attempts, next_attempt_at, created_at`
-  /** Selects Webhooks with the state of their makers now. */
+  /** Selects Webhooks with the state of their creators now. */
   const webhooks = Effect.map(
     Clock.currentTimeMillis,
     (millis) => sql`
-      select w.id, w.url, w.event_types, w.description, w.status, w.created_at, w.version, ${makerColumns(sql)}
-      from webhook w ${joinWebhookMaker(sql, sql`${new Date(millis)}::timestamptz`)}`,
+      select w.id, w.url, w.event_types, w.description, w.status, w.created_at, w.version, ${creatorColumns(sql)}
+      from webhook w ${joinWebhookCreator(sql, sql`${new Date(millis)}::timestamptz`)}`,
   )
 
   return {

@@ -8,8 +8,8 @@ import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, FenceLost, type Write } from "../actor/Write.ts"
 import { raiseTest } from "../events/Raise.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
-import { makerColumns } from "../credentials/Maker.ts"
-import { joinWebhookMaker, stateOf, type WebhookState } from "./WebhookState.ts"
+import { creatorColumns } from "../credentials/Creator.ts"
+import { joinWebhookCreator, stateOf, type WebhookState } from "./WebhookState.ts"
 import * as SigningSecrets from "./SigningSecrets.ts"
 
 interface ForWebhook {
@@ -43,7 +43,7 @@ const register = Effect.fnUntraced(function* (write: Write, webhook: NewWebhook,
     write,
     sql`
     made as (
-      insert into webhook (id, identity_id, url, event_types, description, created_at, maker_kind, maker_id)
+      insert into webhook (id, identity_id, url, event_types, description, created_at, creator_kind, creator_id)
       select ${webhook.webhook_id}::uuid, ${identity.id}::uuid, ${webhook.url}::text, ${[...webhook.event_types]}::text[],
              ${webhook.description}::text, ${at}::timestamptz, ${by.kind}::text, ${by.credentialId}::uuid
       from fence
@@ -64,7 +64,7 @@ interface NewReplay extends ForWebhook {
 /** Fails unless the Webhook exists and delivers. */
 const assertActive = Effect.fnUntraced(function* ({ sql, identity, at }: Write, webhookId: string) {
   const [webhook] = yield* sql<WebhookState>`
-    select status, event_types, ${makerColumns(sql)} from webhook w ${joinWebhookMaker(sql, sql`${at}::timestamptz`)}
+    select status, event_types, ${creatorColumns(sql)} from webhook w ${joinWebhookCreator(sql, sql`${at}::timestamptz`)}
     where w.id = ${webhookId} and w.identity_id = ${identity.id}`
   if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
   const { status } = stateOf(webhook)
@@ -152,7 +152,7 @@ const patch = Effect.fnUntraced(function* (
   }
   const after = { ...before, ...change.patch }
   const adopter = adopts(change.patch)
-    ? sql`, maker_kind = ${by.kind}::text, maker_id = ${by.credentialId}::uuid`
+    ? sql`, creator_kind = ${by.kind}::text, creator_id = ${by.credentialId}::uuid`
     : sql``
   const disabled = JSON.stringify({
     started_at: at.toISOString(),

@@ -32,9 +32,9 @@ const reasons = {
   tls: "why_tls",
   interrupted: "why_interrupted",
   webhook_disabled: "why_disabled",
-  maker_revoked: "why_maker_revoked",
-  maker_expired: "why_maker_expired",
-  maker_narrowed: "why_maker_narrowed",
+  creator_revoked: "why_creator_revoked",
+  creator_expired: "why_creator_expired",
+  creator_narrowed: "why_creator_narrowed",
 } as const
 
 const isReceived = ({ status_code }: Attempt) => status_code !== null && status_code >= 200 && status_code < 300

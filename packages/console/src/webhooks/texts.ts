@@ -24,32 +24,32 @@ export const say = texts({
   active: ["Active", "Aktiv", "Actif"],
   disabled: ["Paused", "Pausiert", "En pause"],
   stopped: ["Stopped", "Gestoppt", "Arrêté"],
-  maker_revoked: [
+  creator_revoked: [
     "The key or app that created this Webhook was revoked, so nothing is delivered. Resume the Webhook to run it under your account, then resend the failed deliveries.",
     "Der Schlüssel oder die App, die diesen Webhook angelegt hat, wurde widerrufen; deshalb wird nichts zugestellt. Setze den Webhook fort, damit er unter deinem Konto läuft, und sende fehlgeschlagene Zustellungen erneut.",
     "La clé ou l’application qui a créé ce webhook a été révoquée : plus rien n’est livré. Reprenez le webhook pour qu’il fonctionne sous votre compte, puis renvoyez les livraisons en échec.",
   ],
-  maker_expired: [
+  creator_expired: [
     "The key or app access that created this Webhook has expired, so nothing is delivered. Resume the Webhook to run it under your account, then resend the failed deliveries.",
     "Der Schlüssel oder App-Zugriff, mit dem dieser Webhook angelegt wurde, ist abgelaufen; deshalb wird nichts zugestellt. Setze den Webhook fort, damit er unter deinem Konto läuft, und sende fehlgeschlagene Zustellungen erneut.",
     "La clé ou l’accès d’application qui a créé ce webhook a expiré : plus rien n’est livré. Reprenez le webhook pour qu’il fonctionne sous votre compte, puis renvoyez les livraisons en échec.",
   ],
-  maker_narrowed: [
+  creator_narrowed: [
     "The app that created this Webhook may no longer read its Events, so nothing is delivered. Resume the Webhook to run it under your account, then resend the failed deliveries.",
     "Die App, die diesen Webhook angelegt hat, darf seine Ereignisse nicht mehr lesen; deshalb wird nichts zugestellt. Setze den Webhook fort, damit er unter deinem Konto läuft, und sende fehlgeschlagene Zustellungen erneut.",
     "L’application qui a créé ce webhook n’a plus le droit de lire ses événements : plus rien n’est livré. Reprenez le webhook pour qu’il fonctionne sous votre compte, puis renvoyez les livraisons en échec.",
   ],
-  why_maker_revoked: [
+  why_creator_revoked: [
     "Not sent: the key or app that created the Webhook was revoked.",
     "Nicht gesendet: Der Schlüssel oder die App, die den Webhook angelegt hat, wurde widerrufen.",
     "Non envoyé : la clé ou l’application qui a créé le webhook a été révoquée.",
   ],
-  why_maker_expired: [
+  why_creator_expired: [
     "Not sent: the key or app access that created the Webhook has expired.",
     "Nicht gesendet: Der Schlüssel oder App-Zugriff, mit dem der Webhook angelegt wurde, ist abgelaufen.",
     "Non envoyé : la clé ou l’accès d’application qui a créé le webhook a expiré.",
   ],
-  why_maker_narrowed: [
+  why_creator_narrowed: [
     "Not sent: the app that created the Webhook may not read this Event.",
     "Nicht gesendet: Die App, die den Webhook angelegt hat, darf dieses Ereignis nicht lesen.",
     "Non envoyé : l’application qui a créé le webhook n’a pas le droit de lire cet événement.",

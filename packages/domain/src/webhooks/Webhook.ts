@@ -10,8 +10,8 @@ export const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType
   Schema.isMaxLength(32),
 )
 
-/** Why a Webhook delivers nothing: its maker was revoked, has expired, or may read none of its Events any more. */
-const StoppedReason = Schema.Literals(["maker_revoked", "maker_expired", "maker_narrowed"])
+/** Why a Webhook delivers nothing: its creator was revoked, has expired, or may read none of its Events any more. */
+const StoppedReason = Schema.Literals(["creator_revoked", "creator_expired", "creator_narrowed"])
 
 export const Webhook = Schema.Struct({
   id: WebhookId,
@@ -42,8 +42,8 @@ export const WebhookPatch = Schema.Struct({
 export type WebhookPatch = typeof WebhookPatch.Type
 
 /**
- * Returns whether a change decides where Events go or that they go. Such a change requires that its maker may read the Events,
- * and makes it the maker of the Webhook.
+ * Returns whether a change decides where Events go, or that they go. The credential that makes such a change must be allowed to
+ * read the Events, and becomes the creator of the Webhook.
  */
 export const adopts = ({ url, event_types, status }: WebhookPatch): boolean =>
   url !== undefined || event_types !== undefined || status === "active"

@@ -31,8 +31,8 @@ export const events: ReadonlyArray<string> = [
     created_at timestamptz not null,
     version integer not null default 1,
     -- The credential that made the Webhook or adopted it: deliveries are limited to what it may still read. Null for no limit.
-    maker_kind text,
-    maker_id uuid
+    creator_kind text,
+    creator_id uuid
   )`,
   `create index webhook_identity_id_idx on webhook (identity_id)`,
   `create index webhook_in_order on webhook (identity_id, id)`,

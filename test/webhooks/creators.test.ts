@@ -32,23 +32,23 @@ interface Made {
   readonly token: string
   readonly id: string
 }
-type Maker = () => Promise<Made>
+type Creator = () => Promise<Made>
 
 const key =
-  (path: () => string, rights: object = {}): Maker =>
+  (path: () => string, rights: object = {}): Creator =>
   async () => {
-    const { body } = await session("POST", path(), { name: "maker", ...rights })
+    const { body } = await session("POST", path(), { name: "creator", ...rights })
     return { token: body.key, id: body.api_key.id }
   }
 const adminKey = key(() => "/api/keys")
 const narrowAdminKey = key(() => "/api/keys", { scopes: ["webhook:write", "event:read"] })
 const furtherKey = key(() => at("/keys"), { scopes: ["webhook:write", "event:read"] })
-const identityKey: Maker = async () => {
+const identityKey: Creator = async () => {
   await session("POST", at("/identity-key/rotate"))
   return { token: (await session("GET", at("/identity-key"))).body.identity_key, id: "" }
 }
-const ownSession: Maker = async () => ({ token: owner.session, id: "" })
-const app: Maker = async () => {
+const ownSession: Creator = async () => ({ token: owner.session, id: "" })
+const app: Creator = async () => {
   const here = "http://localhost:4711/callback"
   const granted = await letIn(service.base, owner.browser, await clientOf(service.base, here), here)
   const [grant] = (await session("GET", "/api/grants")).body.grants
@@ -91,7 +91,7 @@ const expire = (table: "api_key" | "client_grant") => async (made: Made) => {
   )
 }
 
-const goesOn: ReadonlyArray<readonly [string, Maker, (made: Made) => Promise<unknown>]> = [
+const goesOn: ReadonlyArray<readonly [string, Creator, (made: Made) => Promise<unknown>]> = [
   ["an Admin Key that was rotated", adminKey, rotate],
   [
     "a narrow Admin Key that was rotated twice",
@@ -103,25 +103,25 @@ const goesOn: ReadonlyArray<readonly [string, Maker, (made: Made) => Promise<unk
   ["an app whose scopes still include the Event", app, grantPatch({ scopes: ["card:read"] })],
 ]
 
-const ends: ReadonlyArray<readonly [string, Maker, (made: Made) => Promise<unknown>, string]> = [
-  ["an Admin Key that was revoked", adminKey, revokeKey, "maker_revoked"],
+const ends: ReadonlyArray<readonly [string, Creator, (made: Made) => Promise<unknown>, string]> = [
+  ["an Admin Key that was revoked", adminKey, revokeKey, "creator_revoked"],
   [
     "an Admin Key whose successor was revoked",
     adminKey,
     async (made) => revokeKey({ ...made, id: await rotate(made) }),
-    "maker_revoked",
+    "creator_revoked",
   ],
-  ["an Admin Key that expired", adminKey, expire("api_key"), "maker_expired"],
-  ["a further Identity Key that was revoked", furtherKey, revokeKey, "maker_revoked"],
+  ["an Admin Key that expired", adminKey, expire("api_key"), "creator_expired"],
+  ["a further Identity Key that was revoked", furtherKey, revokeKey, "creator_revoked"],
   [
     "a further Identity Key that ended with the rotation of the Identity Key",
     furtherKey,
     () => session("POST", at("/identity-key/rotate")),
-    "maker_revoked",
+    "creator_revoked",
   ],
-  ["an app that was revoked", app, ({ id }) => session("DELETE", `/api/grants/${id}`), "maker_revoked"],
-  ["an app whose access expired", app, expire("client_grant"), "maker_expired"],
-  ["an app that may not read the Event any more", app, grantPatch({ scopes: ["mail:read"] }), "maker_narrowed"],
+  ["an app that was revoked", app, ({ id }) => session("DELETE", `/api/grants/${id}`), "creator_revoked"],
+  ["an app whose access expired", app, expire("client_grant"), "creator_expired"],
+  ["an app that may not read the Event any more", app, grantPatch({ scopes: ["mail:read"] }), "creator_narrowed"],
   [
     "an app without access to the Identity",
     app,
@@ -129,13 +129,13 @@ const ends: ReadonlyArray<readonly [string, Maker, (made: Made) => Promise<unkno
       const other = await session("POST", "/api/identities", { handle: newHandle("other") })
       await session("PATCH", `/api/grants/${id}`, { handles: [other.body.handle] })
     },
-    "maker_narrowed",
+    "creator_narrowed",
   ],
 ]
 
 describe("Webhook", () => {
-  it.each(goesOn)("of %s goes on", async (_, maker, act) => {
-    const made = await maker()
+  it.each(goesOn)("of %s goes on", async (_, creator, act) => {
+    const made = await creator()
     const id = await register(made)
     await act(made)
     expect(await state(id)).toEqual(["active", null])
@@ -144,8 +144,8 @@ describe("Webhook", () => {
     await session("DELETE", hook(id))
   })
 
-  it.each(ends)("of %s is stopped until the account holder adopts it", async (_, maker, act, reason) => {
-    const made = await maker()
+  it.each(ends)("of %s is stopped until the account holder adopts it", async (_, creator, act, reason) => {
+    const made = await creator()
     const id = await register(made)
     await act(made)
     expect(await state(id)).toEqual(["stopped", reason])
@@ -205,13 +205,13 @@ describe("Webhook", () => {
       subject: "s",
       text: "x",
     })
-    expect(await lastDelivery(id)).toEqual(["failed", "maker_narrowed"])
+    expect(await lastDelivery(id)).toEqual(["failed", "creator_narrowed"])
     await raiseCardUpdated()
     expect(await lastDelivery(id)).toEqual(["delivered", null])
     expect(receiver.got.map(({ body }) => body.type)).toEqual(["card.updated"])
     const [mail] = (await session("GET", `/api/events?type=email.received&handle=${owner.handle}`)).body.events
     await session("POST", `/api/events/${mail.id}/replay`, { webhook_id: id })
-    expect(await lastDelivery(id)).toEqual(["failed", "maker_narrowed"])
+    expect(await lastDelivery(id)).toEqual(["failed", "creator_narrowed"])
     expect(receiver.got).toHaveLength(1)
     await session("DELETE", hook(id))
   })
@@ -222,15 +222,15 @@ describe("Webhook", () => {
     const patch = { token: made.token, body: { url: receiver.url } }
     expect((await call(service.base, "PATCH", hook(id), patch)).status).toBe(200)
     await revokeKey(made)
-    expect(await state(id)).toEqual(["stopped", "maker_revoked"])
+    expect(await state(id)).toEqual(["stopped", "creator_revoked"])
     await session("DELETE", hook(id))
   })
 
-  it("carries an Event exactly if a valid maker may read it, for generated makers", () => {
-    const makers = fc.record({
-      maker_kind: fc.constantFrom("admin_key", "identity_key", "grant"),
-      maker_end: fc.constantFrom(null, null, "maker_revoked" as const, "maker_expired" as const),
-      maker_scopes: fc.subarray(["*", ...scopeNames]).map((names) => names.join(" ")),
+  it("carries an Event exactly if a valid creator may read it, for generated creators", () => {
+    const creators = fc.record({
+      creator_kind: fc.constantFrom("admin_key", "identity_key", "grant"),
+      creator_end: fc.constantFrom(null, null, "creator_revoked" as const, "creator_expired" as const),
+      creator_scopes: fc.subarray(["*", ...scopeNames]).map((names) => names.join(" ")),
     })
     const subjects: Record<string, string> = { email: "mail" }
     const reads = (scopes: string, type: string) => {
@@ -239,16 +239,18 @@ describe("Webhook", () => {
       return allows(scopesOf(scopes), needed) || allows(scopesOf(scopes), "event:read")
     }
     fc.assert(
-      fc.property(makers, fc.subarray([...identityEventTypes], { minLength: 1 }), (maker, event_types) => {
-        const readable = event_types.filter((type) => maker.maker_end === null && reads(maker.maker_scopes, type))
-        expect(event_types.filter((type) => withheld(maker, type) === undefined)).toEqual(readable)
-        const { status } = stateOf({ ...maker, status: "active", event_types })
+      fc.property(creators, fc.subarray([...identityEventTypes], { minLength: 1 }), (creator, event_types) => {
+        const readable = event_types.filter(
+          (type) => creator.creator_end === null && reads(creator.creator_scopes, type),
+        )
+        expect(event_types.filter((type) => withheld(creator, type) === undefined)).toEqual(readable)
+        const { status } = stateOf({ ...creator, status: "active", event_types })
         expect(status).toBe(readable.length > 0 ? "active" : "stopped")
       }),
       { numRuns: 2_000 },
     )
-    const unknown = { maker_kind: "admin_key", maker_end: null, maker_scopes: null }
-    expect(withheld(unknown, "card.updated")).toBe("maker_revoked")
-    expect(withheld({ ...unknown, maker_kind: null }, "card.updated")).toBeUndefined()
+    const unknown = { creator_kind: "admin_key", creator_end: null, creator_scopes: null }
+    expect(withheld(unknown, "card.updated")).toBe("creator_revoked")
+    expect(withheld({ ...unknown, creator_kind: null }, "card.updated")).toBeUndefined()
   })
 })
