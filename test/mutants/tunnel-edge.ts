@@ -95,8 +95,8 @@ export const tunnelEdge: Mutants = {
   },
   "peer-stamp-of-any-age": {
     file: "tunnel-edge/src/edge/links/Peers.ts",
-    from: "return Math.abs(Date.now() - at) < Timing.peerStampMillis",
-    to: "return Date.now() - at < Timing.peerStampMillis",
+    from: "return Math.abs(options.now() - at) < Timing.peerStampMillis",
+    to: "return options.now() - at < Timing.peerStampMillis",
     bug: "a stamp from the future lets in an edge for as long as somebody likes",
     tests: ["tunnel/peers"],
   },
