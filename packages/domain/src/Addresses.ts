@@ -1,7 +1,7 @@
 /**
- * The public addresses of this deployment and what is derived from a Handle: one place that knows how
- * `<handle>@{mail_domain}`, `{profile_base}/@<handle>` and `<handle>.{tunnel_domain}` are spelled
- * (interface.md "What the service does", point 3).
+ * The public addresses of this deployment. Only this module knows how the address, the profile and the hostname of a
+ * Handle are formed: `<handle>@{mail_domain}`, `{profile_base}/@<handle>` and `<handle>.{tunnel_domain}` (interface.md
+ * "What the service does", point 3).
  */
 import { Context } from "effect"
 
@@ -9,16 +9,16 @@ export type Environment = "development" | "production"
 
 export interface AddressBook {
   readonly environment: Environment
-  /** API base address without a trailing slash. */
+  /** Base URL of the API, without a trailing slash. */
   readonly baseUrl: string
-  /** Public profile site without a trailing slash. */
+  /** Base URL of the public profiles, without a trailing slash. */
   readonly profileBase: string
   readonly mailDomain: string
   readonly tunnelDomain: string
-  /** Origin of a tunnel hostname: scheme and, where it is not the scheme's default, the port. */
+  /** Scheme and port of a tunnel hostname's origin; the port is undefined if it is the scheme's default. */
   readonly tunnelScheme: "http" | "https"
   readonly tunnelPort: number | undefined
-  /** How a mail program reaches the Mailbox, and what it sends by. */
+  /** The servers that mail programs use for reading and for sending. */
   readonly imap: MailServer
   readonly submission: MailServer
 }
@@ -37,8 +37,8 @@ export const cardUrl = (book: AddressBook, handle: string) => `${profileUrl(book
 export const tunnelHostname = (book: AddressBook, handle: string) => `${handle}.${book.tunnelDomain}`
 export const tunnelUrl = (book: AddressBook, handle: string) =>
   `${book.tunnelScheme}://${tunnelHostname(book, handle)}${book.tunnelPort === undefined ? "" : `:${book.tunnelPort}`}`
-/** Where platforms send a browser back to, after someone has let them connect an account. */
+/** Returns the OAuth redirect URI that is registered with platforms. */
 export const callbackUrl = (book: AddressBook) => `${book.baseUrl}/connectors/callback`
-/** Where the account holder sees what a key or a grant may do, and changes it. */
+/** Returns the console page that shows and changes the rights of a key or grant. */
 export const keyUrl = (book: Pick<AddressBook, "baseUrl">, id: string) => `${book.baseUrl}/console/keys/${id}`
 export const problemUrl = (book: Pick<AddressBook, "baseUrl">, code: string) => `${book.baseUrl}/problems/${code}`

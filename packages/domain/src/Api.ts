@@ -1,4 +1,4 @@
-/** The whole HTTP API: what clients, the OpenAPI document and the handlers are derived from. */
+/** The whole HTTP API. Clients, the OpenAPI document and the handlers are derived from it. */
 import { HttpApi, OpenApi } from "effect/http-api"
 import type { Unjudged } from "./account/Policy.ts"
 import { ApiKeyApi, SessionApi, SignInApi } from "./account/AccountApi.ts"
@@ -54,13 +54,14 @@ export class Api extends HttpApi.make("agent_identity")
   .add(GrantApi)
   .add(PublicApi)
   .middleware(ProblemRendering)
-  // An unknown member is a mistake the caller should hear about; headers are full of members we do not know. Answers
-  // are ours: the strict options would keep them from the compiled encoders. Judging ends at the first mistake: a body
-  // of mistakes costs no more than a right one, and what else is wrong with a small one is looked for when it is told.
+  // Unknown members are rejected, except in headers, which always contain unknown fields. Responses are not strict,
+  // since strict options would prevent compiled encoders. Validation stops at the first violation, so that an invalid
+  // body costs no more than a valid one; the other violations of a small body are collected when the problem is
+  // rendered.
   .annotate(HttpApi.ParamsParseOptions, strict)
   .annotate(HttpApi.QueryParseOptions, strict)
   .annotate(HttpApi.PayloadParseOptions, strict)
   .annotateMerge(OpenApi.annotations({ title: "Agent Identity Service", version: apiVersion })) {}
 
-/** Names the endpoints that do not say who may call them: there are none, or this does not compile. */
+/** Fails to compile if an endpoint lacks a policy. */
 export const unjudged: ReadonlyArray<never> = [] as ReadonlyArray<Unjudged<typeof Api.groups>>

@@ -1,6 +1,7 @@
 /**
- * Lists of what is dear to judge. A list is judged element by element before its length is, so a body may hold thousands of
- * addresses where a hundred are allowed; here nothing of a list that is too long is looked at.
+ * Lists with elements that are expensive to validate. Schema.Array validates the elements before the length, so that a
+ * body could hold thousands of addresses where a hundred are allowed. This schema rejects a list that is too long
+ * before it validates any element.
  */
 import { Schema } from "effect"
 

@@ -1,10 +1,10 @@
-/** Ids as schemas: uuids, and the public forms of them, one per prefix ({@link module:Ids} translates them). */
+/** Schemas of UUIDs and of public ids, one for each prefix. {@link module:Ids} converts between the two. */
 import { Schema } from "effect"
 import type { Prefix } from "./Ids.ts"
 
 export const Uuid = Schema.String.check(Schema.isUUID())
 
-/** With the flag `u`, so that the pattern also stands in the document. */
+/** The flag `u` makes the pattern valid in the OpenAPI document. */
 const publicId = (prefix: Prefix, expected: string) =>
   Schema.String.check(Schema.isPattern(new RegExp(`^${prefix}[0-9a-hjkmnp-tv-z]{26}$`, "u"), { expected }))
 

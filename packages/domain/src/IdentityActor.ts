@@ -1,4 +1,4 @@
-/** The Identity actor's messages: the sum of what each capability asks of it. Its entity id is the canonical Handle. */
+/** The messages of the Identity actor, collected from all capabilities. Its entity id is the canonical Handle. */
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { failures } from "./actor/Protocol.ts"
@@ -11,7 +11,7 @@ import { TunnelMessages } from "./tunnel/TunnelProtocol.ts"
 import { WebhookMessages } from "./webhooks/WebhookProtocol.ts"
 import { LifecycleMessages } from "./identity/LifecycleProtocol.ts"
 
-/** Drives what is due between messages. Sent by the actor to itself and by `Overdue`; lasts while there is work. */
+/** Runs due work. The actor and the `Overdue` sweep send it; it runs until no work is left. */
 export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
 
 export const IdentityActor = Entity.fromRpcGroup(
@@ -25,7 +25,7 @@ export const IdentityActor = Entity.fromRpcGroup(
     TunnelMessages,
     WebhookMessages,
   )
-    // A write's handler runs to its end even when its caller has gone, so that memory and store stay one.
+    // A write completes even if its caller disconnects, so that memory and store stay consistent.
     .annotateRpcs(ClusterSchema.Uninterruptible, "server")
     .add(Work),
 )

@@ -1,7 +1,7 @@
 /**
- * An Identity as those hold it who may act on it. Its id is branded and nothing makes one of a text: it comes out of the
- * store only, by the policy's judgement of a request or by a query of the cluster's own, so what takes an
- * {@link IdentityId} cannot be handed what a caller wrote.
+ * A reference to an Identity that the holder may act on. Its id is branded and cannot be constructed from text: only
+ * the policy check of a request and the cluster's own queries return one. A function that takes an {@link IdentityId}
+ * can therefore not receive unchecked input.
  */
 import { type Brand, Schema } from "effect"
 

@@ -1,6 +1,6 @@
 /**
- * Identifiers. Every id is a version 7 uuid (RFC 9562), so ids sort by time; the public form of most is a prefix and
- * 26 Crockford base32 characters of it, lower case (decisions.md "General conventions").
+ * Identifiers. Every id is a UUID of version 7 (RFC 9562), so ids sort by time. The public form of most ids is a prefix
+ * and 26 lower-case Crockford base32 characters (decisions.md "General conventions").
  */
 import { Clock, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -12,17 +12,17 @@ const digit = new Map(Array.from(alphabet, (letter, value) => [letter, value]))
 
 const hyphen = 45
 
-/** `evt_01jd…` for the uuid of an Event. */
+/** Encodes a UUID as a public id, such as `evt_01jd…`. */
 export const toPublic = (prefix: Prefix, uuid: string): string => {
   let out = ""
-  // 128 bits are 26 digits of 5 bits, the first of which has only 3.
+  // 128 bits take 26 digits of 5 bits; the first digit has only 3.
   let bits = 2
   let buffer = 0
-  // Lists have two of them in each entry: code units in place of letters and numbers made of them are five times as fast.
+  // List entries contain two ids each. Working on code units is five times as fast as parsing hexadecimal digits.
   for (let at = 0; at < uuid.length; at++) {
     const code = uuid.charCodeAt(at)
     if (code === hyphen) continue
-    // The low half of a hexadecimal digit's code, and nine more for a letter of either case.
+    // The low four bits of a hexadecimal digit's code; letters of either case add nine.
     buffer = (buffer << 4) | ((code & 15) + (code >> 6) * 9)
     bits += 4
     if (bits >= 5) {
@@ -34,10 +34,10 @@ export const toPublic = (prefix: Prefix, uuid: string): string => {
   return prefix + out
 }
 
-/** The versions and the variant that RFC 9562 gives out: others are in no schema of a uuid. */
+/** Matches the versions and the variant that RFC 9562 defines. Schemas of UUIDs accept no others. */
 const isRegular = (hex: string) => /^.{12}[1-8].{3}[89ab]|^0{32}$/.test(hex)
 
-/** The uuid of a public id; undefined when it is not one of this prefix, or when no uuid has those digits. */
+/** Decodes a public id to its UUID. Returns undefined if the prefix differs or the digits are no UUID. */
 export const fromPublic = (prefix: Prefix, id: string): string | undefined => {
   if (!id.startsWith(prefix) || id.length !== prefix.length + 26) return undefined
   let hex = ""
@@ -60,7 +60,7 @@ export const fromPublic = (prefix: Prefix, id: string): string | undefined => {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** Random bytes are drawn in bulk: a call to the system for each id takes longer than the rest of making it. */
+/** Draws random bytes in bulk, because a system call for each id would take longer than everything else. */
 const pooled = (): ((size: number) => Uint8Array) => {
   let pool: Uint8Array = new Uint8Array(0)
   let used = 0
@@ -75,22 +75,26 @@ const pooled = (): ((size: number) => Uint8Array) => {
 }
 
 const drawn = pooled()
-/** Order is kept by remembering the latest time; another clock's times are not to be ordered after this one's. */
+/**
+ * A source keeps its ids in order by the latest time it has seen. Each clock has its own source, so that a test clock
+ * does not affect the order of another.
+ */
 const sources = new WeakMap<Clock.Clock, Effect.Effect<string>>()
 
 /**
- * A fresh public id, by the clock of the running effect: what {@link toPublic} makes of a version 7 uuid (RFC 9562
- * section 5.7), without making the uuid. For ids that nobody needs to be in order.
+ * Returns a new public id of a version 7 UUID (RFC 9562 section 5.7) without forming the UUID. Use it for ids that need
+ * no order within a millisecond.
  */
 export const makePublic = (prefix: Prefix): Effect.Effect<string> =>
   Effect.map(Clock.currentTimeMillis, (now) => {
     let text = ""
-    // The first digit has the upper 3 bits of 48, the next nine the rest.
+    // The first digit holds the upper 3 of the 48 bits of time, the next nine digits the rest.
     for (let digits = 0, rest = now; digits < 10; digits++, rest = Math.floor(rest / 32)) {
       text = alphabet[rest % 32]! + text
     }
     const random = drawn(16)
-    // The version, 0111, and the first random bit; at the fourteenth digit the variant, 10, between random bits.
+    // This digit holds the version (0111) and the first random bit. The fourteenth digit holds the variant (10) between
+    // random bits.
     text += alphabet[14 | (random[0]! & 1)]!
     for (let n = 1; n < 16; n++) {
       text += alphabet[n === 3 ? (random[n]! & 19) | 8 : random[n]! & 31]!
@@ -98,7 +102,7 @@ export const makePublic = (prefix: Prefix): Effect.Effect<string> =>
     return prefix + text
   })
 
-/** A fresh id by the clock of the running effect; ids by one clock sort in the order they were made. */
+/** Returns a new UUID of version 7. The UUIDs of one clock sort in the order of their creation. */
 export const makeUuidV7: Effect.Effect<string> = Effect.clockWith((clock) => {
   let made = sources.get(clock)
   if (made === undefined) sources.set(clock, (made = SecureRandom.make(drawn).uuidV7()))

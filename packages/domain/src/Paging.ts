@@ -1,6 +1,6 @@
 /**
- * Page sizes: 50 by default, 1 to 200. Lists of what an Org has few of (Identities, keys, secrets, Allowed Recipients) are
- * answered whole, up to 1,000 entries, where no limit is given.
+ * Paging of lists. A page has 1 to 200 entries, 50 by default. Short lists of an Org (Identities, keys, secrets,
+ * Allowed Recipients) are returned whole if the caller gives no limit, up to 1,000 entries.
  */
 import { Effect, Schema } from "effect"
 import { Text } from "./Text.ts"
@@ -8,7 +8,7 @@ import { Text } from "./Text.ts"
 export const defaultLimit = 50
 export const maxLimit = 200
 
-/** Entries of a list that is answered whole. */
+/** Maximum number of entries of a list that is returned whole. */
 export const wholeAtMost = 1000
 
 const GivenLimit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxLimit }))
@@ -17,12 +17,12 @@ export const Limit = GivenLimit.annotate({ description: "How many entries at mos
   Schema.withDecodingDefaultKey(Effect.succeed(defaultLimit)),
 )
 
-/** How many of the newest entries to skip; deeper pages are reached by filters. */
+/** Number of newest entries to skip. Filters reach older entries. */
 export const Offset = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000 }))
   .annotate({ description: "How many of the newest entries to skip.", default: 0 })
   .pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))
 
-/** Where a list goes on. */
+/** The position at which the next page starts. */
 export const Cursor = Text.check(Schema.isMaxLength(1000)).annotate({
   description: "`next_cursor` of the page before, unchanged.",
 })
@@ -32,10 +32,10 @@ export interface PageRequest {
   readonly cursor?: string | undefined
 }
 
-/** The query of every list. */
+/** Query parameters of every list. */
 export const paging = { limit: Limit, cursor: Schema.optionalKey(Cursor) }
 
-/** The query of a list that is answered whole; {@link wholeList} turns it into a request for a page. */
+/** Query parameters of a list that is returned whole by default; {@link wholeList} applies the default. */
 export const wholePaging = {
   limit: Schema.optionalKey(
     GivenLimit.annotate({
@@ -50,7 +50,7 @@ export const wholeList = <Query extends Partial<PageRequest>>(query: Query): Que
   limit: query.limit ?? wholeAtMost,
 })
 
-/** A page: its entries under their name, and where the next one begins; null at the end. */
+/** Returns the schema of a page: the entries under their name, and a cursor that is null on the last page. */
 export const pageOf = <Name extends string, Entry extends Schema.Top>(name: Name, entry: Entry) =>
   Schema.Struct({
     ...({ [name]: Schema.Array(entry) } as { readonly [N in Name]: Schema.$Array<Entry> }),

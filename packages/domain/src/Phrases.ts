@@ -1,6 +1,6 @@
 /**
- * What sentences about Events and audit records have in common, in the languages of the console. Without imports, since the
- * console loads it into the browser.
+ * Building blocks of the sentences about Events and audit records, in the languages of the console. The console loads
+ * this module into the browser, so it has no imports.
  */
 export type SentenceLanguage = "en" | "de" | "fr"
 
@@ -11,12 +11,12 @@ const order = { en: 0, de: 1, fr: 2 } as const
 
 export const inLanguage = (language: SentenceLanguage, texts: InThree): string => texts[order[language]]
 
-/** Characters of a value in a sentence. */
+/** Maximum length of a value within a sentence. */
 const longest = 120
 
 /**
- * Returns a value that others chose as a sentence can hold it: in one line, of bounded length, and with nothing that turns
- * the direction of the words around it.
+ * Returns a value that users chose in a form that is safe within a sentence: one line of limited length, without
+ * characters that change the direction of the surrounding text.
  */
 export const said = (value: unknown): string => {
   const text = (typeof value === "string" ? value : "")
@@ -28,10 +28,10 @@ export const said = (value: unknown): string => {
   return letters.length > longest ? `${letters.slice(0, longest - 1).join("")}…` : text
 }
 
-/** A name in the quotation marks of the language. */
+/** Puts a name into the quotation marks of the language. */
 export const quoted = (language: SentenceLanguage, name: string): string =>
   inLanguage(language, [`'${name}'`, `„${name}“`, `«\u00a0${name}\u00a0»`])
 
-/** Returns the template with its places filled. */
+/** Returns the template with its placeholders replaced. */
 export const fill = (template: string, values: Readonly<Record<string, string>>): string =>
   template.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? "")

@@ -1,6 +1,6 @@
 /**
- * Times as answers have them: RFC 3339 in UTC with milliseconds, the text of `Date.prototype.toISOString` at a third of its
- * price. A page has twenty of them, of few days.
+ * RFC 3339 times in UTC with milliseconds. The result equals `Date.prototype.toISOString` at a third of its cost, since
+ * a page has about twenty times that lie on a few days.
  */
 const dayMillis = 86_400_000
 
@@ -9,10 +9,10 @@ const numerals = (count: number, length: number): ReadonlyArray<string> =>
 const two = numerals(60, 2)
 const three = numerals(1000, 3)
 
-/** What the times of a day begin with, of some days: each has its place, and takes it from the one before. */
+/** Cache of formatted dates, indexed by day number; a collision replaces the older entry. */
 const days = Array.from({ length: 256 }, () => ({ day: Number.NaN, text: "" }))
 
-/** `Invalid Date` where it is none. */
+/** Formats a time. Returns `Invalid Date` if the date is invalid. */
 export const rfc3339 = (date: Date): string => {
   const time = date.getTime()
   if (Number.isNaN(time)) return String(date)
@@ -35,7 +35,7 @@ export const rfc3339 = (date: Date): string => {
 const dateTime =
   /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i
 
-/** Returns whether a text such as `2026-11-20` is a day of the calendar. `Date` takes February 31 for March 3. */
+/** Returns whether a text such as `2026-11-20` is a day of the calendar. `Date` would read February 31 as March 3. */
 export const isCalendarDay = (text: string): boolean => {
   const at = Date.parse(`${text}T00:00:00Z`)
   return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text)

@@ -1,4 +1,4 @@
-/** Every scope there is: those that some endpoint needs. */
+/** All scopes, derived from the endpoints that need them. */
 import type { HttpApiEndpoint } from "effect/http-api"
 import { Api } from "./Api.ts"
 import { actions, capabilities, type ScopeName } from "./account/Scope.ts"
@@ -6,12 +6,12 @@ import { policyOf } from "./account/Policy.ts"
 import { reservedScopeOf, scopeOf } from "./account/EndpointScope.ts"
 
 export interface ScopedEndpoint {
-  /** `messages.list`: group and endpoint. */
+  /** Group and endpoint, such as `messages.list`. */
   readonly id: string
   readonly endpoint: HttpApiEndpoint.Top
-  /** Null where none is needed. */
+  /** Null if the endpoint needs no scope. */
   readonly scope: ScopeName | null
-  /** Members of the body that need a further scope. */
+  /** Members of the body that need an additional scope. */
   readonly reserved: { readonly scope: ScopeName; readonly members: ReadonlyArray<string> } | null
 }
 
@@ -31,7 +31,7 @@ export const endpoints: ReadonlyArray<ScopedEndpoint> = Object.entries(Api.group
 
 const needed = new Set(endpoints.flatMap(({ scope, reserved }) => [scope, reserved?.scope ?? null]))
 
-/** In the order of the capabilities, each from `read` on. */
+/** Names of all scopes, ordered by capability and then from `read` upwards. */
 export const scopeNames: ReadonlyArray<ScopeName> = capabilities.flatMap((capability) =>
   actions.map((action): ScopeName => `${capability}:${action}`).filter((name) => needed.has(name)),
 )

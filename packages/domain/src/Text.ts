@@ -1,7 +1,7 @@
-/** Text that every part of the service can hold: no NUL and no half of a surrogate pair, which PostgreSQL refuses. */
+/** Text that every part of the service can store. PostgreSQL rejects NUL and unpaired surrogates. */
 import { Schema } from "effect"
 
-/** For text that no schema judges. */
+/** Returns whether text that no schema has validated can be stored. */
 export const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
 
 const storable = Schema.makeFilter(isStorable, {
@@ -23,7 +23,7 @@ export const Url = (protocols: ReadonlyArray<"https:" | "http:">, expected: stri
     ),
   )
 
-/** Addresses that we show: what they are, for readers of the document; nothing is checked. */
+/** A URL in responses. The schema documents the format and does not validate it. */
 export const ShownUrl = Schema.String.annotate({ format: "uri" })
 export const ShownEmail = Schema.String.annotate({ format: "email" })
 

@@ -1,4 +1,4 @@
-/** Timestamps: a `Date` inside, RFC 3339 in UTC with milliseconds on the wire (decisions.md "General conventions"). */
+/** Timestamps: `Date` in memory, RFC 3339 in UTC with milliseconds in JSON (decisions.md "General conventions"). */
 import { Schema, SchemaGetter } from "effect"
 import { parseDayOrTime, parseRfc3339, rfc3339 } from "./Rfc3339.ts"
 
@@ -7,7 +7,7 @@ const encode = SchemaGetter.transform(rfc3339)
 
 export const Timestamp = text.pipe(Schema.decodeTo(Schema.Date, { decode: SchemaGetter.Date(), encode }))
 
-/** The first moment that PostgreSQL and RFC 3339 both have. */
+/** The earliest time that both PostgreSQL and RFC 3339 can represent. */
 const first = Date.parse("0001-01-01T00:00:00Z")
 
 const named = text.check(
@@ -16,7 +16,7 @@ const named = text.check(
   }),
 )
 
-/** A time that a caller names: RFC 3339 with a zone and a real calendar day. */
+/** A time in a request: RFC 3339 with a zone and a valid calendar day. */
 export const NamedTime = named.pipe(Schema.decodeTo(Schema.Date, { decode: SchemaGetter.Date(), encode }))
 
 const filtering = text.check(
@@ -25,11 +25,11 @@ const filtering = text.check(
   }),
 )
 
-/** A time by which a list is narrowed: as {@link NamedTime}, or a day, which begins in UTC. */
+/** A time in a list filter: like {@link NamedTime}, or a day, which starts at midnight UTC. */
 export const FilterTime = filtering.pipe(Schema.decodeTo(Schema.Date, { decode: SchemaGetter.Date(), encode }))
 
 /**
- * Null comes first: the members are tried in turn where their kinds do not tell them apart, and what a Date says to a null
- * cost as much as four Dates.
+ * Null is the first member because the schema tries the members in order: rejecting a null as a Date costs as much as
+ * encoding four Dates.
  */
 export const TimestampOrNull = Schema.Union([Schema.Null, Timestamp])

@@ -1,2 +1,2 @@
-/** The version of the API, of the service and of its command. */
+/** The version of the API, the service and the command. */
 export const apiVersion = "0.1.0"

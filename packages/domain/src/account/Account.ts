@@ -1,4 +1,4 @@
-/** Org, Session, Terms status, Caller and API key views (interface.md "Resources and their fields"). */
+/** Schemas of Org, session, Terms, caller and API key (interface.md "Resources and their fields"). */
 import { Schema } from "effect"
 import { Uuid } from "../IdSchemas.ts"
 import { ShownEmail, ShownUrl, Text } from "../Text.ts"
@@ -8,7 +8,7 @@ export const languages = ["en", "de", "fr"] as const
 export const Language = Schema.Literals(languages)
 export type Language = typeof Language.Type
 
-/** One addr-spec as people type it; comparison is by the lower-cased form. At most 254 octets (RFC 5321 section 4.5.3.1). */
+/** An email address of at most 254 octets (RFC 5321 section 4.5.3.1). Addresses are compared in lower case. */
 export const EmailAddress = Schema.String.annotate({ format: "email" }).check(
   Schema.isMaxLength(254),
   Schema.isPattern(
@@ -35,14 +35,14 @@ export const Session = Schema.Struct({ id: Uuid, expires_at: Timestamp, created_
 })
 export type Session = typeof Session.Type
 
-/** A session as its account holder sees it among the others. */
+/** A session as it appears in the account holder's list of sessions. */
 export const ListedSession = Schema.Struct({
   ...Session.fields,
-  /** Written at most once a minute. */
+  /** Updated at most once a minute. */
   last_used_at: Timestamp,
-  /** The `User-Agent` that opened it; null where none was sent. */
+  /** The `User-Agent` of the sign-in; null if the client sent none. */
   user_agent: Schema.NullOr(Schema.String),
-  /** Whether it is the one that asks. */
+  /** Whether the request uses this session. */
   current: Schema.Boolean,
 }).annotate({ identifier: "ListedSession" })
 export type ListedSession = typeof ListedSession.Type
@@ -56,7 +56,7 @@ export const TermsStatus = Schema.Struct({
 }).annotate({ identifier: "TermsStatus" })
 export type TermsStatus = typeof TermsStatus.Type
 
-/** `grant`: an app that the account holder let in by OAuth. */
+/** The kind of a credential. A `grant` is the access of an app by OAuth. */
 export const CredentialKind = Schema.Literals(["session", "admin_key", "identity_key", "grant"])
 export type CredentialKind = typeof CredentialKind.Type
 
@@ -66,15 +66,15 @@ export const CallerView = Schema.Struct({
   key_name: Schema.NullOr(Schema.String),
   identity_id: Schema.NullOr(Uuid),
   handle: Schema.NullOr(Schema.String),
-  /** The Identities it may act on; null for all of the Org, those to come included. */
+  /** Identities that the credential may act on; null for all Identities of the Org, including future ones. */
   handles: Schema.NullOr(Schema.Array(Schema.String)),
-  /** `*` is all. */
+  /** `*` means all scopes. */
   scopes: Schema.Array(Schema.String),
-  /** The addresses and CIDR ranges it may be used from; null for everywhere. */
+  /** Addresses and CIDR ranges from which the credential may be used; null for no restriction. */
   networks: Schema.NullOr(Schema.Array(Schema.String)),
-  /** When a key or a grant ends by itself; null for never, and for a session. */
+  /** When a key or grant expires; null if it does not, and for a session. */
   expires_at: TimestampOrNull,
-  /** Of a grant: which, and the app that the account holder let in. */
+  /** The grant and its app; null for other credentials. */
   grant_id: Schema.NullOr(Schema.String),
   client: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "CallerView" })
@@ -86,16 +86,15 @@ export const ApiKey = Schema.Struct({
   scope: Schema.Literals(["org", "identity"]),
   identity_id: Schema.NullOr(Uuid),
   token_prefix: Schema.String,
-  /** `*` is all. */
   scopes: Schema.Array(Schema.String),
-  /** Null for everywhere. */
+  /** Null for no restriction. */
   networks: Schema.NullOr(Schema.Array(Schema.String)),
   created_at: Timestamp,
-  /** Null for never. */
+  /** Null if the key does not expire. */
   expires_at: TimestampOrNull,
   last_used_at: TimestampOrNull,
   last_used_address: Schema.NullOr(Schema.String),
-  /** The key that took its place; it still works until it ends. */
+  /** The key that replaces this one; this one stays valid until it expires. */
   replaced_by: Schema.NullOr(Uuid),
   revoked_at: TimestampOrNull,
 }).annotate({ identifier: "ApiKey" })

@@ -1,4 +1,6 @@
-/** "Account and authentication" and "API keys" of interface.md, as far as sign-up, sign-in and Admin Keys go. */
+/**
+ * Operations of interface.md "Account and authentication" and "API keys" that concern sign-up, sign-in and Admin Keys.
+ */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Uuid } from "../IdSchemas.ts"
@@ -125,14 +127,14 @@ export class SessionApi extends HttpApiGroup.make("session")
   .annotateEndpoints(About, "account")
   .annotate(OpenApi.Description, "The session at hand and who is calling.") {}
 
-/** The plaintext is in this answer and nowhere else. */
+/** A new key. Only this response contains the key's plaintext. */
 export const MintedKey = Schema.Struct({ key: Schema.String, api_key: ApiKey }).annotate({ identifier: "MintedKey" })
 
 const params = { id: Uuid.annotate({ description: "The id of the resource." }) }
 
-/** What is left out of scopes, end and networks is that of the credential that makes it. */
+/** Scopes, expiry and networks default to those of the credential that creates the key. */
 const NewKey = Schema.Struct({ name: Line(100), ...asked })
-/** The body may be left out. */
+/** The body is optional. */
 const NoBody = Schema.Undefined
 const Rotation = Schema.Struct({
   overlap_seconds: Schema.optionalKey(

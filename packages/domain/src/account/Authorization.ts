@@ -1,7 +1,7 @@
 /**
- * Who is calling and on what it may act, as a handler gets it: {@link Caller}, {@link Subject} and {@link Realm} are
- * proofs that the endpoint's policy (`Policy.ts`) was judged, and only the middlewares here provide them. A handler that
- * acts on an Identity asks for one, so it does not compile on an endpoint whose policy resolves none.
+ * The caller and the target of a request. {@link Caller}, {@link Subject} and {@link Realm} prove that the endpoint's
+ * policy (`Policy.ts`) was checked: only the middlewares of this module provide them. A handler that needs one of them
+ * does not compile on an endpoint whose policy does not resolve it.
  */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
@@ -32,35 +32,35 @@ import type { Initiator } from "./Initiator.ts"
 import type { Networks } from "./Networks.ts"
 import type { Scopes } from "./Scope.ts"
 
-/** The credential of a call, resolved; the Org is never named otherwise. */
+/** The resolved credential of a request. It is the only source of the Org. */
 export interface CallerInfo {
   readonly kind: CredentialKind
   readonly org: Org
-  /** Id of the session for a session, of the key for a key, of the grant for a grant. */
+  /** Id of the session, the key or the grant. */
   readonly credentialId: string
   readonly keyName: string | null
-  /** What it may do. A session may do everything. */
+  /** Granted scopes. A session has all of them. */
   readonly scopes: Scopes
-  /** The Identities it may act on: one of an Identity Key, those that a grant names; null for the whole Org. */
+  /** Identities that the credential may act on; null for the whole Org. */
   readonly identities: ReadonlyArray<IdentityRef> | null
-  /** Allowed networks; null for any. */
+  /** Networks from which it may be used; null for no restriction. */
   readonly networks: Networks | null
-  /** When it ends by itself; null for never. A session's end is its own. */
+  /** When the credential expires; null if it does not. The expiry of a session is stored with the session. */
   readonly expiresAt: Date | null
-  /** Of a grant: which, and the app that it was given to. */
+  /** The grant and its app; null for other credentials. */
   readonly grant: { readonly id: string; readonly client: string } | null
   readonly session: { readonly expiresAt: Date; readonly createdAt: Date } | null
 }
 
-/** Whether a credential may act on the Identity of that canonical name. */
+/** Returns whether the credential may act on the Identity with this canonical Handle. */
 export const mayActOn = ({ identities }: Pick<CallerInfo, "identities">, canonical: string): boolean =>
   identities === null || identities.some((one) => one.canonical === canonical)
 
-/** The one Identity that a credential may act on; null where it may act on several, or on all of the Org. */
+/** Returns the Identity of a credential that is bound to a single one; null otherwise. */
 export const soleOf = ({ identities }: Pick<CallerInfo, "identities">): IdentityRef | null =>
   identities?.length === 1 ? identities[0]! : null
 
-/** The caller of the request at hand. */
+/** The caller of the current request. */
 export interface CallerOfRequest extends CallerInfo {
   /** The initiator of the request's changes. */
   readonly by: Initiator
@@ -68,16 +68,19 @@ export interface CallerOfRequest extends CallerInfo {
 
 export class Caller extends Context.Service<Caller, CallerOfRequest>()("@svc/domain/account/Caller") {}
 
-/** The Identity that a request names and its caller may act on. */
+/** The Identity that a request names, after the check that its caller may act on it. */
 export interface SubjectInfo extends IdentityRef {
   readonly orgId: string
-  /** On whose behalf it is acted on. */
+  /** The initiator of changes to the Identity. */
   readonly by: Initiator
 }
 
 export class Subject extends Context.Service<Subject, SubjectInfo>()("@svc/domain/account/Subject") {}
 
-/** A part of the account: the Org's own where `subject` is null, else what belongs to one Identity. */
+/**
+ * The part of the account that a request names: the Org's own data if `subject` is null, otherwise the data of one
+ * Identity.
+ */
 export interface RealmInfo {
   readonly orgId: string
   readonly subject: SubjectInfo | null
@@ -107,16 +110,16 @@ const refusals = [
   AuditUnavailable,
 ] as const
 
-/** No credential is needed. The middleware does nothing; it stands for the decision. */
+/** Marks an endpoint that needs no credential. The middleware itself does nothing. */
 export class Open extends HttpApiMiddleware.Service<Open>()("@svc/domain/account/Open") {}
 
-/** The policy names no Identity. */
+/** Provides the caller for policies that name no Identity. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: Caller; requires: never }>()(
   "@svc/domain/account/Authorization",
   { requiredForClient: true, security, error: refusals },
 ) {}
 
-/** The policy names an Identity, which exists and is the caller's to act on. */
+/** Provides the Identity that the policy names, after checking that it exists and that the caller may act on it. */
 export class SubjectAuthorization extends HttpApiMiddleware.Service<
   SubjectAuthorization,
   { provides: Caller | Subject; requires: never }
@@ -126,7 +129,7 @@ export class SubjectAuthorization extends HttpApiMiddleware.Service<
   error: [...refusals, NotFound],
 }) {}
 
-/** The policy names the Org or one Identity of it. */
+/** Provides the Org or the Identity that the policy names. */
 export class RealmAuthorization extends HttpApiMiddleware.Service<
   RealmAuthorization,
   { provides: Caller | Realm; requires: never }

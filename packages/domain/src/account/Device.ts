@@ -1,17 +1,17 @@
-/** Device login (RFC 8628; interface.md "Device authorization", decisions.md "Resources"). */
+/** Device authorization (RFC 8628; interface.md "Device authorization", decisions.md "Resources"). */
 import { Schema } from "effect"
 import { Line, ShownUrl } from "../Text.ts"
 import { AskedScopes, ExpiresInDays } from "./KeyRights.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 export const DeviceStart = Schema.Struct({
-  /** The name the key will carry. */
+  /** Name of the new key. */
   name: Line(100),
-  /** The client that starts the login, as its user knows it. */
+  /** The client that starts the login, under a name that its user knows. */
   client: Schema.optionalKey(Schema.NullOr(Line(100))),
-  /** What the key is to do; everything that whoever approves it may do where it is left out. */
+  /** Requested scopes; defaults to all scopes of the credential that approves. */
   scopes: Schema.optionalKey(AskedScopes),
-  /** Lifetime from the approval; without it, the key never expires. */
+  /** Requested lifetime from approval on; the key does not expire if it is omitted. */
   expires_in_days: Schema.optionalKey(ExpiresInDays),
 })
 export type DeviceStart = typeof DeviceStart.Type
@@ -32,7 +32,7 @@ export const DeviceView = Schema.Struct({
   user_code: Schema.String,
   name: Schema.String,
   client: Schema.NullOr(Schema.String),
-  /** What the key would do: as it was asked for, or `*`. */
+  /** Requested scopes, or `*`. */
   scopes: Schema.Array(Schema.String),
   /** Requested lifetime; null for no expiry. */
   expires_in_days: Schema.NullOr(Schema.Int),
@@ -42,14 +42,14 @@ export const DeviceView = Schema.Struct({
 }).annotate({ identifier: "DeviceView" })
 export type DeviceView = typeof DeviceView.Type
 
-/** The rights that the approver removes. */
+/** Restrictions that the approver adds to the request. */
 export const DeviceApproval = Schema.Struct({
   scopes: Schema.optionalKey(AskedScopes),
   expires_in_days: Schema.optionalKey(ExpiresInDays),
 })
 export type DeviceApproval = typeof DeviceApproval.Type
 
-/** Consonants without look-alikes, so that no code is a word. */
+/** Consonants without look-alikes, so that codes form no words. */
 export const userCodeAlphabet = "BCDFGHJKLMNPQRSTVWXZ"
 
 /** Normalizes a user code to its eight letters; returns undefined if it is not valid. */

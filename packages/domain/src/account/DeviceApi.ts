@@ -1,4 +1,4 @@
-/** Device login: the terminal starts and polls without a credential, the account holder confirms. */
+/** Operations of device login. The terminal starts and polls without a credential; the account holder confirms. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import {
@@ -54,7 +54,7 @@ export class DeviceLoginApi extends HttpApiGroup.make("device_login")
   )
   .annotate(OpenApi.Description, "Device login: the terminal's side (RFC 8628).") {}
 
-/** The body may be left out. */
+/** The body is optional. */
 const NoBody = Schema.Undefined
 
 const ofAccount =

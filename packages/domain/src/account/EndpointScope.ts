@@ -1,23 +1,23 @@
 /**
- * The scope that an endpoint needs, derived from what the endpoint says of itself: the capability of its group, its
- * method, who may call it (`Policy.ts`), whether it reaches beyond the service (`Tool`, {@link External}) or reveals a
- * secret ({@link Reveals}). Nobody writes scopes down, so none can be wrong or forgotten.
+ * Derives the scope of an endpoint from its declaration: the capability of its group, its method, its policy
+ * (`Policy.ts`), whether it reaches outside the service (`Tool`, {@link External}) and whether it reveals a secret
+ * ({@link Reveals}). Scopes are never written by hand, so that none can be wrong or missing.
  */
 import { Context } from "effect"
 import { Tool } from "../mcp/Tool.ts"
 import { type EndpointPolicy, Policy } from "./Policy.ts"
 import type { Action, Capability, ScopeName } from "./Scope.ts"
 
-/** What the endpoints of a group are about: `HttpApiGroup.annotateEndpoints(About, "mail")`. */
+/** Capability of a group's endpoints, set by `HttpApiGroup.annotateEndpoints(About, "mail")`. */
 export class About extends Context.Service<About, Capability>()("@svc/domain/account/About") {}
 
-/** The answer carries a secret that was kept: the value of a secret, an Identity's first key, an archive. */
+/** Set if the response contains a stored secret: the value of a secret, the first key of an Identity, an archive. */
 export const Reveals = Context.Reference<boolean>("@svc/domain/account/Reveals", { defaultValue: () => false })
 
-/** It reaches beyond the service, and is no tool that says so. */
+/** Set if the endpoint reaches outside the service and has no Tool annotation that says so. */
 export const External = Context.Reference<boolean>("@svc/domain/account/External", { defaultValue: () => false })
 
-/** It tells a caller nothing but who it is, which every credential may know. */
+/** Set if the endpoint only describes the caller, which needs no scope. */
 export const Unscoped = Context.Reference<boolean>("@svc/domain/account/Unscoped", { defaultValue: () => false })
 
 interface Endpoint {
@@ -34,7 +34,10 @@ const actionOf = ({ method, annotations }: Endpoint, { scope }: EndpointPolicy):
   return reachesOut ? "send" : "write"
 }
 
-/** Null where none is needed. An endpoint of which nothing follows is a defect to serve, as one without a policy is. */
+/**
+ * Returns null if the endpoint needs no scope. Dies if the declaration determines none, as for an endpoint without a
+ * policy.
+ */
 const derive = (endpoint: Endpoint): ScopeName | null => {
   const policy = Context.getOrUndefined(endpoint.annotations, Policy)
   if (policy === undefined) throw new Error(`the endpoint ${endpoint.identifier} does not say who may call it`)
@@ -44,13 +47,13 @@ const derive = (endpoint: Endpoint): ScopeName | null => {
   return `${capability}:${actionOf(endpoint, policy)}`
 }
 
-/** The scope that members reserved by the endpoint's policy need: `admin` of its capability. */
+/** Returns the scope that reserved members of the body need: `admin` of the endpoint's capability. */
 export const reservedScopeOf = (endpoint: Endpoint): ScopeName =>
   `${Context.getUnsafe(endpoint.annotations, About)}:admin`
 
 const derived = new WeakMap<object, ScopeName | null>()
 
-/** The scope that a call of the endpoint needs; null where it needs none. */
+/** Returns the scope that the endpoint needs, or null. */
 export const scopeOf = (endpoint: Endpoint): ScopeName | null => {
   const known = derived.get(endpoint)
   if (known !== undefined) return known

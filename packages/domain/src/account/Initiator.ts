@@ -1,23 +1,23 @@
 /**
- * Who caused a change, and in which request: carried by every message to an actor as a header, so that it is optional on
- * the wire and two versions can be mixed, and kept with what the change wrote.
+ * The initiator of a change: credential and request. Messages to actors carry it as a header, which is optional so that
+ * two versions can run together, and the change is stored with it.
  */
 import type { CredentialKind } from "./Account.ts"
 
 export interface Initiator {
-  /** `system`: nobody asked; a saga, a timer or mail from outside did it. */
+  /** `system` stands for a workflow, a timer or incoming mail. */
   readonly kind: CredentialKind | "system"
-  /** Id of the session, of the key or of the grant. */
+  /** Id of the session, the key or the grant. */
   readonly credentialId: string | null
-  /** `req_…`; null where no request led to it. */
+  /** `req_…`; null if no request caused the change. */
   readonly requestId: string | null
-  /** The key may approve outgoing mail, so what it sends needs no approval. A session always may. */
+  /** Whether the key may approve outgoing mail; its own mail then needs no approval. A session always may. */
   readonly approves?: boolean
 }
 
 export const system: Initiator = { kind: "system", credentialId: null, requestId: null }
 
-/** The header's name. */
+/** Name of the header that carries the initiator. */
 export const initiatorHeader = "svc-by"
 
 const kinds: ReadonlySet<string> = new Set<Initiator["kind"]>([
@@ -28,17 +28,19 @@ const kinds: ReadonlySet<string> = new Set<Initiator["kind"]>([
   "system",
 ])
 
-/** The header that names the command a message is; a message that comes twice, or a request made again, has the same. */
+/**
+ * Name of the header that identifies the command. Duplicates of a message and retries of a request have the same value.
+ */
 export const commandHeader = "svc-command"
 
-/** The header that carries what the audit log is to say of the change, for writes that put it on record themselves. */
+/** Name of the header that carries the audit note of a change whose write also stores the audit record. */
 export const noteHeader = "svc-note"
 
-/** `admin_key 0199d3c0-… req_01kj…`, with `-` for what is not known. */
+/** Encodes as `admin_key 0199d3c0-… req_01kj…`, with `-` for an unknown part. */
 export const encodeBy = (by: Initiator): string =>
   `${by.kind} ${by.credentialId ?? "-"} ${by.requestId ?? "-"}${by.approves === true ? " approves" : ""}`
 
-/** What an older process did not say, or a newer one says otherwise, is the system's. */
+/** Decodes the header. A missing or unknown form, as another version may send it, becomes `system`. */
 export const decodeBy = (header: string | undefined): Initiator => {
   if (header === undefined) return system
   const [kind, credentialId, requestId, approves] = header.split(" ")

@@ -1,6 +1,6 @@
 /**
- * What a new key may do, until when and from where: as it is asked for, and as it is judged. No key makes one that is
- * wider, longer or less bound to networks than itself; what is left out is the maker's own.
+ * The rights of a new key: scopes, expiry and networks, as requested and as granted. A key never has wider rights, a
+ * later expiry or more networks than the credential that creates it; omitted rights are those of the creator.
  */
 import { Result, Schema } from "effect"
 import { InvalidRequest, ScopeExceeds, ScopeUnknown } from "../problems/Problem.ts"
@@ -13,13 +13,13 @@ import { everything, includes, type Scopes, scopesOf, unlimited } from "./Scope.
 
 const dayMillis = 86_400_000
 
-/** Live keys of an Org, the first ones of its Identities aside. */
+/** Maximum number of active keys of an Org, not counting the first keys of its Identities. */
 export const keysAtMost = 200
 
 /** An address or a CIDR range, IPv4 or IPv6. */
 const Network = Text.check(Schema.isMaxLength(64))
 
-/** Judged by the operation, which has a code of its own for one that is unknown. */
+/** The operation validates the names, since unknown scopes have their own problem code. */
 export const AskedScopes = Schema.Array(Text.check(Schema.isMaxLength(64))).check(
   Schema.isMinLength(1),
   Schema.isMaxLength(100),
@@ -35,7 +35,7 @@ export const ExpiresInDays = Schema.Int.check(Schema.isBetween({ minimum: 1, max
 /** Members of a request for a key. */
 export const asked = {
   scopes: Schema.optionalKey(AskedScopes),
-  /** The end; or `expires_in_days`, from now. */
+  /** The expiry. `expires_in_days` gives it relative to now. */
   expires_at: Schema.optionalKey(NamedTime),
   expires_in_days: Schema.optionalKey(ExpiresInDays),
   networks: Schema.optionalKey(AskedNetworks),
@@ -45,15 +45,15 @@ export type Asked = typeof Asked.Type
 
 export interface KeyRights {
   readonly scopes: Scopes
-  /** Null if the key never expires. */
+  /** Null for no expiry. */
   readonly expiresAt: Date | null
-  /** Null: from everywhere. */
+  /** Null for no restriction. */
   readonly networks: Networks | null
 }
 
 type Maker = Pick<CallerInfo, "scopes" | "expiresAt" | "networks">
 
-/** The scopes of a list of names. */
+/** Returns the scopes with these names. */
 export const namedScopes = (
   names: ReadonlyArray<string>,
   isKnown: (name: string) => boolean,
@@ -69,7 +69,7 @@ export const namedScopes = (
       )
 }
 
-/** Why a credential may not make a key of these rights; undefined where it may. */
+/** Returns why the creator may not grant these rights, or undefined if it may. */
 export const exceeds = (maker: Maker, rights: KeyRights): ScopeExceeds | undefined => {
   if (!includes(maker.scopes, rights.scopes)) {
     const beyond = rights.scopes.all
@@ -139,8 +139,8 @@ export const judgeRights = (
 }
 
 /**
- * The rights of the key that takes another's place: the same, for as long as the other was made for, from now. A maker
- * that ends lets it last no longer than itself.
+ * Returns the rights of a replacement key: the same scopes and networks, and the same lifetime counted from now. The
+ * key expires no later than its creator.
  */
 export const renewed = (
   maker: Maker,
@@ -154,10 +154,10 @@ export const renewed = (
   return refused === undefined ? Result.succeed({ scopes, networks, expiresAt }) : Result.fail(refused)
 }
 
-/** When the end of a key is told, before it and at it: 7 days, 1 day, and then. In milliseconds before the end. */
+/** Times before the expiry at which the account is notified, in milliseconds: 7 days, 1 day, and at the expiry. */
 export const toldBefore = [7 * dayMillis, dayMillis, 0] as const
 
-/** The next time at which the end of a key is told; null where it has none. */
+/** Returns when the account is next notified of the expiry, or null. */
 export const nextTold = (expiresAt: Date | null, now: number): Date | null => {
   if (expiresAt === null) return null
   const next = toldBefore.map((before) => expiresAt.getTime() - before).find((at) => at > now)

@@ -1,4 +1,4 @@
-/** The networks that a credential may be used from: addresses and CIDR ranges, IPv4 and IPv6 (RFC 4632, RFC 4291). */
+/** Networks from which a credential may be used: addresses and CIDR ranges of IPv4 and IPv6 (RFC 4632, RFC 4291). */
 import ipaddr from "ipaddr.js"
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
@@ -6,11 +6,11 @@ type Range = readonly [Address, number]
 
 const rangeOf = (text: string): Range | undefined => {
   try {
-    // The library reads `10.1` as `10.0.0.1`, which nobody means.
+    // The library would read `10.1` as `10.0.0.1`, which is never intended.
     if (!text.includes(":") && !/^\d+\.\d+\.\d+\.\d+(\/|$)/.test(text)) return undefined
     const [address, given] = text.includes("/") ? ipaddr.parseCIDR(text) : [ipaddr.parse(text), undefined]
     const bits = given ?? (address.kind() === "ipv6" ? 128 : 32)
-    // An address of IPv4 in the clothes of IPv6 comes as what it is.
+    // Convert an IPv4-mapped IPv6 address to IPv4.
     return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && bits >= 96
       ? [address.toIPv4Address(), bits - 96]
       : [address, bits]
@@ -19,7 +19,10 @@ const rangeOf = (text: string): Range | undefined => {
   }
 }
 
-/** As it is stored and shown: without the bits behind the range, one address without its length. Undefined for none. */
+/**
+ * Returns the canonical form: without host bits, and without the prefix length for a single address. Returns undefined
+ * if the text is not a network.
+ */
 export const canonicalNetwork = (text: string): string | undefined => {
   const range = rangeOf(text)
   if (range === undefined) return undefined
@@ -35,7 +38,7 @@ export const canonicalNetwork = (text: string): string | undefined => {
 /** Parsed networks. */
 export interface Networks {
   readonly names: ReadonlyArray<string>
-  /** As they are stored, with a space between each. */
+  /** The stored form, separated by spaces. */
   readonly text: string
   readonly ranges: ReadonlyArray<Range>
 }
@@ -51,7 +54,7 @@ const make = (text: string): Networks => {
 const kept = new Map<string, Networks>()
 const keptAtMost = 1000
 
-/** The networks of a text as it is stored; null is everywhere. Credentials with the same share one value. */
+/** Parses the stored form; null means no restriction. Equal texts share one value. */
 export const networksOf = (text: string | null): Networks | null => {
   if (text === null) return null
   const known = kept.get(text)
@@ -68,10 +71,12 @@ const judged = ({ ranges }: Networks, address: string): boolean => {
   return ranges.some((range) => within([from, from.kind() === "ipv6" ? 128 : 32], range))
 }
 
-/** What was found of the address that came last: a credential's calls mostly come from one place, and reading it is dear. */
+/**
+ * The result for the latest address. A credential usually calls from one place, and parsing an address is expensive.
+ */
 const last = new WeakMap<Networks, { readonly address: string; readonly isIn: boolean }>()
 
-/** Whether a call from the address is within them. An address that is not known is within none. */
+/** Returns whether the address is within the networks. An unknown address is not. */
 export const isWithin = (networks: Networks, address: string): boolean => {
   const known = last.get(networks)
   if (known?.address === address) return known.isIn
@@ -80,7 +85,7 @@ export const isWithin = (networks: Networks, address: string): boolean => {
   return isIn
 }
 
-/** Whether each of the networks lies within one of the others; everywhere lies within everywhere only. */
+/** Returns whether each inner network lies within an outer one. No restriction is only covered by no restriction. */
 export const coversNetworks = (outer: Networks | null, inner: Networks | null): boolean =>
   outer === null ||
   (inner !== null && inner.ranges.every((one) => outer.ranges.some((candidate) => within(one, candidate))))

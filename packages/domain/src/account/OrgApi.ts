@@ -22,17 +22,17 @@ import { About, Reveals } from "./EndpointScope.ts"
 export const AccountDeletion = Schema.Struct({
   status: Schema.Literal("deleting"),
   requested_at: Timestamp,
-  /** Identities that are being torn down. */
+  /** Number of Identities that are being deleted. */
   identities: Schema.Int,
 }).annotate({ identifier: "AccountDeletion" })
 export type AccountDeletion = typeof AccountDeletion.Type
 
-/** The body may be left out. (`NoContent` in its place would let any body pass as none.) */
+/** The body is optional. With `NoContent`, the schema would accept any body. */
 const NoBody = Schema.Undefined
 
 const Confirmation = Schema.Struct({ confirm: Schema.optionalKey(Text.check(Schema.isMaxLength(300))) })
 
-/** The language of the console and of letters to the account holder. */
+/** Changes the language of the console and of mail to the account holder. */
 export const AccountPatch = Schema.Struct({ language: Schema.optionalKey(Language) })
 
 const tagged = HttpApiSchema.WithHeaders(Org, { etag: Schema.String })
@@ -71,9 +71,9 @@ export class OrgApi extends HttpApiGroup.make("account")
 export const Export = Schema.Struct({
   id: ExportId,
   status: Schema.Literals(["queued", "running", "ready", "failed"]),
-  /** The Handle it is about; null for the whole Org. */
+  /** Handle of the exported Identity; null for the whole Org. */
   identity: Schema.NullOr(Schema.String),
-  /** Bytes of the members before compression, once ready. */
+  /** Size of the files before compression, in bytes; null until the export is ready. */
   size: Schema.NullOr(Schema.Int),
   created_at: Timestamp,
   expires_at: Timestamp,

@@ -1,6 +1,6 @@
 /**
- * The messages of the Org actor, whose entity id is the Org's id: what happens to an account as a whole, and the budget
- * of its calls, which processes take in portions.
+ * Messages of the Org actor: operations on the whole account, and the call budget, which processes lease in batches.
+ * Its entity id is the id of the Org.
  */
 import { Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
@@ -9,16 +9,16 @@ import { failures } from "../actor/Protocol.ts"
 import { Uuid } from "../IdSchemas.ts"
 import { NotFound } from "../problems/Problem.ts"
 
-/** A policy of calls per minute; the actor knows its quota. */
+/** A rate limit per minute. The actor knows its quota. */
 export const Policy = Schema.Literals(["calls", "identity_create", "handle_check"])
 export type Policy = typeof Policy.Type
 
-/** Takes up to `want` calls of the running window; fewer, or none, are left at its end. */
+/** Leases up to `want` calls of the current window. Fewer or none are granted when the budget is almost used up. */
 export const Lease = Rpc.make("Lease", {
   payload: { policy: Policy, want: Schema.Int },
   success: Schema.Struct({
     granted: Schema.Int,
-    /** The remaining budget of the actor. */
+    /** The remaining budget. */
     left: Schema.Int,
     /** Milliseconds until the window ends. */
     ends_in: Schema.Int,
@@ -27,27 +27,27 @@ export const Lease = Rpc.make("Lease", {
 })
 
 /**
- * An edge tells what it transferred of its lease, and gets a new one. `report` is the number of what it tells, greater
- * than all it gave before: what comes again under its number, or under a smaller one, is counted already.
+ * Reports what an edge transferred under its lease and returns a new lease. Each `report` has a number that is greater
+ * than all earlier ones; a report with the same or a smaller number was already counted and is ignored.
  */
 export const LeaseTransfer = Rpc.make("LeaseTransfer", {
   payload: { edge: Schema.String, used: Schema.Int, report: Schema.optionalKey(Schema.Int) },
   success: Schema.Struct({
-    /** Bytes; 0 where the day's budget is used up. */
+    /** Bytes; 0 if the budget of the day is used up. */
     granted: Schema.Int,
-    /** Milliseconds until the lease, or the day, ends. */
+    /** Milliseconds until the lease or the day ends. */
     ends_in: Schema.Int,
   }),
   error: failures(),
 }).annotate(ClusterSchema.Uninterruptible, "server")
 
-/** Begins the deletion: from its commit on every credential is refused. */
+/** Starts the deletion. Every credential is rejected as soon as it is committed. */
 export const Delete = Rpc.make("Delete", {
   success: Schema.Struct({ requested_at: Schema.Date, identities: Schema.Int }),
   error: failures(NotFound),
 }).annotate(ClusterSchema.Uninterruptible, "server")
 
-/** `identity_id` null is the whole Org. */
+/** Starts an export: of the whole Org if `identity_id` is null, otherwise of one Identity. */
 export const Export = Rpc.make("Export", {
   payload: { export_id: Uuid, identity_id: Schema.NullOr(Uuid), handle: Schema.NullOr(Schema.String) },
   error: failures(NotFound),

@@ -1,7 +1,7 @@
 /**
- * Judges a request by its endpoint's policy. Pure: who calls, what the request names and what the store knows of it go
- * in; the Identity that the handler may act on, or the refusal, comes out. What later narrows a credential (scopes of a
- * key, several Identities) is judged here and nowhere else.
+ * Evaluates the policy of an endpoint for a request, without I/O. The input is the caller, what the request names, and
+ * what the store knows about it; the result is the Identity that the handler may act on, or a rejection. All
+ * restrictions of a credential (scopes of a key, a choice of Identities) are applied here and nowhere else.
  */
 import { Result } from "effect"
 import { type AddressBook, keyUrl } from "../Addresses.ts"
@@ -21,26 +21,26 @@ import { isWithin } from "./Networks.ts"
 import type { EndpointPolicy, Resource } from "./Policy.ts"
 import { allows, type ScopeName } from "./Scope.ts"
 
-/** What a request names. `Unreadable`: its decoding will refuse it. */
+/** What a request names. `Unreadable` means that decoding will reject the request. */
 export type Named =
   | { readonly _tag: "Nothing" }
   | {
       readonly _tag: "Handle"
       readonly canonical: string
-      /** Whether decoding takes the text. */
+      /** Whether the text can be decoded as a Handle. */
       readonly readable: boolean
-      /** The Identity of that name in the caller's Org. */
+      /** The Identity with this Handle in the caller's Org. */
       readonly found: IdentityRef | undefined
     }
   | {
       readonly _tag: "Resource"
       readonly resource: Resource
-      /** The Identity it belongs to, null for what is the Org's; undefined where the Org has no such resource. */
+      /** The Identity that owns the resource, or null if the Org owns it; undefined if the Org has no such resource. */
       readonly owner: IdentityRef | null | undefined
     }
   | { readonly _tag: "Unreadable" }
 
-/** The Identity a request is about: null for none, undefined where its decoding will refuse it anyway. */
+/** The Identity that a request acts on: null for none, undefined if decoding will reject the request. */
 export type Judged = IdentityRef | null | undefined
 
 export type Refusal =
@@ -52,7 +52,7 @@ export type Refusal =
   | ScopeMissing
   | NotFound
 
-/** Reminds an agent who it is: a model that is refused should not try the same under another name. */
+/** Tells an agent which Identity it acts as, so that a rejected model does not retry under another name. */
 const actsAs = ({ identities }: CallerInfo) =>
   identities === null || identities.length === 0
     ? ""
@@ -67,7 +67,7 @@ const byAccess = ({ scope, names, filtered, because }: EndpointPolicy, caller: C
     return new SessionRequired({ detail: "Only a console session may do this." })
   }
   if (kind === "grant" && caller.identities !== null) {
-    // What is about one Identity that was granted is a matter of scopes; what is about the whole Org was not granted.
+    // For a granted Identity, the scopes decide. An endpoint about the whole Org is outside the grant.
     return (scope === "org" || scope === "admin") && names._tag === "Nowhere" && !filtered
       ? new OrgScopeRequired({ detail: `${actsAs(caller)}This concerns the whole account, which was not granted.` })
       : undefined
@@ -80,7 +80,7 @@ const byAccess = ({ scope, names, filtered, because }: EndpointPolicy, caller: C
   return undefined
 }
 
-/** Whether an endpoint may be called at all, whatever Identity the call names. */
+/** Returns whether the caller may use the endpoint at all, whichever Identity the request names. */
 export const mayCall = (policy: EndpointPolicy, caller: CallerInfo): boolean => byAccess(policy, caller) === undefined
 
 const foreign = (caller: CallerInfo): Refusal =>
@@ -88,7 +88,7 @@ const foreign = (caller: CallerInfo): Refusal =>
     ? new IdentityNotGranted({ detail: `${actsAs(caller)}The account holder granted no other Identity.` })
     : new ForeignIdentity({ detail: `${actsAs(caller)}An Identity Key may name only its own Identity.` })
 
-/** The Identity that is meant where none is named; one that may act on several has to say. */
+/** Returns the Identity that applies if the request names none. A caller with several Identities must name one. */
 const unnamed = ({ proves }: EndpointPolicy, caller: CallerInfo): Result.Result<Judged, Refusal> => {
   const sole = soleOf(caller)
   return sole !== null || caller.identities === null || proves !== "realm"
@@ -99,8 +99,8 @@ const unnamed = ({ proves }: EndpointPolicy, caller: CallerInfo): Result.Result<
 }
 
 /**
- * Who may call first, then whose the Identity is, then whether it exists: so an Identity Key learns nothing of others,
- * and an Identity of another Org is like none.
+ * Checks the caller, then the owner of the Identity, then whether the Identity exists. An Identity Key thus learns
+ * nothing about other Identities, and an Identity of another Org looks like one that does not exist.
  */
 export const judge = (policy: EndpointPolicy, caller: CallerInfo, named: Named): Result.Result<Judged, Refusal> => {
   const refused = byAccess(policy, caller)
@@ -111,7 +111,7 @@ export const judge = (policy: EndpointPolicy, caller: CallerInfo, named: Named):
     case "Unreadable":
       return Result.succeed(undefined)
     case "Handle":
-      // A text that cannot be a Handle has no owner: the decoder reports what is wrong with it.
+      // A text that cannot be a Handle belongs to nobody; decoding reports what is wrong with it.
       if (!named.readable) return Result.succeed(undefined)
       if (!mayActOn(caller, named.canonical)) return Result.fail(foreign(caller))
       return named.found === undefined
@@ -127,8 +127,8 @@ export const judge = (policy: EndpointPolicy, caller: CallerInfo, named: Named):
 }
 
 /**
- * Whether what the credential may do includes the scope of the endpoint; for whom {@link judge} let in. A grant is widened
- * where it is shown, a key stays what it is and another is made.
+ * Checks that the credential has the scope of the endpoint, for a caller that {@link judge} accepted. The problem for a
+ * grant links to the page that widens it; a key cannot be widened, so its problem asks for a new key.
  */
 export const judgeScope = (
   needed: ScopeName | null,
@@ -145,7 +145,9 @@ export const judgeScope = (
   })
 }
 
-/** Whether a credential may be used from where the call came; `from` works its address out when it is asked. */
+/**
+ * Checks that the credential may be used from the client's address; `from` computes the address only if it is needed.
+ */
 export const judgeNetwork = (
   { networks }: Pick<CallerInfo, "networks">,
   from: { readonly address: string },
@@ -158,11 +160,13 @@ export const judgeNetwork = (
 
 const isBound = ({ kind }: Pick<CallerInfo, "kind">) => kind === "identity_key" || kind === "grant"
 
-/** Returns whether a body may ask for more than the caller may set, so that {@link judgeBody} has to see it. */
+/**
+ * Returns whether the body may contain members that the caller may not set, so that {@link judgeBody} must check it.
+ */
 export const looksAtBody = ({ reserved }: EndpointPolicy, needed: ScopeName, caller: CallerInfo): boolean =>
   reserved !== undefined && (isBound(caller) || !allows(caller.scopes, needed))
 
-/** Returns why the caller may not set what the body names; `needed` is the scope that reserved members need. */
+/** Returns why the caller may not set members of the body; `needed` is the scope that reserved members need. */
 export const judgeBody = (
   { reserved }: EndpointPolicy,
   needed: ScopeName,

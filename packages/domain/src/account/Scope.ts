@@ -1,7 +1,7 @@
 /**
- * What a credential may do, in the words of keys and grants: scopes `capability:action`, of which `*` is all. Within a
- * capability `admin` includes `send`, which includes `write`, which includes `read`; `secret` is its own right, which
- * only `*` includes. Which scope an endpoint needs is derived from the endpoint (`ScopeOf.ts`).
+ * Scopes of keys and grants. A scope is `capability:action`; `*` includes all scopes. Within a capability, `admin`
+ * includes `send`, `send` includes `write`, and `write` includes `read`. `secret` is separate: only `*` includes it.
+ * The scope of an endpoint is derived from the endpoint (`EndpointScope.ts`).
  */
 export const capabilities = [
   "identity",
@@ -16,26 +16,26 @@ export const capabilities = [
 ] as const
 export type Capability = (typeof capabilities)[number]
 
-/** Each includes those before it. */
+/** Each action includes the ones before it. */
 const ladder = ["read", "write", "send", "admin"] as const
 export type Action = (typeof ladder)[number] | "secret"
 export const actions: ReadonlyArray<Action> = [...ladder, "secret"]
 
-/** `mail:send`. */
+/** For example `mail:send`. */
 export type ScopeName = `${Capability}:${Action}`
 
-/** The scope that is all of them. */
+/** The scope that includes all others. */
 export const everything = "*"
 
-/** The scopes of a credential, read once and kept for as long as there are credentials with the same. */
+/** The scopes of a credential, parsed once. Credentials with equal scopes share the value. */
 export interface Scopes {
-  /** As they were given, in the order of {@link capabilities}; `["*"]` for all. */
+  /** The granted names in the order of {@link capabilities}; `["*"]` for all scopes. */
   readonly names: ReadonlyArray<string>
-  /** `names` with a space between each: as they are stored. */
+  /** The stored form: the names, separated by spaces. */
   readonly text: string
-  /** Whether it is `*`. */
+  /** Whether the scopes are `*`. */
   readonly all: boolean
-  /** Every scope that the names include. */
+  /** All scopes that the names include. */
   readonly held: ReadonlySet<string>
 }
 
@@ -62,10 +62,10 @@ const make = (text: string): Scopes => {
 const kept = new Map<string, Scopes>()
 const keptAtMost = 1000
 
-/** Every scope: a session's, and that of a key that names none. */
+/** All scopes, as a session and a key without named scopes have them. */
 export const unlimited: Scopes = make(everything)
 
-/** The scopes of a text as it is stored. Credentials with the same share one value, so a call makes no set. */
+/** Parses the stored form. Equal texts share one value, so that a request builds no set. */
 export const scopesOf = (text: string): Scopes => {
   if (text === everything) return unlimited
   const known = kept.get(text)
@@ -76,10 +76,10 @@ export const scopesOf = (text: string): Scopes => {
   return made
 }
 
-/** Whether the scopes allow what needs that one; null needs none. */
+/** Returns whether the scopes include the needed one; null means that none is needed. */
 export const allows = ({ all, held }: Scopes, needed: ScopeName | null): boolean =>
   needed === null || all || held.has(needed)
 
-/** Whether the scopes include every one of the others. */
+/** Returns whether the scopes include all of the others. */
 export const includes = (scopes: Scopes, others: Scopes): boolean =>
   scopes.all || (!others.all && [...others.held].every((one) => scopes.held.has(one)))

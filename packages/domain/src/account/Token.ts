@@ -1,6 +1,6 @@
 /**
- * The format of credentials: a prefix that tells the kind, 32 random bytes in base62, and a CRC-32 of both in base62,
- * so that secret scanners and we can tell a real one from garbage without a look-up (decisions.md "Resources").
+ * The format of credentials: a prefix for the kind, 32 random bytes in base62, and a CRC-32 of both in base62. Secret
+ * scanners and the service can recognise a credential without a look-up (decisions.md "Resources").
  */
 import type { CredentialKind } from "./Account.ts"
 
@@ -44,25 +44,25 @@ const checksum = (text: string): string => {
   return out
 }
 
-/** A prefix, 32 random bytes and their checksum. */
+/** Returns the prefix, the random bytes and their checksum as one text. */
 export const withChecksum = (prefix: string, random: Uint8Array): string => {
   const value = random.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)
   const text = prefix + base62(value, secretLength)
   return text + checksum(text)
 }
 
-/** Whether it is such a text. */
+/** Returns whether the text has the prefix, the length and a matching checksum. */
 export const isWellFormed = (prefix: string, token: string): boolean => {
   if (!token.startsWith(prefix) || token.length !== prefix.length + secretLength + checksumLength) return false
-  // The checksum sees only the low byte of a character.
+  // The checksum covers only the low byte of each character.
   if (!/^[0-9A-Za-z]+$/.test(token.slice(prefix.length))) return false
   return checksum(token.slice(0, -checksumLength)) === token.slice(-checksumLength)
 }
 
-/** The credential of 32 random bytes. */
+/** Returns a credential with these 32 random bytes. */
 export const make = (kind: CredentialKind, random: Uint8Array): string => withChecksum(prefixes[kind], random)
 
-/** The kind of a well-formed credential; undefined for anything else. */
+/** Returns the kind of a well-formed credential, or undefined. */
 export const kindOf = (token: string): CredentialKind | undefined => {
   for (const [kind, prefix] of kinds) {
     if (token.startsWith(prefix)) return isWellFormed(prefix, token) ? kind : undefined
@@ -76,7 +76,7 @@ export const displayPrefix = (token: string): string => {
   return token.slice(0, prefix.length + 6)
 }
 
-/** The kind that an `Authorization` header claims to carry, by its first characters alone: for logs. */
+/** Returns the kind that an `Authorization` header appears to contain, judged by its prefix alone, for logs. */
 export const claimedKind = (authorization: string | undefined): CredentialKind | undefined => {
   if (authorization === undefined) return undefined
   const at = authorization.indexOf(" ") + 1

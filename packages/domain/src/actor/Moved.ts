@@ -1,4 +1,4 @@
 import { Schema } from "effect"
 
-/** The actor that got the message no longer owns its entity; the asker sends it again to the present owner. */
+/** The actor no longer owns its entity. The caller resends the message to the current owner. */
 export class Moved extends Schema.TaggedError<Moved>()("Moved", {}) {}

@@ -1,16 +1,17 @@
 /**
- * What the messages of actors have in common. A capability keeps its messages in its own folder (`<Capability>Protocol`);
- * an actor's protocol is the sum of them. Each write names the id of what it makes (or is idempotent by nature), so that
- * a message delivered twice is done once (at-least-once delivery). Who asked travels beside the payload (`account/By`).
+ * Parts that the messages of all actors share. Each capability defines its messages in its own folder
+ * (`<Capability>Protocol`), and the protocol of an actor is their union. Delivery is at least once, so a write names
+ * the id of the resource that it creates, or is idempotent by nature. The initiator travels in a header
+ * (`account/Initiator`).
  */
 import { Schema } from "effect"
 import { Uuid } from "../IdSchemas.ts"
 import { Unavailable } from "../problems/Problem.ts"
 import { Moved } from "./Moved.ts"
 
-/** Failures of a message: its own, and those that any message can have. */
+/** Returns the error schema of a message: its own failures and those that every message can have. */
 export const failures = <const E extends ReadonlyArray<Schema.Top>>(...own: E) =>
   Schema.Union([...own, Moved, Unavailable])
 
-/** The Org on whose behalf an Identity is asked; another's does not exist for it. */
+/** The Org for which an Identity is addressed. An Identity of another Org is reported as not found. */
 export const tenant = { org_id: Uuid }

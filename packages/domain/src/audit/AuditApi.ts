@@ -1,4 +1,7 @@
-/** The audit log: the account holder reads all of it, an Identity what was done with it. Reading it is on record, too. */
+/**
+ * The audit log. The account holder reads all of it, an Identity the records about itself. Reading the log is audited
+ * too.
+ */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers, Confidential, inRealm } from "../account/Policy.ts"
@@ -33,7 +36,7 @@ export const AuditHead = Schema.Struct({
   key: Schema.Record(Schema.String, Schema.Unknown).annotate({ description: "The key that signed (RFC 7517)." }),
 }).annotate({ identifier: "AuditHead" })
 
-/** How often somebody read something within an hour. */
+/** Number of reads of one resource by one reader within an hour. */
 export const AuditUsage = Schema.Struct({
   hour: Timestamp,
   actor: Schema.Struct({

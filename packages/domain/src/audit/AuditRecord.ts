@@ -1,27 +1,30 @@
 /**
- * What the audit log says of one act: who did what, to what, from where, and what came of it. Never a value, a body, a
- * subject or a token; the name of a secret is no secret.
+ * A record of the audit log: who did what, on which resource, from where, and with what result. It never contains
+ * values, bodies, subjects or tokens; the name of a secret is not confidential.
  */
 import { Schema } from "effect"
 import { AuditId } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 /**
- * `secret`: somebody was shown a secret; the record is committed before it is opened. `change`: a call that changes
- * something reached its judgement. `auth`: a credential was used to come in, was refused, or ended.
+ * `secret`: a secret was revealed; the record is committed before the secret is decrypted. `change`: a call that
+ * changes data passed its policy check or was rejected by it. `auth`: a credential was used to sign in, was rejected,
+ * or ended.
  */
 export const AuditClass = Schema.Literals(["secret", "change", "auth"])
 export type AuditClass = typeof AuditClass.Type
 
-/** `repeated`: the request had been made before, and its first answer was given again; nothing was done. */
+/** `repeated`: the request was a retry, so its stored response was returned and nothing was done. */
 export const AuditOutcome = Schema.Literals(["allowed", "refused", "failed", "repeated"])
 export type AuditOutcome = typeof AuditOutcome.Type
 
-/** By which way in. */
+/** The interface that received the request. */
 export const AuditVia = Schema.Literals(["rest", "mcp", "console", "imap", "smtp", "tunnel", "page"])
 export type AuditVia = typeof AuditVia.Type
 
-/** `imap_password`: what an Identity's mail program uses. `nobody`: no credential, or an unknown one. */
+/**
+ * `imap_password`: the password that mail programs of an Identity use. `nobody`: no valid credential of this service.
+ */
 export const AuditActorKind = Schema.Literals([
   "session",
   "admin_key",
@@ -57,7 +60,7 @@ export const AuditSource = Schema.Struct({
 }).annotate({ identifier: "AuditSource" })
 export type AuditSource = typeof AuditSource.Type
 
-/** Its place in the Org's chain of hashes; null until it is sealed, some seconds after its commit. */
+/** The record's position in the Org's hash chain; null until the record is sealed, some seconds after its commit. */
 export const AuditSeal = Schema.Struct({
   seq: Schema.Int.annotate({ description: "The record's number in the chain, from 1." }),
   hash: Schema.String.annotate({ description: "SHA-256 of the hash before it and the record, in hex." }),
@@ -70,7 +73,6 @@ export const AuditRecord = Schema.Struct({
     description:
       "`secret`: a secret was shown or made; `change`: something was to be changed; `auth`: somebody came in, was turned away, or no longer may.",
   }),
-  /** `vault.value`: the group and the name of the endpoint. */
   action: Schema.String.annotate({
     description: "What was done: the group and the name of the endpoint, as in `vault.value`.",
   }),

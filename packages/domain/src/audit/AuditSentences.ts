@@ -1,6 +1,6 @@
 /**
- * What a record of the audit log says in one sentence, with names in place of ids, in English, German and French. A verb and
- * an object make the sentence; each verb has a form for what was done and one for what was tried.
+ * Describes an audit record in one sentence, with names instead of ids, in English, German and French. A sentence
+ * consists of a verb and an object; each verb has one form for completed and one for attempted actions.
  */
 import { fill, inLanguage, type InThree, quoted, said, type SentenceLanguage } from "../Phrases.ts"
 
@@ -14,7 +14,7 @@ export interface Told {
   readonly count: number
 }
 
-/** `{o}` is the object. */
+/** `{o}` is replaced by the object. */
 interface Verb {
   readonly done: InThree
   readonly tried: InThree
@@ -76,7 +76,10 @@ const verbs = {
   },
 } as const satisfies Readonly<Record<string, Verb>>
 
-/** `{n}` is the name of what it was done to, with a blank in front, or nothing; `{of}` the Identity, where it is another. */
+/**
+ * `{n}` is replaced by the name of the target with a leading space, or by nothing; `{of}` by the Identity if it is
+ * another one.
+ */
 const objects = {
   account: ["the account", "das Konto", "le compte"],
   aiDisclosure: ["the AI disclosure{of}", "den KI-Hinweis{of}", "la mention d’IA{of}"],
@@ -144,7 +147,7 @@ const objects = {
   webhook: ["a Webhook{of}", "einen Webhook{of}", "un webhook{of}"],
 } as const satisfies Readonly<Record<string, InThree>>
 
-/** Objects of records that hold no name. */
+/** Objects in records without a name. */
 const unnamed: { readonly [O in keyof typeof objects]?: InThree } = {
   app: ["an app", "eine App", "une application"],
   appAccess: ["the access of an app", "den Zugang einer App", "l’accès d’une application"],
@@ -154,7 +157,7 @@ const unnamed: { readonly [O in keyof typeof objects]?: InThree } = {
 
 type Phrase = readonly [keyof typeof verbs, keyof typeof objects]
 
-/** By the action, the group and the name of the endpoint. */
+/** Phrases by action, that is, by group and endpoint. */
 export const phrases: Readonly<Record<string, Phrase>> = {
   "sign_in.requestMagicLink": ["request", "signInLink"],
   "sign_in.consumeMagicLink": ["signIn", "nothing"],
@@ -234,7 +237,7 @@ export const phrases: Readonly<Record<string, Phrase>> = {
   "oauth.revoke": ["end", "appAccess"],
 }
 
-/** What a group is about: reading it is on record where it was refused. */
+/** Objects by group, for rejected reads, which have no phrase of their own. */
 export const groups: Readonly<Record<string, keyof typeof objects>> = {
   sign_in: "session",
   session: "session",
@@ -272,7 +275,7 @@ const kinds: Readonly<Record<string, InThree>> = {
   nobody: ["Somebody unknown", "Jemand Unbekanntes", "Une personne inconnue"],
 }
 
-/** How a sentence about something that was not done begins and ends. */
+/** Beginning and end of a sentence about an action that was not completed. */
 const tries: Readonly<Record<string, InThree>> = {
   refused: ["{who} tried to {what}: refused", "{who} wollte {what}: verweigert", "{who} a voulu {what}\u00a0: refusé"],
   failed: ["{who} tried to {what}: failed", "{who} wollte {what}: fehlgeschlagen", "{who} a voulu {what}\u00a0: échec"],
@@ -280,7 +283,10 @@ const tries: Readonly<Record<string, InThree>> = {
 const repeated: InThree = [" (repeated request)", " (wiederholte Anfrage)", " (requête répétée)"]
 const ofHandle = (handle: string): InThree => [" of {i}", " von {i}", /^[aeiouyh]/i.test(handle) ? " d’{i}" : " de {i}"]
 
-/** Returns the sentence of a record; an action of a newer service is shown by its name. `mark` sets apart what others chose. */
+/**
+ * Returns the sentence of a record. An unknown action, as a newer version may record it, is shown by its name. `mark`
+ * sets values apart that users chose.
+ */
 export const auditSentence = (
   language: SentenceLanguage,
   { action, actor, identity, target, outcome, count }: Told,
@@ -300,7 +306,7 @@ export const auditSentence = (
   const [does, what] = phrase
   const handle = said(identity)
   const name = said(target?.name)
-  // A name that is the Identity's own is its name, and no other's.
+  // The target is the Identity itself, so its name is not repeated.
   const isIdentity = target?.type === "identity"
   const n = name === "" || (name === handle && !isIdentity) ? "" : ` ${mark(quoted(language, name))}`
   const i = handle === "" || handle === named || isIdentity ? "" : fill(say(ofHandle(handle)), { i: mark(handle) })

@@ -10,7 +10,7 @@ import { Timestamp } from "../Timestamp.ts"
 const HttpsUrl = Url(["https:"], "an absolute https URL")
 const AnyUrl = Url(["https:", "http:"], "an absolute URL")
 
-/** RFC 9110 section 8.3.1, without parameters' values being judged. */
+/** A media type (RFC 9110 section 8.3.1). Parameter values are not validated. */
 const MediaType = Text.check(
   Schema.isMaxLength(200),
   Schema.isPattern(/^[\w!#$&^.+-]+\/[\w!#$&^.+*-]+(?:\s*;\s*[ -~]*)?$/u, {
@@ -66,7 +66,10 @@ export type CardFields = typeof CardFields.Type
 
 const fields = CardFields.fields
 
-/** Omitted members stay, null clears where that is allowed, arrays replace whole, `capabilities` merges. */
+/**
+ * A merge patch: omitted members keep their values, null clears nullable members, arrays are replaced, `capabilities`
+ * is merged.
+ */
 export const CardPatch = Schema.Struct({
   name: Schema.optionalKey(fields.name),
   description: Schema.optionalKey(fields.description),
@@ -88,7 +91,9 @@ export const CardPatch = Schema.Struct({
 }).annotate({ identifier: "CardPatch" })
 export type CardPatch = typeof CardPatch.Type
 
-/** As the store keeps them: null `interfaces` stands for the Identity's own Tunnel, whose address is configuration. */
+/**
+ * The stored card. Null `interfaces` stands for the Identity's own Tunnel, whose address comes from the configuration.
+ */
 export const StoredCard = Schema.Struct({
   ...fields,
   interfaces: Schema.NullOr(fields.interfaces),
@@ -96,7 +101,7 @@ export const StoredCard = Schema.Struct({
 })
 export type StoredCard = typeof StoredCard.Type
 
-/** The card as it is stored, with its version, and whether the Tunnel it leads to asks for a password. */
+/** The stored card with its version, and whether its Tunnel requires a password. */
 export const KeptCard = Schema.Struct({
   fields: StoredCard,
   version: Schema.Int,
@@ -111,7 +116,7 @@ export const merge = (card: StoredCard, patch: CardPatch): StoredCard => ({
   capabilities: { ...card.capabilities, ...patch.capabilities },
 })
 
-/** Where the A2A client of another agent reaches this one by default. */
+/** The default interface: the Identity's Tunnel. */
 const tunnelInterface = (book: AddressBook, handle: string) =>
   ({ url: tunnelUrl(book, handle), protocol_binding: "JSONRPC", protocol_version: "1.0" }) as const
 
@@ -120,19 +125,19 @@ export const fieldsOf = (book: AddressBook, handle: string, card: StoredCard): C
   interfaces: card.interfaces ?? [tunnelInterface(book, handle)],
 })
 
-/** The A2A 1.0 agent card: JSON of its protobuf, so absent members are omitted. */
+/** The A2A 1.0 agent card. It is the JSON form of a protobuf message, so absent members are omitted. */
 export const A2aCard = Schema.Record(Schema.String, Schema.Unknown).annotate({
   identifier: "A2aAgentCard",
   description: "The agent card in A2A 1.0 format, as served at the card's public address.",
 })
 
-/** How a Tunnel that asks for a password is reached (A2A 1.0, HTTPAuthSecurityScheme). */
+/** Security of a Tunnel that requires a password (A2A 1.0, HTTPAuthSecurityScheme). */
 const passwordSecurity = {
   securitySchemes: { tunnel: { httpAuthSecurityScheme: { scheme: "Basic" } } },
   securityRequirements: [{ schemes: { tunnel: { list: [] } } }],
 } as const
 
-/** `locked`: the Identity's Tunnel asks for a password. */
+/** Returns the A2A document. `locked` means that the Identity's Tunnel requires a password. */
 export const documentOf = (
   book: AddressBook,
   handle: string,
@@ -169,11 +174,11 @@ export const documentOf = (
   })),
 })
 
-/** The editable fields and the document made of them. */
+/** The editable fields and the document that is generated from them. */
 export const Card = Schema.Struct({ ...fields, card: A2aCard, updated_at: Timestamp }).annotate({ identifier: "Card" })
 export type Card = typeof Card.Type
 
-/** A stored card as its owner sees it. */
+/** Returns the card as its owner sees it. */
 export const cardOf = (
   book: AddressBook,
   handle: string,
@@ -183,7 +188,7 @@ export const cardOf = (
   return { ...fields, card: documentOf(book, handle, fields, locked), updated_at }
 }
 
-/** Everything the profile page shows, and the card. */
+/** The content of the profile page, and the card. */
 export const Profile = Schema.Struct({
   handle: Schema.String,
   name: Schema.String,

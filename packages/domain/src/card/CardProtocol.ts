@@ -7,7 +7,7 @@ import { CardPatch, KeptCard } from "./Card.ts"
 
 export const PatchCard = Rpc.make("PatchCard", {
   payload: { ...tenant, patch: CardPatch, if_version: IfVersion },
-  // `noted`: the audit log says it; an older process leaves that to who asked.
+  // Set if the write also stored the audit record. An older process omits it, and its caller then stores the record.
   success: Schema.Struct({ ...KeptCard.fields, noted: Schema.optionalKey(Schema.Boolean) }),
   error: failures(NotFound, IdentityNotReady, PreconditionFailed),
 })

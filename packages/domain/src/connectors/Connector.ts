@@ -1,4 +1,4 @@
-/** A Connector: one Identity's account at one platform (interface.md "Connector", decisions.md "Additions"). */
+/** A Connector: the account of an Identity on a platform (interface.md "Connector", decisions.md "Additions"). */
 import { Schema } from "effect"
 import { ShownUrl } from "../Text.ts"
 import { Timestamp, TimestampOrNull } from "../Timestamp.ts"

@@ -1,4 +1,7 @@
-/** Connectors: accounts at other platforms through which an Identity posts, sends direct messages and reads. */
+/**
+ * Operations of Connectors: accounts on other platforms through which an Identity posts, reads and sends direct
+ * messages.
+ */
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers, Confidential, onIdentity, onIdentityExcept, Tagged } from "../account/Policy.ts"

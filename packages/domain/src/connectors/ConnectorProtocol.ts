@@ -1,7 +1,7 @@
 /**
- * The messages of the Connector actor, whose entity id is the canonical Handle, a slash and the platform's name. One
- * actor is the one writer of a platform's credential; what calls the platform runs beside its other messages, so that a
- * slow platform holds up neither a pause nor a removal.
+ * Messages of the Connector actor. Its entity id is the canonical Handle, a slash and the platform's name. The actor is
+ * the only writer of a platform's credential. Calls to the platform run concurrently with other messages, so that a
+ * slow platform delays neither a pause nor a removal.
  */
 import { Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
@@ -24,7 +24,7 @@ import {
 } from "../problems/Problem.ts"
 import { InstanceRule, notificationKinds, Post } from "./Post.ts"
 
-/** The problems that a call to a platform can have. */
+/** Problems that a call to a platform can have. */
 const ofPlatform = [
   InvalidRequest,
   NotFound,
@@ -36,7 +36,7 @@ const ofPlatform = [
 ] as const
 const ofConnector = [...ofPlatform, ConnectorNotConnected, ConnectorPaused, ConnectorStopped] as const
 
-/** Connects by an app password, in place of the connection that there may be. */
+/** Connects by an app password and replaces an existing connection. */
 export const Login = Rpc.make("Login", {
   payload: {
     ...tenant,
@@ -60,22 +60,24 @@ export const Authorize = Rpc.make("Authorize", {
   error: failures(...ofPlatform),
 })
 
-/** The browser came back; `query` is that of the address it was sent to. */
+/** Completes an authorization; `query` is the query string of the redirect. */
 export const Finish = Rpc.make("Finish", {
   payload: { ...tenant, state: Schema.String, query: Schema.String, apply_disclosure: Schema.Boolean },
   error: failures(...ofPlatform, ConnectorStateInvalid),
 })
 
-/** `everyone`: it is a pause of all Connectors of the Identity. */
+/** Pauses or resumes. `everyone` means that all Connectors of the Identity are paused. */
 export const Pause = Rpc.make("Pause", {
   payload: { ...tenant, paused: Schema.Boolean, everyone: Schema.Boolean },
   error: failures(NotFound, ConnectorPaused),
 })
 
-/** Removes the connection and revokes its credential; answers once the platform has, or a moment later. */
+/**
+ * Removes the connection and revokes its credential. Replies when the platform has revoked it, or after a short wait.
+ */
 export const Disconnect = Rpc.make("Disconnect", { payload: { ...tenant }, error: failures(NotFound) })
 
-/** The same for a teardown: what is there goes; answers whether the platform has revoked everything. */
+/** Disconnects during a deletion; deletes all data and returns whether the platform has revoked every credential. */
 export const Leave = Rpc.make("Leave", {
   payload: { ...tenant },
   success: Schema.Struct({ revoked: Schema.Boolean }),
@@ -124,7 +126,7 @@ export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSche
 export const ConnectorActor = Entity.fromRpcGroup(
   "Connector",
   RpcGroup.make(Login, Authorize, Finish, Pause, Disconnect, Leave, Publish)
-    // What was written to a platform is written down, even when its caller has gone.
+    // A write to a platform is recorded even if its caller disconnects.
     .annotateRpcs(ClusterSchema.Uninterruptible, "server")
     .add(ReadPosts, ReadThread, ReadNotifications, Work),
 )

@@ -1,4 +1,4 @@
-/** The name of a platform, as used in paths and rows. */
+/** The name of a platform in paths and rows. */
 import { Schema } from "effect"
 import { platformNames } from "./PlatformNames.ts"
 

@@ -3,17 +3,16 @@ import { Schema } from "effect"
 import { Timestamp } from "../Timestamp.ts"
 
 export const Post = Schema.Struct({
-  /** The platform's own name of the post, the same wherever it is seen. */
+  /** The platform's identifier of the post, which is the same for every reader. */
   uri: Schema.String,
-  /** Where people read it. */
+  /** Web page of the post. */
   url: Schema.NullOr(Schema.String),
   author_id: Schema.String,
-  /** As one mentions the author there, without a leading `@`. */
+  /** The author's name on the platform, without a leading `@`. */
   author: Schema.String,
   author_name: Schema.NullOr(Schema.String),
-  /** Plain text. */
   text: Schema.String,
-  /** The uri of the post that it answers. */
+  /** The `uri` of the parent post. */
   reply_to: Schema.NullOr(Schema.String),
   created_at: Timestamp,
 }).annotate({ identifier: "Post" })
@@ -29,13 +28,13 @@ export const Notification = Schema.Struct({
 }).annotate({ identifier: "Notification" })
 export type Notification = typeof Notification.Type
 
-/** A page as a platform gives it; `cursor` is the platform's own, and null at the end. */
+/** A page of a platform's list; `cursor` is the platform's own and is null on the last page. */
 export interface Page<A> {
   readonly entries: ReadonlyArray<A>
   readonly cursor: string | null
 }
 
-/** A rule of an instance, which who joins it accepts. */
+/** A rule of an instance that its members accept. */
 export const InstanceRule = Schema.Struct({
   id: Schema.String,
   text: Schema.String,

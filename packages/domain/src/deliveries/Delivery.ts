@@ -4,14 +4,14 @@ import { DeliveryId, EventId } from "../IdSchemas.ts"
 import { ShownUrl } from "../Text.ts"
 import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
-/** One request to the target; `error` is a short stable word when no status arrived. */
+/** One request to the target. If no response arrived, `error` is a short stable code. */
 export const Attempt = Schema.Struct({
   number: Schema.Int,
   started_at: Timestamp,
   duration_ms: Schema.Int,
   status_code: Schema.NullOr(Schema.Int),
   error: Schema.NullOr(Schema.String),
-  /** How the body of the answer begins, as text of at most 1 KiB; null where there was none. */
+  /** The first 1 KiB of the response body as text; null if there was none. */
   response_body: Schema.NullOr(Schema.String).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
 }).annotate({ identifier: "Attempt" })
 export type Attempt = typeof Attempt.Type
@@ -31,7 +31,7 @@ export const Delivery = Schema.Struct({
 }).annotate({ identifier: "Delivery" })
 export type Delivery = typeof Delivery.Type
 
-/** What the target is sent. The signature is left out: it is made for each attempt, as are `request_id` and `timestamp`. */
+/** The request of a delivery. It omits the signature, `request_id` and `timestamp`, which change with each attempt. */
 export const DeliveryRequest = Schema.Struct({
   method: Schema.Literal("POST").annotate({ description: "How it is sent." }),
   url: ShownUrl,

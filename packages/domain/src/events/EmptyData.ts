@@ -1,4 +1,4 @@
-/** The data of an Event that says all by its type. */
+/** The data of an Event whose type says everything. */
 import { Schema } from "effect"
 
 export const Nothing = Schema.Record(Schema.String, Schema.Never)

@@ -1,7 +1,7 @@
 /**
- * Every type of Event and its record (interface.md "Events", decisions.md "Events"). What each type's `data` is stands in
- * {@link module:IdentityEvents} and {@link module:OrgEvents}, and nowhere else: the lists of types, the union that the API
- * shows and the payloads of deliveries are made of them.
+ * All types of Events (interface.md "Events", decisions.md "Events"). {@link module:IdentityEvents} and {@link
+ * module:OrgEvents} define the `data` of each type. The lists of types, the union in the API and the Webhook payloads
+ * are derived from these two records.
  */
 import { Effect, Option, Schema } from "effect"
 import { Uuid, EventId } from "../IdSchemas.ts"
@@ -14,7 +14,7 @@ export { EventId } from "../IdSchemas.ts"
 
 /** The schema of each type's data. */
 export const eventData = { ...identityEvents, ...orgEvents } as const
-/** What each type's data is. */
+/** The data of each type. */
 export type EventData = { readonly [T in keyof typeof eventData]: (typeof eventData)[T]["Type"] }
 
 export type IdentityEventType = keyof typeof identityEvents
@@ -22,16 +22,16 @@ export type OrgEventType = keyof typeof orgEvents
 export type EventType = keyof EventData
 export type DataOf<T extends EventType> = EventData[T]
 
-/** Types that concern one Identity; Webhooks may subscribe to them. */
+/** Types that concern one Identity. Webhooks can subscribe to them. */
 export const identityEventTypes = Object.keys(identityEvents) as ReadonlyArray<IdentityEventType>
-/** Org-level types reach no Webhook; the list is their only delivery route. */
+/** Types that concern the Org. Only the list of Events contains them; Webhooks never receive them. */
 export const orgEventTypes = Object.keys(orgEvents) as ReadonlyArray<OrgEventType>
 
 export const eventTypes: ReadonlyArray<EventType> = [...identityEventTypes, ...orgEventTypes]
 
 type Subject = IdentityEventType extends infer T ? (T extends `${infer S}.${string}` ? S : never) : never
 
-/** The capability whose `read` scope shows what an Event of an Identity carries, by the first word of its type. */
+/** The capability whose `read` scope reveals the content of an Event, by the first part of its type. */
 const capabilities: Readonly<Record<Subject, Capability>> = {
   identity: "identity",
   email: "mail",
@@ -42,7 +42,7 @@ const capabilities: Readonly<Record<Subject, Capability>> = {
   connector: "connector",
 }
 
-/** Returns the scope that shows Events of the type, besides `event:read`, which shows all. */
+/** Returns the scope that an Event of the type needs in addition to `event:read`. */
 const readScopeOf = (type: IdentityEventType): ScopeName => `${capabilities[type.split(".")[0] as Subject]}:read`
 
 /** Returns the types of a subscription; `*` is every type of an Identity. */
@@ -50,8 +50,8 @@ export const expand = (types: ReadonlyArray<string>): ReadonlyArray<IdentityEven
   types.includes("*") ? identityEventTypes : identityEventTypes.filter((type) => types.includes(type))
 
 /**
- * Returns the scopes that the holder of these lacks to receive Events of the types: a Webhook carries no more than its maker
- * may read. `*` is every type.
+ * Returns the scopes that the holder lacks to receive Events of these types, since a Webhook must not deliver what its
+ * creator may not read. `*` stands for all types.
  */
 export const lacksToReceive = (scopes: Scopes, types: ReadonlyArray<string>): ReadonlyArray<ScopeName> => {
   if (allows(scopes, "event:read")) return []
@@ -61,14 +61,14 @@ export const lacksToReceive = (scopes: Scopes, types: ReadonlyArray<string>): Re
 export const IdentityEventType = Schema.Literals(identityEventTypes)
 export const EventType = Schema.Literals(eventTypes)
 
-/** The type of the Event by which a Webhook is tried out; it is in no list, and nobody subscribes to it. */
+/** The type of test Events. It appears in no list, and nobody can subscribe to it. */
 export const testEventType = "webhook.test"
 
 interface OfType<T, Data, Identity, Handle> {
   readonly id: string
   readonly type: T
   readonly created_at: Date
-  /** Null for an Org-level Event. */
+  /** Null for an Event of the Org. */
   readonly identity_id: Identity
   readonly handle: Handle
   readonly data: Data
@@ -77,11 +77,11 @@ export type Event =
   | { [T in IdentityEventType]: OfType<T, DataOf<T>, string, string> }[IdentityEventType]
   | { [T in OrgEventType]: OfType<T, DataOf<T>, null, null> }[OrgEventType]
 
-/** `EmailReceived` for `email.received`: names of the schemas in the document. */
+/** Returns the name of the type's schema in the OpenAPI document: `EmailReceived` for `email.received`. */
 export const nameOf = (type: string): string =>
   type.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-/** Named once, so that the Event and its delivery refer to one schema. */
+/** The named data schemas, which the Event and its delivery share. */
 export const dataSchemas: ReadonlyMap<EventType, Schema.Codec<DataOf<EventType>>> = new Map(
   eventTypes.map((type) => [
     type,
@@ -105,14 +105,13 @@ const known = Schema.Union(
   { mode: "oneOf" },
 )
 
-/** The name by which the document leaves {@link unknown} out. */
+/** The name under which the OpenAPI document excludes {@link unknown}. */
 export const unknownEvent = "UnknownEvent"
 
 /**
- * What fits no type's schema: stored by a process of another version, before or after this one, since two run side by
- * side during a rolling restart and a migration reaches only what was stored by then. One such row must not refuse the
- * whole page, and leaving it out would break the promise that every Event is reached by paging. So it is shown as it is,
- * and the operator is told. The document does not speak of it.
+ * An Event that matches no schema, stored by a process of another version during a rolling restart. Such an Event must
+ * not fail the whole page, and omitting it would break the promise that paging reaches every Event. It is therefore
+ * returned as stored, and a warning is logged. The OpenAPI document does not mention it.
  */
 const unknown = Schema.Struct({
   ...common,
@@ -134,8 +133,9 @@ const unknown = Schema.Struct({
   Schema.annotate({ identifier: unknownEvent }),
 )
 
-/** An Event as the API shows it, by `type`. */
-// Made of the records above, so the compiler sees one type with every member's alternatives; `Event` tells them apart.
+/** An Event in the API, discriminated by `type`. */
+// The schemas are built from records, so the compiler infers one type with the alternatives of every member; the cast
+// restores the union.
 export const Event = Schema.Union([known, unknown]).annotate({ identifier: "Event" }) as unknown as Schema.Codec<
   Event,
   { readonly [K in keyof Event]: K extends "created_at" ? string : Event[K] }

@@ -1,4 +1,4 @@
-/** "Events" of interface.md. */
+/** Operations of interface.md "Events". */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers, Confidential, inRealm, onIdentity, Tagged, through } from "../account/Policy.ts"
@@ -13,7 +13,7 @@ import { Delivery } from "../deliveries/Delivery.ts"
 import { Event, EventId, EventType } from "./Event.ts"
 import { About } from "../account/EndpointScope.ts"
 
-/** The last Event the client has; the stream goes on behind it. */
+/** The last Event that the client received. The stream resumes after it. */
 const resumption = {
   "last-event-id": Schema.optionalKey(
     Text.check(Schema.isMaxLength(100)).annotate({ description: "The last Event the client has." }),

@@ -1,10 +1,10 @@
-/** Describes an Event in one sentence, with the names in it, in English, German and French. */
+/** Describes an Event in one sentence, with names, in English, German and French. */
 import type { EventType } from "./Event.ts"
 import { fill, inLanguage, type InThree, quoted, said, type SentenceLanguage } from "../Phrases.ts"
 
 type Data = Readonly<Record<string, unknown>>
 
-/** What a place of a sentence holds if the Event does not say it. */
+/** Replacements for placeholders whose value the Event lacks. */
 const unknowns = {
   somebody: ["somebody", "jemandem", "quelqu’un"],
   holder: ["the account holder", "der Kontoinhaber", "le titulaire du compte"],
@@ -14,7 +14,7 @@ const unknowns = {
   service: ["the service", "der Dienst", "le service"],
 } as const satisfies Readonly<Record<string, InThree>>
 
-/** Places: `{h}` is the Handle, the others are members of the data (see {@link placesOf}). */
+/** Sentences by type. `{h}` is the Handle; the other placeholders are members of the data (see {@link placesOf}). */
 const sentences = {
   "identity.ready": ["{h} is ready", "{h} ist bereit", "{h} est prête"],
   "identity.failed": [
@@ -192,13 +192,13 @@ const byKinds: Readonly<Record<string, InThree>> = {
 const isObject = (value: unknown): value is Data => typeof value === "object" && value !== null
 const addressOf = (value: unknown): string => said(isObject(value) ? value["address"] : value)
 
-/** Whom a message goes to: the first, and how many more. */
+/** Returns the first recipient and the number of the others. */
 const firstOf = (value: unknown): string => {
   const all = Array.isArray(value) ? value.map(addressOf).filter((one) => one !== "") : []
   return all.length > 1 ? `${all[0]} +${all.length - 1}` : (all[0] ?? "")
 }
 
-/** Returns what the places of a sentence hold. `mark` sets what others chose apart from our own words. */
+/** Returns the values of the placeholders. `mark` sets values apart that users chose. */
 const placesOf = (
   language: SentenceLanguage,
   handle: unknown,
@@ -207,7 +207,7 @@ const placesOf = (
 ): Readonly<Record<string, string>> => {
   const say = (texts: InThree) => inLanguage(language, texts)
   const colon = say([": ", ": ", "\u00a0: "])
-  /** A value with a colon in front, or nothing. */
+  /** Returns the value with a leading colon, or an empty text. */
   const after = (value: unknown) => (said(value) === "" ? "" : `${colon}${mark(said(value))}`)
   const or = (value: string, otherwise: InThree) => (value === "" ? say(otherwise) : mark(value))
   const post = isObject(data["post"]) ? data["post"] : {}
@@ -242,7 +242,7 @@ const placesOf = (
   }
 }
 
-/** Returns the sentence of an Event; a type of a newer service is shown by its name. */
+/** Returns the sentence of an Event. An unknown type, as a newer version may store it, is shown by its name. */
 export const eventSentence = (
   language: SentenceLanguage,
   event: { readonly type?: unknown; readonly handle?: unknown; readonly data?: unknown },

@@ -1,6 +1,6 @@
 /**
- * The data of each Event that concerns one Identity; Webhooks may subscribe to them. It is JSON as stored, listed and
- * delivered, so a schema here transforms nothing: a date is its RFC 3339 text.
+ * The data of each Event that concerns an Identity. Webhooks can subscribe to these Events. The data is stored, listed
+ * and delivered as JSON, so the schemas transform nothing: a date is an RFC 3339 text.
  */
 import { Schema } from "effect"
 import { CredentialKind } from "../account/Account.ts"
@@ -28,14 +28,14 @@ const Switched = Schema.Struct({
 })
 
 /**
- * The message that an Event is about. `message_id` is its former name: everywhere else that is the Message-ID of the header.
- * Events of earlier versions have the former name only.
+ * The message of an Event. `message_id` is its former name, which elsewhere means the Message-ID header field. Events
+ * of earlier versions contain only the former name.
  */
 const email = {
   email_id: Schema.optionalKey(MessageId),
   message_id: MessageId.annotate({ description: "The same as `email_id`, by its former name." }),
 }
-/** What a message says of itself; the rest is fetched with its `email_id`. */
+/** A summary of the message; `email_id` retrieves the rest. */
 const envelope = { ...email, subject: Schema.String, snippet: Schema.String, size: Schema.Int }
 
 const mail = {
@@ -63,18 +63,21 @@ const mail = {
   "email.bounced": Schema.Struct({
     ...email,
     recipient: Schema.String,
-    /** `hard`: nothing will reach the address. `soft`: given up after the last retry, or refused for what the message is. */
+    /**
+     * `hard`: the address does not exist or accepts no mail. `soft`: the last retry failed, or the message was rejected
+     * for its content.
+     */
     kind: Schema.Literals(["hard", "soft"]),
-    /** The enhanced status code (RFC 3463), as in `5.1.1`. */
+    /** The enhanced status code (RFC 3463), such as `5.1.1`. */
     status: Schema.NullOr(Schema.String),
     diagnostic: Schema.NullOr(Schema.String),
     bounced_at: Instant,
   }).annotate({ description: "A message could not be delivered to one recipient." }),
   "email.refused": Schema.Struct({
     reason: Schema.Literals(["size", "full"]),
-    /** The sender of the one at hand; empty where it named none. */
+    /** Sender of the latest rejected message; empty if it had none. */
     from: Schema.String,
-    /** That one and those turned away since the Event before. */
+    /** Number of messages rejected since the previous Event, including this one. */
     count: Schema.Int,
   }).annotate({ description: "Incoming mail was refused. Raised at most once an hour, with a count." }),
   "email.recipient_blocked": Schema.Struct({
@@ -93,7 +96,7 @@ const mail = {
   "email.approved": Schema.Struct({
     ...email,
     by: Schema.Union([CredentialKind, Schema.Literal("system")]),
-    /** The SHA-256 of the content that was approved, in hexadecimal. */
+    /** SHA-256 of the approved content in hexadecimal. */
     content_sha256: Schema.optionalKey(Schema.String),
   }).annotate({
     description: "A person approved a message, and it is queued for sending.",
@@ -101,7 +104,7 @@ const mail = {
   "email.approval_refused": Schema.Struct({
     ...email,
     by: Schema.Union([CredentialKind, Schema.Literal("system")]),
-    /** `expired` where nobody decided within 7 days. */
+    /** `expired` if nobody decided within 7 days. */
     reason: Schema.NullOr(Schema.String),
   }).annotate({ description: "A message was not approved and will not be sent." }),
   "mail.stopped": Switched.annotate({ description: "Outgoing mail was stopped." }),
@@ -126,7 +129,7 @@ const webhook = {
     event_id: EventId,
     event_type: Schema.String,
     attempts: Schema.Int,
-    /** Of the last attempt; null when no status arrived, and `error` says why. */
+    /** Status of the last attempt; null if no response arrived, as `error` explains. */
     status_code: Schema.NullOr(Schema.Int),
     error: Schema.NullOr(Schema.String),
   }).annotate({ description: "The last attempt of a delivery failed. Other Webhooks receive this Event." }),
@@ -134,7 +137,7 @@ const webhook = {
 
 const account = { platform: PlatformName, account: Schema.String }
 
-/** A post of somebody else, as the Connector's reading endpoints show it. */
+/** A post of another author, as the read endpoints of Connectors return it. */
 const HeardPost = Schema.Struct({ ...Post.fields, created_at: Instant })
 const Heard = Schema.Struct({ ...account, post: HeardPost, at: Instant })
 
@@ -148,9 +151,9 @@ const connectors = {
   }).annotate({ description: "A platform account was connected." }),
   "connector.stopped": Schema.Struct({
     ...account,
-    /** What was wrong, in the platform's own words where it said any. */
+    /** The error, in the platform's own words if it gave any. */
     error: Schema.String,
-    /** What the account holder does to have it back. */
+    /** How the account holder can restore the connection. */
     remedy: Schema.optionalKey(Schema.String),
   }).annotate({
     description:

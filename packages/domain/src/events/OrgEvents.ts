@@ -1,6 +1,6 @@
 /**
- * The data of each Org-level Event, which concerns no single Identity and reaches no Webhook: the list is its only
- * delivery route. Like all data of Events it is JSON as stored, so a schema here transforms nothing.
+ * The data of each Event that concerns the Org. Only the list of Events contains them; Webhooks never receive them. The
+ * data is stored as JSON, so the schemas transform nothing.
  */
 import { Schema } from "effect"
 import { Uuid } from "../IdSchemas.ts"
@@ -9,7 +9,7 @@ import { Nothing } from "./EmptyData.ts"
 
 const Instant = Schema.String.annotate({ format: "date-time" })
 
-/** The key that was minted or revoked; `name` is the Handle for an Identity Key. */
+/** The created or revoked key; `name` is the Handle for an Identity Key. */
 const Key = Schema.Struct({
   key_id: Uuid,
   name: Schema.String,
@@ -19,33 +19,33 @@ const Key = Schema.Struct({
   handle: Schema.NullOr(Schema.String),
 })
 
-/** The rights that the account holder gave a client. */
+/** The rights that the account holder granted to an app. */
 const Granted = Schema.Struct({
   grant_id: Uuid,
   client_id: Schema.String,
-  /** As the client calls itself. */
+  /** The app's name, which it chose itself. */
   client_name: Schema.String,
   redirect_host: Schema.String,
   scopes: Schema.Array(Schema.String),
   /** Null for the whole account. */
   handles: Schema.NullOr(Schema.Array(Schema.String)),
-  /** Where it may call from, null for everywhere; absent in Events from before they said it. */
+  /** Networks from which the app may call; null for no restriction. Absent in Events of earlier versions. */
   networks: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.String))),
   expires_at: Instant,
 })
-/** A key and its end. */
+/** A key and its expiry. */
 const EndingKey = Schema.Struct({ ...Key.fields, expires_at: Instant })
 
-/** A limit, and how much of it is used: bytes, messages or Identities. */
+/** A limit and its current use, in bytes, messages or Identities. */
 const Usage = Schema.Struct({
   limit: Schema.Literals(["identity_quota", "mail_hourly", "tunnel_transfer", "mailbox_bytes"]),
-  /** Absent in Events from before they said it. */
+  /** Absent in Events of earlier versions. */
   identity: Schema.optionalKey(
     Schema.String.annotate({ description: "The Handle of the Identity; left out where the limit is the Org's." }),
   ),
   used: Schema.Finite,
   quota: Schema.Finite,
-  /** The time after which it is renewed; null for what time does not give back. */
+  /** The period after which the limit resets; null for a limit that does not reset. */
   window: Schema.NullOr(Schema.Literals(["hour", "day"])),
 })
 
@@ -72,7 +72,7 @@ export const orgEvents = {
   }),
   "api_key.rotated": Schema.Struct({
     ...EndingKey.fields,
-    /** The key that took its place. */
+    /** The key that replaces it. */
     replaced_by: Uuid,
   }).annotate({ description: "A key was replaced by a new one. It works until the overlap ends." }),
   "api_key.expiring": EndingKey.annotate({ description: "A key expires in 7 days or in 1 day." }),

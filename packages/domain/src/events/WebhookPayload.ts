@@ -1,4 +1,4 @@
-/** The body of a Webhook delivery, by Event type. */
+/** The body of a Webhook delivery, by type of Event. */
 import { Schema } from "effect"
 import { Uuid, EventId, RequestId } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"
@@ -6,16 +6,16 @@ import { type DataOf, dataSchemas, type IdentityEventType, identityEventTypes, n
 import { Nothing } from "./EmptyData.ts"
 
 interface OfType<T, Data> {
-  /** Fresh for each attempt, as is the time. */
+  /** A new id and time for each attempt. */
   readonly request_id: string
   readonly timestamp: Date
-  /** The Event's own id, by which receivers know what they had already. */
+  /** The id of the Event, by which receivers detect duplicates. */
   readonly id: string
   readonly type: T
   readonly created_at: Date
   readonly identity_id: string
   readonly handle: string
-  /** The same two, as earlier versions named them. */
+  /** The Identity under its former names. */
   readonly identity: { readonly id: string; readonly handle: string }
   readonly data: Data
 }
@@ -43,10 +43,10 @@ const TestData = Nothing.annotate({
   description: "A Webhook was tried out; the Event is in no list.",
 })
 
-/** Types that can reach a Webhook. */
+/** Types of Events that a Webhook can receive. */
 export const deliveredTypes = [...identityEventTypes, testEventType] as const
 
-// As with the Event, the type tells apart what the compiler sees as one.
+// As for the Event, the cast restores the union that `type` discriminates.
 export const WebhookPayload = Schema.Union(
   [...identityEventTypes.map((type) => payload(type, dataSchemas.get(type)!)), payload(testEventType, TestData)],
   { mode: "oneOf" },

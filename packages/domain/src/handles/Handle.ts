@@ -1,6 +1,6 @@
 /**
- * The rules of Handles (interface.md "Handle rules"). Two spellings that differ only in case or hyphens are one name,
- * its {@link canonical} form. Whether a name is taken is the store's to say.
+ * The rules of Handles (interface.md "Handle rules"). Spellings that differ only in case or hyphens are the same
+ * Handle, whose {@link canonical} form is compared. The store decides whether a Handle is taken.
  */
 import { reserved } from "./Reserved.ts"
 
@@ -8,8 +8,8 @@ export const minimumLength = 3
 export const maximumLength = 63
 
 /**
- * Returns the form under which a Handle is compared: lower case, without hyphens. Where a Handle names an Identity that
- * exists, a leading `@` is accepted, since people and models write `@ada`. It is no part of a name that is claimed.
+ * Returns the form by which Handles are compared: lower case, without hyphens. References to existing Identities may
+ * start with `@`, since people and models write `@ada`; a Handle that is claimed may not.
  */
 export const canonical = (spelling: string): string =>
   (spelling.startsWith("@") ? spelling.slice(1) : spelling).toLowerCase().replaceAll("-", "")
@@ -21,9 +21,12 @@ export type Checked =
 
 const invalid = (detail: string): Checked => ({ _tag: "Invalid", detail })
 
-/** Judges a name as it would be registered: lower-cased as given. `brand` is the vendor's, refused as a part of any name. */
+/**
+ * Validates a Handle for registration and returns it in lower case. `brand` is the vendor's name, which no Handle may
+ * contain.
+ */
 export const check = (given: string, options: { readonly brand: string }): Checked => {
-  // Before lower-casing, which makes a plain k of the Kelvin sign.
+  // This check precedes lower-casing, which would turn the Kelvin sign into a plain k.
   if (!/^[A-Za-z0-9-]*$/.test(given)) {
     return invalid(
       `A Handle has only the characters a-z, 0-9 and hyphen.${given.startsWith("@") ? " Leave out the @." : ""}`,
@@ -36,7 +39,7 @@ export const check = (given: string, options: { readonly brand: string }): Check
   if (name.length < minimumLength) {
     return invalid(`A Handle has at least ${minimumLength} characters; hyphens do not count.`)
   }
-  // Names of this shape are kept for internationalised labels (RFC 5891 section 4.2.3.1), `xn--` among them.
+  // Names of this form, such as `xn--`, are reserved for internationalised labels (RFC 5891 section 4.2.3.1).
   if (handle.slice(2, 4) === "--") return invalid("A Handle has no hyphens as its third and fourth characters.")
   const brand = options.brand.toLowerCase().replace(/[^a-z0-9]/g, "")
   const branded = brand !== "" && name.includes(brand)

@@ -1,18 +1,19 @@
 /**
- * The reserved part of the namespace (interface.md "Handle rules", point 5): names nobody may claim by themselves.
- * Comparison is by canonical form, like that of Handles.
+ * Reserved Handles, which nobody can claim (interface.md "Handle rules", point 5). They are compared in canonical form.
  */
 import reservedUsernames from "reserved-usernames" with { type: "json" }
 import bigBlacklist from "the-big-username-blacklist"
 
-/** RFC 2142 mailbox names for services, roles and functions, and what people write to besides. */
+/** Mailbox names of RFC 2142 for services, roles and functions, and other common addresses of organizations. */
 const roles = `
   abuse noc security postmaster hostmaster usenet news webmaster www uucp ftp info marketing sales support
   admin administrator root sysadmin mailer-daemon mailerdaemon nobody noreply no-reply donotreply billing accounts
   accounting contact feedback help helpdesk jobs legal privacy press office hello-team team trust compliance dpo
   dmca copyright ceo cto staff moderator operator owner system daemon listserv majordomo
 `
-/** Local parts a certificate authority would mail to prove control of the domain (CA/Browser Forum 3.2.2.4.4). */
+/**
+ * Local parts to which certificate authorities send mail to validate control of a domain (CA/Browser Forum 3.2.2.4.4).
+ */
 const certificateRoles = `
   admin administrator webmaster hostmaster postmaster root ssladmin ssladministrator sslwebmaster sysadmin is it mis
 `
@@ -27,14 +28,14 @@ const infrastructure = `
   development sandbox beta alpha demo-server example imprint impressum gdpr wellknown well-known favicon robots sitemap
   manifest service-worker hits contact connect
 `
-/** Hostnames below the tunnel domain that the product itself uses. */
+/** Hostnames below the tunnel domain that the product uses itself. */
 export const productHostnames = ["connect", "www", "api", "edge", "console", "mcp", "status", "docs", "cdn", "relay"]
-/** Names our own material uses for made-up agents. */
+/** Names of fictitious agents in our own material. */
 const marketing = `
   my-agent myagent your-agent youragent acme acme-agent example-agent demo-agent sample-agent test-agent support-agent
   sales-agent research-agent booking-agent
 `
-/** Third-party brands that people would believe to be behind an agent of that name. */
+/** Brands of others that people would expect to stand behind an agent of that name. */
 const brands = `
   openai chatgpt codex claude anthropic gemini google deepmind copilot microsoft github cursor mistral meta llama grok
   xai perplexity deepseek qwen alibaba huggingface langchain manus devin cognition siri apple alexa amazon aws nvidia
@@ -45,7 +46,7 @@ const brands = `
 const words = (text: string) => text.split(/\s+/).filter((word) => word !== "")
 const canonicalised = (names: Iterable<string>) => Array.from(names, (name) => name.toLowerCase().replaceAll("-", ""))
 
-/** Canonical form of every reserved name but those that contain the vendor brand. */
+/** The canonical form of every reserved name, except names that contain the vendor's brand. */
 export const reserved: ReadonlySet<string> = new Set(
   canonicalised([
     ...reservedUsernames,

@@ -1,4 +1,4 @@
-/** The health report: one entry per part this process stands on (decisions.md "Health"). */
+/** The health report, with one entry for each part that the process depends on (decisions.md "Health"). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { open } from "../account/Policy.ts"

@@ -1,4 +1,4 @@
-/** The Identity as callers see it, its sagas as checklists (interface.md "Identity", decisions.md "Resources"). */
+/** The Identity in the API, with its workflows as checklists (interface.md "Identity", decisions.md "Resources"). */
 import { Schema } from "effect"
 import { ApiKey } from "../account/Account.ts"
 import { IdentityStatus } from "../IdentityRef.ts"
@@ -9,7 +9,7 @@ import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 export const SagaKind = Schema.Literals(["provisioning", "teardown"])
 export type SagaKind = typeof SagaKind.Type
 
-/** The steps of each saga in their order; teardown undoes provisioning in reverse. */
+/** The steps of each workflow in order. Deletion reverses provisioning. */
 export const sagaSteps = {
   provisioning: ["mailbox", "tunnel", "card", "identity_key"],
   teardown: ["identity_keys", "connectors", "card", "tunnel", "mailbox"],
@@ -52,13 +52,13 @@ export const Identity = Schema.Struct({
     connected: Schema.Boolean,
   }),
   saga: Saga,
-  /** Time from sign-up to ready, on the Org's first ready Identity only. */
+  /** Time from sign-up to ready. Only the first ready Identity of an Org has it. */
   onboarding: Schema.NullOr(Schema.Struct({ signed_up_at: Timestamp, ready_at: Timestamp, seconds: Schema.Finite })),
   created_at: Timestamp,
 }).annotate({ identifier: "Identity" })
 export type Identity = typeof Identity.Type
 
-/** How a mail program logs in to one of its servers. */
+/** Credentials for one of the mail servers. */
 export const MailCredentials = Schema.Struct({
   host: Schema.String,
   port: Schema.Int,
@@ -67,12 +67,12 @@ export const MailCredentials = Schema.Struct({
   password: Schema.String,
 })
 
-/** Every member is absent once neither secret is waiting (interface.md "Show-once secrets"). */
+/** The show-once secrets. All members are absent if no secret is available (interface.md "Show-once secrets"). */
 export const ShowOnceSecrets = Schema.Struct({
   identity_key: Schema.optionalKey(Schema.String),
   api_key: Schema.optionalKey(ApiKey),
   imap: Schema.optionalKey(MailCredentials),
-  /** For sending, with the same user and password. */
+  /** Credentials for sending, with the same user name and password. */
   smtp: Schema.optionalKey(MailCredentials),
   expires_at: Schema.optionalKey(Timestamp),
 }).annotate({ identifier: "ShowOnceSecrets" })

@@ -1,4 +1,4 @@
-/** "Identities" of interface.md, and the handle check of its operational table. */
+/** Operations of interface.md "Identities", and the Handle check of its operational table. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers, callersWithin, CallPolicy, Confidential, onIdentity, Tagged } from "../account/Policy.ts"

@@ -20,15 +20,15 @@ export const Create = Rpc.make("Create", {
 export const Retry = Rpc.make("Retry", { payload: tenant, error: failures(NotFound) })
 
 export const Delete = Rpc.make("Delete", {
-  /** `account`: the whole account goes, so a running provisioning gives way at its next step. */
+  /** `account` means that the whole account is deleted, so provisioning stops after its current step. */
   payload: { ...tenant, account: Schema.optionalKey(Schema.Boolean) },
   error: failures(NotFound, IdentityBusy),
 })
 
-/** Forgets the show-once secrets. */
+/** Deletes the show-once secrets. */
 export const Acknowledge = Rpc.make("Acknowledge", { payload: tenant, error: failures(NotFound) })
 
-/** Revokes the present Identity Key and IMAP password and puts new ones into the show-once place. */
+/** Revokes the current Identity Key and IMAP password and stores new ones as show-once secrets. */
 export const RotateKey = Rpc.make("RotateKey", { payload: tenant, error: failures(NotFound, IdentityNotReady) })
 
 export const LifecycleMessages = RpcGroup.make(Create, Retry, Delete, Acknowledge, RotateKey)

@@ -1,4 +1,4 @@
-/** The limits of an Org and how much of each is used (interface.md "Limits"). */
+/** The limits of an Org and their current use (interface.md "Limits"). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { byQuery, inRealm } from "../account/Policy.ts"
@@ -8,7 +8,7 @@ import { Tool } from "../mcp/Tool.ts"
 import { NotFound, Unavailable } from "../problems/Problem.ts"
 import { TimestampOrNull } from "../Timestamp.ts"
 
-/** As `limit.near` and the fields `RateLimit` name them. */
+/** Names of the limits in `limit.near` and in the `RateLimit` header fields. */
 export const limitNames = [
   "calls",
   "identity_create",
@@ -20,7 +20,7 @@ export const limitNames = [
   "mailbox_bytes",
 ] as const
 
-/** How much of a limit is used when `limit.near` warns: four fifths. */
+/** Returns the use at which `limit.near` is raised: four fifths of the limit. */
 export const nearAt = (limit: number): number => Math.ceil(limit * 0.8)
 
 export const LimitUse = Schema.Struct({

@@ -1,7 +1,7 @@
 /**
- * One recipient: exactly one addr-spec (RFC 5322 section 3.4.1) and nothing else. No display name, no angle brackets, no
- * list, no group, no comment, no quoted local part: whatever a mail library could read a second recipient out of. The
- * domain may be written in its own letters (IDNA); it is kept in A-labels, as DNS and SMTP have it.
+ * The address of a recipient: exactly one addr-spec (RFC 5322 section 3.4.1). Display names, angle brackets, lists,
+ * groups, comments and quoted local parts are rejected, because a mail library could read a second recipient from them.
+ * The domain may contain Unicode letters (IDNA); it is stored in A-labels, as DNS and SMTP use it.
  */
 
 export type Parsed =
@@ -10,10 +10,10 @@ export type Parsed =
 
 const localPart = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
 const hostname = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/
-/** What a domain in its own letters may hold besides ASCII's letters, digits and hyphens. */
+/** Characters of a domain with Unicode letters. */
 const ownLetters = /^[\p{L}\p{M}\p{N}.\u3002-]+$/u
 
-/** Whether the text is a valid local part without quoting. */
+/** Returns whether the text is a valid local part without quoting. */
 export const isLocalPart = (text: string): boolean => localPart.test(text) && text.length <= 64
 
 const invalid = (message: string): Parsed => ({ _tag: "Invalid", message })
@@ -35,7 +35,7 @@ export const parse = (text: string): Parsed => {
     return invalid("Expected exactly one address, without a name, brackets, quotes or a list")
   }
   const domain = ascii(written)
-  // A last label of digits is an address literal without its brackets.
+  // A domain whose last label is numeric would be an address literal without brackets.
   if (domain === undefined || domain.length > 253 || !hostname.test(domain) || /(?:^|\.)\d+$/.test(domain)) {
     return invalid("The part behind the @ is not a domain")
   }
@@ -43,7 +43,7 @@ export const parse = (text: string): Parsed => {
   return address.length > 254 ? invalid("The address is too long") : { _tag: "Address", address, domain }
 }
 
-/** Two spellings of one address are one recipient, and one Allowed Recipient. */
+/** Returns the form by which recipients and Allowed Recipients are compared. */
 export const sameAs = (address: string): string => address.toLowerCase()
 
 export const domainOf = (address: string): string => address.slice(address.lastIndexOf("@") + 1).toLowerCase()

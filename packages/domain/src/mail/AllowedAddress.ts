@@ -1,7 +1,7 @@
 /**
- * An address as somebody names it for the list of Allowed Recipients: its domain may be in its own letters, as people type
- * it. It is kept as recipients are compared: in A-labels and in lower case. Addresses that mail came from are on the list
- * too, so what is one address at all can be named, though nothing could be sent to some of them.
+ * An address for the list of Allowed Recipients. Its domain may contain Unicode letters; it is stored in A-labels and
+ * lower case, as recipients are compared. Senders of received mail are on the list too, so every valid address is
+ * accepted, including addresses to which the service cannot send.
  */
 import { Schema, SchemaTransformation } from "effect"
 import { EmailAddress } from "../account/Account.ts"
@@ -10,7 +10,7 @@ import * as AddrSpec from "./AddrSpec.ts"
 
 const isPlain = Schema.is(EmailAddress)
 
-/** The form that is compared; undefined for what is no address. */
+/** Returns the form that is compared, or undefined if the text is not an address. */
 export const keptAs = (text: string): string | undefined => {
   const parsed = AddrSpec.parse(text)
   if (parsed._tag === "Address") return AddrSpec.sameAs(parsed.address)

@@ -1,9 +1,9 @@
-/** The delivery state of an outgoing message per recipient, and its approval. */
+/** The approval of an outgoing message, and its delivery state for each recipient. */
 import { Schema } from "effect"
 import { CredentialKind } from "../account/Account.ts"
 import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
-/** What a mail server said last; `status` is the enhanced code (RFC 3463). */
+/** The latest reply of a mail server; `status` is the enhanced status code (RFC 3463). */
 export const Reply = Schema.Struct({
   code: Schema.NullOr(Schema.Int),
   status: Schema.NullOr(Schema.String),
@@ -15,14 +15,14 @@ export const Delivery = Schema.Struct({
   address: Schema.String,
   status: Schema.Literals(["queued", "sent", "deferred", "bounced"]),
   reply: Schema.NullOr(Reply),
-  /** Why it is kept, where nothing was tried. */
+  /** Why the message is held, if no delivery was attempted. */
   reason: Schema.NullOr(Schema.String),
   next_attempt_at: TimestampOrNull,
   updated_at: Timestamp,
 }).annotate({ identifier: "RecipientDelivery" })
 export type Delivery = typeof Delivery.Type
 
-/** Who asked for a message that waits for a person, and what was decided; `expired` where nobody did. */
+/** The request for an approval, and the decision; `expired` if nobody decided. */
 export const Approval = Schema.Struct({
   requested_at: Timestamp,
   requested_by: Schema.NullOr(Schema.String),
@@ -30,14 +30,14 @@ export const Approval = Schema.Struct({
   decided_at: TimestampOrNull,
   decided_by: Schema.NullOr(Schema.Union([CredentialKind, Schema.Literal("system")])),
   reason: Schema.NullOr(Schema.String),
-  /** The SHA-256 of the content that was decided on; null while the message waits. */
+  /** SHA-256 of the content that was decided on; null while the message awaits approval. */
   content_sha256: Schema.optionalKey(Schema.NullOr(Schema.String)),
 }).annotate({ identifier: "Approval" })
 export type Approval = typeof Approval.Type
 
-/** What a message that goes out has beside what every message has. */
+/** Additional members of an outgoing message. */
 export const outbound = {
-  /** `done`: every recipient was handed over or has bounced. */
+  /** `done`: the message was handed over or bounced for every recipient. */
   status: Schema.Literals(["awaiting_approval", "refused", "queued", "done"]),
   approval: Schema.NullOr(Approval),
   delivery: Schema.Array(Delivery),

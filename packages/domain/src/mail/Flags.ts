@@ -1,7 +1,7 @@
 /**
- * The marks on a message that its Identity, its programs and IMAP clients share. `seen`, `flagged` and `answered` are the
- * IMAP flags of these names; a label is an IMAP keyword (RFC 9051 section 2.3.2), which has no case, in lower case. Each
- * keyword is expressible as a label and each label as a keyword: both are atoms of RFC 9051 section 9.
+ * Flags and labels of a message, shared by the API and IMAP. `seen`, `flagged` and `answered` are the IMAP flags of
+ * these names. A label is an IMAP keyword (RFC 9051 section 2.3.2) in lower case, since keywords ignore case. Labels
+ * and keywords have the same syntax: atoms of RFC 9051 section 9.
  */
 import { Schema, SchemaTransformation } from "effect"
 
@@ -13,19 +13,19 @@ const atom = (letters: string) =>
     expected: `1 to ${limits.labelLength} printable ASCII characters without spaces, parentheses and any of {%*"\\]`,
   })
 
-/** A stored label. */
+/** A label in its stored form. */
 export const Label = Schema.String.check(atom("a-z"))
-/** A label as callers may write it: the case makes no difference. */
+/** A label in a request, in any case. */
 export const AnyCaseLabel = Schema.String.check(atom("A-Za-z")).pipe(
   Schema.decodeTo(Schema.String, SchemaTransformation.toLowerCase()),
 )
 
-/** The labels of one message; stored in the order of their bytes, each once. */
+/** The labels of a message, without duplicates and sorted by bytes. */
 export const Labels = Schema.Array(Label).check(Schema.isMaxLength(limits.labels))
 
 /**
- * A change of marks: what is left out stays as it is. `labels` replaces all of them; `add_labels` and `remove_labels`
- * change some, and stand in place of it.
+ * A change of flags and labels. Omitted members stay unchanged. `labels` replaces all labels and cannot be combined
+ * with `add_labels` and `remove_labels`.
  */
 export const FlagChange = Schema.Struct({
   seen: Schema.optional(Schema.Boolean),
@@ -37,7 +37,7 @@ export const FlagChange = Schema.Struct({
 })
 export type FlagChange = typeof FlagChange.Type
 
-/** The marks of one message after a change. */
+/** The flags and labels of a message after a change. */
 export const Flagged = Schema.Struct({
   message_id: Schema.String,
   uid: Schema.Int,
@@ -45,7 +45,7 @@ export const Flagged = Schema.Struct({
   flagged: Schema.Boolean,
   answered: Schema.Boolean,
   labels: Schema.Array(Schema.String),
-  /** The Mailbox's change counter as it was at the message's latest change (RFC 7162). */
+  /** The Mailbox's change counter at the latest change of the message (RFC 7162). */
   modseq: Schema.Int,
 })
 export type Flagged = typeof Flagged.Type

@@ -1,6 +1,7 @@
 /**
- * What mail programs change (RFC 9051): folders, and what stands in them. UIDs are of a folder; sets of them are ranges.
- * Everything that is many is asked for in portions of {@link limits}, so that no message holds its actor for long.
+ * Messages for what IMAP clients change (RFC 9051): folders and their messages. UIDs belong to a folder, and sets of
+ * UIDs are ranges. Large operations are split into batches of {@link limits}, so that no message occupies its actor for
+ * long.
  */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
@@ -10,14 +11,14 @@ import { IdentityNotReady, NotFound } from "../problems/Problem.ts"
 import { FlagChange } from "./Flags.ts"
 import { ReceivedMail } from "./MailboxProtocol.ts"
 
-/** Messages in one change of a folder; folders of an Identity. */
+/** Maximum number of messages in one change, and of folders of an Identity. */
 export const limits = { messages: 1_000, folders: 1_000 }
 
 /** The special use of a folder (RFC 6154). */
 export const FolderUse = Schema.Literals(["inbox", "sent", "drafts", "junk", "trash", "archive"])
 export type FolderUse = typeof FolderUse.Type
 
-/** Why a folder does not change: `missing` and `exists` are its name's, `taken` its use's. */
+/** Why a folder operation was rejected. `missing` and `exists` concern the name, `taken` the special use. */
 export class FolderRefused extends Schema.TaggedError<FolderRefused>()("FolderRefused", {
   reason: Schema.Literals(["missing", "exists", "taken", "too_many", "inbox", "full", "too_many_labels"]),
 }) {}
@@ -27,16 +28,16 @@ export type UidRanges = typeof Uids.Type
 
 const refusals = failures(NotFound, IdentityNotReady, FolderRefused)
 
-/** Makes the folders above it as well. */
+/** Creates a folder and its missing parents. */
 export const CreateFolder = Rpc.make("CreateFolder", {
   payload: { ...tenant, name: Schema.String, use: Schema.NullOr(FolderUse) },
   error: refusals,
 })
 
-/** With what stands in it and nowhere else; the folders below it stay. */
+/** Deletes a folder and the messages that are in no other folder. Its subfolders stay. */
 export const DeleteFolder = Rpc.make("DeleteFolder", { payload: { ...tenant, name: Schema.String }, error: refusals })
 
-/** With the folders below it. INBOX leaves an empty one behind (RFC 9051 section 6.3.6). */
+/** Renames a folder and its subfolders. Renaming INBOX leaves an empty INBOX (RFC 9051 section 6.3.6). */
 export const RenameFolder = Rpc.make("RenameFolder", {
   payload: { ...tenant, from: Schema.String, to: Schema.String },
   error: refusals,
@@ -47,7 +48,7 @@ export const SubscribeFolder = Rpc.make("SubscribeFolder", {
   error: refusals,
 })
 
-/** Changes the marks of messages in a folder. Repeating it changes nothing more. */
+/** Changes the flags of messages in a folder. The operation is idempotent. */
 export const ChangeFolderFlags = Rpc.make("ChangeFolderFlags", {
   payload: {
     ...tenant,
@@ -61,7 +62,7 @@ export const ChangeFolderFlags = Rpc.make("ChangeFolderFlags", {
     unchanged_since: Schema.optional(Schema.Int),
   },
   success: Schema.Struct({
-    /** Messages that `unchanged_since` left alone. */
+    /** UIDs of messages that were skipped because of `unchanged_since`. */
     modified: Schema.Array(Schema.Int),
     modseq: Schema.Int,
   }),
@@ -71,17 +72,20 @@ export type FolderFlagChange = (typeof ChangeFolderFlags)["payloadSchema"]["Type
 
 const Placement = Schema.Struct({
   uid_validity: Schema.Int,
-  /** UIDs there and here, in order; none of here where the same message came before. */
+  /** UIDs in the source and target folder, in order. `from` and `to` are empty for a repeated command. */
   from: Schema.Array(Schema.Int),
   to: Schema.Array(Schema.Int),
-  /** In place of them, where all were asked for: those of there, and the first of here, null where nobody noted it. */
+  /**
+   * Replaces `from` and `to` if all messages were copied: the source UIDs and the first target UID, or null if it was
+   * not recorded.
+   */
   whole: Schema.optional(Schema.Struct({ from: Uids, first: Schema.NullOr(Schema.Int) })),
 })
 export type Placement = typeof Placement.Type
 
 /**
- * A message that a program brings; it raises no Event. Comes with its content, or after its content was stored. With
- * `draft` it is the picture of that draft of the API, at that version, and no message of the API.
+ * Stores a message that an IMAP client uploads, without an Event. The content is in the message or was stored before.
+ * With `draft`, the message is the IMAP copy of this version of an API draft and does not appear in the API.
  */
 export const AppendMail = Rpc.make("AppendMail", {
   payload: {
@@ -99,7 +103,10 @@ export const AppendMail = Rpc.make("AppendMail", {
   error: refusals,
 })
 
-/** Into another folder; `move` takes them out of this one. `whole`: all that are named, in one commit; a portion else. */
+/**
+ * Copies messages to another folder; `move` also removes them from this one. With `whole`, all messages are copied in
+ * one commit, otherwise only one batch.
+ */
 export const CopyMessages = Rpc.make("CopyMessages", {
   payload: {
     ...tenant,
@@ -113,21 +120,21 @@ export const CopyMessages = Rpc.make("CopyMessages", {
   error: refusals,
 })
 
-/** Takes the pictures of drafts out that went or were changed; `left` says whether there are more. */
+/** Removes the IMAP copies of drafts that were sent, deleted or changed. `left` means that more remain. */
 export const HideDrafts = Rpc.make("HideDrafts", {
   payload: tenant,
   success: Schema.Struct({ left: Schema.Boolean }),
   error: refusals,
 })
 
-/** Files what came to a subaddress tag in the folder of the tag, where the Mailbox is set to. */
+/** Moves mail to subaddresses into the folder of its tag, if the Mailbox is set to do so. */
 export const FileTags = Rpc.make("FileTags", {
   payload: tenant,
   success: Schema.Struct({ left: Schema.Boolean }),
   error: refusals,
 })
 
-/** Takes those out that are marked deleted, at most so many at once; `left` says whether there are more. */
+/** Removes a batch of messages that are marked as deleted. `left` means that more remain. */
 export const ExpungeFolder = Rpc.make("ExpungeFolder", {
   payload: { ...tenant, folder_id: Uuid, uids: Schema.NullOr(Uids) },
   success: Schema.Struct({ left: Schema.Boolean }),

@@ -1,17 +1,17 @@
 /**
- * The header fields a sender may add: those of a list (RFC 2369, RFC 8058), and names of its own with `X-`. All others are
- * the service's: who it is from, when, to whom, in which thread, and that an AI wrote it.
+ * Header fields that a sender may add: those of mailing lists (RFC 2369, RFC 8058) and names that start with `X-`. The
+ * service sets all others: author, date, recipients, thread and AI disclosure.
  */
 import type { Violation } from "../problems/Problem.ts"
 
-/** Fields of one message. */
+/** Maximum number of added fields. */
 const atMost = 20
 
 const ownName = /^X-[A-Za-z0-9-]{1,60}$/i
 /**
- * Names that a relay may take for orders: to send to others as well, to put a template in the place of what is written, to
- * leave a signature out. (SendGrid, Mandrill, SparkPost, Mailgun, Mailjet, SES, Postmark, Brevo, SMTP2GO, Elastic Email,
- * Mailtrap, MailerSend, PowerMTA, Exchange.)
+ * Fields that a relay could interpret as commands: to add recipients, to apply a template, to omit a signature.
+ * (SendGrid, Mandrill, SparkPost, Mailgun, Mailjet, SES, Postmark, Brevo, SMTP2GO, Elastic Email, Mailtrap, MailerSend,
+ * PowerMTA, Exchange.)
  */
 const order =
   /^X-(?:SMTPAPI|SG|SendGrid|MC|Mandrill|MSYS|SparkPost|Mailgun|MG|MJ|Mailjet|SES|PM|Postmark|SIB|Mailin|Brevo|SMTP2GO|ElasticEmail|MT|MailerSend|Virtual-MTA|DKIM-Options|MS-Exchange|Bcc|Rcpt-To|Envelope-To)(?:-|$)/i

@@ -1,4 +1,4 @@
-/** Mail settings: Allowed Recipients, the disclosure in outgoing messages, and the switch for outgoing mail. */
+/** Mail settings: Allowed Recipients, the disclosure in outgoing messages, and whether outgoing mail is stopped. */
 import { Schema } from "effect"
 import { CredentialKind, type Language } from "../account/Account.ts"
 import { ShownEmail, Text } from "../Text.ts"
@@ -6,12 +6,12 @@ import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
 export const AllowedRecipient = Schema.Struct({
   address: ShownEmail,
-  /** `manual` and `account_owner` never lapse, `inbound` 30 days after the last verified message. */
+  /** `manual` and `account_owner` do not expire; `inbound` expires 30 days after the last verified message. */
   reason: Schema.Literals(["manual", "account_owner", "inbound"]),
   expired: Schema.Boolean,
   created_at: Timestamp,
   expires_at: TimestampOrNull,
-  /** Nothing is sent to it since mail to it came back; somebody can lift that. */
+  /** Set if the address is suppressed because mail to it bounced. The suppression can be lifted. */
   suppressed: Schema.NullOr(Schema.Struct({ since: Timestamp, reason: Schema.String })),
 }).annotate({ identifier: "AllowedRecipient" })
 export type AllowedRecipient = typeof AllowedRecipient.Type
@@ -29,7 +29,7 @@ export const DisclosureText = Text.check(
   Schema.makeFilter((text: string) => text.trim() !== "", { expected: "a text that says something" }),
 )
 
-/** What goes under every message unless the account holder words it otherwise, in the language of the Org. */
+/** The text below every message, in the language of the Org, unless the account holder replaces it. */
 export const defaultDisclosure = (handle: string, language: Language): string => wordings[language](handle)
 
 const wordings: { readonly [L in Language]: (handle: string) => string } = {
@@ -55,7 +55,7 @@ export const MailStatus = Schema.Struct({
   stopped_at: TimestampOrNull,
   stopped_by: Schema.NullOr(Schema.Union([CredentialKind, Schema.Literal("system")])),
   reason: Schema.NullOr(Schema.String),
-  /** `required`: what the Identity's own key sends waits for a person. */
+  /** `required`: mail that the Identity Key sends awaits the approval of a person. */
   approval: Schema.Literals(["none", "required"]),
   tag_folders: TagFolders,
 }).annotate({ identifier: "MailStatus" })
@@ -71,7 +71,7 @@ export const MailPatch = Schema.Struct({
 })
 export type MailPatch = typeof MailPatch.Type
 
-/** The switch of all Identities of the Org at once. */
+/** Stops or starts outgoing mail for all Identities of the Org. */
 export const OrgMailPatch = Schema.Struct({ outgoing: Schema.Literals(["active", "stopped"]), reason: Reason })
 export type OrgMailPatch = typeof OrgMailPatch.Type
 
@@ -80,7 +80,7 @@ export const OrgMailStatus = Schema.Struct({
   stopped_at: TimestampOrNull,
   stopped_by: Schema.NullOr(CredentialKind),
   reason: Schema.NullOr(Schema.String),
-  /** How many Identities it holds for now. */
+  /** Number of Identities whose mail is currently held. */
   identities: Schema.Int,
 }).annotate({ identifier: "OrgMailStatus" })
 export type OrgMailStatus = typeof OrgMailStatus.Type

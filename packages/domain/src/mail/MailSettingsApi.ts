@@ -1,4 +1,4 @@
-/** Allowed Recipients, the AI disclosure, and the switch of outgoing mail. */
+/** Operations of mail settings: Allowed Recipients, the AI disclosure, and stopping outgoing mail. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { always, onIdentity, onIdentityExcept } from "../account/Policy.ts"

@@ -15,19 +15,19 @@ export const DisallowRecipient = Rpc.make("DisallowRecipient", {
   error: failures(NotFound, IdentityNotReady),
 })
 
-/** Mail to the address came back once; from now on it is tried again. */
+/** Lifts the suppression of an address whose mail bounced, so that delivery is attempted again. */
 export const LiftSuppression = Rpc.make("LiftSuppression", {
   payload: { ...tenant, address: Schema.String },
   error: failures(NotFound, IdentityNotReady),
 })
 
-/** `text` null goes back to the default. */
+/** Sets the disclosure; null `text` restores the default. */
 export const SetDisclosure = Rpc.make("SetDisclosure", {
   payload: { ...tenant, text: Schema.NullOr(Schema.String), if_version: IfVersion },
   error: failures(NotFound, IdentityNotReady, PreconditionFailed),
 })
 
-/** Stops or starts outgoing mail; who did it is who asked. */
+/** Stops or starts outgoing mail. */
 export const SwitchMail = Rpc.make("SwitchMail", {
   payload: { ...tenant, patch: MailPatch, if_version: IfVersion },
   error: failures(NotFound, IdentityNotReady, PreconditionFailed),

@@ -6,19 +6,19 @@ import { NotFound } from "../problems/Problem.ts"
 import { FlagChange, Flagged, limits } from "./Flags.ts"
 import { Address, Attachment, Header, OriginVerdict } from "./Message.ts"
 
-/** The Mailbox does not take this message now or ever. */
+/** The Mailbox rejects the message, temporarily or permanently. */
 export class MailRefused extends Schema.TaggedError<MailRefused>()("MailRefused", {
   reason: Schema.Literals(["full", "gone", "not_yet"]),
 }) {}
 
-/** A message's bodies; absent from a `ReceiveMail` whose gateway stored them beforehand because they are large. */
+/** The bodies of a message. `ReceiveMail` omits them if the gateway stored them before because they are large. */
 export const Content = Schema.Struct({
   raw: Schema.Uint8Array,
   text: Schema.NullOr(Schema.String),
   html: Schema.NullOr(Schema.String),
   headers: Schema.Array(Header),
   search_text: Schema.String,
-  /** What IMAP answers of the parts; an older process says nothing of it. */
+  /** The IMAP body structure; an older process omits it. */
   structure: Schema.optional(Schema.String),
 })
 export type Content = typeof Content.Type
@@ -37,7 +37,7 @@ export const ReceivedMail = Schema.Struct({
   key: Schema.optional(Schema.Uint8Array),
   size: Schema.Int,
   received_at: Schema.Date,
-  /** In which a program gave the time: minutes east of UTC. */
+  /** Time zone of the client's timestamp, in minutes east of UTC. */
   received_zone: Schema.optional(Schema.Int),
   origin: OriginVerdict,
   from: Schema.NullOr(Address),
@@ -56,25 +56,25 @@ export const ReceivedMail = Schema.Struct({
 export type ReceivedMail = typeof ReceivedMail.Type
 
 /**
- * What became of a message that was taken: stored, or `repeated`, when a transaction of the same key was stored before and
- * nobody has said yet that it was answered with 250.
+ * The result of an accepted message. `repeated` means that a transaction with the same key was stored before and its
+ * 250 reply is not known to have been sent.
  */
 export const ReceiptOfMail = Schema.Struct({ repeated: Schema.Boolean })
 export type ReceiptOfMail = typeof ReceiptOfMail.Type
 
-/** As whoever asks made it: it is judged where it comes from another process, and not once more in its own. */
+/** A message as another module composed it. It is validated when it crosses processes, and not again within one. */
 const handedOver = ReceivedMail.pipe(
   Schema.decodeTo(Schema.declare((mail): mail is ReceivedMail => typeof mail === "object" && mail !== null)),
 )
 
 export const ReceiveMail = Rpc.make("ReceiveMail", {
   payload: handedOver,
-  // An older process says nothing of what became of it: then it was stored.
+  // An older process returns nothing; the message was then stored.
   success: Schema.Union([ReceiptOfMail, Schema.Void]),
   error: failures(MailRefused),
 })
 
-/** Mail was turned away before it became a message. */
+/** Records mail that was rejected before it became a message. */
 export const RefuseMail = Rpc.make("RefuseMail", {
   payload: { reason: Schema.Literals(["size", "full"]), from: Schema.String },
   error: failures(),
@@ -85,10 +85,10 @@ export const RemoveMessage = Rpc.make("RemoveMessage", {
   error: failures(NotFound),
 })
 
-/** At most so many at once, so that neither the message nor its statement is large; ask again for more. */
+/** A batch of ids. Its limit keeps the message and its statement small. */
 const MessageIds = Schema.Array(Uuid).check(Schema.isMaxLength(limits.messages))
 
-/** Removes several messages in one commit; those that are gone already are passed over. */
+/** Removes several messages in one commit. Messages that no longer exist are skipped. */
 export const RemoveMessages = Rpc.make("RemoveMessages", {
   payload: { ...tenant, message_ids: MessageIds },
   success: Schema.Struct({ removed: Schema.Array(Uuid), modseq: Schema.Int }),
@@ -96,26 +96,28 @@ export const RemoveMessages = Rpc.make("RemoveMessages", {
 })
 
 /**
- * Changes the marks of several messages in one commit. Repeating it changes nothing more. A message that is gone is passed
- * over; one that the change would give more than the labels it can have is left as it is, and stands in `overfull`.
+ * Changes the flags of several messages in one commit. The operation is idempotent. Messages that no longer exist are
+ * skipped; a message that would exceed its limit of labels stays unchanged and is listed in `overfull`.
  */
 export const ChangeFlags = Rpc.make("ChangeFlags", {
   payload: {
     ...tenant,
     message_ids: MessageIds,
     change: FlagChange,
-    /** Leaves alone what was changed after this value of the Mailbox's change counter (RFC 7162 section 3.1.3). */
+    /** Skips messages that changed after this value of the Mailbox's change counter (RFC 7162 section 3.1.3). */
     unchanged_since: Schema.optional(Schema.Int),
   },
   success: Schema.Struct({
-    /** Every message that is now as was asked, also those that were before. */
+    /** Every message that now has the requested flags, including messages that had them before. */
     messages: Schema.Array(Flagged),
-    /** Messages that `unchanged_since` left alone. */
+    /** Messages that were skipped because of `unchanged_since`. */
     modified: Schema.Array(Uuid),
     overfull: Schema.Array(Uuid),
     /** The Mailbox's change counter. */
     modseq: Schema.Int,
-    /** The audit log says it; an older process leaves that to who asked. */
+    /**
+     * Set if the write also stored the audit record. An older process omits it, and its caller then stores the record.
+     */
     noted: Schema.optionalKey(Schema.Boolean),
   }),
   error: failures(NotFound),

@@ -1,4 +1,7 @@
-/** Messages of a Mailbox (decisions.md "Resources"). Strings are free of NUL and lone surrogates, which no store takes. */
+/**
+ * Messages of a Mailbox (decisions.md "Resources"). Strings contain no NUL and no lone surrogates, which the store
+ * rejects.
+ */
 import { Schema } from "effect"
 import { MessageId, ThreadId } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"
@@ -6,16 +9,16 @@ import { AnyCaseLabel, limits } from "./Flags.ts"
 import { outbound } from "./Delivery.ts"
 
 /*
- * Members stand in the order in which the store writes them as JSON (by length, then by letter): lists of messages go out as
- * the store has them (`MessageRows`), and a message that is read alone looks the same.
+ * Members have the order in which the store writes them as JSON (by length, then alphabetically). Lists of messages are
+ * sent as the store returns them (`MessageRows`), and a single message looks the same.
  */
 
 export const Address = Schema.Struct({ name: Schema.NullOr(Schema.String), address: Schema.String })
 export type Address = typeof Address.Type
 
 /**
- * Whether the domain of `From` really sent the message, and what SPF, DKIM and DMARC said (RFC 8601 result words, or
- * `internal` for what an Identity of this service wrote and nobody had to be asked about).
+ * Whether the domain of `From` really sent the message, with the results of SPF, DKIM and DMARC: result words of RFC
+ * 8601, or `internal` for mail of an Identity of this service, which needs no check.
  */
 export const OriginVerdict = Schema.Struct({
   spf: Schema.String,
@@ -26,7 +29,7 @@ export const OriginVerdict = Schema.Struct({
 }).annotate({ identifier: "OriginVerdict" })
 export type OriginVerdict = typeof OriginVerdict.Type
 
-/** `size` is that of the decoded attachment, in bytes. */
+/** An attachment; `size` is its decoded size in bytes. */
 export const Attachment = Schema.Struct({
   size: Schema.Int,
   index: Schema.Int,
@@ -35,7 +38,7 @@ export const Attachment = Schema.Struct({
 }).annotate({ identifier: "Attachment" })
 export type Attachment = typeof Attachment.Type
 
-/** A link of a message. `deceptive`: its words name another host than the one it leads to. */
+/** A link in a message. `deceptive` means that its text names a different host than its target. */
 export const Link = Schema.Struct({
   url: Schema.String,
   text: Schema.String,
@@ -43,7 +46,7 @@ export const Link = Schema.Struct({
 }).annotate({ identifier: "Link" })
 export type Link = typeof Link.Type
 
-/** Bytes of text in one answer; what is longer is read in several calls. */
+/** Maximum bytes of text in one response. Longer texts are read in several calls. */
 export const attachmentTextAtMost = 16 * 1024
 
 /** The text of an attachment. */
@@ -70,7 +73,7 @@ const people = {
   from: Schema.NullOr(Address),
 }
 const words = {
-  /** The first 200 characters of the text, white space folded. */
+  /** The first 200 characters of the text, with collapsed white space. */
   snippet: Schema.String,
   subject: Schema.String,
   reply_to: Schema.Array(Address),
@@ -80,25 +83,25 @@ const words = {
 }
 export const envelope = { ...people, ...words }
 
-/** Everything an incoming message says, decoded. */
+/** The decoded content of an incoming message. */
 export const ParsedMail = Schema.Struct({
   ...envelope,
   message_id: Schema.NullOr(Schema.String),
   text: Schema.NullOr(Schema.String),
   html: Schema.NullOr(Schema.String),
   headers: Schema.Array(Header),
-  /** What it is found by (`SearchText`). */
+  /** The text that searches match (`SearchText`). */
   search_text: Schema.String,
-  /** What IMAP answers of the parts, as the gateway writes it. */
+  /** The IMAP body structure, as the gateway computes it. */
   structure: Schema.optional(Schema.String),
 })
 export type ParsedMail = typeof ParsedMail.Type
 
-/** The content of a message that the store keeps as JSON beside its columns. */
+/** The part of a message that the store keeps as JSON besides its columns. */
 export const StoredSummary = Schema.Struct({ ...people, origin: OriginVerdict, ...words })
 export type StoredSummary = typeof StoredSummary.Type
 
-/** What its readers marked it with; IMAP's \\Seen, \\Flagged and keywords. Reading a message here marks nothing. */
+/** Flags and labels: IMAP's \\Seen, \\Flagged and keywords. Reading a message in the API changes none of them. */
 const marks = {
   seen: Schema.Boolean,
   flagged: Schema.Boolean,
@@ -114,7 +117,7 @@ const summary = {
   tags: Schema.Array(Schema.String).annotate({
     description: "All subaddress tags that the message was sent to, the first being `tag`; empty if there are none.",
   }),
-  /** Bytes of the message as stored. */
+  /** Stored size in bytes. */
   size: Schema.Int,
   received_at: Timestamp,
   ...marks,
@@ -128,19 +131,19 @@ export const Message = Schema.Struct({
   ...summary,
   text: Schema.NullOr(Schema.String),
   html: Schema.NullOr(Schema.String),
-  /** What its author wrote: the text without quotes and signature; null where there is no text. */
+  /** The text without quotes and signature; null if the message has no text. */
   text_reply: Schema.NullOr(Schema.String),
-  /** Where it leads, at most 100: the links of its HTML that a reader sees, or else the addresses in its text. */
+  /** Up to 100 links: those that are visible in the HTML, or else the URLs in the text. */
   links: Schema.optionalKey(Schema.Array(Link)),
   headers: Schema.Array(Header),
-  /** Of a message that goes out. */
+  /** Only for outgoing messages. */
   status: Schema.optionalKey(outbound.status),
   approval: Schema.optionalKey(outbound.approval),
   delivery: Schema.optionalKey(outbound.delivery),
 }).annotate({ identifier: "Message" })
 export type Message = typeof Message.Type
 
-/** What is left out stays; `labels` replaces all of them. */
+/** Omitted members stay unchanged; `labels` replaces all labels. */
 export const MessagePatch = Schema.Struct({
   seen: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether it counts as read." })),
   flagged: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether it is marked as important." })),

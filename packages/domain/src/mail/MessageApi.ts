@@ -1,4 +1,4 @@
-/** Reading a Mailbox: newest first, searched, waited for; one message whole or as it came; marking and removing one. */
+/** Operations on received messages: list, search, wait, read, download, flag and remove. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Confidential, onIdentity, Tagged } from "../account/Policy.ts"
@@ -34,7 +34,7 @@ const attached = {
   }),
 }
 
-/** Filters for a list of messages, and the condition of `wait`. */
+/** Filters of the list and of `wait`. */
 const filters = {
   query: Schema.optionalKey(
     Text.check(Schema.isMaxLength(500)).annotate({
@@ -116,7 +116,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
       },
       success: Schema.Struct({
         messages: Schema.Array(MessageSummary),
-        /** What to pass as `after` next time; null while the Mailbox is empty. */
+        /** The value for `after` in the next call; null while the Mailbox is empty. */
         after: Schema.NullOr(MessageId),
       }),
       error: [InvalidRequest, NotFound, Unavailable],

@@ -1,4 +1,4 @@
-/** One switch for the outgoing mail of every Identity of the Org. */
+/** Stops or starts outgoing mail for all Identities of the Org. */
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers } from "../account/Policy.ts"
 import { conditional } from "../Precondition.ts"

@@ -1,7 +1,7 @@
 /**
- * What callers look for in a Mailbox: words, all of which must be found; `"a phrase"`; `from:`, `to:`, `subject:`; `tag:`,
- * `label:`; `has:attachment`; `before:`, `after:`; `is:unread` and its like; and `-` before any of them for what must not
- * be so. A value may stand in quotes. Any other word with a colon (a time, a URL) is a plain word.
+ * Parses search queries: words, all of which must match; `"a phrase"`; `from:`, `to:`, `subject:`; `tag:`, `label:`;
+ * `has:attachment`; `before:`, `after:`; `is:unread` and similar; and `-` before a term to exclude it. A value may be
+ * in quotes. A word with an unknown operator (a time, a URL) is an ordinary word.
  */
 import { parseDayOrTime } from "../Rfc3339.ts"
 import { Result } from "effect"
@@ -30,10 +30,13 @@ const states: Readonly<Record<string, Term>> = {
   unanswered: { kind: "answered", value: false },
 }
 
-/** Returns milliseconds since 1970 of a day, which begins in UTC, or of an RFC 3339 time; NaN for anything else. */
+/**
+ * Parses a day, which starts at midnight UTC, or an RFC 3339 time to milliseconds since 1970; returns NaN for anything
+ * else.
+ */
 export const dateOf = (text: string): number => parseDayOrTime(text) ?? NaN
 
-/** Why a query cannot be read, in words for who wrote it. */
+/** Why a query is invalid, as a sentence for its author. */
 type Refusal = string
 
 const operators: Readonly<Record<string, (value: string) => Term | Refusal>> = {
@@ -61,7 +64,7 @@ const dated = (kind: "before" | "after", text: string): Term | Refusal => {
     : { kind, at: new Date(at) }
 }
 
-/** A term: `-`, an operator's name, and a quoted or bare value. */
+/** A term: `-`, the name of an operator, and a quoted or bare value. */
 const token = /(-)?(?:([a-z]+):)?(?:"([^"]*)"|(\S+))?/iy
 
 export const parse = (query: string): Result.Result<ReadonlyArray<SearchTerm>, Refusal> => {
@@ -81,7 +84,7 @@ export const parse = (query: string): Result.Result<ReadonlyArray<SearchTerm>, R
           ? operators[name.toLowerCase()]
           : undefined
     const value = phrase ?? bare ?? ""
-    // A quote inside a word is part of it; one that a value begins with must end.
+    // A quote within a word belongs to the word; a quote at the start of a value must be closed.
     if (phrase === undefined && value.startsWith('"')) return Result.fail(`The quote in ${whole} is not closed.`)
     if (operator !== undefined) {
       if (value.trim() === "") return Result.fail(`${name}: has no value.`)
@@ -92,7 +95,7 @@ export const parse = (query: string): Result.Result<ReadonlyArray<SearchTerm>, R
       continue
     }
     const text = fold(name === undefined ? value : `${name}:${phrase === undefined ? value : `"${phrase}"`}`)
-    // A lone hyphen, as between two words, says nothing.
+    // A lone hyphen, as between two words, is ignored.
     if (text === "") {
       if (phrase !== undefined) return Result.fail("A phrase in quotes is empty.")
       continue

@@ -1,4 +1,4 @@
-/** What is sent, and what waits before it goes out (decisions.md "Send", "Drafts", "Approval"). */
+/** Schemas of outgoing messages, drafts and approvals (decisions.md "Send", "Drafts", "Approval"). */
 import { Schema } from "effect"
 import { MessageId } from "../IdSchemas.ts"
 import { Line, Text } from "../Text.ts"
@@ -7,19 +7,19 @@ import * as ContentId from "./ContentId.ts"
 import { Address, Attachment, Header } from "./Message.ts"
 import * as MessageIds from "./MessageIdField.ts"
 
-/** Recipients of one message, all kinds together. */
+/** Maximum number of recipients of a message, including Cc and Bcc. */
 export const recipientsAtMost = 50
-/** Characters of a text or an HTML body. */
+/** Maximum length of a text or HTML body. */
 const bodyAtMost = 1_000_000
 
 const Recipients = Schema.Array(Text.check(Schema.isMaxLength(320))).check(Schema.isMaxLength(recipientsAtMost))
 
-/** An id of a message as a header field has it (RFC 5322 section 3.6.4). */
+/** A message id in a header field (RFC 5322 section 3.6.4). */
 const MessageIdField = Schema.String.check(
   Schema.isPattern(MessageIds.strict, { expected: "a message id with its angle brackets" }),
 )
 
-/** A file name is shown, not followed; a media type has no parameters, and is not one that holds messages. */
+/** An outgoing attachment. Its media type has no parameters and is not a type that contains messages. */
 export const OutgoingAttachment = Schema.Struct({
   filename: Line(200),
   content_type: Schema.String.check(
@@ -45,7 +45,7 @@ export const NewMail = Schema.Struct({
   ),
   cc: Schema.optionalKey(Recipients),
   bcc: Schema.optionalKey(Recipients),
-  // One line; the line that carries it is folded.
+  // The subject is one line; folding happens when the header field is written.
   subject: Schema.optionalKey(
     Text.check(
       Schema.isMaxLength(900),
@@ -85,7 +85,7 @@ export const Sent = Schema.Struct({
 }).annotate({ identifier: "SentMail" })
 export type Sent = typeof Sent.Type
 
-/** The hexadecimal SHA-256 of the bytes that are sent (`GET …/messages/{id}/raw`). */
+/** SHA-256 in hexadecimal of the bytes that are sent (`GET …/messages/{id}/raw`). */
 const ContentSha256 = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/, { expected: "the content_sha256 of GET …/approvals/{id}" }),
 ).annotate({
@@ -93,14 +93,14 @@ const ContentSha256 = Schema.String.check(
     "The SHA-256 of the message that was read, from `GET …/approvals/{id}`. If the message has other content, the answer is `content_changed` and nothing is sent.",
 })
 
-/** Passages that only one of the two forms of a message has. */
+/** Passages that only the text or only the HTML of a message contains. */
 export const PartsDifference = Schema.Struct({
   only_in_html: Schema.Array(Schema.String),
   only_in_text: Schema.Array(Schema.String),
 }).annotate({ identifier: "PartsDifference" })
 export type PartsDifference = typeof PartsDifference.Type
 
-/** A message as shown to the person who decides on it. */
+/** A message as the approving person sees it. */
 const pending = {
   id: MessageId,
   from: Schema.NullOr(Address),
@@ -120,10 +120,10 @@ const pending = {
   differences: Schema.NullOr(PartsDifference),
 }
 
-/** Characters of both forms of a message up to which the list has them whole. */
+/** Maximum length of text and HTML together up to which the list contains them in full. */
 export const listedWhole = 16 * 1024
 
-/** A message that waits for a person, as lists show it. Only a message that is whole there has its `content_sha256`. */
+/** A message that awaits approval, as lists show it. It has `content_sha256` only if it is complete. */
 export const PendingApproval = Schema.Struct({
   ...pending,
   truncated: Schema.Boolean,
@@ -131,7 +131,7 @@ export const PendingApproval = Schema.Struct({
 }).annotate({ identifier: "PendingApproval" })
 export type PendingApproval = typeof PendingApproval.Type
 
-/** A message that waits for a person, whole. */
+/** A complete message that awaits approval. */
 export const WholeApproval = Schema.Struct({
   ...pending,
   headers: Schema.Array(Header),
@@ -139,7 +139,7 @@ export const WholeApproval = Schema.Struct({
 }).annotate({ identifier: "WholeApproval" })
 export type WholeApproval = typeof WholeApproval.Type
 
-/** Approves exactly the content that was read. */
+/** Approves exactly the content that the person has read. */
 export const Approving = Schema.Struct({
   content_sha256: ContentSha256.annotateKey({
     messageMissingKey:
@@ -177,7 +177,7 @@ const DraftAttachment = Schema.Struct({
 const Shown = Schema.optionalKey(Schema.Array(Schema.String))
 const ShownText = Schema.optionalKey(Schema.String)
 
-/** A draft whole, with what was given; its id is that of the message it becomes. */
+/** A complete draft. Its id becomes the id of the sent message. */
 export const Draft = Schema.Struct({
   id: MessageId,
   to: Shown,

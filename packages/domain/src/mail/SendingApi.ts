@@ -1,4 +1,4 @@
-/** Sending mail, drafts of it, and what waits for a person before it goes out. */
+/** Operations of sending mail, drafts and approvals. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { onIdentity } from "../account/Policy.ts"
@@ -29,7 +29,7 @@ const params = { handle: HandleParam }
 const one = { handle: HandleParam, id: MessageId.annotate({ description: "The id of the resource." }) }
 const tag = { etag: Schema.String }
 
-/** The problems that sending a message can have. */
+/** Problems that sending a message can have. */
 const refusals = [
   NotFound,
   IdentityNotReady,
@@ -44,7 +44,7 @@ const refusals = [
 
 const accepted = HttpApiSchema.WithHeaders(Sent.pipe(HttpApiSchema.status(202)), located)
 
-/** The body may be left out. */
+/** The body is optional. */
 const NoBody = Schema.Undefined
 
 export class SendingApi extends HttpApiGroup.make("sending")

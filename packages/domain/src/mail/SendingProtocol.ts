@@ -15,7 +15,7 @@ import {
 import { Content } from "./MailboxProtocol.ts"
 import { Address, envelope } from "./Message.ts"
 
-/** A message as it was composed: its disclosure is in it, its recipients are one addr-spec each. */
+/** A composed message: it contains its disclosure, and each recipient is one addr-spec. */
 export const ComposedMail = Schema.Struct({
   message_id: Uuid,
   /** `<…@mail_domain>`. */
@@ -25,37 +25,38 @@ export const ComposedMail = Schema.Struct({
   /** Bytes of the message, and their SHA-256. */
   size: Schema.Int,
   sha256: Schema.Uint8Array,
-  /** Absent where it is large and was stored beforehand. */
+  /** Null if the content is large and was stored before. */
   content: Schema.NullOr(Content),
 })
 export type ComposedMail = typeof ComposedMail.Type
 
-/** Where each recipient stands in the request (`/to/0`), for a refusal that names it. */
+/** A recipient and its position in the request (`/to/0`), which a rejection names. */
 export const Recipient = Schema.Struct({ address: Schema.String, path: Schema.String })
 export type Recipient = typeof Recipient.Type
 
-/** What became of a message: `queued`, or it waits for a person. */
+/** The state of an accepted message: `queued` or awaiting approval. */
 export const Acceptance = Schema.Struct({
   status: Schema.Literals(["queued", "awaiting_approval"]),
   message_id_header: Schema.String,
-  /** The message that stands for it, where it was submitted before. */
+  /** The existing message, if this one was submitted before. */
   message_id: Schema.optionalKey(Uuid),
 })
 export type Acceptance = typeof Acceptance.Type
 
 /**
- * Takes a message into the Mailbox and the outbox in one commit. The id of the message is the command's: one that comes
- * twice is sent once. `draft_version`: it was the draft of the same id, at this version, which goes with the commit.
+ * Stores a message in the Mailbox and the outbox in one commit. The command determines the id of the message, so a
+ * duplicate is sent once. `draft_version` means that the message was the draft of the same id at this version, which
+ * the commit removes.
  */
 export const SendMail = Rpc.make("SendMail", {
   payload: {
     ...tenant,
     mail: ComposedMail,
     recipients: Schema.Array(Recipient),
-    /** The message it answers, whose thread it joins; its references decide where there is none. */
+    /** The message that this one replies to, whose thread it joins. If null, its References decide. */
     answers: Schema.NullOr(Uuid),
     draft_version: Schema.NullOr(Schema.Int),
-    /** What a mail program's repeat of it would have in common with it; an older process says nothing of it. */
+    /** Identifies a retry by a mail program; an older process omits it. */
     submission_key: Schema.optionalKey(Schema.Uint8Array),
   },
   success: Acceptance,
@@ -63,27 +64,27 @@ export const SendMail = Rpc.make("SendMail", {
 })
 
 /**
- * A message did not reach a recipient, as a mail server told us afterwards (RFC 3464). Repeating it changes nothing, and
- * one about what this Identity never sent is forgotten. `hard`: nothing will reach the address, which is suppressed.
+ * Records a bounce that a mail server reported later (RFC 3464). It is idempotent and ignores messages that this
+ * Identity never sent. `hard` means that the address accepts no mail and is suppressed.
  */
 export const RecordBounce = Rpc.make("RecordBounce", {
   payload: {
     /** The uuid of the message. */
     message_id: Uuid,
-    /** Null where the bounce names none: then it is about all of the outbox row. */
+    /** Null if the bounce names no recipient; it then concerns the whole outbox row. */
     recipient: Schema.NullOr(Schema.String),
-    /** The outbox row, where the bounce address told it. */
+    /** The outbox row, if the bounce address contains it. */
     outbox_id: Schema.NullOr(Uuid),
-    /** The enhanced status code, as in `5.1.1`. */
+    /** The enhanced status code, such as `5.1.1`. */
     status: Schema.NullOr(Schema.String),
-    /** The server's reply, in one line. */
+    /** The reply of the server in one line. */
     diagnostic: Schema.NullOr(Schema.String),
     hard: Schema.Boolean,
   },
   error: failures(),
 })
 
-/** A person's word on a message that waits for it. */
+/** Approves or rejects a message that awaits approval. */
 export const DecideMail = Rpc.make("DecideMail", {
   payload: {
     ...tenant,
@@ -91,7 +92,7 @@ export const DecideMail = Rpc.make("DecideMail", {
     message_id: Uuid,
     approve: Schema.Boolean,
     reason: Schema.NullOr(Schema.String),
-    /** The SHA-256 of the content that was decided on, in hexadecimal; an older process does not tell it. */
+    /** SHA-256 in hexadecimal of the content that was decided on; an older process omits it. */
     content_sha256: Schema.optionalKey(Schema.String),
   },
   error: failures(NotFound, IdentityNotReady, MailPaused, RecipientNotAllowed, Conflict),

@@ -1,6 +1,6 @@
 /**
- * What a subject is about, without what mail programs put in front of it: the base subject of RFC 5256 section 2.1, with
- * the prefixes that programs use in other languages than English. A conversation whose References were cut is found by it.
+ * The base subject of RFC 5256 section 2.1: a subject without the prefixes that mail programs add, in English and other
+ * languages. It identifies a conversation whose References were lost.
  */
 
 const replies = new Set(
@@ -14,18 +14,18 @@ const forwards = new Set(
    пересл перес πρθ προωθημένο 转发 轉寄 轉發 転送 전달 הועבר إعادة ส่งต่อ`.split(/\s+/),
 )
 
-/** A word, perhaps a count as in `Re[2]` or `AW(3)`, and a colon of either width. */
+/** A word, an optional count as in `Re[2]` or `AW(3)`, and an ASCII or full-width colon. */
 const prefix = /^([\p{L}\p{M}.-]{1,12})\s{0,3}(?:\[\d{1,3}\]|\(\d{1,3}\)|\^\d{1,3})?\s{0,3}[:：]\s*/u
-/** What lists put in front: `[announce]`. */
+/** A tag that mailing lists add, such as `[announce]`. */
 const blob = /^\[[^[\]]{1,60}\]\s*/u
 const limits = { read: 1_000, key: 200, prefixes: 50 }
 
 export interface BaseSubject {
-  /** As it was written, without prefixes. */
+  /** The subject in its original spelling, without prefixes. */
   readonly base: string
-  /** Something in front of it says that it answers or passes on another message. */
+  /** Whether a prefix marks the message as a reply or forward. */
   readonly continues: boolean
-  /** By which equal subjects are found, whatever the case and the white space; null where there is none. */
+  /** The key by which equal subjects are found, regardless of case and white space; null for an empty subject. */
   readonly key: string | null
 }
 
@@ -37,7 +37,7 @@ export const read = (subject: string): BaseSubject => {
     const word = found?.[1]?.toLowerCase().replace(/\.$/, "")
     if (found === null || word === undefined || !(replies.has(word) || forwards.has(word))) {
       const tag = blob.exec(rest)
-      // What is nothing but a tag is a subject; one in front of a prefix is not.
+      // A subject that consists of a tag only is kept; a tag before a prefix is removed.
       if (tag === null || !prefix.test(rest.slice(tag[0].length))) break
       rest = rest.slice(tag[0].length)
       continue

@@ -1,30 +1,33 @@
 /**
- * What a person wrote in a message: its text without what the mail program quoted below or between, and without the
- * signature. A convention, not a format, so it is recognised by how mail programs word it. Text that the author may have
- * written is kept: a line that merely looks like an attribution or a header field removes nothing. If nothing would be left
- * (a message forwarded without a word), the whole text is returned. One pass over the lines of a text of bounded length.
+ * Extracts what a person wrote in a message: the text without quotes and without the signature. Quoting is a convention
+ * and not a format, so it is recognised by the wording of mail programs. When in doubt, text is kept: a line that
+ * merely looks like an attribution or a header field removes nothing. If nothing would remain (a message forwarded
+ * without comment), the whole text is returned. The text has a limited length and is read in one pass.
  */
 
-/** Characters that are read, of the text and of one line; what a person wrote stands at the top. */
+/** Maximum number of characters to read, of the text and of a line. The author's own text is usually at the top. */
 const limits = { text: 128 * 1024, lines: 4_000, line: 1_000, attribution: 4, remark: 3 }
 
 const quoted = /^[ \t]{0,3}>/
-/** RFC 3676 section 4.3. Many programs lose the space, and so what follows must also have the size of a signature. */
+/**
+ * The delimiter of RFC 3676 section 4.3. Many programs drop the space, so the lines below must also have the size of a
+ * signature.
+ */
 const signature = /^-- ?$/
 const bareSignature = { lines: 5, characters: 76 }
 
-/** `On … wrote:`: a verb with the name before or after it, at the end a colon. */
+/** Verbs of `On … wrote:`, before or after the name, with a colon at the end. */
 const verbs =
   /(?:\bwrote|\bschrieb|\bgeschrieben|a écrit|\bescribió|\bha scritto|\bschreef|\bescreveu|\bskrev|\bnapisał(?:\(a\)|a)?|\bnapsal(?:\(a\)|a)?|\bkirjoitti|\bírta|\ba scris|\byazdı|\bnapísal(?:\(a\)|a)?|пишет|написал(?:\(а\)|а)?|пише|έγραψε|写道|寫道|のメール|님이 작성|כתב|كتب)(?![\p{L}])/iu
 const opening =
   /^[>*_\s]*(?:(?:On|Am|Le|El|Il|Op|Em|Den|W dniu|Dne|Dňa|Il giorno|În|Pe|Στις|На|пн|вт|ср|чт|пт|сб|вс)(?!\p{L})|\p{L}{2,12},? \d{1,2}\.|\d{1,4}[./年년-])/u
-/** An author writes "on 3 May she wrote"; a mail program gives the year or the time of day. */
+/** An author may write "on 3 May she wrote"; a mail program adds the year or the time of day. */
 const dated = /(?<!\d)(?:\d{4}|\d{1,2}[:.h]\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2})(?!\d)/
 const address = /[^\s<>()[\]"',;:@]@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+/u
-/** Gmail in Japanese uses no verb: the date, the name and the address in angle brackets. */
+/** Gmail in Japanese uses no verb but the date, the name and the address in angle brackets. */
 const addressAtEnd = /<[^\s<>@]+@[^\s<>@]+>\s*[:：]\s*\**$/u
 
-/** A line that says by itself that another message follows. */
+/** A line that announces another message. */
 const divider = new RegExp(
   `^[\\s>]*(?:[-_=\\u2010-\\u2015]{2,}\\s*(?:${[
     "original message|original appointment|forwarded message|reply message|begin forwarded message",
@@ -40,11 +43,11 @@ const divider = new RegExp(
   )})\\s*[-_=\\u2010-\\u2015]*|begin forwarded message:?|anfang der weitergeleiteten nachricht:?|début du message (?:transféré|réexpédié) ?:?)\\s*$`,
   "iu",
 )
-/** Outlook and mailing lists draw a line above what they add; an author draws one between two sections. */
+/** Outlook and mailing lists add a line of underscores above a quote; authors also use one between sections. */
 const rule = /^[\s>]*_{20,}\s*$/
 const listFooter = /mailing list|unsubscribe|https?:\/\/\S*(?:listinfo|lists?\.|groups)/i
 
-/** The fields that Outlook and its like put above what they quote, by what they mean. */
+/** The header fields that Outlook and similar programs show above a quote, by meaning. */
 const fields: ReadonlyArray<readonly [meaning: string, names: string]> = [
   ["from", "from|von|de|da|van|från|fra|lähettäjä|od|от|kimden|feladó|发件人|寄件者|差出人|보낸 사람|מאת"],
   [
@@ -59,26 +62,26 @@ const fields: ReadonlyArray<readonly [meaning: string, names: string]> = [
   ],
 ]
 const meanings = new Map(fields.flatMap(([meaning, names]) => names.split("|").map((name) => [name, meaning] as const)))
-/** What the field that a line begins with means. */
+/** Returns the meaning of the header field at the start of a line. */
 const meaningOf = (line: string): string | undefined => {
   const name = /^[\s>*]{0,10}([^:：*]{1,20}?)\s?\*?\s?[:：]/u.exec(line)?.[1]
   return name === undefined ? undefined : meanings.get(name.toLowerCase())
 }
 
-/** What phones and mail providers put under what was written: how it was sent, and the name of a device or program. */
+/** What phones and mail providers append: how the message was sent, and the name of a device or program. */
 const remark =
   /^(?:sent (?:from|with|via)|get outlook for|von meinem \S+|gesendet (?:von|mit|über)|diese nachricht wurde von meinem|envoyé (?:de(?:puis)?|à partir de|avec)|télécharger outlook|enviado (?:desde|do|con|com)|obtener outlook|inviato (?:da|con)|verzonden (?:vanaf|met)|skickat (?:från|med)|sendt (?:fra|med)|lähetetty|wysłane? z|отправлено (?:с|из)|发自我的|從我的|iphoneから送信|나의 iphone)/iu
 const sender =
   /i(?:phone|pad|pod)|apple|mac(?:book)?\b|android|galaxy|samsung|pixel|huawei|xiaomi|nokia|blackberry|phone|mobile?\b|mobil|handy|tablet|wireless|outlook|yahoo|proton|gmail|aol\b|gmx|web\.de|fastmail|tutanota|thunderbird|windows|\bmail (?:app|for|für|pour|para|per)\b|发自我的|從我的/iu
 const remarkAtMost = 140
 
-/** The value of the field that a line holds. */
+/** Returns the value of the header field in a line. */
 const valueOf = (line: string): string => line.slice(line.search(/[:：]/u) + 1)
 
 /**
- * Whether the header fields of another message begin at a line; blank lines may part them, and an address list may continue
- * in the next line. Fields alone are no proof, since an author may write "From: Berlin, To: Paris, Date: 3 May": there must
- * be an address, a subject after who sent it and when, or a divider above.
+ * Returns whether the header fields of another message begin at the line. Blank lines may separate them, and a list of
+ * addresses may continue on the next line. Fields alone are not enough, since an author may write "From: Berlin, To:
+ * Paris, Date: 3 May": an address, a subject after sender and date, or a divider above is required.
  */
 const headerBlock = (lines: ReadonlyArray<string>, at: number, isDivided: boolean): boolean => {
   const first = meaningOf(lines[at]!)
@@ -100,7 +103,7 @@ const headerBlock = (lines: ReadonlyArray<string>, at: number, isDivided: boolea
   return isDivided && found.has("from") && found.size >= 2
 }
 
-/** Whether another message begins at a line of underscores: its header fields or a list's footer follow. */
+/** Returns whether another message begins at a line of underscores: header fields or the footer of a list follow. */
 const ruled = (lines: ReadonlyArray<string>, at: number): boolean => {
   let next = at + 1
   while (next < lines.length && lines[next]!.trim() === "") next++
@@ -110,13 +113,13 @@ const ruled = (lines: ReadonlyArray<string>, at: number): boolean => {
   )
 }
 
-/** Whether lines, joined into one, are what a mail program writes above a quote. */
+/** Returns whether the joined lines form an attribution of a mail program. */
 const attributes = (first: string, joined: string): boolean => {
   if (addressAtEnd.test(joined) && dated.test(joined)) return opening.test(first)
   return verbs.test(joined) && ((opening.test(first) && dated.test(joined)) || address.test(first))
 }
 
-/** Returns how many lines from `at` are `On … wrote:`, which may be broken into several; 0 if they are not. */
+/** Returns the number of lines from `at` that form `On … wrote:`, which may be wrapped; 0 if they do not. */
 const attribution = (lines: ReadonlyArray<string>, at: number): number => {
   let joined = ""
   for (let n = 0; n < limits.attribution && at + n < lines.length; n++) {
@@ -125,7 +128,7 @@ const attribution = (lines: ReadonlyArray<string>, at: number): number => {
     joined = joined === "" ? line : `${joined} ${line}`
     if (!/[:：]\s*\**$/u.test(line)) continue
     if (!attributes(lines[at]!.trim(), joined)) return 0
-    // The attribution is the shortest that has the date: lines above it are the author's.
+    // The attribution is the shortest sequence that contains the date; the lines above it belong to the author.
     for (let later = at + n; later > at; later--) {
       const rest = lines.slice(later, at + n + 1).join(" ")
       if (dated.test(rest) && attributes(lines[later]!.trim(), rest)) return 0
@@ -135,14 +138,14 @@ const attribution = (lines: ReadonlyArray<string>, at: number): number => {
   return 0
 }
 
-/** Whether what follows is quoted line by line. */
+/** Returns whether the following lines are quoted. */
 const quotesFollow = (lines: ReadonlyArray<string>, at: number): boolean => {
   let next = at
   while (next < lines.length && lines[next]!.trim() === "") next++
   return next < lines.length && quoted.test(lines[next]!)
 }
 
-/** Whether a signature begins at a line. */
+/** Returns whether a signature begins at the line. */
 const signs = (lines: ReadonlyArray<string>, at: number): boolean => {
   const line = lines[at]!.trimStart()
   if (!signature.test(line)) return false
@@ -161,7 +164,7 @@ export const textReply = (text: string): string => {
     .split(/\r?\n/, limits.lines)
     .map((line) => line.slice(0, limits.line))
   const kept: Array<string> = []
-  /** Of a signature in the middle of a message nothing is kept up to the next quote. */
+  /** A signature in the middle of a message is dropped up to the next quote. */
   let signed = false
   for (let at = 0; at < lines.length; at++) {
     const line = lines[at]!
@@ -177,8 +180,8 @@ export const textReply = (text: string): string => {
     if (divider.test(line) || headerBlock(lines, at, false) || (rule.test(line) && ruled(lines, at))) break
     const count = attribution(lines, at)
     if (count > 0) {
-      // The author may have written between quotes. Without quotes, everything below is the other message if the
-      // attribution names its address and time.
+      // The author may have written between the quotes. Without quotes, the rest is the other message if the
+      // attribution contains its address and time.
       if (quotesFollow(lines, at + count)) {
         at += count - 1
         continue
@@ -191,7 +194,7 @@ export const textReply = (text: string): string => {
   return tidied(kept) || tidied(lines)
 }
 
-/** Without what phones add at the end, and without blank lines around and more than one between. */
+/** Removes appended remarks of phones, surrounding blank lines and repeated blank lines. */
 const tidied = (lines: ReadonlyArray<string>): string => {
   const rest = [...lines]
   for (let count = 0; count < limits.remark; count++) {

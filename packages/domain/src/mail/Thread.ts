@@ -8,12 +8,12 @@ export const limits = { participants: 20, textReply: 4_000 }
 
 export const Thread = Schema.Struct({
   id: ThreadId,
-  /** That of the latest message, without `Re:` and its like. */
+  /** Subject of the latest message, without prefixes such as `Re:`. */
   subject: Schema.String,
-  /** Distinct authors and recipients of the latest 20 messages, at most 20. */
+  /** Up to 20 distinct authors and recipients of the latest 20 messages. */
   participants: Schema.Array(Address),
   messages: Schema.Int,
-  /** Messages that came in and are not marked as seen. */
+  /** Number of received messages without the flag `seen`. */
   unread: Schema.Int,
   last_message_at: Timestamp,
   /** The first 200 characters of the latest message. */
@@ -23,7 +23,7 @@ export type Thread = typeof Thread.Type
 
 export const ThreadMessage = Schema.Struct({
   ...MessageSummary.fields,
-  /** What its author wrote, without quotes and signature, at most 4,000 characters; null where it has no text. */
+  /** The text of the message without quotes and signature, up to 4,000 characters; null if it has no text. */
   text_reply: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "ThreadMessage" })
 export type ThreadMessage = typeof ThreadMessage.Type

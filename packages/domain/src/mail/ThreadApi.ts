@@ -1,4 +1,4 @@
-/** Conversations of a Mailbox: the one with the newest message first, and the messages of one, oldest first. */
+/** Operations on conversations: the list, newest message first, and the messages of a conversation, oldest first. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Confidential, onIdentity, Tagged } from "../account/Policy.ts"

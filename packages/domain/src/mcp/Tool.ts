@@ -1,6 +1,7 @@
 /**
- * Which endpoints are tools of the MCP server (interface.md "MCP server"). A tool's arguments are the endpoint's path, query
- * and body members, and its result is the endpoint's answer, so this annotation adds only what the endpoint does not say.
+ * Marks endpoints that are tools of the MCP server (interface.md "MCP server"). Arguments are the endpoint's path,
+ * query and body members, and the result is its response, so this annotation only adds what the endpoint does not
+ * state.
  */
 import { Context } from "effect"
 
@@ -9,17 +10,17 @@ export type ToolEffect = "read" | "write" | "idempotent_write" | "destructive"
 export interface ToolInfo {
   readonly name: string
   readonly effect: ToolEffect
-  /** Reaches beyond the service. */
+  /** Whether the tool reaches outside the service. */
   readonly external?: boolean
-  /** Guidance for models beyond the endpoint's summary. */
+  /** Guidance for models in addition to the endpoint's summary. */
   readonly advice?: string
-  /** Arguments that a model must give, though the endpoint can do without them. */
+  /** Arguments that are required for models, although the endpoint has defaults. */
   readonly requires?: ReadonlyArray<string>
-  /** Arguments that are secret: a command line takes them from its standard input only. */
+  /** Secret arguments; the command line reads them from standard input only. */
   readonly secret?: ReadonlyArray<string>
-  /** Members of the result that people outside wrote; a result marks them as untrusted. */
+  /** Members of the result with content from outside, which the result marks as untrusted. */
   readonly untrusted?: ReadonlyArray<string>
-  /** Members of each entry that a terminal shows as columns; without them, the first plain ones. */
+  /** Members of each entry that a terminal shows as columns; defaults to the first simple members. */
   readonly columns?: ReadonlyArray<string>
 }
 

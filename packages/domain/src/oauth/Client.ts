@@ -1,7 +1,7 @@
 /**
- * What clients say of themselves: in a registration (RFC 7591) or in a document at the URL that is their id (Client ID
- * Metadata Documents, draft-ietf-oauth-client-id-metadata-document). Nothing of it is proved, and only what is of use is
- * kept: a name and the redirects. Pure.
+ * The metadata of OAuth clients, from a registration (RFC 7591) or from a document at the URL that is the client's id
+ * (Client ID Metadata Documents, draft-ietf-oauth-client-id-metadata-document). The metadata is unverified; only the
+ * name and the redirects are stored. No I/O.
  */
 import { Result } from "effect"
 import type { AddressBook } from "../Addresses.ts"
@@ -12,20 +12,23 @@ export interface ClientDetails {
   readonly redirects: ReadonlyArray<string>
 }
 
-/** Why a client is not taken, in the words of RFC 7591 section 3.2.2. */
+/** Why a client was rejected, with the error codes of RFC 7591 section 3.2.2. */
 export interface ClientRefused {
   readonly error: "invalid_redirect_uri" | "invalid_client_metadata"
   readonly description: string
 }
 
-/** Characters of a name at most, as it is shown. */
+/** Maximum length of a displayed name. */
 const longestName = 60
-/** Characters of a client's id at most. */
+/** Maximum length of a client's id. */
 export const longestClientId = 500
 
 const refused = (error: ClientRefused["error"], description: string) => Result.fail({ error, description })
 
-/** One line: controls, and whatever turns or hides text, are left out; what is cut says so. */
+/**
+ * Returns the name in one line, without control characters and characters that reverse or hide text. A name that is too
+ * long ends with an ellipsis.
+ */
 export const shownName = (text: unknown): string | undefined => {
   if (typeof text !== "string") return undefined
   const line = text
@@ -46,12 +49,12 @@ const isMembers = (value: unknown): value is Members =>
 const texts = (value: unknown): ReadonlyArray<string> | undefined =>
   Array.isArray(value) && value.every((one): one is string => typeof one === "string") ? value : undefined
 
-/** Absent means the code flow; what is said must have it. */
+/** Returns whether the member includes the wanted value. An absent member stands for the code flow. */
 const has = (value: unknown, wanted: string) => value === undefined || texts(value)?.includes(wanted) === true
 
 const flowOf = (said: Members) => has(said["grant_types"], "authorization_code") && has(said["response_types"], "code")
 
-/** A registration; every redirect must be one that we accept. */
+/** Parses a registration. All redirects must be acceptable. */
 export const readRegistration = (book: AddressBook, said: unknown): Result.Result<ClientDetails, ClientRefused> => {
   if (!isMembers(said)) return refused("invalid_client_metadata", "The body is a JSON object of client metadata.")
   const redirects = texts(said["redirect_uris"])
@@ -70,17 +73,17 @@ export const readRegistration = (book: AddressBook, said: unknown): Result.Resul
   return Result.succeed({ name: shownName(said["client_name"]) ?? "unnamed", redirects: [...new Set(redirects)] })
 }
 
-/** The same registration, whatever port its program listens on and in whatever order it names its redirects. */
+/** Returns a key that is equal for equal registrations, regardless of loopback ports and of the order of redirects. */
 export const normalised = ({ name, redirects }: ClientDetails): string =>
   JSON.stringify([name, [...new Set(redirects.map(withoutPort))].sort()])
 
-/** Whether an id is the URL of a document that we would read. */
+/** Returns whether the id is the URL of a document that the service would fetch. */
 export const isDocument = (book: AddressBook, id: string): boolean => {
   if (id.length > longestClientId) return false
   const url = URL.parse(id)
   return (
     url !== null &&
-    // Written as it is asked for: no fragment, no dots in the path, no other spelling of the same.
+    // The URL must be in the form in which it is requested: no fragment, no dot segments, no alternative spelling.
     url.href === id &&
     (url.protocol === "https:" || (book.environment === "development" && url.protocol === "http:")) &&
     url.pathname !== "/" &&
@@ -92,7 +95,7 @@ export const isDocument = (book: AddressBook, id: string): boolean => {
   )
 }
 
-/** The document at a client's id. Redirects that nobody may have are left out; one that is left is enough. */
+/** Parses the document at a client's id. Redirects that are not acceptable are dropped; at least one must remain. */
 export const readDocument = (
   book: AddressBook,
   id: string,

@@ -1,4 +1,7 @@
-/** A Grant: what an account holder allows a client, until when. Rights live here and nowhere in its tokens. */
+/**
+ * A Grant: the rights that an account holder gives a client, and their expiry. Rights are stored here and never in
+ * tokens.
+ */
 import { Schema } from "effect"
 import { AskedNetworks } from "../account/KeyRights.ts"
 import { HandleText } from "../handles/HandleParam.ts"
@@ -6,25 +9,29 @@ import { Uuid } from "../IdSchemas.ts"
 import { Text } from "../Text.ts"
 import { NamedTime, Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
-/** Why a Grant ended: by its holder, its client, a token or code used twice, its time, or with what it was for. */
+/**
+ * Why a Grant ended: revoked by its holder or its client, reuse of a token or code, expiry, or deletion of its account.
+ */
 export const GrantEnd = Schema.Literals(["holder", "client", "refresh_reuse", "code_reuse", "expired", "account"])
 export type GrantEnd = typeof GrantEnd.Type
 
 export const Grant = Schema.Struct({
   id: Uuid,
   client_id: Schema.String,
-  /** As the client calls itself; nobody has checked it. */
+  /** The name that the client gives itself, unverified. */
   client_name: Schema.String,
-  /** Where its codes went to: a host, `localhost` for a program, `cursor:` for an app. This much is proved. */
+  /**
+   * Where codes were sent: a host, `localhost` for a program, `cursor:` for an app. Unlike the name, it is verified.
+   */
   redirect_host: Schema.String,
   scopes: Schema.Array(Schema.String),
-  /** Handles of the Identities it may act on; null for the whole account, those to come included. */
+  /** Handles of the Identities it may act on; null for the whole account, including future Identities. */
   handles: Schema.NullOr(Schema.Array(Schema.String)),
-  /** Where the app may call from; null for everywhere. */
+  /** Networks from which the app may call; null for no restriction. */
   networks: Schema.NullOr(Schema.Array(Schema.String)),
   created_at: Timestamp,
   expires_at: Timestamp,
-  /** Written at most once a minute. */
+  /** Updated at most once a minute. */
   last_used_at: TimestampOrNull,
   last_used_address: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "Grant" })

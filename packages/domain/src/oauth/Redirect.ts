@@ -1,21 +1,21 @@
 /**
- * Where a client may have codes sent to (RFC 6749 section 3.1.2, RFC 8252 sections 7 and 8): `https`, `http` on this very
- * computer, or an app by a scheme of its own; never a host of ours, under whose name an agent's Tunnel could collect
- * codes. Pure.
+ * Acceptable redirects of clients (RFC 6749 section 3.1.2, RFC 8252 sections 7 and 8): `https`, `http` on the loopback
+ * interface, or an app's private-use scheme. Hosts of this service are rejected, since an agent's Tunnel could collect
+ * codes under its name. No I/O.
  */
 import type { AddressBook } from "../Addresses.ts"
 
-/** Characters of a redirect at most, and redirects of a client. */
+/** Maximum length of a redirect, and number of redirects of a client. */
 export const longestRedirect = 2000
 export const mostRedirects = 20
 
 const loopbacks = new Set(["localhost", "127.0.0.1", "[::1]"])
-/** Editors whose schemes have no dot, against RFC 8252 section 7.1; they are what people use. */
+/** Widespread editors whose schemes have no dot, contrary to RFC 8252 section 7.1. */
 const editors = new Set(["cursor:", "vscode:", "vscode-insiders:"])
 
 const bare = (host: string) => host.toLowerCase().replace(/\.+$/, "")
 
-/** Whether a host is one that we answer on, the Tunnels' included. */
+/** Returns whether the service answers on the host; this includes the hosts of Tunnels. */
 export const isOwnHost = (book: AddressBook, host: string): boolean => {
   const name = bare(host)
   const tunnels = bare(book.tunnelDomain)
@@ -31,33 +31,33 @@ const isLoopback = (url: URL) => url.protocol === "http:" && loopbacks.has(url.h
 const isOwnOrigin = (book: AddressBook, url: URL) =>
   [book.baseUrl, book.profileBase].some((base) => new URL(base).host === url.host)
 
-/** Parses what a browser would go to; undefined for what may be no redirect at all. */
+/** Parses a redirect as a browser would; returns undefined if it is not acceptable in any case. */
 const read = (text: string): URL | undefined => {
-  // A browser strips and rewrites the rest: what is compared must be what is gone to.
+  // Browsers strip or rewrite other characters, so the compared URL would differ from the visited one.
   if (text.length > longestRedirect || !/^[\x21-\x7e]+$/.test(text) || /[\\#]/.test(text)) return undefined
   const url = URL.parse(text)
   if (url === null || url.username !== "" || url.password !== "") return undefined
-  // `http:localhost/cb` is an address by itself, and a path where it stands on a page of ours.
+  // `http:localhost/cb` is absolute on its own but relative on a page of this service.
   return /^https?:$/.test(url.protocol) && !/^https?:\/\/[^/]/i.test(text) ? undefined : url
 }
 
-/** Whether a client may name it as a redirect. */
+/** Returns whether a client may register the redirect. */
 export const isAcceptable = (book: AddressBook, text: string): boolean => {
   const url = read(text)
   if (url === undefined) return false
   if (isLoopback(url)) return !isOwnOrigin(book, url)
   if (url.protocol === "https:") return url.hostname !== "" && !isOwnHost(book, url.hostname)
-  // A private-use scheme is a domain of the app's maker backwards (RFC 8252 section 7.1).
+  // A private-use scheme is a reversed domain name of the app's vendor (RFC 8252 section 7.1).
   return url.protocol.includes(".") || editors.has(url.protocol)
 }
 
-/** The redirect without its port where that is the program's to choose (RFC 8252 section 7.3). */
+/** Returns the redirect without its port if the program may choose the port (RFC 8252 section 7.3). */
 export const withoutPort = (text: string): string => {
   const url = read(text)
   return url !== undefined && isLoopback(url) ? `http://${url.hostname}${url.pathname}${url.search}` : text
 }
 
-/** Whether it is one that the client has named: equal to the byte, but for the port of a program on this computer. */
+/** Returns whether the redirect is registered: an exact match, except for the port of a loopback redirect. */
 export const matches = (asked: string, named: ReadonlyArray<string>): boolean =>
   named.includes(asked) || named.some((one) => isProgram(one) && withoutPort(one) === withoutPort(asked))
 
@@ -66,25 +66,25 @@ const isProgram = (text: string) => {
   return url !== undefined && isLoopback(url)
 }
 
-/** Who gets the code, as far as that is proved by where it is sent to. */
+/** The receiver of the code, as far as the redirect proves it. */
 export type Receiver =
   | { readonly _tag: "Site"; readonly host: string }
   | { readonly _tag: "Program"; readonly port: string }
   | { readonly _tag: "App"; readonly scheme: string }
 
-/** Of a redirect that {@link isAcceptable}. */
+/** Returns the receiver of a redirect that {@link isAcceptable}. */
 export const receiverOf = (text: string): Receiver => {
   const url = new URL(text)
   if (isLoopback(url)) return { _tag: "Program", port: url.port === "" ? "80" : url.port }
   return url.protocol === "https:" ? { _tag: "Site", host: url.host } : { _tag: "App", scheme: url.protocol }
 }
 
-/** The receiver in one word, as lists show it: `claude.ai`, `localhost`, `cursor:`. */
+/** Returns the receiver as one word for lists: `claude.ai`, `localhost`, `cursor:`. */
 export const hostOf = (text: string): string => {
   const receiver = receiverOf(text)
   return receiver._tag === "Site" ? receiver.host : receiver._tag === "App" ? receiver.scheme : new URL(text).hostname
 }
 
-/** The redirect with the answer's parameters behind its own. */
+/** Appends the parameters of the response to the redirect's own query. */
 export const answering = (redirect: string, answer: Readonly<Record<string, string>>): string =>
   `${redirect}${redirect.includes("?") ? "&" : "?"}${new URLSearchParams(answer).toString()}`

@@ -215,6 +215,6 @@ export const byCode = {
 
 export type Problem = InstanceType<(typeof byCode)[Code]>
 
-/** Whether a failure is a problem. */
+/** Returns whether a failure is a problem. */
 export const isProblem = (u: unknown): u is Problem =>
   typeof u === "object" && u !== null && "_tag" in u && typeof u._tag === "string" && Object.hasOwn(byCode, u._tag)

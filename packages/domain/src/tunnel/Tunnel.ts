@@ -1,11 +1,11 @@
-/** The Tunnel of an Identity: its address, the links that agents hold, what went through it, and its settings. */
+/** The Tunnel of an Identity: its address, its links, its traffic and its settings. */
 import ipaddr from "ipaddr.js"
 import { Schema } from "effect"
 import { boundedList } from "../BoundedList.ts"
 import { Line, ShownUrl } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
-/** A range of addresses: `192.0.2.0/24`, `2001:db8::/32`, or one address. */
+/** An address range such as `192.0.2.0/24` or `2001:db8::/32`, or a single address. */
 const Network = Schema.String.check(Schema.isMaxLength(64))
 
 /** Parses a range into address and prefix length in bits; returns undefined if it is not valid. */
@@ -15,12 +15,12 @@ export const parseNetwork = (
   if (!ipaddr.isValid(text) && !ipaddr.isValidCIDR(text)) return undefined
   const [address, bits] = text.includes("/") ? ipaddr.parseCIDR(text) : [ipaddr.parse(text), undefined]
   const family = address.kind()
-  // The library reads `10.1` as `10.0.0.1`, which nobody means.
+  // The library would read `10.1` as `10.0.0.1`, which is never intended.
   if (family === "ipv4" && !/^\d+\.\d+\.\d+\.\d+(\/|$)/.test(text)) return undefined
   return { address: address.toString(), bits: bits ?? (family === "ipv4" ? 32 : 128), family }
 }
 
-/** `preserve` passes Host on, `local` names the agent's own port, anything else is sent as it stands. */
+/** `preserve` keeps the Host field, `local` uses the agent's own port, any other value is sent literally. */
 const HostHeader = Line(255).check(
   Schema.isPattern(/^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?$/u, {
     expected: "preserve, local or a host",
@@ -33,13 +33,13 @@ const Username = Line(128).check(Schema.isPattern(/^[^:]*$/u, { expected: "a use
 
 export const TunnelSettings = Schema.Struct({
   host_header: HostHeader,
-  /** `passthrough` leads TLS for this hostname to the agent unopened. */
+  /** `passthrough` forwards the TLS connection of the hostname to the agent without terminating it. */
   tls: Schema.Literals(["terminate", "passthrough"]),
-  /** Clients of other addresses are refused; none in the list: everyone may come. */
+  /** Rejects clients with other addresses; an empty list allows everyone. */
   allowed_networks: Networks,
-  /** HTTP Basic authentication at the edge; `password` is never read back. */
+  /** HTTP Basic authentication at the edge. The response never contains `password`. */
   basic_auth: Schema.NullOr(Schema.Struct({ username: Username })),
-  /** A PROXY protocol header (version 1) ahead of each connection of the TCP port. */
+  /** Whether each connection to the TCP port starts with a PROXY protocol header (version 1). */
   proxy_protocol: Schema.Boolean,
 }).annotate({ identifier: "TunnelSettings" })
 export type TunnelSettings = typeof TunnelSettings.Type
@@ -52,7 +52,7 @@ export const defaultSettings: TunnelSettings = {
   proxy_protocol: false,
 }
 
-/** Members of the settings to change; each replaces the present value whole. */
+/** A change of settings; each given member replaces its current value. */
 export const TunnelPatch = Schema.Struct({
   host_header: Schema.optionalKey(HostHeader),
   tls: Schema.optionalKey(Schema.Literals(["terminate", "passthrough"])),
@@ -68,7 +68,7 @@ export const Tunnel = Schema.Struct({
   url: ShownUrl,
   connected: Schema.Boolean,
   links: Schema.Array(Schema.Struct({ edge: Schema.String, since: Timestamp, client: Schema.String })),
-  /** Bytes to the agent and from it, requests and TCP connections, as edges counted them up to some seconds ago. */
+  /** Bytes to and from the agent over HTTP and TCP, with a delay of some seconds. */
   usage: Schema.Struct({
     bytes_in: Schema.Int,
     bytes_out: Schema.Int,

@@ -1,4 +1,4 @@
-/** Reading and setting the Tunnel of an Identity. */
+/** Operations of the Tunnel of an Identity. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { always, onIdentity, onIdentityExcept } from "../account/Policy.ts"

@@ -5,12 +5,15 @@ import { IdentityNotReady, InvalidRequest, NotFound } from "../problems/Problem.
 import { TunnelPatch, TunnelSettings } from "./Tunnel.ts"
 
 export const PatchTunnel = Rpc.make("PatchTunnel", {
-  /** `if_settings`: what the caller saw; other settings by now are left as they are, and {@link otherSettings} answered. */
+  /**
+   * Changes the settings. `if_settings` contains the settings that the caller read; if others are stored by now, they
+   * stay unchanged and the message fails with {@link otherSettings}.
+   */
   payload: { ...tenant, patch: TunnelPatch, if_settings: Schema.optionalKey(TunnelSettings) },
   error: failures(NotFound, IdentityNotReady, InvalidRequest),
 })
 
-/** The settings are not those that the caller saw: in a failure that every version of the program can read. */
+/** Reports changed settings by a failure that every version of the program can decode. */
 const ifMatch = "/if-match"
 export const otherSettings = () =>
   new InvalidRequest({
@@ -20,10 +23,16 @@ export const otherSettings = () =>
 export const isOtherSettings = ({ errors }: InvalidRequest): boolean =>
   errors?.some(({ path }) => path === ifMatch) === true
 
-/** A link came or went: whether the Identity is connected is looked up, and a change raises its Event. */
+/**
+ * Reports that a link opened or closed. The actor looks up whether the Identity is connected and raises an Event for a
+ * change.
+ */
 export const TunnelChanged = Rpc.make("TunnelChanged", { error: failures() })
 
-/** Another program holds the TCP port: while it is the Identity's, another one is allotted. Answers the port there is then. */
+/**
+ * Allots another TCP port if a different program occupies the given one and it is still the Identity's. Returns the
+ * current port.
+ */
 export const MoveTunnelPort = Rpc.make("MoveTunnelPort", {
   payload: { port: Schema.Int },
   success: Schema.Struct({ port: Schema.NullOr(Schema.Int) }),

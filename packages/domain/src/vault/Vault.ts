@@ -5,15 +5,15 @@ import { Timestamp } from "../Timestamp.ts"
 
 export const namePattern = /^[a-z0-9][a-z0-9._-]{0,127}$/
 
-/** Bytes of UTF-8 a value may have. */
+/** Maximum size of a value in bytes of UTF-8. */
 export const maxValueBytes = 64 * 1024
 
-/** Versions of a secret that are kept. */
+/** Number of stored versions of a secret. */
 export const versionsKept = 10
 
 const description = Schema.NullOr(Schema.String)
 
-/** A secret as listed, without its value. `size` is the size of the value in bytes. */
+/** A secret in lists, without its value. `size` is the size of the value in bytes. */
 export const Secret = Schema.Struct({
   name: Schema.String,
   size: Schema.Int,

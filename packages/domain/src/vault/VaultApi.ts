@@ -1,4 +1,4 @@
-/** The Vault: one namespace per Org and one per Identity. The value is in the answer of one endpoint only. */
+/** Operations of the Vault, which has one namespace per Org and one per Identity. Only one endpoint returns values. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { byQuery, Confidential, inRealm } from "../account/Policy.ts"
@@ -20,7 +20,7 @@ import { Text } from "../Text.ts"
 import { namePattern, NewSecret, Secret, SecretValue, SecretVersion } from "./Vault.ts"
 import { About, Reveals } from "../account/EndpointScope.ts"
 
-/** Judged by the operation, which has a code of its own for it. */
+/** The operation validates the name, since it has its own problem code. */
 const NameParam = Text.check(
   Schema.isMaxLength(1000, { toJsonSchema: () => ({ pattern: namePattern.source, maxLength: 128 }) }),
 ).annotate({
@@ -28,7 +28,7 @@ const NameParam = Text.check(
     "The secret's name: 1 to 128 lowercase letters, digits, dots, dashes and underscores, a letter or digit first.",
 })
 
-/** The namespace: an Identity's, named by its Handle, or the caller's own where it is left out. */
+/** The namespace: that of the Identity with this Handle, or the caller's own if it is omitted. */
 const namespace = {
   identity: Schema.optionalKey(
     HandleText.annotate({ description: "Handle that names the namespace; default: the caller's own." }),

@@ -5,7 +5,7 @@ import { WebhookId } from "../IdSchemas.ts"
 import { ShownUrl, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
-/** Types of Events that concern an Identity, or `*` for all of them. */
+/** Types of Events of an Identity, or `*` for all of them. */
 export const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType, Schema.Literal("*")])).check(
   Schema.isMaxLength(32),
 )
@@ -25,7 +25,7 @@ export const Webhook = Schema.Struct({
 export type Webhook = typeof Webhook.Type
 
 export const NewWebhook = Schema.Struct({
-  // What it may lead to is judged by the operation, which has a code of its own for it.
+  // The operation validates the target, since it has its own problem code.
   url: Text.annotate({ format: "uri" }).check(Schema.isMaxLength(2048)),
   event_types: Subscription,
   description: Schema.optionalKey(Schema.NullOr(Text.check(Schema.isMaxLength(500)))),

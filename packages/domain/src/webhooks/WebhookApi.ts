@@ -1,4 +1,4 @@
-/** Webhooks of an Identity: register, read, change, test, delete, and what was delivered. */
+/** Operations of Webhooks: register, read, change, test and delete, and the delivery log. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { onIdentity, ShowsSecret } from "../account/Policy.ts"
@@ -24,7 +24,7 @@ import { About } from "../account/EndpointScope.ts"
 
 const tagged = HttpApiSchema.WithHeaders(Webhook, { etag: Schema.String })
 
-/** Both secrets sign until the former one retires. */
+/** A rotated signing secret. Deliveries are signed with both secrets until the previous one expires. */
 export const RotatedSecret = Schema.Struct({
   signing_secret: Schema.String,
   previous_valid_until: TimestampOrNull,

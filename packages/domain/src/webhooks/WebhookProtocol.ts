@@ -39,13 +39,13 @@ export const RotateSecret = Rpc.make("RotateSecret", {
   error: failures(NotFound, IdentityNotReady),
 })
 
-/** Queues an Event for a Webhook once more. */
+/** Queues another delivery of an Event. */
 export const Replay = Rpc.make("Replay", {
   payload: { ...tenant, delivery_id: Uuid, event_id: Uuid, webhook_id: Uuid },
   error: failures(NotFound, Conflict, WebhookMismatch),
 })
 
-/** Queues what failed since then for a Webhook once more. */
+/** Queues another delivery of every Event whose delivery failed since the given time. */
 export const Recover = Rpc.make("Recover", {
   payload: { ...tenant, webhook_id: Uuid, since: Schema.Date },
   success: Schema.Struct({ recovered: Schema.Int }),
