@@ -181,7 +181,7 @@ describe("Endpoint without a policy", () => {
     )
     expectTypeOf<Unjudged<typeof api.groups>>().toEqualTypeOf<"group.bare">()
     expectTypeOf<Unjudged<typeof Api.groups>>().toEqualTypeOf<never>()
-    expect(() => policyOf(bare)).toThrow("bare does not say who may call it")
+    expect(() => policyOf(bare)).toThrow("bare has no policy")
   })
 
   it("gives its handler no Identity and cannot resolve one", () => {

@@ -140,7 +140,7 @@ export const scale = (id: string, many: number) => async (): Promise<Row> => {
     if (left !== 0) unreliable.push(`${left} actors left memory before they were counted`)
     // Rows that the service could not make would be measured in place of those that it can.
     for (const { service } of [little, much]) {
-      if (service.output().includes("does not fit the schema")) throw new Error("the crowd's Events are not whole")
+      if (service.output().includes("does not match the schema")) throw new Error("the crowd's Events are not whole")
     }
     return {
       id,

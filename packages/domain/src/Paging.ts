@@ -13,18 +13,18 @@ export const wholeAtMost = 1000
 
 const GivenLimit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxLimit }))
 
-export const Limit = GivenLimit.annotate({ description: "How many entries at most.", default: defaultLimit }).pipe(
+export const Limit = GivenLimit.annotate({ description: "Maximum number of entries.", default: defaultLimit }).pipe(
   Schema.withDecodingDefaultKey(Effect.succeed(defaultLimit)),
 )
 
 /** Number of newest entries to skip. Filters reach older entries. */
 export const Offset = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000 }))
-  .annotate({ description: "How many of the newest entries to skip.", default: 0 })
+  .annotate({ description: "Number of newest entries to skip.", default: 0 })
   .pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))
 
 /** The position at which the next page starts. */
 export const Cursor = Text.check(Schema.isMaxLength(1000)).annotate({
-  description: "`next_cursor` of the page before, unchanged.",
+  description: "`next_cursor` of the previous page, unchanged.",
 })
 
 export interface PageRequest {
@@ -39,7 +39,7 @@ export const paging = { limit: Limit, cursor: Schema.optionalKey(Cursor) }
 export const wholePaging = {
   limit: Schema.optionalKey(
     GivenLimit.annotate({
-      description: `How many entries at most. Without it, a response has up to ${wholeAtMost} entries, and a tool's result ${defaultLimit}.`,
+      description: `Maximum number of entries. Without it, a response has up to ${wholeAtMost} entries, and a tool's result ${defaultLimit}.`,
     }),
   ),
   cursor: Schema.optionalKey(Cursor),

@@ -52,7 +52,7 @@ export class SignInApi extends HttpApiGroup.make("sign_in")
     })
       .pipe(open)
       .annotate(AddressLimit, "magic_link")
-      .annotate(OpenApi.Summary, "Mail a link that signs up or signs in")
+      .annotate(OpenApi.Summary, "Send a magic link for sign-up or sign-in")
       .annotate(Confidential, true),
     HttpApiEndpoint.post("consumeMagicLink", "/api/auth/magic-link/consume", {
       payload: Schema.Struct({ token: Text.check(Schema.isMaxLength(200)) }),
@@ -64,7 +64,7 @@ export class SignInApi extends HttpApiGroup.make("sign_in")
       .annotate(Confidential, true),
     HttpApiEndpoint.get("registration", "/api/auth/registration", { success: Registration })
       .pipe(open)
-      .annotate(OpenApi.Summary, "Tell whether sign-up is open"),
+      .annotate(OpenApi.Summary, "Read whether sign-up is open"),
   )
   .annotate(OpenApi.Description, "Sign-up and sign-in by magic link, without a credential.") {}
 
@@ -102,7 +102,7 @@ export class SessionApi extends HttpApiGroup.make("session")
       query: {
         apps: Schema.optionalKey(
           Schema.Literals(["end", "keep"]).annotate({
-            description: "`end` also ends the access of every app that was let in.",
+            description: "`end` also revokes the access of every connected app.",
           }),
         ),
       },
@@ -110,22 +110,22 @@ export class SessionApi extends HttpApiGroup.make("session")
       error: [PreconditionFailed, Unavailable],
     })
       .pipe(callers("session"))
-      .annotate(OpenApi.Summary, "Sign out everywhere: end every session, this one too"),
+      .annotate(OpenApi.Summary, "Sign out everywhere: end every session, including this one"),
     HttpApiEndpoint.get("whoami", "/api/auth/whoami", {
       success: Schema.Struct({ org: Org, caller: CallerView }),
     })
       .pipe(callers("any"))
-      .annotate(OpenApi.Summary, "Tell whose credential this is")
+      .annotate(OpenApi.Summary, "Describe the caller's credential")
       .annotate(Unscoped, true)
       .annotate(Tool, {
         name: "svc_whoami",
         effect: "read",
         advice:
-          "`caller.handles` are the Identities that you may act on (null: all of the account), `caller.scopes` is what you may do there (`*`: everything).",
+          "`caller.handles` lists the Identities that you may act on (null: all of the account), `caller.scopes` what you may do there (`*`: everything).",
       }),
   )
   .annotateEndpoints(About, "account")
-  .annotate(OpenApi.Description, "The session at hand and who is calling.") {}
+  .annotate(OpenApi.Description, "The current session and the caller.") {}
 
 /** A new key. Only this response contains the key's plaintext. */
 export const MintedKey = Schema.Struct({ key: Schema.String, api_key: ApiKey }).annotate({ identifier: "MintedKey" })
@@ -179,7 +179,7 @@ export class ApiKeyApi extends HttpApiGroup.make("api_keys")
       error: [NotFound, Conflict, ScopeExceeds, KeyReplaced, KeyQuotaExhausted, Unavailable],
     })
       .pipe(callers("org"))
-      .annotate(OpenApi.Summary, "Replace a key by one with the same rights")
+      .annotate(OpenApi.Summary, "Replace a key with one of the same rights")
       .annotate(ShowsSecret, true),
     HttpApiEndpoint.get("read", "/api/keys/:id", {
       params,
@@ -199,4 +199,4 @@ export class ApiKeyApi extends HttpApiGroup.make("api_keys")
       .annotate(OpenApi.Summary, "Revoke a key"),
   )
   .annotateEndpoints(About, "account")
-  .annotate(OpenApi.Description, "Admin Keys and Identity Keys: what they may do, until when, from where.") {}
+  .annotate(OpenApi.Description, "Admin Keys and Identity Keys, with their scopes, expiry and networks.") {}

@@ -52,13 +52,13 @@ export class DeviceLoginApi extends HttpApiGroup.make("device_login")
       .annotate(OpenApi.Summary, "Collect the key of a confirmed device login")
       .annotate(Confidential, true),
   )
-  .annotate(OpenApi.Description, "Device login: the terminal's side (RFC 8628).") {}
+  .annotate(OpenApi.Description, "Device login: operations of the terminal (RFC 8628).") {}
 
 /** The body is optional. */
 const NoBody = Schema.Undefined
 
 const ofAccount =
-  "A device login gets a key of the whole account, so only the account holder or an Admin Key may look at it or decide about it."
+  "A device login receives a key for the whole account, so only the account holder or an Admin Key can view or decide it."
 
 const params = {
   userCode: Text.check(Schema.isMaxLength(100)).annotate({ description: "The user code in any spelling." }),
@@ -72,7 +72,7 @@ export class DeviceConfirmationApi extends HttpApiGroup.make("device_confirmatio
       error: [NotFound, Unavailable],
     })
       .pipe(callers("admin", ofAccount))
-      .annotate(OpenApi.Summary, "Look at a device login before deciding")
+      .annotate(OpenApi.Summary, "View a device login before deciding")
       .annotate(Tagged, true),
     HttpApiEndpoint.post("approve", "/api/auth/device/:userCode/approve", {
       params,
@@ -99,4 +99,4 @@ export class DeviceConfirmationApi extends HttpApiGroup.make("device_confirmatio
       .annotate(OpenApi.Summary, "Deny a device login"),
   )
   .annotateEndpoints(About, "account")
-  .annotate(OpenApi.Description, "Device login: the account holder's side.") {}
+  .annotate(OpenApi.Description, "Device login: operations of the account holder.") {}

@@ -40,10 +40,10 @@ const actionOf = ({ method, annotations }: Endpoint, { scope }: EndpointPolicy):
  */
 const derive = (endpoint: Endpoint): ScopeName | null => {
   const policy = Context.getOrUndefined(endpoint.annotations, Policy)
-  if (policy === undefined) throw new Error(`the endpoint ${endpoint.identifier} does not say who may call it`)
+  if (policy === undefined) throw new Error(`the endpoint ${endpoint.identifier} has no policy`)
   if (policy.scope === "public" || Context.get(endpoint.annotations, Unscoped)) return null
   const capability = Context.getOrUndefined(endpoint.annotations, About)
-  if (capability === undefined) throw new Error(`the endpoint ${endpoint.identifier} does not say what it is about`)
+  if (capability === undefined) throw new Error(`the endpoint ${endpoint.identifier} has no capability`)
   return `${capability}:${actionOf(endpoint, policy)}`
 }
 

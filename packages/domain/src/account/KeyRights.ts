@@ -76,19 +76,19 @@ export const exceeds = (maker: Maker, rights: KeyRights): ScopeExceeds | undefin
       ? [everything]
       : rights.scopes.names.filter((name) => !includes(maker.scopes, scopesOf(name)))
     return new ScopeExceeds({
-      detail: `The new key would have ${beyond.join(", ")}, which the credential that makes it has not.`,
+      detail: `The new key would have ${beyond.join(", ")}, which the creating credential does not have.`,
       scopes: beyond,
     })
   }
   if (maker.expiresAt !== null && (rights.expiresAt === null || rights.expiresAt > maker.expiresAt)) {
     return new ScopeExceeds({
-      detail: `The new key would outlast the credential that makes it, which ends at ${maker.expiresAt.toISOString()}.`,
+      detail: `The new key would outlast the creating credential, which expires at ${maker.expiresAt.toISOString()}.`,
     })
   }
   return coversNetworks(maker.networks, rights.networks)
     ? undefined
     : new ScopeExceeds({
-        detail: "The new key could be used from outside the networks of the credential that makes it.",
+        detail: "The new key would be valid outside the networks of the creating credential.",
       })
 }
 
@@ -103,7 +103,7 @@ export const fallsShort = (caller: Maker): ScopeExceeds | undefined => {
     : new ScopeExceeds({
         ...excess,
         detail:
-          "The Identity Key and the mailbox password have every scope, no end and no network limit, so only a session or a key without such limits may read or replace them. Make a key with `POST /api/identities/{handle}/keys` instead.",
+          "The Identity Key and the mailbox password have every scope, no expiry and no network limit, so only a session or a key without such limits may read or replace them. Create a key with `POST /api/identities/{handle}/keys` instead.",
       })
 }
 
@@ -128,7 +128,7 @@ export const judgeRights = (
     request.expires_at ??
     (request.expires_in_days === undefined ? maker.expiresAt : new Date(now + request.expires_in_days * dayMillis))
   if (request.expires_at !== undefined && !(request.expires_at.getTime() > now)) {
-    return wrong("expires_at", "a time to come is expected")
+    return wrong("expires_at", "expected a time in the future")
   }
   const scopes = request.scopes === undefined ? Result.succeed(maker.scopes) : namedScopes(request.scopes, isKnown)
   if (Result.isFailure(scopes)) return Result.fail(scopes.failure)

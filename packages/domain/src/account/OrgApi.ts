@@ -63,7 +63,7 @@ export class OrgApi extends HttpApiGroup.make("account")
       error: [ConfirmationMismatch, Unavailable],
     })
       .pipe(callers("session"))
-      .annotate(OpenApi.Summary, "Delete the account with everything in it"),
+      .annotate(OpenApi.Summary, "Delete the account and everything in it"),
   )
   .annotateEndpoints(About, "account")
   .annotate(OpenApi.Description, "Operations on the whole account.") {}
@@ -93,7 +93,7 @@ export class ExportApi extends HttpApiGroup.make("exports")
       error: [NotFound, Unavailable],
     })
       .pipe(inRealmOfBody((body: typeof ExportRequest.Type | undefined) => body?.identity))
-      .annotate(OpenApi.Summary, "Ask for an export of the account or of one Identity"),
+      .annotate(OpenApi.Summary, "Request an export of the account or of one Identity"),
     HttpApiEndpoint.get("list", "/api/exports", {
       query: paging,
       success: pageOf("exports", Export),
@@ -119,4 +119,4 @@ export class ExportApi extends HttpApiGroup.make("exports")
       .annotate(Reveals, true),
   )
   .annotateEndpoints(About, "account")
-  .annotate(OpenApi.Description, "Taking the data along.") {}
+  .annotate(OpenApi.Description, "Exports of the account's data.") {}

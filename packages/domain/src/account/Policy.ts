@@ -58,7 +58,7 @@ export const policyOf = (endpoint: {
   readonly annotations: Context.Context<never>
 }): EndpointPolicy => {
   const policy = Context.getOrUndefined(endpoint.annotations, Policy)
-  if (policy === undefined) throw new Error(`the endpoint ${endpoint.identifier} does not say who may call it`)
+  if (policy === undefined) throw new Error(`the endpoint ${endpoint.identifier} has no policy`)
   return policy
 }
 

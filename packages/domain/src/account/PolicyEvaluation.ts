@@ -69,7 +69,7 @@ const byAccess = ({ scope, names, filtered, because }: EndpointPolicy, caller: C
   if (kind === "grant" && caller.identities !== null) {
     // For a granted Identity, the scopes decide. An endpoint about the whole Org is outside the grant.
     return (scope === "org" || scope === "admin") && names._tag === "Nowhere" && !filtered
-      ? new OrgScopeRequired({ detail: `${actsAs(caller)}This concerns the whole account, which was not granted.` })
+      ? new OrgScopeRequired({ detail: `${actsAs(caller)}This concerns the whole account, to which you have no access.` })
       : undefined
   }
   if (kind !== "identity_key") return undefined
@@ -85,8 +85,8 @@ export const mayCall = (policy: EndpointPolicy, caller: CallerInfo): boolean => 
 
 const foreign = (caller: CallerInfo): Refusal =>
   caller.kind === "grant"
-    ? new IdentityNotGranted({ detail: `${actsAs(caller)}The account holder granted no other Identity.` })
-    : new ForeignIdentity({ detail: `${actsAs(caller)}An Identity Key may name only its own Identity.` })
+    ? new IdentityNotGranted({ detail: `${actsAs(caller)}The account holder granted access to no other Identity.` })
+    : new ForeignIdentity({ detail: `${actsAs(caller)}An Identity Key can only name its own Identity.` })
 
 /** Returns the Identity that applies if the request names none. A caller with several Identities must name one. */
 const unnamed = ({ proves }: EndpointPolicy, caller: CallerInfo): Result.Result<Judged, Refusal> => {
@@ -94,7 +94,7 @@ const unnamed = ({ proves }: EndpointPolicy, caller: CallerInfo): Result.Result<
   return sole !== null || caller.identities === null || proves !== "realm"
     ? Result.succeed(sole)
     : Result.fail(
-        new IdentityNotGranted({ detail: `${actsAs(caller)}Name the Identity: the whole account was not granted.` }),
+        new IdentityNotGranted({ detail: `${actsAs(caller)}Name the Identity; you have no access to the whole account.` }),
       )
 }
 
@@ -137,7 +137,7 @@ export const judgeScope = (
 ): ScopeMissing | undefined => {
   if (needed === null || allows(scopes, needed)) return undefined
   const widen_url = keyUrl(book, credentialId)
-  const how = kind === "grant" ? "allow it" : "make a key with it"
+  const how = kind === "grant" ? "allow it" : "create a key with it"
   return new ScopeMissing({
     detail: `This needs the scope ${needed}; the credential has ${scopes.names.join(", ")}. The account holder can ${how} at ${widen_url}.`,
     scopes: [needed],
@@ -155,7 +155,7 @@ export const judgeNetwork = (
   networks === null || isWithin(networks, from.address)
     ? undefined
     : new NetworkRefused({
-        detail: `The credential is bound to networks; ${from.address} is in none of them.`,
+        detail: `The credential is restricted to certain networks, and ${from.address} is not in any of them.`,
       })
 
 const isBound = ({ kind }: Pick<CallerInfo, "kind">) => kind === "identity_key" || kind === "grant"

@@ -18,22 +18,22 @@ const short = Text.check(Schema.isMaxLength(100))
 
 const span = {
   since: Schema.optionalKey(
-    FilterTime.annotate({ description: "Only records from this time, or this day (UTC), on." }),
+    FilterTime.annotate({ description: "Only records from this time or day (UTC) on." }),
   ),
-  until: Schema.optionalKey(FilterTime.annotate({ description: "Only records before this time, or this day (UTC)." })),
+  until: Schema.optionalKey(FilterTime.annotate({ description: "Only records before this time or day (UTC)." })),
 }
 
 /** The head of the chain. A copy kept elsewhere reveals later changes to earlier records. */
 export const AuditHead = Schema.Struct({
-  org_id: Schema.String.annotate({ description: "The Org whose log it is." }),
-  seq: Schema.Int.annotate({ description: "The number of the last record that is sealed." }),
+  org_id: Schema.String.annotate({ description: "The Org that the log belongs to." }),
+  seq: Schema.Int.annotate({ description: "The number of the last sealed record." }),
   hash: Schema.String.annotate({ description: "Its hash, in hex." }),
   sealed_at: Schema.String.annotate({ format: "date-time", description: "When it was sealed." }),
   signature: Schema.String.annotate({
     description:
-      "ES256 in base64url, over the lines `svc-audit-head-1`, `org_id`, `seq`, `hash` and `sealed_at`, without a line feed at the end.",
+      "ES256 in base64url, over the lines `svc-audit-head-1`, `org_id`, `seq`, `hash` and `sealed_at`, without a final line feed.",
   }),
-  key: Schema.Record(Schema.String, Schema.Unknown).annotate({ description: "The key that signed (RFC 7517)." }),
+  key: Schema.Record(Schema.String, Schema.Unknown).annotate({ description: "The public key of the signature (RFC 7517)." }),
 }).annotate({ identifier: "AuditHead" })
 
 /** Number of reads of one resource by one reader within an hour. */
@@ -43,8 +43,8 @@ export const AuditUsage = Schema.Struct({
     kind: AuditActorKind.annotate({ description: "Kind of credential." }),
     id: Schema.String.annotate({ description: "The id of the session, the key or the grant." }),
   }).annotate({ description: "Owner of the credential." }),
-  action: Schema.String.annotate({ description: "What was read, as in `messages.read`." }),
-  tool: Schema.NullOr(Schema.String).annotate({ description: "The tool that was called, over MCP." }),
+  action: Schema.String.annotate({ description: "The operation, as in `messages.read`." }),
+  tool: Schema.NullOr(Schema.String).annotate({ description: "The tool of an MCP call." }),
   identity: Schema.NullOr(Schema.String).annotate({ description: "The Handle of the Identity." }),
   count: Schema.Int.annotate({ description: "How often." }),
 }).annotate({ identifier: "AuditUsage" })
@@ -59,11 +59,11 @@ export class AuditApi extends HttpApiGroup.make("audit")
         class: Schema.optionalKey(AuditClass.annotate({ description: "Only records of this class." })),
         action: Schema.optionalKey(short.annotate({ description: "Only this action, as in `vault.value`." })),
         actor: Schema.optionalKey(
-          short.annotate({ description: "Only what the session, key or Grant of this id did." }),
+          short.annotate({ description: "Only records of the session, key or Grant with this id." }),
         ),
-        identity: Schema.optionalKey(HandleText.annotate({ description: "Only what was about this Identity." })),
-        outcome: Schema.optionalKey(AuditOutcome.annotate({ description: "Only what came out so." })),
-        address: Schema.optionalKey(short.annotate({ description: "Only what came from this address." })),
+        identity: Schema.optionalKey(HandleText.annotate({ description: "Only records about this Identity." })),
+        outcome: Schema.optionalKey(AuditOutcome.annotate({ description: "Only records with this outcome." })),
+        address: Schema.optionalKey(short.annotate({ description: "Only records from this address." })),
         ...paging,
       },
       success: Schema.Struct({
@@ -78,17 +78,17 @@ export class AuditApi extends HttpApiGroup.make("audit")
     HttpApiEndpoint.get("usage", "/api/audit/usage", {
       query: {
         since: Schema.optionalKey(
-          FilterTime.annotate({ description: "Only hours from this time, or this day (UTC), on; else the last day." }),
+          FilterTime.annotate({ description: "Only hours from this time or day (UTC) on; defaults to the last day." }),
         ),
         limit: Limit,
       },
       success: Schema.Struct({
-        usage: Schema.Array(AuditUsage).annotate({ description: "The counts, of the newest hour first." }),
+        usage: Schema.Array(AuditUsage).annotate({ description: "The counts, newest hour first." }),
       }),
       error: Unavailable,
     })
       .pipe(callers("org"))
-      .annotate(OpenApi.Summary, "List how often who read what, by the hour"),
+      .annotate(OpenApi.Summary, "Count reads by reader and resource, per hour"),
     HttpApiEndpoint.get("export", "/api/audit/export", {
       query: span,
       success: JsonLines,
@@ -100,19 +100,19 @@ export class AuditApi extends HttpApiGroup.make("audit")
     HttpApiEndpoint.get("head", "/api/audit/head", {
       success: Schema.Struct({
         head: Schema.NullOr(AuditHead).annotate({
-          description: "Null while nothing is sealed, and with `refused_seq`.",
+          description: "Null until a record is sealed, and if `refused_seq` is set.",
         }),
         refused_seq: Schema.optionalKey(
           Schema.Int.annotate({
             description:
-              "Set if the end of the log is not what the service sealed: the number of the record at which it refuses to go on.",
+              "Set if the stored end of the log differs from what the service sealed: the number of the record at which sealing stopped.",
           }),
         ),
       }),
       error: Unavailable,
     })
       .pipe(callers("org"))
-      .annotate(OpenApi.Summary, "Read where the chain of the audit log ends, signed"),
+      .annotate(OpenApi.Summary, "Read the signed head of the audit log"),
     HttpApiEndpoint.get("read", "/api/audit/:id", {
       params: { id: AuditId.annotate({ description: "The id of the resource." }) },
       success: AuditRecord,

@@ -39,7 +39,7 @@ export const AuditActor = Schema.Struct({
   kind: AuditActorKind.annotate({ description: "Kind of credential." }),
   id: Schema.NullOr(Schema.String).annotate({ description: "The id of the session, the key or the grant." }),
   name: Schema.NullOr(Schema.String).annotate({ description: "The key's name." }),
-  client: Schema.NullOr(Schema.String).annotate({ description: "The app that the grant was given to." }),
+  client: Schema.NullOr(Schema.String).annotate({ description: "The app that the grant belongs to." }),
 }).annotate({ identifier: "AuditActor" })
 export type AuditActor = typeof AuditActor.Type
 
@@ -52,51 +52,51 @@ export type AuditTarget = typeof AuditTarget.Type
 
 export const AuditSource = Schema.Struct({
   address: Schema.NullOr(Schema.String).annotate({
-    description: "The client's address, or its network, or null, as the operator chose.",
+    description: "The client's address or network, or null, depending on the operator's settings.",
   }),
   via: AuditVia.annotate({ description: "Interface that received the request." }),
-  tool: Schema.NullOr(Schema.String).annotate({ description: "The tool that was called, over MCP." }),
-  user_agent: Schema.NullOr(Schema.String).annotate({ description: "Name that the client gives itself." }),
+  tool: Schema.NullOr(Schema.String).annotate({ description: "The tool of an MCP call." }),
+  user_agent: Schema.NullOr(Schema.String).annotate({ description: "The client's own name." }),
 }).annotate({ identifier: "AuditSource" })
 export type AuditSource = typeof AuditSource.Type
 
 /** The record's position in the Org's hash chain; null until the record is sealed, some seconds after its commit. */
 export const AuditSeal = Schema.Struct({
   seq: Schema.Int.annotate({ description: "The record's number in the chain, from 1." }),
-  hash: Schema.String.annotate({ description: "SHA-256 of the hash before it and the record, in hex." }),
+  hash: Schema.String.annotate({ description: "SHA-256 of the previous hash and the record, in hex." }),
 }).annotate({ identifier: "AuditSeal" })
 
 export const AuditRecord = Schema.Struct({
   id: AuditId.annotate({ description: "The id of the record." }),
-  at: Timestamp.annotate({ description: "When it was done." }),
+  at: Timestamp.annotate({ description: "Time of the operation." }),
   class: AuditClass.annotate({
     description:
-      "`secret`: a secret was shown or made; `change`: something was to be changed; `auth`: somebody came in, was turned away, or no longer may.",
+      "`secret`: a secret was revealed or created; `change`: an operation that changes data; `auth`: a sign-in, a rejected credential, or the end of a credential.",
   }),
   action: Schema.String.annotate({
-    description: "What was done: the group and the name of the endpoint, as in `vault.value`.",
+    description: "The operation: group and name of the endpoint, as in `vault.value`.",
   }),
   actor: AuditActor.annotate({ description: "Owner of the credential." }),
   identity: Schema.NullOr(Schema.String).annotate({
-    description: "The Handle of the Identity it was about; it stays when the Identity goes.",
+    description: "The Handle of the Identity that the record is about, even if the Identity was deleted.",
   }),
   target: Schema.NullOr(AuditTarget).annotate({ description: "Resource that the operation affected." }),
   outcome: AuditOutcome.annotate({
     description:
-      "What came of it. `repeated`: the same request had been made before; its first answer was given again, and nothing was done.",
+      "Result of the operation. `repeated`: the request was a retry, so its stored response was returned and nothing was done.",
   }),
   code: Schema.NullOr(Schema.String).annotate({
     description: "Code of the problem, if the operation was rejected or failed.",
   }),
-  scope: Schema.NullOr(Schema.String).annotate({ description: "The scope that the act needs." }),
+  scope: Schema.NullOr(Schema.String).annotate({ description: "The scope that the operation requires." }),
   source: AuditSource.annotate({ description: "Origin of the request." }),
   request_id: Schema.NullOr(Schema.String).annotate({ description: "The id of the request." }),
   count: Schema.Int.annotate({
     description:
-      "How often: refusals of one credential for one reason are counted together for a minute, and so are its repeats and its links of a Tunnel.",
+      "Number of occurrences. Rejections of one credential for one reason are counted together for a minute, as are its retries and its Tunnel links.",
   }),
   sealed: Schema.NullOr(AuditSeal).annotate({
-    description: "Its place in the chain of hashes; null for the first seconds.",
+    description: "Position in the hash chain; null for the first seconds.",
   }),
 }).annotate({ identifier: "AuditRecord" })
 export type AuditRecord = typeof AuditRecord.Type

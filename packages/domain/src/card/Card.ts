@@ -39,7 +39,7 @@ const Skills = Schema.Array(Skill).check(
   Schema.isMaxLength(200),
   Schema.makeFilter(
     (skills: ReadonlyArray<{ readonly id: string }>) => new Set(skills.map(({ id }) => id)).size === skills.length,
-    { expected: "skills with ids of their own" },
+    { expected: "skills with distinct ids" },
   ),
 )
 

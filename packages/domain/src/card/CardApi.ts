@@ -23,7 +23,7 @@ export class CardApi extends HttpApiGroup.make("cards")
       .annotate(Tool, {
         name: "svc_card_get",
         effect: "read",
-        advice: "It is how others see the Identity; change it with `svc_card_update`.",
+        advice: "The card describes the Identity to others; change it with `svc_card_update`.",
       }),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/card", {
       params: { handle: HandleParam },
@@ -33,11 +33,11 @@ export class CardApi extends HttpApiGroup.make("cards")
       error: [NotFound, IdentityNotReady, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Change the A2A Card by merge patch")
+      .annotate(OpenApi.Summary, "Change the A2A Card with a merge patch")
       .annotate(Tool, {
         name: "svc_card_update",
         effect: "idempotent_write",
-        advice: "Pass only what is to change: members that are left out stay, null clears, lists are replaced whole.",
+        advice: "Pass only what changes: omitted members stay, null clears, lists are replaced.",
       }),
   )
   .annotateEndpoints(About, "card")

@@ -13,21 +13,21 @@ export type ConnectedVia = typeof ConnectedVia.Type
 
 export const ConnectorStatus = Schema.Literals(["connected", "paused", "stopped"]).annotate({
   description:
-    "`paused`: it does nothing until PATCH with `paused` false. `stopped`: the platform refuses its credential, or the profile no longer says that the account is automated; `last_error` says which. Connect it again.",
+    "`paused`: inactive until PATCH sets `paused` to false. `stopped`: the platform rejects the credential, or the profile no longer states that the account is automated, as `last_error` explains; connect it again.",
 })
 
 export const Connector = Schema.Struct({
   platform: PlatformName,
   status: ConnectorStatus,
-  account: Schema.String.annotate({ description: "The account as one mentions it there." }),
-  account_id: Schema.String.annotate({ description: "The platform's lasting id of the account." }),
-  service: ShownUrl.annotate({ description: "The server that carries the account." }),
+  account: Schema.String.annotate({ description: "The account's name on the platform." }),
+  account_id: Schema.String.annotate({ description: "The platform's permanent id of the account." }),
+  service: ShownUrl.annotate({ description: "The server that hosts the account." }),
   connected_via: ConnectedVia,
   capabilities: Schema.Array(Capability).annotate({
     description: "Operations that the platform allows for the account.",
   }),
   disclosed: Schema.Boolean.annotate({
-    description: "Whether the account's profile says that it is automated; looked at every day.",
+    description: "Whether the account's profile states that it is automated; checked daily.",
   }),
   paused: Schema.Boolean,
   polled_at: TimestampOrNull,

@@ -46,18 +46,18 @@ export const Pausing = Schema.Struct({ paused: Schema.Boolean }).annotate({ iden
 export type Pausing = typeof Pausing.Type
 const pausing = [Pausing, Pausing.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))] as const
 const unpausing = onIdentityExcept<Pausing>(
-  "A person paused the Connectors, so an Identity Key may pause them but not start them again. Ask the account holder.",
+  "A person paused the Connectors, so an Identity Key can pause but not resume them. Ask the account holder.",
   { paused: (paused) => !paused },
 )
 
 const ApplyDisclosure = Schema.Boolean.annotate({
   description:
-    "True: the account's profile is made to say that it is automated (the platform's flag and a line of text); taken back when the Connector is removed.",
+    "If true, the service adds to the account's profile that it is automated (the platform's flag and a line of text), and removes it with the Connector.",
   default: false,
 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
 
 const Account = Line(500).annotate({
-  description: "The account as one mentions it there: `ada.bsky.social`, `ada@example.social`, or the instance's host.",
+  description: "The account's name on the platform: `ada.bsky.social`, `ada@example.social`, or the instance's host.",
 })
 
 const AuthorizationStart = Schema.Struct({
@@ -77,24 +77,24 @@ const NotificationList = Schema.Struct({
 
 const PlatformUri = Text.check(Schema.isMinLength(1), Schema.isMaxLength(2048))
 const PostText = Text.check(Schema.isMaxLength(100_000)).annotate({
-  description: "Plain text, of the length that the platform takes.",
+  description: "Plain text within the platform's length limit.",
 })
 
 const Options = Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Unknown)).annotate({
   description:
-    "By the platform's name. `bluesky`: `langs`, `labels`, `images`. `mastodon`: `visibility`, `spoiler_text`, `sensitive`, `language`, `media`. `images` and `media` are at most 4 of `content_base64`, `content_type`, `alt`.",
+    "Options by platform. `bluesky`: `langs`, `labels`, `images`. `mastodon`: `visibility`, `spoiler_text`, `sensitive`, `language`, `media`. `images` and `media` have up to 4 items of `content_base64`, `content_type`, `alt`.",
 })
 
 export const NewPost = Schema.Struct({
   text: PostText,
   reply_to: Schema.optionalKey(
-    Schema.NullOr(PlatformUri).annotate({ description: "The `uri` of the post to answer." }),
+    Schema.NullOr(PlatformUri).annotate({ description: "The `uri` of the post to reply to." }),
   ),
   options: Schema.optionalKey(Options),
 }).annotate({ identifier: "NewPost" })
 
 export const NewDirectMessage = Schema.Struct({
-  to: Line(500).annotate({ description: "Recipient, as mentioned on the platform." }),
+  to: Line(500).annotate({ description: "The recipient's name on the platform." }),
   ...NewPost.fields,
 }).annotate({ identifier: "NewDirectMessage" })
 
@@ -112,7 +112,7 @@ const callErrors = [...platformErrors, ConnectorNotConnected, ConnectorPaused, C
 
 const page = {
   limit: Limit,
-  cursor: Schema.optionalKey(Cursor.annotate({ description: "`cursor` of the page before, unchanged." })),
+  cursor: Schema.optionalKey(Cursor.annotate({ description: "`cursor` of the previous page, unchanged." })),
 }
 
 export class ConnectorApi extends HttpApiGroup.make("connectors")
@@ -168,7 +168,7 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
       error: [...platformErrors, PreconditionFailed],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Connect an account by its app password"),
+      .annotate(OpenApi.Summary, "Connect an account with an app password"),
     HttpApiEndpoint.delete("disconnect", "/api/identities/:handle/connectors/:platform", {
       params: one,
       headers: conditional,
@@ -188,7 +188,7 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
     HttpApiEndpoint.post("callback", "/api/connectors/callback", {
       payload: Schema.Struct({
         callback: Text.check(Schema.isMinLength(1), Schema.isMaxLength(8192)).annotate({
-          description: "The address that the platform sent the browser back to, or its query.",
+          description: "The address to which the platform redirected the browser, or its query.",
         }),
         apply_disclosure: ApplyDisclosure,
       }),
@@ -196,7 +196,7 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
       error: [...platformErrors, ConnectorStateInvalid],
     })
       .pipe(callers("any"))
-      .annotate(OpenApi.Summary, "End an authorization that the platform has answered"),
+      .annotate(OpenApi.Summary, "Complete an authorization"),
     HttpApiEndpoint.get("posts", "/api/identities/:handle/connectors/:platform/posts", {
       params: one,
       query: page,
@@ -218,12 +218,12 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
       error: [...callErrors, ConnectorOptionUnknown],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Post through a Connector, or answer a post")
+      .annotate(OpenApi.Summary, "Post through a Connector, or reply to a post")
       .annotate(Tool, {
         name: "svc_connector_post",
         effect: "write",
         external: true,
-        advice: "It is public at once. To answer a post, pass its `uri` as `reply_to`.",
+        advice: "The post is public immediately. To reply to a post, pass its `uri` as `reply_to`.",
       }),
     HttpApiEndpoint.get("dms", "/api/identities/:handle/connectors/:platform/dms", {
       params: one,
@@ -246,7 +246,7 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
         name: "svc_connector_dm",
         effect: "write",
         external: true,
-        advice: "`to` is as one mentions the account there.",
+        advice: "`to` is the recipient's name on the platform.",
       }),
     HttpApiEndpoint.get("thread", "/api/identities/:handle/connectors/:platform/thread", {
       params: one,
@@ -280,4 +280,4 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
       }),
   )
   .annotateEndpoints(About, "connector")
-  .annotate(OpenApi.Description, "Accounts at other platforms.") {}
+  .annotate(OpenApi.Description, "Accounts on other platforms.") {}

@@ -33,7 +33,7 @@ export type Delivery = typeof Delivery.Type
 
 /** The request of a delivery. It omits the signature, `request_id` and `timestamp`, which change with each attempt. */
 export const DeliveryRequest = Schema.Struct({
-  method: Schema.Literal("POST").annotate({ description: "How it is sent." }),
+  method: Schema.Literal("POST").annotate({ description: "The HTTP method." }),
   url: ShownUrl,
   headers: Schema.Record(Schema.String, Schema.String),
   body: Schema.String.annotate({ description: "The signed JSON of the Event, byte for byte." }),

@@ -125,7 +125,7 @@ const unknown = Schema.Struct({
     Effect.tap((shown) =>
       Option.isNone(shown)
         ? Effect.void
-        : Effect.logWarning("An Event does not fit the schema of its type and is shown as it is").pipe(
+        : Effect.logWarning("An Event does not match the schema of its type and is returned as stored").pipe(
             Effect.annotateLogs({ event_id: shown.value.id, event_type: shown.value.type }),
           ),
     ),

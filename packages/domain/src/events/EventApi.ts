@@ -16,7 +16,7 @@ import { About } from "../account/EndpointScope.ts"
 /** The last Event that the client received. The stream resumes after it. */
 const resumption = {
   "last-event-id": Schema.optionalKey(
-    Text.check(Schema.isMaxLength(100)).annotate({ description: "The last Event the client has." }),
+    Text.check(Schema.isMaxLength(100)).annotate({ description: "The last Event that the client received." }),
   ),
 }
 
@@ -44,7 +44,7 @@ export class EventApi extends HttpApiGroup.make("events")
         effect: "read",
         untrusted: ["events"],
         columns: ["id", "created_at", "what"],
-        advice: "For older Events pass `next_cursor` back as `cursor`, unchanged; null means there are none.",
+        advice: "For older Events pass `next_cursor` back as `cursor`, unchanged; null means that there are no more.",
       }),
     HttpApiEndpoint.get("stream", "/api/events/stream", {
       headers: resumption,
@@ -52,7 +52,7 @@ export class EventApi extends HttpApiGroup.make("events")
       error: [NotFound, Unavailable],
     })
       .pipe(callers("org"))
-      .annotate(OpenApi.Summary, "Follow the Events of the Org as they happen"),
+      .annotate(OpenApi.Summary, "Stream the Events of the Org"),
     HttpApiEndpoint.get("listOfIdentity", "/api/identities/:handle/events", {
       params: { handle: HandleParam },
       query: { type: Schema.optionalKey(EventType.annotate({ description: "Only Events of this type." })), ...paging },
@@ -67,7 +67,7 @@ export class EventApi extends HttpApiGroup.make("events")
         effect: "read",
         untrusted: ["events"],
         columns: ["id", "created_at", "what"],
-        advice: "For older Events pass `next_cursor` back as `cursor`, unchanged; null means there are none.",
+        advice: "For older Events pass `next_cursor` back as `cursor`, unchanged; null means that there are no more.",
       }),
     HttpApiEndpoint.get("streamOfIdentity", "/api/identities/:handle/events/stream", {
       params: { handle: HandleParam },
@@ -76,7 +76,7 @@ export class EventApi extends HttpApiGroup.make("events")
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Follow the Events of an Identity as they happen"),
+      .annotate(OpenApi.Summary, "Stream the Events of an Identity"),
     HttpApiEndpoint.get("read", "/api/events/:id", {
       params,
       success: Event,
@@ -89,7 +89,7 @@ export class EventApi extends HttpApiGroup.make("events")
       .annotate(Tool, {
         name: "svc_event_get",
         effect: "read",
-        advice: "`data` has what its type says.",
+        advice: "`data` depends on the type.",
         untrusted: ["data"],
       }),
     HttpApiEndpoint.post("replay", "/api/events/:id/replay", {
@@ -105,4 +105,4 @@ export class EventApi extends HttpApiGroup.make("events")
       .annotate(OpenApi.Summary, "Deliver an Event to a Webhook again"),
   )
   .annotateEndpoints(About, "event")
-  .annotate(OpenApi.Description, "Everything noteworthy that happened.") {}
+  .annotate(OpenApi.Description, "Everything notable that happened in the account.") {}

@@ -33,7 +33,7 @@ const Switched = Schema.Struct({
  */
 const email = {
   email_id: Schema.optionalKey(MessageId),
-  message_id: MessageId.annotate({ description: "The same as `email_id`, by its former name." }),
+  message_id: MessageId.annotate({ description: "The same as `email_id`, under its former name." }),
 }
 /** A summary of the message; `email_id` retrieves the rest. */
 const envelope = { ...email, subject: Schema.String, snippet: Schema.String, size: Schema.Int }

@@ -41,7 +41,7 @@ const Usage = Schema.Struct({
   limit: Schema.Literals(["identity_quota", "mail_hourly", "tunnel_transfer", "mailbox_bytes"]),
   /** Absent in Events of earlier versions. */
   identity: Schema.optionalKey(
-    Schema.String.annotate({ description: "The Handle of the Identity; left out where the limit is the Org's." }),
+    Schema.String.annotate({ description: "The Handle of the Identity; absent if the limit belongs to the Org." }),
   ),
   used: Schema.Finite,
   quota: Schema.Finite,

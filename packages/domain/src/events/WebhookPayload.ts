@@ -40,7 +40,7 @@ const payload = <T extends string, Data extends Schema.Constraint>(type: T, data
 
 const TestData = Nothing.annotate({
   identifier: `${nameOf(testEventType)}Data`,
-  description: "A Webhook was tried out; the Event is in no list.",
+  description: "A test of the Webhook; no list contains this Event.",
 })
 
 /** Types of Events that a Webhook can receive. */

@@ -29,21 +29,21 @@ export const check = (given: string, options: { readonly brand: string }): Check
   // This check precedes lower-casing, which would turn the Kelvin sign into a plain k.
   if (!/^[A-Za-z0-9-]*$/.test(given)) {
     return invalid(
-      `A Handle has only the characters a-z, 0-9 and hyphen.${given.startsWith("@") ? " Leave out the @." : ""}`,
+      `A Handle can contain only a-z, 0-9 and hyphens.${given.startsWith("@") ? " Omit the @." : ""}`,
     )
   }
   const handle = given.toLowerCase()
-  if (handle.length > maximumLength) return invalid(`A Handle has at most ${maximumLength} characters.`)
-  if (handle.startsWith("-") || handle.endsWith("-")) return invalid("A Handle neither begins nor ends with a hyphen.")
+  if (handle.length > maximumLength) return invalid(`A Handle can have at most ${maximumLength} characters.`)
+  if (handle.startsWith("-") || handle.endsWith("-")) return invalid("A Handle cannot begin or end with a hyphen.")
   const name = canonical(handle)
   if (name.length < minimumLength) {
-    return invalid(`A Handle has at least ${minimumLength} characters; hyphens do not count.`)
+    return invalid(`A Handle needs at least ${minimumLength} characters, not counting hyphens.`)
   }
   // Names of this form, such as `xn--`, are reserved for internationalised labels (RFC 5891 section 4.2.3.1).
-  if (handle.slice(2, 4) === "--") return invalid("A Handle has no hyphens as its third and fourth characters.")
+  if (handle.slice(2, 4) === "--") return invalid("A Handle cannot have hyphens as its third and fourth characters.")
   const brand = options.brand.toLowerCase().replace(/[^a-z0-9]/g, "")
   const branded = brand !== "" && name.includes(brand)
   return reserved.has(name) || branded
-    ? { _tag: "Reserved", detail: "The name is reserved; a verified rights holder asks support for it." }
+    ? { _tag: "Reserved", detail: "The name is reserved. If you hold the rights to it, contact support." }
     : { _tag: "Ok", handle, canonical: name }
 }

@@ -25,5 +25,5 @@ export const WantedHandle = Schema.String.check(
 
 /** A Handle in a path or query. */
 export const HandleParam = HandleText.annotate({
-  description: "The Handle, in any spelling: case, hyphens and a leading @ make no difference.",
+  description: "The Handle; case, hyphens and a leading @ are ignored.",
 })

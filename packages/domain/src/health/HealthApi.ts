@@ -31,6 +31,6 @@ export class HealthApi extends HttpApiGroup.make("health")
       ],
     })
       .pipe(open)
-      .annotate(OpenApi.Summary, "Report whether the service and its parts are up"),
+      .annotate(OpenApi.Summary, "Report whether the service and its components are healthy"),
   )
-  .annotate(OpenApi.Description, "Whether the service is up.") {}
+  .annotate(OpenApi.Description, "Health of the service.") {}

@@ -38,7 +38,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
         name: "svc_identity_list",
         effect: "read",
         columns: ["handle", "status", "email", "tunnel.connected", "created_at"],
-        advice: "Every other tool names an Identity by its `handle`.",
+        advice: "All other tools take the `handle` of an Identity.",
       }),
     HttpApiEndpoint.post("create", "/api/identities", {
       payload: Schema.Struct({ handle: WantedHandle }),
@@ -52,7 +52,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
         name: "svc_identity_create",
         effect: "write",
         advice:
-          "It is made in the background: call `svc_identity_get` every second or two until `status` is `ready` (usually a few seconds). On `failed`, read `saga.steps`, then `svc_identity_retry`. The name can never be given out again, so check it first with `svc_handle_check`. Its key and mailbox password are handed to the account holder, not to a tool.",
+          "Provisioning runs in the background: call `svc_identity_get` every second or two until `status` is `ready` (usually a few seconds). On `failed`, read `saga.steps`, then call `svc_identity_retry`. A name is never issued twice, so check it first with `svc_handle_check`. The account holder receives the key and mailbox password, not the tool.",
       }),
     HttpApiEndpoint.get("read", "/api/identities/:handle", {
       params: { handle: HandleParam },
@@ -60,12 +60,12 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Read an Identity with its newest saga")
+      .annotate(OpenApi.Summary, "Read an Identity with its latest saga")
       .annotate(Tagged, true)
       .annotate(Tool, {
         name: "svc_identity_get",
         effect: "read",
-        advice: "`status`, addresses, the Tunnel and what is being set up.",
+        advice: "`status`, addresses, the Tunnel, and the progress of provisioning.",
       }),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle", {
       params: { handle: HandleParam },
@@ -74,13 +74,13 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       error: [NotFound, IdentityBusy, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("org"))
-      .annotate(OpenApi.Summary, "Delete an Identity with everything it owns")
+      .annotate(OpenApi.Summary, "Delete an Identity and everything it owns")
       .annotate(Tool, {
         name: "svc_identity_delete",
         effect: "destructive",
         external: true,
         advice:
-          "Everything of it goes for good: mail, secrets, webhooks, keys, the address. It takes a moment; afterwards `svc_identity_get` answers `not_found`. Do this only when the account holder asked for it.",
+          "Permanently deletes mail, secrets, webhooks, keys and the address. Takes a moment; afterwards `svc_identity_get` returns `not_found`. Do this only if the account holder asked for it.",
       }),
     HttpApiEndpoint.post("retry", "/api/identities/:handle/retry", {
       params: { handle: HandleParam },
@@ -88,11 +88,11 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("org"))
-      .annotate(OpenApi.Summary, "Rerun a failed saga from its failed step")
+      .annotate(OpenApi.Summary, "Retry a failed saga from its failed step")
       .annotate(Tool, {
         name: "svc_identity_retry",
         effect: "idempotent_write",
-        advice: "Then call `svc_identity_get` until `status` is `ready`, or `not_found` where it is being deleted.",
+        advice: "Then call `svc_identity_get` until `status` is `ready`, or `not_found` during a deletion.",
       }),
     HttpApiEndpoint.get("secrets", "/api/identities/:handle/identity-key", {
       params: { handle: HandleParam },
@@ -100,7 +100,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       error: [NotFound, ScopeExceeds, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Read the show-once secrets that wait to be received")
+      .annotate(OpenApi.Summary, "Read the show-once secrets")
       .annotate(Reveals, true)
       .annotate(Confidential, true),
     HttpApiEndpoint.post("acknowledge", "/api/identities/:handle/identity-key/ack", {
@@ -109,7 +109,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "State that the show-once secrets were received"),
+      .annotate(OpenApi.Summary, "Confirm that the show-once secrets were received"),
     HttpApiEndpoint.post("rotate", "/api/identities/:handle/identity-key/rotate", {
       params: { handle: HandleParam },
       success: HttpApiSchema.NoContent,
@@ -119,7 +119,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       .annotate(OpenApi.Summary, "Replace the Identity Key and the IMAP password"),
   )
   .annotateEndpoints(About, "identity")
-  .annotate(OpenApi.Description, "An agent's addressable presence: Handle, Mailbox, A2A Card and Tunnel together.") {}
+  .annotate(OpenApi.Description, "An agent's public presence: Handle, Mailbox, A2A Card and Tunnel.") {}
 
 export const HandleAvailability = Schema.Struct({
   handle: Schema.String,
@@ -141,4 +141,4 @@ export class HandleApi extends HttpApiGroup.make("handles")
       .annotate(Tool, { name: "svc_handle_check", effect: "read" }),
   )
   .annotateEndpoints(About, "identity")
-  .annotate(OpenApi.Description, "Names and whether they are free.") {}
+  .annotate(OpenApi.Description, "Availability of Handles.") {}

@@ -26,24 +26,24 @@ export const nearAt = (limit: number): number => Math.ceil(limit * 0.8)
 export const LimitUse = Schema.Struct({
   name: Schema.Literals(limitNames).annotate({
     description:
-      "Which it is. `calls`, `identity_create` and `handle_check`: credentialed calls. `streams_org`: streams of Events open at once, at the process that answers. `identity_quota`: Identities ever created, deleted ones included. `tunnel_transfer`: bytes through all Tunnels. `mail_hourly`, `mailbox_bytes`: of one Identity.",
+      "Name of the limit. `calls`, `identity_create` and `handle_check`: calls with a credential. `streams_org`: open Event streams on the responding process. `identity_quota`: Identities ever created, including deleted ones. `tunnel_transfer`: bytes through all Tunnels. `mail_hourly`, `mailbox_bytes`: per Identity.",
   }),
   identity: Schema.NullOr(Schema.String).annotate({
-    description: "The Handle of the Identity that it holds for; null where it holds for the whole Org.",
+    description: "The Handle of the Identity that the limit applies to; null if it applies to the whole Org.",
   }),
   unit: Schema.Literals(["calls", "streams", "identities", "messages", "bytes"]).annotate({
-    description: "What the limit counts.",
+    description: "The unit of the limit.",
   }),
   used: Schema.Int.annotate({
-    description: "How much is used. Of calls it is what processes have taken to spend, so it may be a little ahead.",
+    description: "Current use. For calls it includes budget that processes have reserved, so it can be slightly ahead.",
   }),
-  limit: Schema.Int.annotate({ description: "How much there is." }),
+  limit: Schema.Int.annotate({ description: "The maximum." }),
   window: Schema.NullOr(Schema.Literals(["minute", "hour", "day"])).annotate({
-    description: "The time it is counted over; null for what time does not give back.",
+    description: "The period over which use is counted; null for limits that do not reset.",
   }),
   resets_at: TimestampOrNull.annotate({
     description:
-      "When its window ends. `mail_hourly` counts the last 60 minutes: when the oldest message no longer counts. Null where time gives nothing back.",
+      "When the limit resets. `mail_hourly` counts the last 60 minutes: when the oldest message no longer counts. Null for limits that do not reset.",
   }),
 }).annotate({ identifier: "LimitUse" })
 export type LimitUse = typeof LimitUse.Type
@@ -51,7 +51,7 @@ export type LimitUse = typeof LimitUse.Type
 export const LimitList = Schema.Struct({
   limits: Schema.Array(LimitUse).annotate({
     description:
-      "Those of the Org first. Without `identity` those of the Identities follow that have used anything, the fullest first, at most 100.",
+      "The limits of the Org first. Without `identity`, the limits of Identities with any use follow, highest use first, at most 100.",
   }),
 }).annotate({ identifier: "LimitList" })
 
@@ -61,7 +61,7 @@ export class LimitApi extends HttpApiGroup.make("limits")
       query: {
         identity: Schema.optionalKey(
           HandleText.annotate({
-            description: "The Handle of an Identity: the limits that hold for it, alone or with the others.",
+            description: "The Handle of an Identity: only the limits that apply to it.",
           }),
         ),
       },
@@ -69,13 +69,13 @@ export class LimitApi extends HttpApiGroup.make("limits")
       error: [NotFound, Unavailable],
     })
       .pipe(inRealm(byQuery("identity")))
-      .annotate(OpenApi.Summary, "Read every limit and how much of it is used")
+      .annotate(OpenApi.Summary, "Read all limits and their current use")
       .annotate(Tool, {
         name: "svc_limit_list",
         effect: "read",
         columns: ["name", "identity", "used", "limit", "unit", "window", "resets_at"],
-        advice: "Look here when a call was refused as `rate_limited`: `resets_at` says when to go on.",
+        advice: "Use this after a `rate_limited` error: `resets_at` says when to continue.",
       }),
   )
   .annotateEndpoints(About, "account")
-  .annotate(OpenApi.Description, "Limits, and how much of each is used.") {}
+  .annotate(OpenApi.Description, "Limits and their current use.") {}

@@ -21,15 +21,15 @@ const oneClick = "List-Unsubscribe=One-Click"
 const judge = (name: string, value: string, all: ReadonlyMap<string, string>): string | undefined => {
   switch (name.toLowerCase()) {
     case "list-unsubscribe":
-      return places.test(value) ? undefined : "Expected <https://…> or <mailto:…>, several with commas between them"
+      return places.test(value) ? undefined : "Expected <https://…> or <mailto:…>, or several separated by commas"
     case "list-unsubscribe-post":
       if (value !== oneClick) return `Expected ${oneClick}`
       return /<https:\/\//i.test(all.get("list-unsubscribe") ?? "")
         ? undefined
-        : "Expected a List-Unsubscribe with an https address beside it"
+        : "Expected a List-Unsubscribe field with an https address as well"
     default:
-      if (order.test(name)) return "Expected no field that mail servers take orders from"
-      return ownName.test(name) ? undefined : "Expected List-Unsubscribe, List-Unsubscribe-Post or a name with X-"
+      if (order.test(name)) return "Expected no field that mail servers interpret as a command"
+      return ownName.test(name) ? undefined : "Expected List-Unsubscribe, List-Unsubscribe-Post or a name that starts with X-"
   }
 }
 

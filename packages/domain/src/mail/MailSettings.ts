@@ -26,7 +26,7 @@ export type AiDisclosure = typeof AiDisclosure.Type
 
 export const DisclosureText = Text.check(
   Schema.isMaxLength(1000),
-  Schema.makeFilter((text: string) => text.trim() !== "", { expected: "a text that says something" }),
+  Schema.makeFilter((text: string) => text.trim() !== "", { expected: "a text that is not blank" }),
 )
 
 /** The text below every message, in the language of the Org, unless the account holder replaces it. */
@@ -47,7 +47,7 @@ export const disclosureHtml = (text: string) =>
     .replaceAll(/\r?\n/g, "<br>")}</p>`
 
 const TagFolders = Schema.Boolean.annotate({
-  description: "Mail programs see what came to a subaddress tag in a folder `Tags/<tag>` as well as in INBOX.",
+  description: "Mail programs show mail to a subaddress tag in a folder `Tags/<tag>` as well as in INBOX.",
 })
 
 export const MailStatus = Schema.Struct({

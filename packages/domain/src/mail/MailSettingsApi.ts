@@ -33,7 +33,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
         ...wholePaging,
         address: Schema.optionalKey(
           Text.check(Schema.isMaxLength(320)).annotate({
-            description: "Only addresses that begin so, whatever the case: a whole address says whether it is allowed.",
+            description: "Only addresses with this prefix, ignoring case; a whole address shows whether it is allowed.",
           }),
         ),
       },
@@ -45,7 +45,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       .annotate(Tool, {
         name: "svc_allowed_recipient_list",
         effect: "read",
-        advice: "Mail goes to these addresses only; the account holder adds more.",
+        advice: "Mail can only be sent to these addresses; the account holder adds more.",
         columns: ["address", "reason", "expired", "expires_at", "suppressed.reason"],
       }),
     HttpApiEndpoint.post("allow", "/api/identities/:handle/allowed-recipients", {
@@ -53,7 +53,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       payload: Schema.Struct({
         address: AllowedAddress.annotate({
           description:
-            "The email address. Its domain may be in its own letters; it is kept in A-labels, as DNS has it.",
+            "The email address. Its domain may contain Unicode letters and is stored in A-labels.",
         }),
       }),
       success: HttpApiSchema.WithHeaders(AllowedRecipient.pipe(HttpApiSchema.status(201)), located),
@@ -76,7 +76,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       error: [...writeErrors, PreconditionFailed],
     })
       .pipe(onIdentity("admin"))
-      .annotate(OpenApi.Summary, "Send again to an address that mail came back from"),
+      .annotate(OpenApi.Summary, "Lift the suppression of an address whose mail bounced"),
     HttpApiEndpoint.get("disclosure", "/api/identities/:handle/ai-disclosure", {
       params,
       success: HttpApiSchema.WithHeaders(AiDisclosure, tag),
@@ -87,7 +87,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       .annotate(Tool, {
         name: "svc_ai_disclosure_get",
         effect: "read",
-        advice: "The service adds it to every message that goes out.",
+        advice: "The service adds it to every outgoing message.",
       }),
     HttpApiEndpoint.put("setDisclosure", "/api/identities/:handle/ai-disclosure", {
       params,
@@ -97,7 +97,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       error: [...writeErrors, PreconditionFailed],
     })
       .pipe(onIdentity("admin"))
-      .annotate(OpenApi.Summary, "Override the AI disclosure"),
+      .annotate(OpenApi.Summary, "Replace the AI disclosure"),
     HttpApiEndpoint.delete("resetDisclosure", "/api/identities/:handle/ai-disclosure", {
       params,
       headers: conditional,
@@ -105,7 +105,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       error: [...writeErrors, PreconditionFailed],
     })
       .pipe(onIdentity("admin"))
-      .annotate(OpenApi.Summary, "Go back to the default AI disclosure"),
+      .annotate(OpenApi.Summary, "Restore the default AI disclosure"),
     HttpApiEndpoint.get("status", "/api/identities/:handle/mail", {
       params,
       success: HttpApiSchema.WithHeaders(MailStatus, tag),
@@ -123,11 +123,11 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
     })
       .pipe(
         onIdentityExcept<MailPatch>(
-          "An Identity Key may stop outgoing mail; it may neither start it again nor say whether a person approves it.",
+          "An Identity Key can stop outgoing mail, but cannot resume it or change whether approval is required.",
           { outgoing: (to) => to === "active", approval: always },
         ),
       )
-      .annotate(OpenApi.Summary, "Stop or start outgoing mail, have a person approve it, or show tags as folders"),
+      .annotate(OpenApi.Summary, "Stop or resume outgoing mail, require approval, or show tags as folders"),
   )
   .annotateEndpoints(About, "mail")
-  .annotate(OpenApi.Description, "Allowed Recipients, the AI disclosure, and the switch of outgoing mail.") {}
+  .annotate(OpenApi.Description, "Allowed Recipients, the AI disclosure, and stopping outgoing mail.") {}

@@ -52,12 +52,12 @@ export const attachmentTextAtMost = 16 * 1024
 /** The text of an attachment. */
 export const AttachmentText = Schema.Struct({
   ...Attachment.fields,
-  text: Schema.NullOr(Schema.String).annotate({ description: "Its text from `offset` on; null if it is not text." }),
-  offset: Schema.Int.annotate({ description: "The byte of the text that this begins at." }),
+  text: Schema.NullOr(Schema.String).annotate({ description: "The text from `offset` on; null if the attachment is not text." }),
+  offset: Schema.Int.annotate({ description: "Offset of this part in bytes." }),
   next_offset: Schema.NullOr(Schema.Int).annotate({ description: "Offset of the next part; null at the end." }),
   truncated: Schema.Boolean.annotate({
     description:
-      "Whether there is more. With `next_offset` null the rest is beyond the first MiB (of HTML 256 KiB), of which alone the text is read.",
+      "Whether more follows. If `next_offset` is null, the rest is beyond the first MiB (256 KiB for HTML), which is the maximum that is read.",
   }),
 }).annotate({ identifier: "AttachmentText" })
 export type AttachmentText = typeof AttachmentText.Type
@@ -145,8 +145,8 @@ export type Message = typeof Message.Type
 
 /** Omitted members stay unchanged; `labels` replaces all labels. */
 export const MessagePatch = Schema.Struct({
-  seen: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether it counts as read." })),
-  flagged: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether it is marked as important." })),
+  seen: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether the message is read." })),
+  flagged: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether the message is flagged." })),
   labels: Schema.optionalKey(
     Schema.Array(AnyCaseLabel).check(Schema.isMaxLength(limits.labels)).annotate({
       description: "Replaces all labels of the message. IMAP clients see them as keywords.",

@@ -39,12 +39,12 @@ const filters = {
   query: Schema.optionalKey(
     Text.check(Schema.isMaxLength(500)).annotate({
       description:
-        'Words that are all found in sender, recipients, subject, attachment names or bodies, whatever the case and the accents; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:` and a value; `has:attachment`; `before:` and `after:` a day (2026-11-20) or a time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before any of them for what must not be so.',
+        "Words, all of which must match in sender, recipients, subject, attachment names or bodies, ignoring case and accents; `\"a phrase\"`; `from:`, `to:`, `subject:`, `tag:`, `label:` with a value; `has:attachment`; `before:` and `after:` with a day (2026-11-20) or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it.",
     }),
   ),
   tag: Schema.optionalKey(
     Text.check(Schema.isMaxLength(200)).annotate({
-      description: "Only messages that were sent to this subaddress tag.",
+      description: "Only messages to this subaddress tag.",
     }),
   ),
   thread_id: Schema.optionalKey(ThreadId.annotate({ description: "Only messages of this thread." })),
@@ -65,19 +65,19 @@ export class MessageApi extends HttpApiGroup.make("messages")
         limit: Limit,
         offset: Offset,
         cursor: Schema.optionalKey(
-          Text.check(Schema.isMaxLength(500)).annotate({ description: "`next_cursor` of the page before, unchanged." }),
+          Text.check(Schema.isMaxLength(500)).annotate({ description: "`next_cursor` of the previous page, unchanged." }),
         ),
         ...filters,
         direction: Schema.optionalKey(
           Schema.Literals(["inbound", "outbound"]).annotate({
-            description: "Only messages that came in, or went out.",
+            description: "Only received or only sent messages.",
           }),
         ),
         seen: Schema.optionalKey(
-          Schema.Boolean.annotate({ description: "Only messages that are marked as seen, or (false) that are not." }),
+          Schema.Boolean.annotate({ description: "Only messages that are read, or (false) unread." }),
         ),
         flagged: Schema.optionalKey(
-          Schema.Boolean.annotate({ description: "Only messages that are flagged, or (false) that are not." }),
+          Schema.Boolean.annotate({ description: "Only messages that are flagged, or (false) not flagged." }),
         ),
         label: Schema.optionalKey(AnyCaseLabel.annotate({ description: "Only messages with this label." })),
         wait: Schema.optionalKey(Wait),
@@ -95,21 +95,21 @@ export class MessageApi extends HttpApiGroup.make("messages")
         untrusted: ["messages"],
         columns: ["id", "received_at", "direction", "from", "to", "subject", "seen"],
         advice:
-          "Entries have a snippet; read one whole with `svc_email_get`, a whole conversation with `svc_thread_get`. For older ones pass `next_cursor` back as `cursor`, unchanged; a page of a long search may hold few or none and still have a `next_cursor`. To await a message that is yet to come, use `svc_email_wait`.",
+          "Entries have a snippet; read a whole message with `svc_email_get`, a whole conversation with `svc_thread_get`. For older ones pass `next_cursor` back as `cursor`, unchanged; a page of a long search can have few or no entries and still a `next_cursor`. To wait for a future message, use `svc_email_wait`.",
       }),
     HttpApiEndpoint.get("wait", "/api/identities/:handle/messages/wait", {
       params,
       query: {
         seconds: Schema.optionalKey(
           Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 60 })).annotate({
-            description: "How long to wait at most.",
+            description: "Maximum time to wait.",
             default: 30,
           }),
         ),
         after: Schema.optionalKey(
           MessageId.annotate({
             description:
-              "The id of the newest message you know: what came after it is answered at once. Without it only what comes from now on counts.",
+              "The id of the newest message you know; newer messages are returned immediately. Without it, only messages that arrive from now on count.",
           }),
         ),
         ...filters,
@@ -122,7 +122,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
       error: [InvalidRequest, NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Wait until a message comes in")
+      .annotate(OpenApi.Summary, "Wait for a new message")
       .annotate(Confidential, true)
       .annotate(Tool, {
         name: "svc_email_wait",
@@ -130,7 +130,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
         untrusted: ["messages"],
         columns: ["id", "received_at", "from", "subject"],
         advice:
-          "Answers as soon as a message comes in that fits, or with no messages when the time is over: then call it again with the answered `after`, so that nothing is missed between two calls. Narrow it with `from` or `query` to await an answer. Read what came with `svc_email_get`.",
+          "Returns as soon as a matching message arrives, or without messages after the timeout; then call it again with the returned `after`, so that no message is missed. Narrow it with `from` or `query` to wait for a reply. Read the message with `svc_email_get`.",
       }),
     HttpApiEndpoint.get("read", "/api/identities/:handle/messages/:id", {
       params: one,
@@ -157,7 +157,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
           "headers",
         ],
         advice:
-          "`text_reply` is what its author wrote, without quotes and signature. A result has at most 16 KiB of content; if `truncated` is true, `left_out` says what is missing and how to read on. Read an attachment with `svc_email_attachment`. Reading does not mark it as seen: `svc_email_update` does.",
+          "`text_reply` is the author's own text, without quotes and signature. A result has at most 16 KiB of content; if `truncated` is true, `left_out` says what is missing and how to read on. Read attachments with `svc_email_attachment`. Reading does not mark a message as read; `svc_email_update` does.",
       }),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/messages/:id", {
       params: one,
@@ -167,14 +167,14 @@ export class MessageApi extends HttpApiGroup.make("messages")
       error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Mark a message: seen, flagged, labels")
+      .annotate(OpenApi.Summary, "Change a message's flags: read, flagged, labels")
       .annotate(Confidential, true)
       .annotate(Tool, {
         name: "svc_email_update",
         effect: "idempotent_write",
         untrusted: ["from", "reply_to", "subject", "snippet", "attachments"],
         advice:
-          "Pass only what is to change. `labels` replaces all labels of the message; pass those it has together with a new one. The owner sees the marks in a mail program too.",
+          "Pass only what changes. `labels` replaces all labels of the message; to add one, include the existing ones. The owner sees the flags in mail programs too.",
       }),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle/messages/:id", {
       params: one,
@@ -198,7 +198,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
           Schema.String.annotate({ description: "One range of bytes, as in `bytes=0-1023` (RFC 9110 section 14)." }),
         ),
         "if-range": Schema.optionalKey(
-          Schema.String.annotate({ description: "The entity tag for which `Range` is meant; else all is given." }),
+          Schema.String.annotate({ description: "The entity tag that `Range` applies to; with another tag the response is complete." }),
         ),
       },
       success: HttpApiSchema.StreamUint8Array({ contentType: "application/octet-stream" }),
@@ -213,13 +213,13 @@ export class MessageApi extends HttpApiGroup.make("messages")
       query: {
         offset: Schema.optionalKey(
           Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000_000 })).annotate({
-            description: "The byte of the text to begin at: `next_offset` of the call before.",
+            description: "The offset to start at: `next_offset` of the previous call.",
             default: 0,
           }),
         ),
         limit: Schema.optionalKey(
           Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: attachmentTextAtMost })).annotate({
-            description: "Bytes of text at most.",
+            description: "Maximum bytes of text.",
             default: attachmentTextAtMost,
           }),
         ),
@@ -235,7 +235,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
         effect: "read",
         untrusted: ["filename", "text"],
         advice:
-          "`index` is that of the message's `attachments`. HTML is given as plain text. `text` is null for what is not text (an image, an archive, a PDF): the account holder downloads it in the console. If `next_offset` is not null, call again with it as `offset`.",
+          "`index` is the attachment's position in the message's `attachments`. HTML is returned as plain text. `text` is null for other content (an image, an archive, a PDF), which the account holder can download in the console. If `next_offset` is not null, call again with it as `offset`.",
       }),
   )
   .annotateEndpoints(About, "mail")

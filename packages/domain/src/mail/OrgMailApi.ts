@@ -15,7 +15,7 @@ export class OrgMailApi extends HttpApiGroup.make("org_mail")
       error: [PreconditionFailed, Unavailable],
     })
       .pipe(callers("org"))
-      .annotate(OpenApi.Summary, "Stop or start the outgoing mail of all Identities"),
+      .annotate(OpenApi.Summary, "Stop or resume the outgoing mail of all Identities"),
   )
   .annotateEndpoints(About, "mail")
-  .annotate(OpenApi.Description, "Stops or starts outgoing mail for all Identities of the Org.") {}
+  .annotate(OpenApi.Description, "Stops or resumes outgoing mail for all Identities of the Org.") {}

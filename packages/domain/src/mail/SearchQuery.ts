@@ -73,7 +73,7 @@ export const parse = (query: string): Result.Result<ReadonlyArray<SearchTerm>, R
   while (true) {
     while (at < query.length && /\s/.test(query[at]!)) at++
     if (at >= query.length) return Result.succeed(terms)
-    if (terms.length >= limits.terms) return Result.fail(`A query has at most ${limits.terms} terms.`)
+    if (terms.length >= limits.terms) return Result.fail(`A query can have at most ${limits.terms} terms.`)
     token.lastIndex = at
     const [whole, minus, name, phrase, bare] = token.exec(query)!
     at = token.lastIndex
@@ -90,7 +90,7 @@ export const parse = (query: string): Result.Result<ReadonlyArray<SearchTerm>, R
       if (value.trim() === "") return Result.fail(`${name}: has no value.`)
       const term = operator(value.trim())
       if (typeof term === "string") return Result.fail(term)
-      if (term.kind === "text" && term.text === "") return Result.fail(`${name}: has no value that can be found.`)
+      if (term.kind === "text" && term.text === "") return Result.fail(`${name}: has no searchable value.`)
       terms.push({ ...term, negated: minus !== undefined })
       continue
     }

@@ -33,7 +33,7 @@ export const OutgoingAttachment = Schema.Struct({
       Schema.isPattern(ContentId.pattern, { expected: "a content id without angle brackets" }),
     ).annotate({
       description:
-        'Of an image: the HTML shows it by `<img src="cid:…">` with this id. One that the HTML does not show is a file like any other.',
+        "Content id of an inline image, which the HTML shows with `<img src=\"cid:…\">`. An image that the HTML does not show is an ordinary attachment.",
     }),
   ),
 }).annotate({ identifier: "OutgoingAttachment" })
@@ -41,7 +41,7 @@ export type OutgoingAttachment = typeof OutgoingAttachment.Type
 
 export const NewMail = Schema.Struct({
   to: Schema.optionalKey(
-    Recipients.annotate({ description: "Addresses. May be empty or left out with `reply_to_message`." }),
+    Recipients.annotate({ description: "Addresses. May be empty or omitted with `reply_to_message`." }),
   ),
   cc: Schema.optionalKey(Recipients),
   bcc: Schema.optionalKey(Recipients),
@@ -59,17 +59,17 @@ export const NewMail = Schema.Struct({
   references: Schema.optionalKey(Schema.Array(MessageIdField).check(Schema.isMaxLength(100))),
   reply_to_message: Schema.optionalKey(
     MessageId.annotate({
-      description: "The message of this Mailbox that is answered: recipients, subject and thread follow from it.",
+      description: "The message of this Mailbox to reply to; it determines recipients, subject and thread.",
     }),
   ),
   reply_all: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "Answer everybody the message went to, not its sender alone." }),
+    Schema.Boolean.annotate({ description: "Reply to all recipients of the message, not only to its sender." }),
   ),
   attachments: Schema.optionalKey(Schema.Array(OutgoingAttachment).check(Schema.isMaxLength(50))),
   headers: Schema.optionalKey(
     Schema.Record(Schema.String, Line(900)).annotate({
       description:
-        "Further header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names with `X-`, but for those that relays take orders from (`X-SMTPAPI`, `X-MC-…`).",
+        "Additional header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names that start with `X-`, except names that relays interpret as commands (`X-SMTPAPI`, `X-MC-…`).",
     }),
   ),
 }).annotate({ identifier: "NewMail" })
@@ -90,7 +90,7 @@ const ContentSha256 = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/, { expected: "the content_sha256 of GET …/approvals/{id}" }),
 ).annotate({
   description:
-    "The SHA-256 of the message that was read, from `GET …/approvals/{id}`. If the message has other content, the answer is `content_changed` and nothing is sent.",
+    "The SHA-256 of the message that was read, from `GET …/approvals/{id}`. If the message has changed, the response is `content_changed` and nothing is sent.",
 })
 
 /** Passages that only the text or only the HTML of a message contains. */

@@ -63,7 +63,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
         external: true,
         requires: ["to"],
         advice:
-          "Every recipient must be an Allowed Recipient (`svc_allowed_recipient_list`), one plain address each. To answer a message, give `reply_to_message` with its id and an empty `to`. The AI disclosure is added by the service. `queued` means it is on its way: read the message for its `delivery`; `awaiting_approval` means a person decides first.",
+          "Every recipient must be an Allowed Recipient (`svc_allowed_recipient_list`), given as a plain address. To reply to a message, pass its id as `reply_to_message` and leave `to` empty. The service adds the AI disclosure. `queued` means that the message is being sent: read it for its `delivery`; `awaiting_approval` means that a person decides first.",
       }),
     HttpApiEndpoint.get("drafts", "/api/identities/:handle/drafts", {
       params,
@@ -76,7 +76,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_draft_list",
         effect: "read",
-        advice: "Read one whole with `svc_draft_get`.",
+        advice: "Read a whole draft with `svc_draft_get`.",
         columns: ["id", "updated_at", "to", "subject", "attachments"],
       }),
     HttpApiEndpoint.post("draft", "/api/identities/:handle/drafts", {
@@ -86,11 +86,11 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, IdentityNotReady, Conflict, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Keep a message as a draft, to be sent later")
+      .annotate(OpenApi.Summary, "Save a message as a draft")
       .annotate(Tool, {
         name: "svc_email_draft",
         effect: "write",
-        advice: "Nothing is sent. Change it with `svc_draft_update`, send it with `svc_draft_send`.",
+        advice: "The message is not sent. Change the draft with `svc_draft_update`, send it with `svc_draft_send`.",
       }),
     HttpApiEndpoint.get("readDraft", "/api/identities/:handle/drafts/:id", {
       params: one,
@@ -116,7 +116,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_draft_update",
         effect: "idempotent_write",
-        advice: "It replaces the whole draft: pass what is to stay as well (`svc_draft_get`).",
+        advice: "Replaces the whole draft: include what should stay (`svc_draft_get`).",
       }),
     HttpApiEndpoint.delete("removeDraft", "/api/identities/:handle/drafts/:id", {
       params: one,
@@ -126,7 +126,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Remove a draft")
-      .annotate(Tool, { name: "svc_draft_delete", effect: "destructive", advice: "It cannot be brought back." }),
+      .annotate(Tool, { name: "svc_draft_delete", effect: "destructive", advice: "A removed draft cannot be restored." }),
     HttpApiEndpoint.post("sendDraft", "/api/identities/:handle/drafts/:id/send", {
       params: one,
       headers: conditional,
@@ -139,7 +139,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
         name: "svc_draft_send",
         effect: "write",
         external: true,
-        advice: "The message has the draft's id. What holds for `svc_email_send` holds here.",
+        advice: "The sent message has the draft's id. The rules of `svc_email_send` apply.",
       }),
     HttpApiEndpoint.get("approvals", "/api/identities/:handle/approvals", {
       params,
@@ -148,12 +148,12 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, InvalidCursor, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "List messages that wait for a person, oldest first")
+      .annotate(OpenApi.Summary, "List messages that await approval, oldest first")
       .annotate(Tool, {
         name: "svc_approval_list",
         effect: "read",
         columns: ["id", "requested_at", "to", "subject", "attachments", "expires_at"],
-        advice: "Read one whole with `svc_approval_get` before it is decided.",
+        advice: "Read a whole message with `svc_approval_get` before deciding.",
       }),
     HttpApiEndpoint.get("approval", "/api/identities/:handle/approvals/:id", {
       params: one,
@@ -161,12 +161,12 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, Conflict, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Read a message that waits for a person, whole")
+      .annotate(OpenApi.Summary, "Read a message that awaits approval")
       .annotate(Tool, {
         name: "svc_approval_get",
         effect: "read",
         advice:
-          "It is exactly what leaves. Pass its `content_sha256` on when you approve it, so that nothing else is sent.",
+          "Shows exactly what will be sent. Pass its `content_sha256` when you approve it, so that nothing else is sent.",
       }),
     HttpApiEndpoint.post("approve", "/api/identities/:handle/approvals/:id/approve", {
       params: one,
@@ -175,12 +175,12 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, IdentityNotReady, MailPaused, RecipientNotAllowed, Conflict, ContentChanged, Unavailable],
     })
       .pipe(onIdentity("admin"))
-      .annotate(OpenApi.Summary, "Approve a message, which goes out then")
+      .annotate(OpenApi.Summary, "Approve and send a message")
       .annotate(Tool, {
         name: "svc_approval_approve",
         effect: "write",
         external: true,
-        advice: "Only for the account holder or who acts for them. Read it whole first with `svc_approval_get`.",
+        advice: "Only for the account holder or a representative. Read the whole message first with `svc_approval_get`.",
       }),
     HttpApiEndpoint.post("refuse", "/api/identities/:handle/approvals/:id/refuse", {
       params: one,
@@ -189,12 +189,12 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, IdentityNotReady, Conflict, ContentChanged, Unavailable],
     })
       .pipe(onIdentity("admin"))
-      .annotate(OpenApi.Summary, "Refuse a message, which goes nowhere then")
+      .annotate(OpenApi.Summary, "Reject a message, which is then not sent")
       .annotate(Tool, {
         name: "svc_approval_refuse",
         effect: "write",
-        advice: "The agent that wrote it reads the `reason`.",
+        advice: "The agent that wrote the message can read the `reason`.",
       }),
   )
   .annotateEndpoints(About, "mail")
-  .annotate(OpenApi.Description, "Sending mail, drafts of it, and messages that wait for a person.") {}
+  .annotate(OpenApi.Description, "Sending mail, drafts, and approvals.") {}

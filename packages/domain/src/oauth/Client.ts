@@ -56,19 +56,19 @@ const flowOf = (said: Members) => has(said["grant_types"], "authorization_code")
 
 /** Parses a registration. All redirects must be acceptable. */
 export const readRegistration = (book: AddressBook, said: unknown): Result.Result<ClientDetails, ClientRefused> => {
-  if (!isMembers(said)) return refused("invalid_client_metadata", "The body is a JSON object of client metadata.")
+  if (!isMembers(said)) return refused("invalid_client_metadata", "The body must be a JSON object of client metadata.")
   const redirects = texts(said["redirect_uris"])
   if (redirects === undefined || redirects.length === 0 || redirects.length > mostRedirects) {
-    return refused("invalid_redirect_uri", `redirect_uris is a list of 1 to ${mostRedirects} URIs.`)
+    return refused("invalid_redirect_uri", `redirect_uris must be a list of 1 to ${mostRedirects} URIs.`)
   }
   if (!redirects.every((one) => isAcceptable(book, one))) {
     return refused(
       "invalid_redirect_uri",
-      "A redirect is https, http on localhost, 127.0.0.1 or [::1], or a private-use scheme with a dot (RFC 8252 section 7), without fragment and user, and on no host of this service.",
+      "A redirect must be https, http on localhost, 127.0.0.1 or [::1], or a private-use scheme with a dot (RFC 8252 section 7), without fragment and user, and must not point to this service.",
     )
   }
   if (!flowOf(said)) {
-    return refused("invalid_client_metadata", "grant_types has authorization_code and response_types has code.")
+    return refused("invalid_client_metadata", "grant_types must include authorization_code, and response_types must include code.")
   }
   return Result.succeed({ name: shownName(said["client_name"]) ?? "unnamed", redirects: [...new Set(redirects)] })
 }
@@ -102,21 +102,21 @@ export const readDocument = (
   said: unknown,
 ): Result.Result<ClientDetails, ClientRefused> => {
   if (!isMembers(said) || said["client_id"] !== id) {
-    return refused("invalid_client_metadata", "The document's client_id is not the address it is at.")
+    return refused("invalid_client_metadata", "The document's client_id differs from its address.")
   }
   if ("client_secret" in said || "client_secret_expires_at" in said) {
-    return refused("invalid_client_metadata", "The document tells a secret.")
+    return refused("invalid_client_metadata", "The document contains a client secret, which would be public.")
   }
   const methods = texts(said["token_endpoint_auth_methods_supported"]) ?? [said["token_endpoint_auth_method"] ?? "none"]
   if (!methods.includes("none")) {
-    return refused("invalid_client_metadata", "The client cannot do without authentication at the token endpoint.")
+    return refused("invalid_client_metadata", "The client must support token_endpoint_auth_method none.")
   }
   const redirects = texts(said["redirect_uris"])
   if (redirects === undefined || redirects.length > mostRedirects) {
-    return refused("invalid_redirect_uri", `redirect_uris is a list of 1 to ${mostRedirects} URIs.`)
+    return refused("invalid_redirect_uri", `redirect_uris must be a list of 1 to ${mostRedirects} URIs.`)
   }
   const acceptable = redirects.filter((one) => isAcceptable(book, one))
-  if (acceptable.length === 0) return refused("invalid_redirect_uri", "The document has no redirect that is accepted.")
-  if (!flowOf(said)) return refused("invalid_client_metadata", "The client does not use the code flow.")
+  if (acceptable.length === 0) return refused("invalid_redirect_uri", "The document has no acceptable redirect.")
+  if (!flowOf(said)) return refused("invalid_client_metadata", "The client does not use the authorization code flow.")
   return Result.succeed({ name: shownName(said["client_name"]) ?? new URL(id).hostname, redirects: acceptable })
 }

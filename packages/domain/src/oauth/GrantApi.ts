@@ -42,7 +42,7 @@ export class GrantApi extends HttpApiGroup.make("grants")
       error: [NotFound, ScopeUnknown, InvalidRequest, PreconditionFailed, Unavailable],
     })
       .pipe(callers("session"))
-      .annotate(OpenApi.Summary, "Change what an app may do, on which Identities, and until when"),
+      .annotate(OpenApi.Summary, "Change an app's scopes, Identities, networks or expiry"),
     HttpApiEndpoint.delete("revoke", "/api/grants/:id", {
       params,
       headers: conditional,
@@ -50,7 +50,7 @@ export class GrantApi extends HttpApiGroup.make("grants")
       error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(callers("org"))
-      .annotate(OpenApi.Summary, "End the access of an app"),
+      .annotate(OpenApi.Summary, "Revoke the access of an app"),
   )
   .annotateEndpoints(About, "account")
-  .annotate(OpenApi.Description, "Apps that the account holder let in by OAuth, and what each may do.") {}
+  .annotate(OpenApi.Description, "Apps that the account holder connected by OAuth, and their rights.") {}

@@ -31,7 +31,7 @@ export class TunnelApi extends HttpApiGroup.make("tunnels")
         name: "svc_tunnel_get",
         effect: "read",
         advice:
-          "`connected` says whether an agent serves it now; `svc tunnel <port>` on the agent's machine connects it.",
+          "`connected` says whether an agent is connected; `svc tunnel <port>` on the agent's machine connects it.",
       }),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/tunnel", {
       params: { handle: HandleParam },
@@ -41,12 +41,12 @@ export class TunnelApi extends HttpApiGroup.make("tunnels")
       error: [InvalidRequest, NotFound, IdentityNotReady, AdminRequired, PreconditionFailed, Unavailable],
     })
       .pipe(
-        onIdentityExcept<TunnelPatch>("An Identity Key may not change who may reach the Tunnel.", {
+        onIdentityExcept<TunnelPatch>("An Identity Key cannot change who may reach the Tunnel.", {
           allowed_networks: always,
           basic_auth: always,
         }),
       )
-      .annotate(OpenApi.Summary, "Change settings of the Tunnel"),
+      .annotate(OpenApi.Summary, "Change the settings of the Tunnel"),
   )
   .annotateEndpoints(About, "tunnel")
   .annotate(OpenApi.Description, "The public address of an agent's local port.") {}

@@ -17,8 +17,8 @@ export const PatchTunnel = Rpc.make("PatchTunnel", {
 const ifMatch = "/if-match"
 export const otherSettings = () =>
   new InvalidRequest({
-    detail: "The Tunnel has other settings than `If-Match` names.",
-    errors: [{ path: ifMatch, message: "the settings are others by now" }],
+    detail: "The Tunnel's settings differ from those that `If-Match` names.",
+    errors: [{ path: ifMatch, message: "the settings have changed" }],
   })
 export const isOtherSettings = ({ errors }: InvalidRequest): boolean =>
   errors?.some(({ path }) => path === ifMatch) === true

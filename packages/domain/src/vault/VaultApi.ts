@@ -25,7 +25,7 @@ const NameParam = Text.check(
   Schema.isMaxLength(1000, { toJsonSchema: () => ({ pattern: namePattern.source, maxLength: 128 }) }),
 ).annotate({
   description:
-    "The secret's name: 1 to 128 lowercase letters, digits, dots, dashes and underscores, a letter or digit first.",
+    "The secret's name: 1 to 128 lowercase letters, digits, dots, dashes and underscores, starting with a letter or digit.",
 })
 
 /** The namespace: that of the Identity with this Handle, or the caller's own if it is omitted. */
@@ -59,7 +59,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
       query: {
         ...namespace,
         version: Schema.optionalKey(
-          Version.annotate({ description: "A version that is kept; the present one where it is left out." }),
+          Version.annotate({ description: "A stored version; defaults to the current one." }),
         ),
       },
       success: HttpApiSchema.WithHeaders(SecretValue, tag),
@@ -76,7 +76,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
       headers: {
         ...conditional,
         "if-none-match": Schema.optionalKey(
-          Schema.String.annotate({ description: "`*`: create only. On reads: answer 304 where the tag is known." }),
+          Schema.String.annotate({ description: "`*`: create only. On reads: respond with 304 if the tag is current." }),
         ),
       },
       payload: NewSecret,
@@ -89,7 +89,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
         name: "svc_vault_set",
         effect: "idempotent_write",
         secret: ["value"],
-        advice: "The description is shown in lists, the value never: keep secrets out of descriptions.",
+        advice: "Lists show the description but never the value: keep secrets out of descriptions.",
       }),
     HttpApiEndpoint.delete("remove", "/api/vault/secrets/:name", {
       params: { name: NameParam },
@@ -99,7 +99,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
       error: [SecretNameInvalid, NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(inRealm(byQuery("identity")))
-      .annotate(OpenApi.Summary, "Destroy a secret with every version")
+      .annotate(OpenApi.Summary, "Delete a secret and all its versions")
       .annotate(Tool, { name: "svc_vault_delete", effect: "destructive" }),
     HttpApiEndpoint.get("versions", "/api/vault/secrets/:name/versions", {
       params: { name: NameParam },
@@ -108,7 +108,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
       error: [SecretNameInvalid, NotFound, InvalidCursor, Unavailable],
     })
       .pipe(inRealm(byQuery("identity")))
-      .annotate(OpenApi.Summary, "List the versions of a secret that are kept"),
+      .annotate(OpenApi.Summary, "List the stored versions of a secret"),
     HttpApiEndpoint.post("restore", "/api/vault/secrets/:name/restore", {
       params: { name: NameParam },
       query: namespace,
@@ -118,7 +118,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
       error: [SecretNameInvalid, NotFound, PreconditionFailed, IdentityNotReady, Unavailable],
     })
       .pipe(inRealm(byQuery("identity")))
-      .annotate(OpenApi.Summary, "Make an earlier version the present one"),
+      .annotate(OpenApi.Summary, "Restore an earlier version of a secret"),
   )
   .annotateEndpoints(About, "vault")
   .annotate(OpenApi.Description, "Encrypted secrets, one namespace per Org and one per Identity.") {}

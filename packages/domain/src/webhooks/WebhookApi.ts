@@ -64,7 +64,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
         name: "svc_webhook_create",
         effect: "write",
         advice:
-          "`signing_secret` is what the receiver checks deliveries by; keep it where only the receiver reads it. Then try it out with `svc_webhook_test`.",
+          "The receiver verifies deliveries with `signing_secret`; store it where only the receiver can read it. Then test the Webhook with `svc_webhook_test`.",
       }),
     HttpApiEndpoint.get("read", "/api/identities/:handle/webhooks/:id", {
       params: one,
@@ -81,7 +81,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       error: [NotFound, IdentityNotReady, ScopeMissing, WebhookTargetRefused, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Change a Webhook by merge patch"),
+      .annotate(OpenApi.Summary, "Change a Webhook with a merge patch"),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle/webhooks/:id", {
       params: one,
       headers: conditional,
@@ -89,7 +89,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Remove a Webhook with its delivery log")
+      .annotate(OpenApi.Summary, "Remove a Webhook and its delivery log")
       .annotate(Tool, { name: "svc_webhook_delete", effect: "destructive" }),
     HttpApiEndpoint.post("test", "/api/identities/:handle/webhooks/:id/test", {
       params: one,
@@ -104,7 +104,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       .annotate(Tool, {
         name: "svc_webhook_test",
         effect: "write",
-        advice: "What came back stands in `svc_webhook_deliveries` some seconds later.",
+        advice: "The result appears in `svc_webhook_deliveries` after some seconds.",
       }),
     HttpApiEndpoint.post("rotate", "/api/identities/:handle/webhook-secret/rotate", {
       params,
@@ -138,14 +138,14 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       error: [NotFound, ScopeMissing, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Read what a delivery sends"),
+      .annotate(OpenApi.Summary, "Read the request of a delivery"),
     HttpApiEndpoint.post("recover", "/api/identities/:handle/webhooks/:id/recover", {
       params: one,
       payload: Schema.Struct({ since: NamedTime }),
       success: HttpApiSchema.WithHeaders(
         Schema.Struct({
           recovered: Schema.Int.annotate({
-            description: "Deliveries that were queued; 1,000 at most, and what is left is a call more.",
+            description: "Number of queued deliveries, at most 1,000; call again for the rest.",
           }),
         }).pipe(HttpApiSchema.status(202)),
         located,
@@ -153,7 +153,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       error: [NotFound, IdentityNotReady, Conflict, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Deliver again every Event whose delivery failed since then"),
+      .annotate(OpenApi.Summary, "Redeliver every Event whose delivery failed since the given time"),
   )
   .annotateEndpoints(About, "webhook")
   .annotate(OpenApi.Description, "Signed deliveries of Events.") {}
