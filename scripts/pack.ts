@@ -6,14 +6,71 @@
  * - `@svc/tunnel`: the agent's end of a tunnel as a library.
  */
 import { execFileSync } from "node:child_process"
-import { chmodSync, cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  readdirSync,
+  existsSync,
+} from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { entries } from "../packages/cli/src/Bundle.mjs"
 import { bundle, root } from "./Bundling.ts"
-import { dist, own } from "./ConsoleFiles.ts"
-import { licences } from "./Licences.ts"
 import { packedReadme, type Repository } from "./PackedReadme.ts"
+import { dist } from "../packages/console/sources.mjs"
+
+/** Returns the folder of the package that a module belongs to; undefined for our own modules. */
+const packageOf = (module: string): string | undefined =>
+  /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(module)?.[0]
+
+interface DependencyManifest {
+  readonly name: string
+  readonly version: string
+  readonly license?: string | { readonly type: string }
+}
+
+const textIn = (folder: string): string => {
+  const name = readdirSync(folder).find((file) => /^(licen[cs]e|copying)(\.|-|$)/i.test(file))
+  return name === undefined ? "" : readFileSync(path.join(folder, name), "utf8").trim()
+}
+
+/** Returns the licence texts of the bundled packages, sorted by name, as their authors require. Throws if a package has no licence. */
+const licences = (modules: ReadonlyArray<string>): string => {
+  const folders = [...new Set(modules.flatMap((module) => packageOf(module) ?? []))]
+  const entries = folders
+    .filter((folder) => existsSync(path.join(folder, "package.json")))
+    .map((folder) => {
+      const { name, version, license } = JSON.parse(
+        readFileSync(path.join(folder, "package.json"), "utf8"),
+      ) as DependencyManifest
+      const kind = typeof license === "object" ? license.type : license
+      const text = textIn(folder)
+      if (kind === undefined && text === "") throw new Error(`${name} has no licence`)
+      return {
+        name,
+        entry: [`${name} ${version} (${kind ?? "see below"})`, text].filter((one) => one !== "").join("\n\n"),
+      }
+    })
+  return `${entries
+    .toSorted((one, other) => (one.name < other.name ? -1 : 1))
+    .map(({ entry }) => entry)
+    .join(`\n\n${"-".repeat(80)}\n\n`)}\n`
+}
+
+/** Names of the files below {@link dist} that belong to the latest build of the console; older assets are left out. */
+const consoleFiles = (): ReadonlyArray<string> => {
+  const made = new Set(JSON.parse(readFileSync(path.join(dist, "own.json"), "utf8")) as ReadonlyArray<string>)
+  return readdirSync(dist, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name !== "own.json" && entry.name !== ".stamp")
+    .map((entry) => path.relative(dist, path.join(entry.parentPath, entry.name)))
+    .filter((name) => !name.startsWith("assets") || made.has(path.basename(name)))
+}
 
 /** What the packages are told to run on. */
 const oldestNode = "20"
@@ -74,7 +131,7 @@ const makeCommand = async () => {
   cpSync(path.join(packed, "OtherNode.mjs"), path.join(folder, "dist", "OtherNode.mjs"))
   // Built where its sources changed; the service serves what stands beside it.
   execFileSync(process.execPath, [path.join(root, "packages", "console", "build.ts")], { stdio: "inherit" })
-  for (const name of own()) cpSync(path.join(dist, name), path.join(folder, "dist", "console", name))
+  for (const name of consoleFiles()) cpSync(path.join(dist, name), path.join(folder, "dist", "console", name))
   writeFileSync(path.join(folder, "THIRD-PARTY-LICENSES.txt"), licences(modules))
   addReadme(folder)
   return folder

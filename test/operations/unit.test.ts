@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import { UnitFailed, unitOf } from "@svc/cli/unit/Unit"
+import { UnitFailed, unitOf } from "@svc/cli/unit/Command"
 import { Effect } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 

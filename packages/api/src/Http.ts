@@ -21,23 +21,26 @@ import * as Connectors from "./connectors/Connectors.ts"
 import * as Console from "./console/Console.ts"
 import * as Leave from "./console/Leave.ts"
 import * as MailBody from "./console/MailBody.ts"
-import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
-import { RequestContext, type RequestContextState, HandedOn, makeRequestContext } from "./RequestContext.ts"
+import {
+  RequestContext,
+  type RequestContextState,
+  HandedOn,
+  makeRequestContext,
+  makeRequestId,
+} from "./RequestContext.ts"
 import * as Bodies from "./http/Bodies.ts"
 import * as RequestServices from "./http/RequestServices.ts"
 import * as Health from "./health/Health.ts"
 import { compressed } from "./http/Compression.ts"
 import * as Routing from "./http/Routing.ts"
-import * as Handles from "./identity/Handles.ts"
 import * as Identities from "./identity/Identities.ts"
 import { type Proxies, sourceOf, TrustedProxies } from "./limits/ClientAddress.ts"
 import { noteOf } from "./limits/RateLimitHeaders.ts"
 import * as Limits from "./usage/Limits.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
-import * as Threads from "./mail/Threads.ts"
 import * as OrgMail from "./mail/OrgMail.ts"
 import * as Sending from "./mail/Sending.ts"
 import * as Mcp from "./mcp/Mcp.ts"
@@ -55,7 +58,6 @@ import * as Docs from "./openapi/Docs.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
 import * as MailPolicyPage from "./pages/MailPolicyPage.ts"
 import * as MailProgramPage from "./pages/MailProgramPage.ts"
-import * as NotFoundPage from "./pages/NotFoundPage.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
 import * as ProfilePage from "./pages/ProfilePage.ts"
 import * as SignInPage from "./pages/SignInPage.ts"
@@ -63,7 +65,6 @@ import * as TermsPage from "./pages/TermsPage.ts"
 import * as Public from "./public/Public.ts"
 import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
-import { makeRequestId } from "./RequestId.ts"
 import { entryOf, RequestLog } from "./RequestLog.ts"
 import * as RequestMetrics from "./RequestMetrics.ts"
 import * as Tunnels from "./tunnel/Tunnels.ts"
@@ -82,14 +83,14 @@ const endpoints = (settings: HttpSettings) =>
       Devices.login,
       Devices.confirmation,
       ApiKeys.layer,
-      Handles.layer,
+      Identities.handles,
       Identities.layer,
       Cards.layer,
-      Profiles.layer,
+      Cards.profiles,
     ]),
     Layer.provide([
       Messages.layer,
-      Threads.layer,
+      Messages.threads,
       MailSettings.layer,
       OrgMail.layer,
       Sending.layer,
@@ -136,7 +137,7 @@ const isClientGone = (cause: Cause.Cause<unknown>): boolean =>
 /** Every response carries the request id, and no authenticated response is cacheable. */
 export const everywhere = HttpRouter.middleware(
   Effect.map(
-    Effect.all([Addresses, Routing.make(NotFoundPage.shown), RequestLog, CredentialLookup]),
+    Effect.all([Addresses, Routing.make(ProblemPages.notFound), RequestLog, CredentialLookup]),
     ([book, guarded, log, credentials]) =>
       (answer) =>
         Effect.gen(function* () {
@@ -241,7 +242,7 @@ const routes = (settings: HttpSettings) =>
     OAuthRegistration.layer,
     TokenEndpoint.layer,
     ...MagicLinkPage.layers,
-    Routing.elsewhere(NotFoundPage.shown),
+    Routing.elsewhere(ProblemPages.notFound),
   ).pipe(Layer.provide(everywhere))
 
 /** The type of the routes lists the services that a request may need; the compiler cannot check it elsewhere. */

@@ -2,7 +2,7 @@
  * The state of one request that is shared by the middleware around a handler: its id, the headers of the response, and the
  * callbacks that run with the response.
  */
-import { makeUuidV7 } from "@svc/domain/Ids"
+import { makeUuidV7, makePublic } from "@svc/domain/Ids"
 import type { Act } from "@svc/cluster/audit/AuditWrite"
 import { Context, Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
@@ -94,3 +94,8 @@ export const keptByNobody = Effect.map(RequestContext, ({ headers }) => void (he
 export const commandId: Effect.Effect<string> = Effect.flatMap(RequestContext, (exchange) =>
   exchange.commandId === undefined ? makeUuidV7 : Effect.succeed(exchange.commandId),
 )
+
+/** The id of the current request. It is always generated here, returned as `request-id`, and part of every log entry and problem. */
+export const RequestId: Effect.Effect<string> = Effect.map(RequestContext, ({ requestId }) => requestId)
+
+export const makeRequestId = makePublic("req_")

@@ -3,7 +3,7 @@ import "effect/schema/SchemaJITCompiler/enable"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
-import { Command } from "effect/cli"
+import { Command, CliOutput } from "effect/cli"
 import { apiVersion } from "@svc/domain/Version"
 import * as Audit from "./audit/Command.ts"
 import * as Backup from "./backup/Command.ts"
@@ -15,12 +15,44 @@ import * as Grants from "./grants/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
 import { guardOutput } from "./Output.ts"
-import { endWithParent } from "./ParentProcess.ts"
 import * as Migrate from "./migrate/Command.ts"
 import * as Serve from "./serve/Command.ts"
 import * as Tunnel from "./tunnel/Command.ts"
 import * as Unit from "./unit/Command.ts"
-import * as UsageErrors from "./UsageErrors.ts"
+import { report } from "./client/Printing.ts"
+
+/** Interval at which the parent process is checked. */
+const parentCheckMillis = 300
+
+/**
+ * Ends the process when npm ends: a signal to npm reaches the shell that npm started, which may exit without forwarding it.
+ */
+const endWithParent = (): void => {
+  if (process.env["npm_lifecycle_event"] === undefined) return
+  const parent = process.ppid
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(timer)
+    process.kill(process.pid, "SIGTERM")
+  }, parentCheckMillis)
+  timer.unref()
+}
+
+/**
+ * Reports an invalid command line and its usage on standard error, so that standard output contains responses only. The
+ * process ends with exit code 2.
+ */
+const usageErrors = CliOutput.layerPresenter({
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? Effect.sync(() => {
+          const messages = event.errors.map(({ message }) => message.trim().replace(/\.?$/, "."))
+          const path = event.commandPath.join(" ")
+          const help = `Usage: ${event.helpDoc.usage.trim()}. \`${path} --help\` says more.`
+          report([...messages, help].join(" "), { code: "usage", detail: messages.join(" "), agent_hint: "fix_call" })
+        })
+      : CliOutput.defaultPresenter.present(event),
+})
 
 const always = [
   Serve.command,
@@ -60,13 +92,13 @@ guardOutput()
 svc.pipe(
   Command.run({ version: apiVersion }),
   Effect.catchTags({
-    // They were told in words already.
+    // The error was already reported.
     Told: () => Effect.sync(() => (process.exitCode = 1)),
     ServeFailed: () => Effect.sync(() => (process.exitCode = 1)),
-    // The command line was not understood (`UsageErrors`), or help was shown. The library would exit with 1.
+    // The command line was not understood (`usageErrors`), or help was shown. The library would exit with 1.
     ShowHelp: ({ errors }) => Effect.sync(() => (process.exitCode = errors.length > 0 ? 2 : 0)),
   }),
-  Effect.provide(UsageErrors.layer),
+  Effect.provide(usageErrors),
   Effect.provide(NodeServices.layer),
   Effect.provide(Logging.layer),
   NodeRuntime.runMain({ disableErrorReporting: false }),

@@ -8,7 +8,7 @@ import type { Act } from "@svc/cluster/audit/AuditWrite"
 import { Cause, Context, Exit } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
-import type { Source } from "../RequestContext.ts"
+import type { Source, RequestContextState } from "../RequestContext.ts"
 import { isOfRequest, meaning } from "../problems/ProblemRendering.ts"
 
 export interface Called {
@@ -152,3 +152,22 @@ export const withMade = (
   if (isId.test(last)) return { ...act, target: { type: plan.type, id: last, name: act.target?.name ?? null } }
   return plan.action === "identities.create" ? { ...act, target: { type: plan.type, id: null, name: last } } : act
 }
+
+/** Returns the audit entry of a signed-in user's action on a page outside the API. */
+export const pageOperation = (
+  caller: CallerInfo,
+  { source, requestId }: Pick<RequestContextState, "source" | "requestId">,
+  what: { readonly class: AuditClass; readonly action: string; readonly type: string },
+): Act => ({
+  org: caller.org.id,
+  class: what.class,
+  action: what.action,
+  actor: { kind: caller.kind, id: caller.credentialId, name: caller.keyName, client: caller.grant?.client ?? null },
+  identity: null,
+  target: { type: what.type, id: null, name: null },
+  outcome: "allowed",
+  code: null,
+  scope: null,
+  source: sourceOf(source),
+  requestId,
+})

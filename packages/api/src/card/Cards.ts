@@ -10,6 +10,7 @@ import * as AuditNotes from "../audit/AuditNotes.ts"
 import { carrying } from "../audit/AuditNotes.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
+import { canonical } from "@svc/domain/handles/Handle"
 
 export const layer = RequestServices.group(
   Api,
@@ -36,5 +37,16 @@ export const layer = RequestServices.group(
         return answer(cardOf(book, subject.handle, kept), kept.version)
       }),
     })
+  }),
+)
+
+export const profiles = RequestServices.group(
+  Api,
+  "profiles",
+  Effect.fn(function* (handlers) {
+    const cards = yield* CardQueries
+    return handlers.handle("read", ({ params }) =>
+      Effect.map(cards.profile(canonical(params.handle)), ({ profile }) => profile),
+    )
   }),
 )

@@ -6,7 +6,7 @@ import type { Socket } from "node:net"
 import type { AddressBook } from "@svc/domain/Addresses"
 import { HeadersTooLarge, InvalidRequest, type Problem, RequestTimeout } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
-import { makeRequestId } from "../RequestId.ts"
+import { makeRequestId } from "../RequestContext.ts"
 import { render } from "../problems/Render.ts"
 
 const refusals: Readonly<Record<string, () => Problem>> = {

@@ -15,7 +15,7 @@ import {
 import { Effect } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { render } from "../problems/Render.ts"
-import { RequestId } from "../RequestId.ts"
+import { RequestId } from "../RequestContext.ts"
 import * as Bodies from "./Bodies.ts"
 
 /** Paths outside the API with their methods. */

@@ -99,3 +99,27 @@ export const layer = RequestServices.group(
     })
   }),
 )
+
+/** An unavailable name is a result, not an error. The check reserves nothing. */
+export const handles = RequestServices.group(
+  Api,
+  "handles",
+  Effect.fn(function* (handlers) {
+    const handles = yield* HandleRules
+    return handlers.handle("check", ({ params }) =>
+      handles.claimable(params.handle).pipe(
+        Effect.map((name) => ({ handle: name.handle, available: true })),
+        Effect.catchTags({
+          handle_invalid: (refusal) => unavailable(params.handle, refusal),
+          handle_reserved: (refusal) => unavailable(params.handle, refusal),
+          handle_taken: (refusal) => unavailable(params.handle, refusal),
+        }),
+      ),
+    )
+  }),
+)
+
+const unavailable = <const Code extends string>(
+  handle: string,
+  refusal: { readonly code: Code; readonly detail: string },
+) => Effect.succeed({ handle, available: false, code: refusal.code, detail: refusal.detail })

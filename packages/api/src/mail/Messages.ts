@@ -17,6 +17,7 @@ import { RequestContext } from "../RequestContext.ts"
 import * as Download from "./Download.ts"
 import { encode, slice } from "./TextSlice.ts"
 import * as MessageWait from "./MessageWait.ts"
+import { ThreadQueries } from "@svc/cluster/mail/ThreadQueries"
 
 const sameMessage = unchanged(Message)
 
@@ -181,6 +182,24 @@ export const layer = RequestServices.group(
               ...answer,
               contentType: answer.headers["content-type"],
             })
+      }),
+    })
+  }),
+)
+
+export const threads = RequestServices.group(
+  Api,
+  "threads",
+  Effect.fn(function* (handlers) {
+    const threads = yield* ThreadQueries
+
+    return handlers.handleAll({
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* threads.list((yield* Subject).id, query)
+        return { threads: entries, next_cursor }
+      }),
+      read: Effect.fnUntraced(function* ({ params, query }) {
+        return yield* threads.read((yield* Subject).id, params.id, query)
       }),
     })
   }),

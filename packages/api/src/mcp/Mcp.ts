@@ -28,16 +28,14 @@ import {
   HttpServerRequest,
   HttpServerResponse,
 } from "effect/http"
-import { sourceOf } from "../audit/AuditedOperations.ts"
-import { pageOperation } from "../audit/PageOperations.ts"
-import { RequestContext, type RequestContextState, HandedOn, overMcp } from "../RequestContext.ts"
+import { sourceOf, pageOperation } from "../audit/AuditedOperations.ts"
+import { RequestContext, type RequestContextState, HandedOn, overMcp, RequestId } from "../RequestContext.ts"
 import { isLarge } from "../http/Bodies.ts"
 import { mayCompress } from "../http/Compression.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
 import { challenge } from "../oauth/Metadata.ts"
 import { meaning } from "../problems/ProblemRendering.ts"
 import { render } from "../problems/Render.ts"
-import { RequestId } from "../RequestId.ts"
 import { bounded, isBounded } from "./BoundedResult.ts"
 import { marked } from "./Output.ts"
 import { type Answer, instructionsFor, interpret, type Served } from "./Protocol.ts"

@@ -1,7 +1,7 @@
 /** Completes operations of the document: headers of requests and responses, and descriptions of parameters. */
 import { Schema, SchemaAST } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
-import type { Json } from "./Json.ts"
+import type { Json } from "./Shapes.ts"
 
 const header = (text: string, schema: Json = { type: "string" }) => ({ description: text, schema })
 export const headers = {

@@ -4,7 +4,7 @@
  */
 import { nameOf } from "@svc/domain/events/Event"
 import { table } from "@svc/domain/problems/Table"
-import type { Json } from "./Json.ts"
+import type { Json } from "./Shapes.ts"
 import { ofCredentials } from "./CredentialDescriptions.ts"
 import { ofMail } from "./MailDescriptions.ts"
 

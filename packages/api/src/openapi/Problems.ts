@@ -5,7 +5,7 @@ import { scopeOf } from "@svc/domain/account/EndpointScope"
 import { type Code, table } from "@svc/domain/problems/Table"
 import { Context, SchemaAST } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
-import type { Json } from "./Json.ts"
+import type { Json } from "./Shapes.ts"
 
 /** Authorization problems that are possible for each kind of caller. */
 const denials: { readonly [S in Scope]: ReadonlyArray<Code> } = {

@@ -2,7 +2,10 @@
  * The strictness of the document's objects. Request objects are closed, because unknown members are rejected; response
  * objects are open, because a new member must not break a client.
  */
-import type { Json } from "./Json.ts"
+
+/** The document during its construction: JSON that the library's types describe only partly. */
+// oxlint-disable-next-line typescript/no-explicit-any -- see above
+export type Json = Record<string, any>
 
 const isObject = (node: unknown): node is Json => typeof node === "object" && node !== null && !Array.isArray(node)
 

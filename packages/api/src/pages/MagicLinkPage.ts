@@ -7,7 +7,7 @@ import { Addresses } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import * as MagicLinkSignIn from "../account/MagicLinkSignIn.ts"
+import { magicLinkSignIn } from "../account/SignIn.ts"
 import { remember } from "../account/ConsoleSession.ts"
 import { escape, page } from "./Page.ts"
 import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
@@ -88,7 +88,7 @@ const form = HttpRouter.add(
 
 const consume = HttpRouter.use((router) =>
   Effect.gen(function* () {
-    const signIn = yield* MagicLinkSignIn.make
+    const signIn = yield* magicLinkSignIn
     const requests = yield* OAuthRequests
     const book = yield* Addresses
     yield* router.add(

@@ -4,10 +4,11 @@
  */
 import { type Code, table } from "@svc/domain/problems/Table"
 import { Effect } from "effect"
-import { HttpRouter } from "effect/http"
+import { HttpRouter, type HttpServerRequest } from "effect/http"
 import { page, withCode } from "./Page.ts"
-import { language } from "./PageLanguage.ts"
+import { language, languageOf } from "./PageLanguage.ts"
 import { texts } from "../Texts.ts"
+import type { Language } from "@svc/domain/account/Account"
 
 const words = texts({
   code: ["Code", "Code", "Code"],
@@ -45,3 +46,30 @@ export const layer = HttpRouter.add(
     })
   }),
 )
+
+const notFoundPage = (lang: Language, title: string, text: string) =>
+  page({ status: 404, title, lang, body: `<h1>${title}</h1><p>${text}</p>` })
+
+const notFoundPages = {
+  en: notFoundPage(
+    "en",
+    "Page not found",
+    `Check the address, or go to the <a href="/">home page</a>. The API is described in its <a href="/api/docs">documentation</a>.`,
+  ),
+  de: notFoundPage(
+    "de",
+    "Seite nicht gefunden",
+    `Prüfe die Adresse oder geh zur <a href="/">Startseite</a>. Die API ist in ihrer <a href="/api/docs">Dokumentation</a> beschrieben.`,
+  ),
+  fr: notFoundPage(
+    "fr",
+    "Page introuvable",
+    `Vérifiez l’adresse ou retournez à l’<a href="/">accueil</a>. L’API est décrite dans sa <a href="/api/docs">documentation</a>.`,
+  ),
+}
+
+/** Returns the 404 page in the reader's language, or undefined if the client does not accept HTML. */
+export const notFound = (request: HttpServerRequest.HttpServerRequest) =>
+  (request.method === "GET" || request.method === "HEAD") && /\btext\/html\b/.test(request.headers["accept"] ?? "")
+    ? notFoundPages[languageOf(request)]
+    : undefined

@@ -3,10 +3,54 @@
  * a small body all errors are collected, and the first ones returned.
  */
 import { InvalidRequest, type Violation } from "@svc/domain/problems/Problem"
-import { Effect, Option, Schema, SchemaAST, type SchemaIssue } from "effect"
+import { Effect, Option, Schema, SchemaAST, SchemaIssue } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint, HttpApiError } from "effect/http-api"
-import { format, unknownMember } from "./Wording.ts"
+
+const kinds: Readonly<Record<string, string>> = {
+  string: "text",
+  number: "a number",
+  boolean: "true or false",
+  null: "null",
+  array: "a list",
+  object: "an object",
+}
+
+const kind = (word: string) => kinds[word] ?? word
+
+/** The text for an unknown member of a body or query. */
+const unknownMember = "unknown member"
+
+const leaf: SchemaIssue.LeafHook = (issue) => {
+  switch (issue._tag) {
+    case "MissingKey":
+      return issue.annotations?.messageMissingKey ?? "missing"
+    case "UnexpectedKey":
+      return unknownMember
+    default:
+      return SchemaIssue.defaultLeafHook(issue)
+  }
+}
+
+/** Rewords `Expected a value with a length of at least 1, got ""` without repeating the value. */
+const reworded = (message: string): string => {
+  const expected = /^Expected (.*?)(?:, got .*)?$/s.exec(message)?.[1]
+  if (expected === undefined) return message
+  return `expected ${expected
+    // Applies to lists and texts; the issue does not say which.
+    .replace(/^a value with a length of at /, "a length of at ")
+    // In a query, every number is text.
+    .replace("a string representing a finite number", "a number")
+    .replaceAll(" | ", " or ")
+    .replace(/^(?:an? )?(string|number|boolean|null|array|object)$/, (_, word: string) => kind(word))}`
+}
+
+const formatter = SchemaIssue.makeFormatterStandardSchemaV1({ leafHook: leaf })
+
+/** Returns the violations of a request with their paths. */
+const format = (issue: SchemaIssue.Issue) => ({
+  issues: formatter(issue).issues.map(({ path, message }) => ({ path, message: reworded(message) })),
+})
 
 /** Longer bodies only report their first error. */
 const small = 16 * 1024

@@ -1,6 +1,9 @@
 /** What commands write out. Text of others is among it: whoever answers at the address, and what the service keeps for them. */
 import { Effect } from "effect"
-import { terminalText } from "./TerminalText.ts"
+
+export const terminalText = (text: string): string =>
+  // oxlint-disable-next-line no-control-regex -- these are the characters to remove
+  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\ufffd")
 
 const write = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
 

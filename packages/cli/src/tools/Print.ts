@@ -3,7 +3,7 @@
  * column is a path into the entry (`post.author`), or `what`, the sentence that an Event says.
  */
 import { eventSentence } from "@svc/domain/events/EventSentences"
-import { terminalText } from "../client/TerminalText.ts"
+import { terminalText } from "../client/Printing.ts"
 
 type Members = Readonly<Record<string, unknown>>
 

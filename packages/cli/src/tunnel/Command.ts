@@ -3,7 +3,7 @@ import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
-import { terminalText } from "../client/TerminalText.ts"
+import { terminalText } from "../client/Printing.ts"
 import { call, connect, explain, NotLoggedIn, Refused, understood } from "../client/Connection.ts"
 
 const say = (text: string) => void process.stdout.write(`${terminalText(text)}\n`)

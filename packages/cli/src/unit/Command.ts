@@ -1,10 +1,64 @@
 /** `svc systemd-unit`: what goes to /etc/systemd/system. */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { Command } from "effect/cli"
 import { reportedError } from "../ReportedError.ts"
+import * as fs from "node:fs"
+import * as path from "node:path"
+
+/** There is no unit, or none could be of use; `message` is for operators. */
+export class UnitFailed extends Schema.TaggedError<UnitFailed>()("UnitFailed", { message: Schema.String }) {}
+
+const name = path.join("deploy", "svc.service")
+
+/** The unit beside a program, or above it as a checkout has it. */
+const unitAbove = (program: string): string | undefined => {
+  let folder = path.dirname(program)
+  while (folder !== path.dirname(folder)) {
+    const file = path.join(folder, name)
+    if (fs.existsSync(file)) return file
+    folder = path.dirname(folder)
+  }
+  return undefined
+}
+
+/**
+ * Places that the unit hides from the service, on any machine: what systemd's `ProtectHome` (homes and `/run/user`) and
+ * `PrivateTmp` stand for (systemd.exec(5), "Sandboxing").
+ */
+const hiddenFolders: ReadonlyArray<string> = ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"]
+
+/**
+ * The unit's text. `started` is what the shell ran, often a link in a folder of programs; systemd asks for the whole path,
+ * and finds Node by its own.
+ */
+export const unitOf = (
+  started: string,
+  node: string,
+  hidden: ReadonlyArray<string> = hiddenFolders,
+): Effect.Effect<string, UnitFailed> =>
+  Effect.gen(function* () {
+    const program = fs.realpathSync(started)
+    const file = unitAbove(program)
+    if (file === undefined) {
+      return yield* new UnitFailed({ message: "The unit is in the package svc-server: run `svc-server systemd-unit`." })
+    }
+    const lost = [program, started].find((one) => hidden.some((folder) => one.startsWith(folder)))
+    if (lost !== undefined) {
+      return yield* new UnitFailed({
+        message: `The unit keeps the service out of people's folders, and this is ${lost}: install it as root (npm install --global svc-server).`,
+      })
+    }
+    // What is not made to be started by itself is given to the Node that runs it here.
+    const words = path.extname(started) === "" ? [started] : [node, started]
+    if (words.some((word) => /[\s"'\\%$;]/.test(word))) {
+      return yield* new UnitFailed({
+        message: `systemd cannot be told to start ${words.join(" ")}: its path needs quotes.`,
+      })
+    }
+    return fs.readFileSync(file, "utf8").replace(/^ExecStart=.*$/m, () => `ExecStart=${words.join(" ")} serve`)
+  })
 
 const print = Effect.gen(function* () {
-  const { unitOf } = yield* Effect.promise(() => import("./Unit.ts"))
   const unit = yield* unitOf(process.argv[1] ?? "", process.execPath)
   yield* Effect.sync(() => process.stdout.write(unit))
 })

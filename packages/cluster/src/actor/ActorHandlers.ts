@@ -10,7 +10,7 @@ import {
   noteHeader,
   system,
 } from "@svc/domain/account/Initiator"
-import type { Moved } from "@svc/domain/actor/Moved"
+import type { Moved } from "@svc/domain/actor/Protocol"
 import { Uuid } from "@svc/domain/IdSchemas"
 import { IdentityNotReady, NotFound, type Unavailable } from "@svc/domain/problems/Problem"
 import type { IdentityStatus } from "@svc/domain/IdentityRef"

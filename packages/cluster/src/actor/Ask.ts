@@ -3,7 +3,7 @@
  * failures that the caller cannot act on (no owner, full mailbox, timeout) to `unavailable`.
  */
 import { type Initiator, initiatorHeader, commandHeader, encodeBy } from "@svc/domain/account/Initiator"
-import type { Moved } from "@svc/domain/actor/Moved"
+import type { Moved } from "@svc/domain/actor/Protocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Duration, Effect, Exit, Predicate } from "effect"
 import type { ClusterError } from "effect/cluster"

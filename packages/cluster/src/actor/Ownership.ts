@@ -7,7 +7,7 @@
  * shards moved can therefore do no harm.
  */
 import type { Initiator } from "@svc/domain/account/Initiator"
-import { Moved } from "@svc/domain/actor/Moved"
+import { Moved } from "@svc/domain/actor/Protocol"
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Cause, Clock, Deferred, Duration, Effect, Exit, Predicate, Semaphore } from "effect"

@@ -3,7 +3,7 @@
  * A capability defines its source in its folder and adds it to the list of its actor. The loop that drives sources (`Worker`) and
  * the scan for abandoned work (`Overdue`) know no source by name.
  */
-import type { Moved } from "@svc/domain/actor/Moved"
+import type { Moved } from "@svc/domain/actor/Protocol"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import type { Effect, Scope } from "effect"
 import type { SqlError } from "effect/sql"

@@ -5,7 +5,7 @@
 import { Cause, Clock, Effect, Latch } from "effect"
 import type { SqlError } from "effect/sql"
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
-import type { Moved } from "@svc/domain/actor/Moved"
+import type { Moved } from "@svc/domain/actor/Protocol"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { orUnavailable } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"

@@ -69,7 +69,9 @@ const byAccess = ({ scope, names, filtered, because }: EndpointPolicy, caller: C
   if (kind === "grant" && caller.identities !== null) {
     // For a granted Identity, the scopes decide. An endpoint about the whole Org is outside the grant.
     return (scope === "org" || scope === "admin") && names._tag === "Nowhere" && !filtered
-      ? new OrgScopeRequired({ detail: `${actsAs(caller)}This concerns the whole account, to which you have no access.` })
+      ? new OrgScopeRequired({
+          detail: `${actsAs(caller)}This concerns the whole account, to which you have no access.`,
+        })
       : undefined
   }
   if (kind !== "identity_key") return undefined
@@ -94,7 +96,9 @@ const unnamed = ({ proves }: EndpointPolicy, caller: CallerInfo): Result.Result<
   return sole !== null || caller.identities === null || proves !== "realm"
     ? Result.succeed(sole)
     : Result.fail(
-        new IdentityNotGranted({ detail: `${actsAs(caller)}Name the Identity; you have no access to the whole account.` }),
+        new IdentityNotGranted({
+          detail: `${actsAs(caller)}Name the Identity; you have no access to the whole account.`,
+        }),
       )
 }
 

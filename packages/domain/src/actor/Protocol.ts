@@ -7,7 +7,9 @@
 import { Schema } from "effect"
 import { Uuid } from "../IdSchemas.ts"
 import { Unavailable } from "../problems/Problem.ts"
-import { Moved } from "./Moved.ts"
+
+/** The actor no longer owns its entity. The caller resends the message to the current owner. */
+export class Moved extends Schema.TaggedError<Moved>()("Moved", {}) {}
 
 /** Returns the error schema of a message: its own failures and those that every message can have. */
 export const failures = <const E extends ReadonlyArray<Schema.Top>>(...own: E) =>

@@ -17,9 +17,7 @@ import { AuditActorKind, AuditClass, AuditOutcome, AuditRecord } from "./AuditRe
 const short = Text.check(Schema.isMaxLength(100))
 
 const span = {
-  since: Schema.optionalKey(
-    FilterTime.annotate({ description: "Only records from this time or day (UTC) on." }),
-  ),
+  since: Schema.optionalKey(FilterTime.annotate({ description: "Only records from this time or day (UTC) on." })),
   until: Schema.optionalKey(FilterTime.annotate({ description: "Only records before this time or day (UTC)." })),
 }
 
@@ -33,7 +31,9 @@ export const AuditHead = Schema.Struct({
     description:
       "ES256 in base64url, over the lines `svc-audit-head-1`, `org_id`, `seq`, `hash` and `sealed_at`, without a final line feed.",
   }),
-  key: Schema.Record(Schema.String, Schema.Unknown).annotate({ description: "The public key of the signature (RFC 7517)." }),
+  key: Schema.Record(Schema.String, Schema.Unknown).annotate({
+    description: "The public key of the signature (RFC 7517).",
+  }),
 }).annotate({ identifier: "AuditHead" })
 
 /** Number of reads of one resource by one reader within an hour. */

@@ -11,7 +11,9 @@ import { Post } from "../connectors/Post.ts"
 import { StepName } from "../identity/Identity.ts"
 import { Address, OriginVerdict } from "../mail/Message.ts"
 import { DeliveryId, EventId, MessageId, WebhookId } from "../IdSchemas.ts"
-import { Nothing } from "./EmptyData.ts"
+
+/** The data of an Event whose type says everything. */
+export const Nothing = Schema.Record(Schema.String, Schema.Never)
 
 const Instant = Schema.String.annotate({ format: "date-time" })
 

@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 import { Uuid } from "../IdSchemas.ts"
 import { GrantEnd } from "../oauth/Grant.ts"
-import { Nothing } from "./EmptyData.ts"
+import { Nothing } from "./IdentityEvents.ts"
 
 const Instant = Schema.String.annotate({ format: "date-time" })
 

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Uuid, EventId, RequestId } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { type DataOf, dataSchemas, type IdentityEventType, identityEventTypes, nameOf, testEventType } from "./Event.ts"
-import { Nothing } from "./EmptyData.ts"
+import { Nothing } from "./IdentityEvents.ts"
 
 interface OfType<T, Data> {
   /** A new id and time for each attempt. */

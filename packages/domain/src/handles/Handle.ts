@@ -28,9 +28,7 @@ const invalid = (detail: string): Checked => ({ _tag: "Invalid", detail })
 export const check = (given: string, options: { readonly brand: string }): Checked => {
   // This check precedes lower-casing, which would turn the Kelvin sign into a plain k.
   if (!/^[A-Za-z0-9-]*$/.test(given)) {
-    return invalid(
-      `A Handle can contain only a-z, 0-9 and hyphens.${given.startsWith("@") ? " Omit the @." : ""}`,
-    )
+    return invalid(`A Handle can contain only a-z, 0-9 and hyphens.${given.startsWith("@") ? " Omit the @." : ""}`)
   }
   const handle = given.toLowerCase()
   if (handle.length > maximumLength) return invalid(`A Handle can have at most ${maximumLength} characters.`)

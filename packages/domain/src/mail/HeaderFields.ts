@@ -29,7 +29,9 @@ const judge = (name: string, value: string, all: ReadonlyMap<string, string>): s
         : "Expected a List-Unsubscribe field with an https address as well"
     default:
       if (order.test(name)) return "Expected no field that mail servers interpret as a command"
-      return ownName.test(name) ? undefined : "Expected List-Unsubscribe, List-Unsubscribe-Post or a name that starts with X-"
+      return ownName.test(name)
+        ? undefined
+        : "Expected List-Unsubscribe, List-Unsubscribe-Post or a name that starts with X-"
   }
 }
 

@@ -1,7 +1,7 @@
 /** Operations of mail settings: Allowed Recipients, the AI disclosure, and stopping outgoing mail. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { always, onIdentity, onIdentityExcept } from "../account/Policy.ts"
+import { always, onIdentity, onIdentityExcept, callers } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { pageOf, wholePaging } from "../Paging.ts"
@@ -18,7 +18,15 @@ import {
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { AllowedAddress } from "./AllowedAddress.ts"
-import { AiDisclosure, AllowedRecipient, DisclosureText, MailPatch, MailStatus } from "./MailSettings.ts"
+import {
+  AiDisclosure,
+  AllowedRecipient,
+  DisclosureText,
+  MailPatch,
+  MailStatus,
+  OrgMailPatch,
+  OrgMailStatus,
+} from "./MailSettings.ts"
 import { About } from "../account/EndpointScope.ts"
 
 const params = { handle: HandleParam }
@@ -52,8 +60,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       params,
       payload: Schema.Struct({
         address: AllowedAddress.annotate({
-          description:
-            "The email address. Its domain may contain Unicode letters and is stored in A-labels.",
+          description: "The email address. Its domain may contain Unicode letters and is stored in A-labels.",
         }),
       }),
       success: HttpApiSchema.WithHeaders(AllowedRecipient.pipe(HttpApiSchema.status(201)), located),
@@ -131,3 +138,17 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
   )
   .annotateEndpoints(About, "mail")
   .annotate(OpenApi.Description, "Allowed Recipients, the AI disclosure, and stopping outgoing mail.") {}
+
+export class OrgMailApi extends HttpApiGroup.make("org_mail")
+  .add(
+    HttpApiEndpoint.patch("switch", "/api/account/mail", {
+      payload: [OrgMailPatch, OrgMailPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
+      headers: conditional,
+      success: OrgMailStatus,
+      error: [PreconditionFailed, Unavailable],
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Stop or resume the outgoing mail of all Identities"),
+  )
+  .annotateEndpoints(About, "mail")
+  .annotate(OpenApi.Description, "Stops or resumes outgoing mail for all Identities of the Org.") {}

@@ -52,7 +52,9 @@ export const attachmentTextAtMost = 16 * 1024
 /** The text of an attachment. */
 export const AttachmentText = Schema.Struct({
   ...Attachment.fields,
-  text: Schema.NullOr(Schema.String).annotate({ description: "The text from `offset` on; null if the attachment is not text." }),
+  text: Schema.NullOr(Schema.String).annotate({
+    description: "The text from `offset` on; null if the attachment is not text.",
+  }),
   offset: Schema.Int.annotate({ description: "Offset of this part in bytes." }),
   next_offset: Schema.NullOr(Schema.Int).annotate({ description: "Offset of the next part; null at the end." }),
   truncated: Schema.Boolean.annotate({

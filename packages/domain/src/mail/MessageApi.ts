@@ -39,7 +39,7 @@ const filters = {
   query: Schema.optionalKey(
     Text.check(Schema.isMaxLength(500)).annotate({
       description:
-        "Words, all of which must match in sender, recipients, subject, attachment names or bodies, ignoring case and accents; `\"a phrase\"`; `from:`, `to:`, `subject:`, `tag:`, `label:` with a value; `has:attachment`; `before:` and `after:` with a day (2026-11-20) or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it.",
+        'Words, all of which must match in sender, recipients, subject, attachment names or bodies, ignoring case and accents; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:` with a value; `has:attachment`; `before:` and `after:` with a day (2026-11-20) or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it.',
     }),
   ),
   tag: Schema.optionalKey(
@@ -65,7 +65,9 @@ export class MessageApi extends HttpApiGroup.make("messages")
         limit: Limit,
         offset: Offset,
         cursor: Schema.optionalKey(
-          Text.check(Schema.isMaxLength(500)).annotate({ description: "`next_cursor` of the previous page, unchanged." }),
+          Text.check(Schema.isMaxLength(500)).annotate({
+            description: "`next_cursor` of the previous page, unchanged.",
+          }),
         ),
         ...filters,
         direction: Schema.optionalKey(
@@ -198,7 +200,9 @@ export class MessageApi extends HttpApiGroup.make("messages")
           Schema.String.annotate({ description: "One range of bytes, as in `bytes=0-1023` (RFC 9110 section 14)." }),
         ),
         "if-range": Schema.optionalKey(
-          Schema.String.annotate({ description: "The entity tag that `Range` applies to; with another tag the response is complete." }),
+          Schema.String.annotate({
+            description: "The entity tag that `Range` applies to; with another tag the response is complete.",
+          }),
         ),
       },
       success: HttpApiSchema.StreamUint8Array({ contentType: "application/octet-stream" }),

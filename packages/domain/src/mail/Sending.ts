@@ -33,7 +33,7 @@ export const OutgoingAttachment = Schema.Struct({
       Schema.isPattern(ContentId.pattern, { expected: "a content id without angle brackets" }),
     ).annotate({
       description:
-        "Content id of an inline image, which the HTML shows with `<img src=\"cid:…\">`. An image that the HTML does not show is an ordinary attachment.",
+        'Content id of an inline image, which the HTML shows with `<img src="cid:…">`. An image that the HTML does not show is an ordinary attachment.',
     }),
   ),
 }).annotate({ identifier: "OutgoingAttachment" })

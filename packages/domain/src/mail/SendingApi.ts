@@ -126,7 +126,11 @@ export class SendingApi extends HttpApiGroup.make("sending")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Remove a draft")
-      .annotate(Tool, { name: "svc_draft_delete", effect: "destructive", advice: "A removed draft cannot be restored." }),
+      .annotate(Tool, {
+        name: "svc_draft_delete",
+        effect: "destructive",
+        advice: "A removed draft cannot be restored.",
+      }),
     HttpApiEndpoint.post("sendDraft", "/api/identities/:handle/drafts/:id/send", {
       params: one,
       headers: conditional,
@@ -180,7 +184,8 @@ export class SendingApi extends HttpApiGroup.make("sending")
         name: "svc_approval_approve",
         effect: "write",
         external: true,
-        advice: "Only for the account holder or a representative. Read the whole message first with `svc_approval_get`.",
+        advice:
+          "Only for the account holder or a representative. Read the whole message first with `svc_approval_get`.",
       }),
     HttpApiEndpoint.post("refuse", "/api/identities/:handle/approvals/:id/refuse", {
       params: one,

@@ -68,7 +68,10 @@ export const readRegistration = (book: AddressBook, said: unknown): Result.Resul
     )
   }
   if (!flowOf(said)) {
-    return refused("invalid_client_metadata", "grant_types must include authorization_code, and response_types must include code.")
+    return refused(
+      "invalid_client_metadata",
+      "grant_types must include authorization_code, and response_types must include code.",
+    )
   }
   return Result.succeed({ name: shownName(said["client_name"]) ?? "unnamed", redirects: [...new Set(redirects)] })
 }

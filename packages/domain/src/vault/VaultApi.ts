@@ -76,7 +76,9 @@ export class VaultApi extends HttpApiGroup.make("vault")
       headers: {
         ...conditional,
         "if-none-match": Schema.optionalKey(
-          Schema.String.annotate({ description: "`*`: create only. On reads: respond with 304 if the tag is current." }),
+          Schema.String.annotate({
+            description: "`*`: create only. On reads: respond with 304 if the tag is current.",
+          }),
         ),
       },
       payload: NewSecret,

@@ -4,7 +4,7 @@
  * valid token. It stores that token for the new owner, which waits for it before it tries the previous token.
  */
 import { system } from "@svc/domain/account/Initiator"
-import type { Moved } from "@svc/domain/actor/Moved"
+import type { Moved } from "@svc/domain/actor/Protocol"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Effect, Fiber, Redacted, Schedule, Semaphore } from "effect"
 import type { SqlError } from "effect/sql"

@@ -5,7 +5,7 @@
  */
 import { system } from "@svc/domain/account/Initiator"
 import { toPublic } from "@svc/domain/Ids"
-import type { Moved } from "@svc/domain/actor/Moved"
+import type { Moved } from "@svc/domain/actor/Protocol"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Effect, type Fiber, FiberSet, Scope } from "effect"
 import type { SqlError } from "effect/sql"
