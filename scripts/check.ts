@@ -1,4 +1,7 @@
-/** Type check, lint and format, two at a time. Prints what each says once it has ended; ends with 1 if one failed. */
+/**
+ * Runs the type check, the linter and the format check, two at a time. Prints the output of each when it ends, and
+ * exits with 1 if one failed.
+ */
 import { spawn } from "node:child_process"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
@@ -25,7 +28,7 @@ const run = (command: string) =>
     })
   })
 
-/** Resolves to whether every command succeeded. */
+/** Returns whether every command succeeded. */
 export const check = async (): Promise<boolean> => {
   const queue = [...commands]
   const results: Array<boolean> = []

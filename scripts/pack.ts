@@ -72,7 +72,7 @@ const consoleFiles = (): ReadonlyArray<string> => {
     .filter((name) => !name.startsWith("assets") || made.has(path.basename(name)))
 }
 
-/** What the packages are told to run on. */
+/** The oldest supported Node. */
 const oldestNode = "20"
 
 const target = path.resolve(process.argv[2] ?? path.join(root, "dist"))
@@ -90,12 +90,12 @@ interface Manifest {
 const manifest = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as Manifest
 const { version, license, engines } = manifest
 
-/** Names are kept, so that a stack in a log can be read. */
+/** Names are kept, so that stack traces in logs are readable. */
 const minify = { mangle: false, compress: true, codegen: true }
 
 const packed = path.join(root, "packages", "cli", "src", "packed")
 
-/** A package's folder, with what every one has. */
+/** Creates the folder of a package with the files that all packages have. */
 const begin = (name: string, own: object): string => {
   const folder = path.join(staging, name.replaceAll(/[@/]/g, "-"))
   mkdirSync(folder, { recursive: true })
@@ -107,7 +107,7 @@ const begin = (name: string, own: object): string => {
   return folder
 }
 
-/** How to install it, as the package's README. */
+/** Writes the installation guide as the README of the package. */
 const addReadme = (folder: string) => {
   const document = "docs/install.md"
   const text = readFileSync(path.join(root, document), "utf8")
@@ -129,7 +129,7 @@ const makeCommand = async () => {
   const modules = await bundle({ entries, folder: path.join(folder, "dist"), target: `node${oldestNode}`, minify })
   executable(path.join(packed, "main.mjs"), path.join(folder, "dist", "main.mjs"))
   cpSync(path.join(packed, "OtherNode.mjs"), path.join(folder, "dist", "OtherNode.mjs"))
-  // Built where its sources changed; the service serves what stands beside it.
+  // Built if its sources changed; the service serves the files next to it.
   execFileSync(process.execPath, [path.join(root, "packages", "console", "build.ts")], { stdio: "inherit" })
   for (const name of consoleFiles()) cpSync(path.join(dist, name), path.join(folder, "dist", "console", name))
   writeFileSync(path.join(folder, "THIRD-PARTY-LICENSES.txt"), licences(modules))
@@ -167,7 +167,7 @@ const makeTunnel = async () => {
   execFileSync(process.execPath, [path.join(root, "node_modules", "typescript", "bin", "tsc"), ...options], {
     stdio: "inherit",
   })
-  // Declarations name each other by what they declare, which is JavaScript.
+  // Declarations import each other's source files, which are JavaScript in the package.
   for (const name of globSync("**/*.d.ts", { cwd: types })) {
     const file = path.join(types, name)
     writeFileSync(file, readFileSync(file, "utf8").replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"'))

@@ -1,4 +1,4 @@
-/** Writes the table of scopes in docs/permissions.md anew: `node scripts/scopes.ts`. */
+/** Updates the table of scopes in docs/permissions.md: `node scripts/scopes.ts`. */
 import { readFileSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { endpoints, scopeNames } from "@svc/domain/ScopeTable"
@@ -9,7 +9,7 @@ const end = "<!-- end of scopes -->"
 
 const spelled = (method: string, route: string) => `\`${method} ${route.replace(/:(\w+)/g, "{$1}")}\``
 
-/** One line per scope, with the calls that need it. */
+/** Returns one line per scope, with the calls that need it. */
 export const table = (): string => {
   const rows = scopeNames.map((name) => {
     const calls = endpoints.flatMap(({ endpoint, scope, reserved }) => {
@@ -23,7 +23,7 @@ export const table = (): string => {
   return ["| Scope | Calls that need it |", "|---|---|", ...rows].join("\n")
 }
 
-/** The text with the table as it is now. */
+/** Returns the text with the current table. */
 export const renewed = (text: string): string => {
   const [before, rest] = text.split(begin)
   const after = rest?.split(end)[1]

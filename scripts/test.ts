@@ -1,6 +1,6 @@
 /**
- * `npm test`: the checks, and the tests beside them. `npm run test:quick` leaves out browsers, other programs, kills and long
- * waits. Words after `--` go to Vitest: `npm test -- test/webhooks`.
+ * `npm test`: runs the checks and the tests in parallel. `npm run test:quick` omits browsers, other programs, kills and
+ * long waits. Arguments after `--` go to Vitest: `npm test -- test/webhooks`.
  */
 import { spawn } from "node:child_process"
 import * as path from "node:path"

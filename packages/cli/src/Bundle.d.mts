@@ -1,6 +1,6 @@
-/** What was bundled: paths below the root, with their size and time. */
+/** The files of a bundle with size and time; paths are relative to the root. */
 export interface Stamp {
-  /** The folder of the bundle, below {@link directory}. */
+  /** The folder of the bundle in {@link directory}. */
   readonly folder: string
   readonly sources: ReadonlyArray<readonly [path: string, mark: string]>
 }

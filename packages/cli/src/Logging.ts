@@ -1,6 +1,6 @@
 /**
- * What the process writes about itself: text for people at a terminal, a line of JSON per entry for machines. Lines of
- * JSON are gathered for a moment and written together. docs/operations.md says what stands in them.
+ * The log of the process: text for people at a terminal, one JSON object per line for machines. JSON lines are batched
+ * for a moment. docs/operations.md describes their members.
  */
 import { hostname } from "node:os"
 import { writeSync } from "node:fs"
@@ -20,12 +20,15 @@ const flush = () => {
   else process.stdout.write(waiting.splice(0).join(""))
 }
 
-/** A stream that failed once takes nothing more; what it leads to may: a disk has room again. */
+/**
+ * Flushes even after a failed write: a stream that failed once accepts nothing more, but its file may, for example when
+ * the disk has room again.
+ */
 const flushAnyway = () => {
   try {
     writeSync(1, waiting.splice(0).join(""))
   } catch {
-    // Nobody reads any more.
+    // The reader has closed the pipe.
   }
 }
 
@@ -34,7 +37,7 @@ const write = (line: string): void => {
   timer ??= setTimeout(flush, gatherMillis).unref()
 }
 
-/** At the very end nothing is written later any more. */
+/** No later flush runs when the process exits. */
 process.on("exit", () => {
   if (waiting.length > 0) flushAnyway()
 })
@@ -43,33 +46,36 @@ const formats = ["auto", "json", "pretty"]
 const format = process.env["SVC_LOG_FORMAT"] ?? "auto"
 const pretty = format === "pretty" || (format !== "json" && process.stdout.isTTY === true)
 
-/** Who writes: the roles of the process, and its machine. */
+/** The author of the entries: the roles and the machine of the process. */
 const writer = { role: "cli", instance: hostname() }
 
-/** From here on entries say that these roles write them. */
+/** Sets the roles that appear in the following entries. */
 export const writesAs = (roles: ReadonlyArray<string>): void => {
   writer.role = roles.join(",")
   serving = true
 }
 
-/** Whether what is written is the log of a service, and not the answer of a command. */
+/** Whether the output is the log of a service and not the result of a command. */
 let serving = false
 export const isServing = (): boolean => serving
 
-/** What the cluster library says of every start, before the first runner has its place. */
+/** Messages that the cluster library writes at every start, before the first runner is registered. */
 const expected = new Set(["No healthy runners available"])
 
-/** What the cluster library repeats every second while the database is away. Our pools report that once. */
+/**
+ * A message that the cluster library repeats every second while the database is unreachable. The connection pools
+ * report this once.
+ */
 const repeated = "Shard lock storage is still unhealthy"
 
 const textOf = ({ message }: Logger.Options<unknown>): unknown => (Array.isArray(message) ? message[0] : message)
 
-/** What the library does, which it reports at `info`, is a detail to an operator. */
+/** Returns whether the entry is a library message at `info`, which operators only need for debugging. */
 const isDetail = (entry: Logger.Options<unknown>) =>
   textOf(entry) === repeated ||
   (entry.logLevel === "Info" && entry.fiber.getRef(References.CurrentLogAnnotations)["package"] === "@effect/cluster")
 
-/** One entry as a line: fixed members first, then what the entry was annotated with. */
+/** Formats an entry as a JSON line: fixed members first, then its annotations. */
 const jsonLine = (options: Logger.Options<unknown>): string => {
   const { annotations, cause, level, message, timestamp } = Logger.formatStructured.log(options)
   const span = options.fiber.cache.span
@@ -95,7 +101,7 @@ const logger = Logger.make<unknown, void>((entry) => {
   base.log(entry)
 })
 
-/** `SVC_LOG_LEVEL`; `--log-level` goes before it. */
+/** Parses `SVC_LOG_LEVEL`; `--log-level` takes precedence. */
 const levelOf = (text: string | undefined): LogLevel.LogLevel | undefined =>
   LogLevel.values.find((level) => level.toLowerCase() === (text ?? "").toLowerCase().replace("warning", "warn"))
 
@@ -113,7 +119,9 @@ const minimum = levelOf(process.env["SVC_LOG_LEVEL"]) ?? "Info"
 
 export const layer = Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, minimum))
 
-/** The line of a request, past the library's logger, which would cost more than the rest of the request's edge. */
+/**
+ * Writes the log line of a request without the library's logger, which would cost more than all other HTTP processing.
+ */
 export const requestLine = (level: LogLevel.LogLevel): ((entry: RequestEntry) => void) | undefined => {
   if (LogLevel.isGreaterThan(level, "Info")) return undefined
   return pretty

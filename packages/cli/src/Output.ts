@@ -1,6 +1,6 @@
 /**
- * What is written out and does not arrive: on a disk that is full, or by a reader that has gone. A command then ends like any
- * other that failed, in a sentence; the service goes on without its log, which is no reason to be down (`Logging`).
+ * Handles failed writes to standard output, because the disk is full or the reader has gone. A command then fails with
+ * a message; the service continues without its log (`Logging`).
  */
 import { isServing } from "./Logging.ts"
 
@@ -10,7 +10,7 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 export const guardOutput = (): void => {
-  // There is nowhere left to say that nothing can be said.
+  // A failure of standard error cannot be reported anywhere.
   process.stderr.on("error", () => {})
   process.stdout.once("error", (error: NodeJS.ErrnoException) => {
     process.stdout.on("error", () => {})
@@ -21,7 +21,8 @@ export const guardOutput = (): void => {
     }
     process.stderr.write(`svc: the answer cannot be written out, ${why}. What was asked for may have been done.\n`)
     process.once("exit", () => (process.exitCode = 1))
-    // Not by a signal: it would end what has nothing left to put away, with a code that says another thing.
+    // Emits the event instead of sending the signal, which would end a process without handlers with a different exit
+    // code.
     process.emit("SIGTERM", "SIGTERM")
   })
 }

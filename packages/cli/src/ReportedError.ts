@@ -1,8 +1,11 @@
-/** Commands of operators fail in a sentence that says what to do; only what nobody foresaw is shown with its stack. */
+/**
+ * Errors of operator commands. Expected errors are printed as a sentence that says what to do; only unexpected ones are
+ * shown with a stack trace.
+ */
 import { type Cause, Effect, Schema } from "effect"
 
-/** The operator was told already. */
-export class ReportedError extends Schema.TaggedError<ReportedError>()("Told", {}) {}
+/** The error was already printed. */
+export class ReportedError extends Schema.TaggedError<ReportedError>()("ReportedError", {}) {}
 
 export const reportedError = <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, ReportedError, R> =>
   Effect.catchCause(command, (cause) =>

@@ -1,2 +1,2 @@
-/** What starts the `svc` command for whoever names it by this file; `main.mjs` is the quicker way. */
+/** Starts the `svc` command for callers that name this file; `main.mjs` starts faster. */
 import "./main.mjs"

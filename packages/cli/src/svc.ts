@@ -15,28 +15,12 @@ import * as Grants from "./grants/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
 import { guardOutput } from "./Output.ts"
+import { endWithParent } from "./ParentProcess.ts"
 import * as Migrate from "./migrate/Command.ts"
 import * as Serve from "./serve/Command.ts"
 import * as Tunnel from "./tunnel/Command.ts"
 import * as Unit from "./unit/Command.ts"
 import { report } from "./client/Printing.ts"
-
-/** Interval at which the parent process is checked. */
-const parentCheckMillis = 300
-
-/**
- * Ends the process when npm ends: a signal to npm reaches the shell that npm started, which may exit without forwarding it.
- */
-const endWithParent = (): void => {
-  if (process.env["npm_lifecycle_event"] === undefined) return
-  const parent = process.ppid
-  const timer = setInterval(() => {
-    if (process.ppid === parent) return
-    clearInterval(timer)
-    process.kill(process.pid, "SIGTERM")
-  }, parentCheckMillis)
-  timer.unref()
-}
 
 /**
  * Reports an invalid command line and its usage on standard error, so that standard output contains responses only. The
@@ -71,11 +55,11 @@ const always = [
   Unit.command,
 ] as const
 
-/** The commands of the tools need the whole API, so they are loaded only for who calls one or asks what there is. */
+/** Tool commands load the whole API, so they are only loaded if one is called or the help lists them. */
 const [, , noun = "", verb = ""] = process.argv
 const isOwn = [...always.map(({ name }) => name as string), "--version"].includes(noun)
 const byTool = isOwn && !(noun === "tunnel" && verb === "get") ? [] : (await import("./tools/Commands.ts")).commands
-/** `svc tunnel get` is a tool under the name of a command of its own. */
+/** `svc tunnel get` is a tool below a command that is not a tool. */
 const tunnel = byTool.find(({ name }) => name === "tunnel")
 
 const svc = Command.make("svc").pipe(
@@ -93,9 +77,9 @@ svc.pipe(
   Command.run({ version: apiVersion }),
   Effect.catchTags({
     // The error was already reported.
-    Told: () => Effect.sync(() => (process.exitCode = 1)),
+    ReportedError: () => Effect.sync(() => (process.exitCode = 1)),
     ServeFailed: () => Effect.sync(() => (process.exitCode = 1)),
-    // The command line was not understood (`usageErrors`), or help was shown. The library would exit with 1.
+    // The command line was invalid (`usageErrors`), or help was shown. The library would exit with 1.
     ShowHelp: ({ errors }) => Effect.sync(() => (process.exitCode = errors.length > 0 ? 2 : 0)),
   }),
   Effect.provide(usageErrors),

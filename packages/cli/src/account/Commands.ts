@@ -22,7 +22,7 @@ const decodeWho = Schema.decodeUnknownEffect(
   }),
 )
 
-/** Polls as in RFC 8628 section 3.5: at the interval, five seconds slower after each `slow_down`. */
+/** Polls as RFC 8628 section 3.5 requires: at the interval, and five seconds slower after each `slow_down`. */
 const collect = Effect.fnUntraced(function* (api: string, deviceCode: string, intervalSeconds: number) {
   let interval = intervalSeconds
   while (true) {
@@ -34,7 +34,7 @@ const collect = Effect.fnUntraced(function* (api: string, deviceCode: string, in
     const failure = polled.failure
     if (failure._tag === "Refused" && failure.code === "slow_down") interval = failure.retryAfterSeconds ?? interval + 5
     else if (failure._tag !== "Refused" || failure.code !== "authorization_pending") {
-      // A connection that fails once is no refusal (RFC 8628 section 3.5): try on, more slowly.
+      // A failed connection is not a rejection (RFC 8628 section 3.5), so polling continues more slowly.
       if (failure._tag === "OutOfReach") interval *= 2
       else return yield* failure
     }

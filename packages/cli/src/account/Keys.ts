@@ -20,7 +20,7 @@ export const expiresFlag = Flag.String("expires").pipe(
   Flag.optional,
 )
 
-/** `30d`, `2w`, `30`: whole days, 1 to 365. */
+/** Parses `30d`, `2w` or `30` to a number of days from 1 to 365. */
 const daysOf = (text: string): Effect.Effect<number, Misused> => {
   const [, count, unit] = /^(\d{1,3})([dw]?)$/.exec(text.trim()) ?? []
   const days = count === undefined ? 0 : Number(count) * (unit === "w" ? 7 : 1)
@@ -29,7 +29,7 @@ const daysOf = (text: string): Effect.Effect<number, Misused> => {
     : Effect.fail(new Misused({ message: `--expires takes 1 to 365 days, as in 30d: ${text}` }))
 }
 
-/** Members of a request for a key. */
+/** Returns the members of a request for a key. */
 export const askedOf = Effect.fnUntraced(function* (flags: {
   readonly scope: Option.Option<string>
   readonly expires: Option.Option<string>
@@ -52,7 +52,7 @@ const decodeKey = Schema.decodeUnknownEffect(
   }),
 )
 
-/** The key goes to standard output alone, so that a pipe has it and nothing else. */
+/** Prints only the key to standard output, so that a pipe receives nothing else. */
 const show = Effect.fnUntraced(function* (api: string, body: unknown) {
   const { key, api_key } = yield* understood(api, decodeKey(body))
   yield* tell(
@@ -119,7 +119,7 @@ const Listed = Schema.Struct({
 })
 const isListed = Schema.is(Listed)
 
-/** For people: what a key may do stands in one cell. */
+/** Formats the rights of each key as one table cell. */
 const inLines = (body: unknown): unknown =>
   isListed(body)
     ? {
@@ -139,7 +139,7 @@ const id = Argument.String("id").pipe(Argument.withDescription("The key's id, as
 
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 }
 
-/** `24h`, `7d`, `0`. The service says what is too long. */
+/** Parses `24h`, `7d` or `0` to seconds. The service enforces the maximum. */
 const secondsOf = (text: string): Effect.Effect<number, Misused> => {
   const [, count, unit = "s"] = /^(\d{1,6})([smhd])?$/.exec(text.trim()) ?? []
   return count === undefined

@@ -15,10 +15,13 @@ const readPage = Schema.decodeUnknownEffect(Page)
 
 const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/** Records that are shown; an export has all. */
+/** Maximum number of records to print; an export contains all. */
 const shownAtMost = 1_000
 
-/** A day, a time or how long ago: `90m`, `1d`, `2026-11-22`, `2026-11-22T00:00:00Z`. Undefined for anything else. */
+/**
+ * Parses a day, a time or a duration before now: `90m`, `1d`, `2026-11-22`, `2026-11-22T00:00:00Z`. Returns undefined
+ * for anything else.
+ */
 const timeOf = (text: string, now: number): Date | undefined => {
   const [, count, unit] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
   const millis = unit === undefined ? dateOf(text) : now - Number(count) * units[unit]!
@@ -65,7 +68,7 @@ const list = Effect.fnUntraced(
   Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
 )
 
-/** The keys of seals that the master keys in a file give. */
+/** Derives the seal keys from the master keys in a file. */
 const sealKeys = Effect.fnUntraced(function* (file: string) {
   const { parseMasterKeys, Sealing } = yield* Effect.promise(() => import("@svc/cluster/sealing/Sealing"))
   const { sealKeysOf } = yield* Effect.promise(() => import("@svc/cluster/sealing/ServiceKey"))

@@ -9,7 +9,7 @@ import type * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect, Layer, Option, Redacted } from "effect"
 import type { Settings } from "../serve/Settings.ts"
 
-/** A database of the operator's own has better tools, which this program is no match for. */
+/** Fails for a database of the operator, which has better backup tools. */
 export const refuseForeign = ({ databaseUrl }: Settings) =>
   Option.isSome(databaseUrl)
     ? Effect.fail(
@@ -20,7 +20,7 @@ export const refuseForeign = ({ databaseUrl }: Settings) =>
       )
     : Effect.void
 
-/** Its clients: one that may take as long as it takes, for the rows, and those that migrations run on. */
+/** Opens the database clients: one without time limits for the rows, and the ones that migrations use. */
 export const clients = (connection: EmbeddedPostgres.Connection) =>
   Layer.mergeAll(
     Layer.fresh(PgClient.layer({ ...connection, applicationName: "svc:backup", maxConnections: 1 })),
@@ -29,7 +29,7 @@ export const clients = (connection: EmbeddedPostgres.Connection) =>
 
 const keyFile = ({ dataDirectory }: Settings) => path.join(dataDirectory, "master.key")
 
-/** The master keys of the settings, or of the data directory. */
+/** Returns the master keys of the settings or the data directory. */
 export const masterKeys = Effect.fnUntraced(function* (settings: Settings) {
   const file = keyFile(settings)
   const text = Option.match(settings.masterKey, {

@@ -54,18 +54,17 @@ const fill = (directory: string, file: string, manifest: Manifest, keepSessions:
     }),
   )
 
-/** Creates a temporary folder on the disk of the data; it is removed with the scope. */
 export const aside = ({ dataDirectory }: Settings) =>
   Effect.acquireRelease(
     Effect.try({
       try: () => {
         fs.mkdirSync(dataDirectory, { recursive: true })
         const folder = fs.mkdtempSync(path.join(dataDirectory, ".restoring-"))
-        // The account of the server goes through it, and owns what it makes there.
+        // The user of the database server needs to traverse the folder and owns the files in it.
         fs.chmodSync(folder, 0o755)
         const { uid, gid } = fs.statSync(dataDirectory)
         if (process.getuid?.() === 0) fs.chownSync(folder, uid, gid)
-        // Where the server's account cannot come, its home is elsewhere.
+        // If that user cannot access the folder, the server runs elsewhere.
         return { folder, elsewhere: path.dirname(EmbeddedPostgres.homeOf(folder)) }
       },
       catch: (error) => new BackupFailed({ message: `${dataDirectory} cannot be written to: ${String(error)}` }),
@@ -76,7 +75,7 @@ export const aside = ({ dataDirectory }: Settings) =>
       }),
   )
 
-/** What was made aside becomes the database. A start that was refused may have left its folder, with nothing in it. */
+/** Moves the built database into place. A rejected start may have left an empty folder there. */
 export const putInPlace = (made: string, home: string) =>
   Effect.try({
     try: () => {
@@ -91,7 +90,10 @@ const rowsOf = ({ tables }: Manifest) => tables.reduce((sum, { rows }) => sum + 
 
 const say = (lines: ReadonlyArray<string>) => Effect.sync(() => process.stdout.write(`${lines.join("\n")}\n`))
 
-/** Keys and Orgs are not in the rows any more once they went, so nobody can name them: the operator has to look. */
+/**
+ * Returns the summary for the operator. Keys and Orgs that were deleted after the backup are unknown, so the operator
+ * must look them up.
+ */
 const tidings = (manifest: Manifest, { held, sessions }: RestoreAdjustments.Arrived) => [
   `The service is as it was at ${manifest.taken_at}. What has happened since did not happen:`,
   "- mail programs load their folders anew (UIDVALIDITY was raised);",

@@ -1,4 +1,4 @@
-/** `svc backup`: one file of everything the embedded database holds, taken while the service runs or not. */
+/** `svc backup`: writes the complete content of the embedded database to one file, whether the service runs or not. */
 import { once } from "node:events"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -13,7 +13,7 @@ import * as BackupLocation from "./BackupLocation.ts"
 const failed = (what: string) => (error: unknown) =>
   new BackupFailed({ message: `${what}: ${error instanceof Error ? error.message : String(error)}` })
 
-/** A file that is there only when it is whole: written aside, on the disk, then renamed. */
+/** Writes a file atomically: to a temporary name, synced to disk, then renamed. */
 export const whole = Effect.fnUntraced(function* <E, R>(
   file: string,
   write: (out: fs.WriteStream) => Effect.Effect<Manifest, E, R>,
@@ -69,7 +69,7 @@ export const run = Effect.fn("svc.backup")(function* (target: string, keep: Opti
     const sql = yield* Unhurried
     yield* sql`insert into backup (finished_at, bytes, rows) values (${new Date(yield* Clock.currentTimeMillis)}, ${bytes}, ${rowsOf(manifest)})`
     const gone = isFolder && Option.isSome(keep) ? BackupLocation.prune(target, Math.max(1, keep.value)) : []
-    // What is written to standard output is the backup.
+    // Standard output receives the backup.
     yield* Effect.sync(() =>
       process.stderr.write(
         [

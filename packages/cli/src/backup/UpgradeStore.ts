@@ -1,7 +1,8 @@
 /**
- * `svc upgrade-store`: the embedded database of a former major version of PostgreSQL to the one that this program brings. It
- * is a backup with the former's binaries and a restore with ours, without the journey in time: nobody has written since.
- * The former database is read and kept; the new one is made aside and put in place when it is whole.
+ * `svc upgrade-store`: upgrades the embedded database from a previous major version of PostgreSQL to the bundled one.
+ * It takes a backup with the previous binaries and restores it with the bundled ones, without the adjustments of a
+ * restore, because nothing was written in between. The previous database is only read; the new one is built in a
+ * temporary folder and moved into place when it is complete.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -22,13 +23,13 @@ const nothing = (settings: Settings) =>
     message: `${settings.dataDirectory} holds no database of another version of PostgreSQL: there is nothing to do.`,
   })
 
-/** Bytes of all files below a folder. */
+/** Returns the total size of the files in a folder. */
 const sizeOf = (folder: string): number =>
   fs
     .readdirSync(folder, { recursive: true, withFileTypes: true })
     .reduce((sum, entry) => sum + (entry.isFile() ? fs.statSync(path.join(entry.parentPath, entry.name)).size : 0), 0)
 
-/** The new database, and the rows on their way to it, which are compressed. */
+/** Disk space relative to the previous database: for the new database and the compressed rows. */
 const roomFactor = 1.3
 
 const needRoom = Effect.fnUntraced(function* (settings: Settings, home: string) {
@@ -41,7 +42,7 @@ const needRoom = Effect.fnUntraced(function* (settings: Settings, home: string) 
   })
 })
 
-/** The folder of the former version's `bin` and `lib`. */
+/** Returns the folder with `bin` and `lib` of the previous version. */
 const binaries = Effect.fnUntraced(function* (major: number, named: Option.Option<string>) {
   const found = Option.getOrUndefined(named) ?? EmbeddedPostgres.binariesOf(major)
   if (found !== undefined && fs.existsSync(path.join(found, "bin"))) return path.resolve(found)
@@ -53,7 +54,7 @@ const binaries = Effect.fnUntraced(function* (major: number, named: Option.Optio
   })
 })
 
-/** All rows as the former version holds them, in a file. */
+/** Writes all rows of the previous database to a file. */
 const dump = (directory: string, former: { readonly home: string; readonly native: string }, file: string) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -65,7 +66,7 @@ const dump = (directory: string, former: { readonly home: string; readonly nativ
     }),
   )
 
-/** A database of this version of it, in a folder; its rows were counted, and every foreign key asked. */
+/** Builds the database with the bundled version in a folder, and verifies row counts and foreign keys. */
 const fill = (folder: string, file: string, manifest: Manifest) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -105,7 +106,7 @@ export const run = Effect.fn("svc.upgradeStore")(function* (named: Option.Option
   )
 }, Effect.scoped)
 
-/** Removes the former database, once the new one is there. */
+/** Removes the previous database after an upgrade. */
 export const discard = Effect.gen(function* () {
   const settings = yield* load
   yield* BackupLocation.refuseForeign(settings)

@@ -1,6 +1,6 @@
 /**
- * The API as the command line calls it. Its address comes from `--api`, `SVC_API_URL`, then the stored login; the
- * credential from `SVC_KEY`, then the stored login.
+ * The API client of the command line. The address comes from `--api`, `SVC_API_URL` or the stored login; the credential
+ * from `SVC_KEY` or the stored login.
  */
 import { Effect, Option, Redacted, Schema } from "effect"
 import { report } from "./Printing.ts"
@@ -8,22 +8,22 @@ import * as Login from "./Login.ts"
 
 export const defaultApi = "http://localhost:8080"
 
-/** The service refused: the problem's title, detail and hint are for the user. Exit code 1. */
+/** The service rejected the request. Title, detail and hint of the problem are for the user. Exit code 1. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   message: Schema.String,
   code: Schema.String,
   retryAfterSeconds: Schema.NullOr(Schema.Int),
-  /** The problem as the service sent it. */
+  /** The problem as received. */
   problem: Schema.optionalKey(Schema.Unknown),
 }) {}
 
-/** The service does not answer. Exit code 3. */
+/** The service is unreachable. Exit code 3. */
 export class OutOfReach extends Schema.TaggedError<OutOfReach>()("OutOfReach", { message: Schema.String }) {}
 
-/** There is no credential to call with. Exit code 2. */
+/** No credential is available. Exit code 2. */
 export class NotLoggedIn extends Schema.TaggedError<NotLoggedIn>()("NotLoggedIn", { message: Schema.String }) {}
 
-/** The command line makes no call. Exit code 2. */
+/** The command line is invalid. Exit code 2. */
 export class Misused extends Schema.TaggedError<Misused>()("Misused", { message: Schema.String }) {}
 
 export interface Connection {
@@ -49,13 +49,16 @@ export const apiOf = Effect.fnUntraced(function* (flag: Option.Option<string>) {
   const { hash, password, search, username } = new URL(api)
   return username + password + search + hash === ""
     ? withoutSlash(api)
-    : // What it holds may be a secret: it is not repeated.
+    : // The address may contain a secret, so it is not repeated.
       yield* new Misused({
         message: "The API's address has a user, a password, ? or #: give it without; a credential goes into SVC_KEY.",
       })
 })
 
-/** What a header can carry: a key that was cut short where it was copied from often ends in an ellipsis. */
+/**
+ * Returns whether a header can contain the key. A key that was truncated where it was copied from often ends with an
+ * ellipsis.
+ */
 const isSendable = (key: string) => /^[\x21-\x7e]+$/.test(key)
 
 export const connect = Effect.fnUntraced(function* (flag: Option.Option<string>) {
@@ -63,7 +66,7 @@ export const connect = Effect.fnUntraced(function* (flag: Option.Option<string>)
   const login = yield* Login.load
   const key = environment("SVC_KEY").pipe(
     Option.map((text) => Redacted.make(text)),
-    // A key goes only to the service it came from.
+    // A stored key is only sent to the service that issued it.
     Option.orElse(() =>
       Option.flatMap(login, (stored) => (stored.api === api ? Option.some(stored.key) : Option.none())),
     ),
@@ -89,7 +92,7 @@ const ProblemBody = Schema.Struct({
 })
 const readProblem = Schema.decodeUnknownOption(ProblemBody)
 
-/** One call; answers the body. */
+/** Calls the API and returns the body. */
 export const call = (
   api: string,
   method: string,
@@ -115,8 +118,8 @@ export const call = (
 const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value)
 
 /**
- * A request that is made already; answers the body, which is an object. Whatever else answers at the address (the page of
- * a network, a proxy's, a redirect, which the service has none of) did nothing of what was asked for.
+ * Sends a prepared request and returns the body, which is an object. Any other response (a captive portal, a proxy, a
+ * redirect) does not come from the service, so the request had no effect.
  */
 export const send = Effect.fnUntraced(function* (api: string, request: Request) {
   const response = yield* Effect.tryPromise({
@@ -144,7 +147,7 @@ export const send = Effect.fnUntraced(function* (api: string, request: Request) 
       })
 })
 
-/** What was read of an answer; one that could not be read is not the service's. */
+/** Decodes a response. A response that cannot be decoded does not come from the service. */
 export const understood = <A, E>(api: string, read: Effect.Effect<A, E>): Effect.Effect<A, OutOfReach> =>
   Effect.mapError(read, () => new OutOfReach({ message: `${api} answered, not as the service does.` }))
 
@@ -165,7 +168,7 @@ const codes: Readonly<Record<Failure["_tag"], string>> = {
   NotKept: "login_not_kept",
 }
 
-/** Reports what went wrong on standard error, and sets the exit code. */
+/** Prints an error to standard error and sets the exit code. */
 export const explain = (error: Failure): Effect.Effect<void> =>
   Effect.sync(() => {
     report(

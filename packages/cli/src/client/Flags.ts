@@ -1,4 +1,4 @@
-/** Flags of every command that calls the API. */
+/** Flags that all commands with API calls share. */
 import { Flag } from "effect/cli"
 
 export const apiFlag = Flag.String("api").pipe(

@@ -11,7 +11,7 @@ export interface Login {
   readonly key: Redacted.Redacted<string>
 }
 
-/** `$XDG_CONFIG_HOME/svc` or `~/.config/svc`; on Windows `%APPDATA%\svc`. */
+/** Returns the path: `$XDG_CONFIG_HOME/svc` or `~/.config/svc`; on Windows `%APPDATA%\svc`. */
 export const file = (): string =>
   path.join(
     process.platform === "win32"
@@ -21,14 +21,14 @@ export const file = (): string =>
     "login.json",
   )
 
-/** The login, if there is one that can be read. */
+/** Returns the stored login, if it exists and is readable. */
 export const load: Effect.Effect<Option.Option<Login>> = Effect.try(() => readFileSync(file(), "utf8")).pipe(
   Effect.flatMap(Schema.decodeUnknownEffect(Stored)),
   Effect.map(({ api, key }): Login => ({ api, key: Redacted.make(key) })),
   Effect.option,
 )
 
-/** The login cannot be kept where it belongs. */
+/** The login cannot be stored. */
 export class NotKept extends Schema.TaggedError<NotKept>()("NotKept", { message: Schema.String }) {}
 
 const orNotKept = <A>(keep: () => A) =>
@@ -40,14 +40,14 @@ const orNotKept = <A>(keep: () => A) =>
       }),
   })
 
-/** Makes room for the login, before anybody makes a key that could not be kept. */
+/** Verifies that the login can be stored, before a key is created for it. */
 export const prepare = orNotKept(() => {
   const folder = path.dirname(file())
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   accessSync(folder, constants.W_OK)
 })
 
-/** Mode 0600 from the start: the file is complete before it has its name. */
+/** Stores the login with mode 0600 from the start; the file is complete before it gets its name. */
 export const save = (login: Login): Effect.Effect<void, NotKept> =>
   orNotKept(() => {
     const target = file()

@@ -1,4 +1,6 @@
-/** What commands write out. Text of others is among it: whoever answers at the address, and what the service keeps for them. */
+/**
+ * Prints the output of commands. It contains text of others: of the responding server, and of users and correspondents.
+ */
 import { Effect } from "effect"
 
 export const terminalText = (text: string): string =>
@@ -9,17 +11,17 @@ const write = (text: string) => Effect.sync(() => void process.stdout.write(`${t
 
 export const say = (text: string): Effect.Effect<void> => write(terminalText(text))
 
-/** JSON for a terminal; JSON leaves the controls above ASCII as they are. */
+/** Formats JSON for a terminal. JSON.stringify does not escape control characters above ASCII. */
 const jsonOf = (body: unknown): string =>
   JSON.stringify(body).replace(
     /[\u007f-\u009f]/g,
     (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`,
   )
 
-/** The same value for machines. */
+/** Prints a value as JSON for machines. */
 export const sayJson = (body: unknown): Effect.Effect<void> => write(jsonOf(body))
 
-/** Whether the command line asks for answers that machines read; errors are such answers too. */
+/** Returns whether the command line requests JSON. Errors are then JSON as well. */
 const wantsJson = (): boolean => {
   const words = process.argv.slice(2)
   const end = words.indexOf("--")

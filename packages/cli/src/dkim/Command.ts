@@ -1,8 +1,8 @@
-/** `svc dkim`: the records that publish the keys which sign outgoing mail; `svc dkim rotate` makes new ones. */
+/** `svc dkim` prints the DNS records of the keys that sign outgoing mail; `svc dkim rotate` creates new keys. */
 import { type Cause, Effect, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 
-/** The operator was told why. */
+/** The error was already printed. */
 class DkimFailed extends Schema.TaggedError<DkimFailed>()("ServeFailed", {}) {}
 
 const modules = Effect.promise(() =>
@@ -11,7 +11,7 @@ const modules = Effect.promise(() =>
 
 const print = Effect.fnUntraced(
   function* (rotate: boolean, json: boolean) {
-    // Loaded when they are wanted: they know every setting of the service, and its store.
+    // Loaded on demand, because these modules load all settings of the service and its store.
     const [{ listed, zone }, { load }] = yield* modules
     const keys = yield* listed(yield* load, rotate)
     process.stdout.write(json ? `${JSON.stringify({ keys })}\n` : zone(keys))

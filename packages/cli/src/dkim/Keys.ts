@@ -1,4 +1,4 @@
-/** The keys of the deployment's mail domain, from its store, for commands that run beside the service. */
+/** Access to the DKIM keys in the store, for commands that run beside the service. */
 import { DkimKeys, type ListedKey } from "@svc/cluster/mail/dkim/DkimKeys"
 import * as Database from "@svc/cluster/store/Database"
 import * as Migrations from "@svc/cluster/store/Migrations"
@@ -7,7 +7,7 @@ import * as MasterKey from "../serve/MasterKey.ts"
 import type { Settings } from "../serve/Settings.ts"
 import * as Store from "../serve/Store.ts"
 
-/** Proves that the master key is the database's before anything is sealed by it. */
+/** Verifies that the master key matches the database before anything is sealed with it. */
 const layer = (settings: Settings, store: Store.Store) =>
   DkimKeys.layer.pipe(
     Layer.provideMerge(MasterKey.guard),
@@ -16,7 +16,7 @@ const layer = (settings: Settings, store: Store.Store) =>
     Layer.provide(Database.layer(store.connection)),
   )
 
-/** Runs with the keys; the store is the service's own, started for it where it does not run. */
+/** Runs an effect with the keys, over the service's store, which is started if it does not run. */
 export const withKeys = <A, E>(settings: Settings, use: (keys: DkimKeys["Service"]) => Effect.Effect<A, E>) =>
   Effect.flatMap(Store.open(settings), (store) =>
     Effect.flatMap(DkimKeys, use).pipe(Effect.provide(layer(settings, store))),
@@ -30,7 +30,7 @@ export const listed = (settings: Settings, rotate: boolean) =>
       : Effect.andThen(keys.ensure(settings.mailDomain), keys.list(settings.mailDomain)),
   )
 
-/** A string of a TXT record has 255 bytes at most (RFC 1035 section 3.3.14). */
+/** Splits a value into TXT strings of at most 255 bytes (RFC 1035 section 3.3.14). */
 const strings = (text: string) =>
   text
     .match(/.{1,250}/g)!
@@ -47,6 +47,6 @@ const saying = ({ state, at }: ListedKey): string =>
     past: "can be taken out",
   })[state]
 
-/** Lines of a zone file. */
+/** Formats the records as lines of a zone file. */
 export const zone = (keys: ReadonlyArray<ListedKey>): string =>
   keys.map((key) => `; ${key.selector}: ${saying(key)}\n${key.name}.  TXT  (${strings(key.record)})\n`).join("\n")

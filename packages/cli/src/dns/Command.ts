@@ -1,4 +1,4 @@
-/** `svc dns`: the records to publish, as a zone file to import. */
+/** `svc dns`: prints the records to publish, as a zone file. */
 import { isIP } from "node:net"
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"

@@ -12,19 +12,19 @@ export interface Wanted {
   /** The name without a trailing dot. */
   readonly name: string
   readonly kind: Kind
-  /** The value in zone file notation; undefined for an address that is not known. */
+  /** The value in zone file notation; undefined for an unknown address. */
   readonly value: string | undefined
   /** The purpose, shown to the person who publishes the record. */
   readonly why: string
   /** Whether a feature fails without the record; other records only improve trust. */
   readonly essential: boolean
-  /** Whether a DNS answer is this record, and not another record of the same name and kind. */
+  /** Returns whether a DNS answer is this record and not another one with the same name and type. */
   readonly is: (answer: string) => boolean
 }
 
 /** The public addresses of this deployment. */
 export interface Reached {
-  /** Addresses of the HTTP side, of the mail servers and of the edges; they may be the same. */
+  /** Addresses of the HTTP servers, the mail servers and the edges; they may be the same. */
   readonly addresses: ReadonlyArray<string>
 }
 
@@ -32,7 +32,7 @@ const hostOf = (url: string) => new URL(url).hostname.toLowerCase()
 
 const isV6 = (address: string) => address.includes(":")
 
-/** Address records of a name: one each, or one without a value where no address is known. */
+/** Returns an address record for each address, or one without a value if no address is known. */
 const addressesOf = (name: string, { addresses }: Reached, why: string): ReadonlyArray<Wanted> =>
   (addresses.length === 0 ? [undefined] : addresses).map((value) => ({
     name,
@@ -67,17 +67,20 @@ const service = (name: string, host: string, port: number, why: string): Wanted 
   is: (answer) => answer === `0 1 ${port} ${host}.`,
 })
 
-/** Ports at which mail programs find what they look for (RFC 6186, RFC 8314), whatever we listen on behind them. */
+/**
+ * Services that mail programs look up (RFC 6186, RFC 8314), with their public ports, regardless of the ports on which
+ * the service listens.
+ */
 export const mailPrograms = [
   { service: "_imaps", port: 993, what: "mail programs find IMAP by the address alone" },
   { service: "_submissions", port: 465, what: "mail programs find where to send by the address alone" },
   { service: "_submission", port: 587, what: "the same, for programs that begin with STARTTLS" },
 ] as const
 
-/** The id of a policy changes when the policy does (RFC 8461 section 3.1). */
+/** Returns the id of a policy, which changes with its content (RFC 8461 section 3.1). */
 export const policyId = (policy: string): string => createHash("sha256").update(policy).digest("hex").slice(0, 20)
 
-/** The record of the key that seals mail handed on (RFC 6376 section 3.6.1, RFC 8463). */
+/** Returns the record of the ARC key (RFC 6376 section 3.6.1, RFC 8463). */
 export const keyRecord = (privateKey: string): string => {
   const key = createPublicKey(privateKey)
   const spki = key.export({ type: "spki", format: "der" })
@@ -165,7 +168,7 @@ const mail = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
       },
     }),
     ...mailPrograms.map(({ service: name, port, what }) => service(`${name}._tcp.${domain}`, programs, port, what)),
-    // Where a mail server is the host that mail programs are told, its addresses stand above.
+    // If the host for mail programs is also a mail server, its addresses are already listed.
     ...(servers.includes(programs) ? [] : addressesOf(programs, reached, "the host that mail programs are told")),
     ...addressesOf(`autoconfig.${domain}`, reached, "how mail programs are set up, from the HTTP side, over HTTPS").map(
       (record) => ({ ...record, essential: false }),
@@ -188,7 +191,7 @@ export const wanted = (settings: Settings, reached: Reached): ReadonlyArray<Want
   return [...all.values()]
 }
 
-/** A string of TXT holds 255 bytes (RFC 1035 section 3.3.14). */
+/** Splits a value into TXT strings of at most 255 bytes (RFC 1035 section 3.3.14). */
 const split = (value: string): string =>
   value.startsWith('"') && value.length > 257
     ? value

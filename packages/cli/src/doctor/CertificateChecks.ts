@@ -1,4 +1,4 @@
-/** Certificates that came from files or settings: readable, of the right names, whole, and not about to end. */
+/** Checks certificates from files and settings: readable, valid for the names, complete, and not about to expire. */
 import { X509Certificate } from "node:crypto"
 import { rootCertificates } from "node:tls"
 import * as Certificates from "@svc/cluster/net/Certificates"
@@ -13,10 +13,10 @@ const soon = 14
 
 const split = (pem: string) => pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? []
 
-/** Subjects that clients know by themselves. */
+/** Subjects of the root certificates that clients trust. */
 const roots = () => new Set(rootCertificates.map((pem) => new X509Certificate(pem).subject))
 
-/** What is wrong with a certificate for these names; undefined where nothing is. */
+/** Returns what is wrong with a certificate for these names, or undefined. */
 export const faultOf = (
   pem: Certificates.Pem,
   names: ReadonlyArray<string>,

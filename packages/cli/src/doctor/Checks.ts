@@ -79,7 +79,7 @@ const login = Effect.fnUntraced(function* (api: string) {
 
 const patienceMillis = 5000
 
-/** Whether a port of another machine accepts connections. */
+/** Returns whether a port on another machine accepts connections. */
 const answers = (host: string, port: number) =>
   Effect.callback<boolean>((resume) => {
     const socket = connect({ host, port, timeout: patienceMillis })
@@ -124,13 +124,13 @@ const published = (settings: Settings, dns: Dns.Ask) =>
 export interface Options {
   readonly api: Option.Option<string>
   readonly only: ReadonlySet<Finding.Group>
-  /** A name server to ask in place of the machine's. */
+  /** Name server to query instead of the machine's resolvers. */
   readonly resolver: string | undefined
   /** The command runs on another machine; only DNS and reachability can be checked. */
   readonly fromOutside: boolean
 }
 
-/** Every finding, in the order in which they matter. */
+/** Runs all checks and returns the findings in order of importance. */
 export const findings = Effect.fnUntraced(function* ({ api: flag, only, resolver, fromOutside }: Options) {
   const settings = yield* Effect.result(load)
   const dns = Dns.asking(resolver)

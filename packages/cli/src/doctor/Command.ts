@@ -37,7 +37,7 @@ export const command = Command.make(
   },
   Effect.fnUntraced(
     function* ({ api, json, all: verbose, only, resolver, outside }) {
-      // Loaded when it is wanted: it knows every setting of the service.
+      // Loaded on demand, because it loads all settings of the service.
       const { findings } = yield* Effect.promise(() => import("./Checks.ts"))
       const all = yield* findings({
         api,

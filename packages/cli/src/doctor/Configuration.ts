@@ -1,4 +1,4 @@
-/** The settings: whether they make a service, and whether a name among them is misspelt. */
+/** Checks the settings: whether they are valid, and whether a name is misspelt. */
 import { settingNames } from "@svc/cluster/connectors/platforms/Platforms"
 import { existsSync, statSync } from "node:fs"
 import * as path from "node:path"
@@ -17,10 +17,10 @@ export const configuration = (
     ? found("configuration", "fail", settings.failure.message, "Correct the setting: docs/settings.md lists them all.")
     : found("configuration", "ok", settings.success.environment)
 
-/** Names that other commands, and the tests of a checkout, read. */
+/** Variables that other commands and the tests read. */
 const others = ["SVC_KEY", "SVC_API_URL", "SVC_LOG_LEVEL", "SVC_LOG_FORMAT", "SVC_LOG_ADDRESSES"]
 
-/** How many letters lie between two names (Levenshtein). */
+/** Returns the edit distance of two names (Levenshtein). */
 const distance = (one: string, other: string): number => {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at)
   for (let i = 1; i <= one.length; i++) {
@@ -34,7 +34,7 @@ const distance = (one: string, other: string): number => {
   return row.at(-1)!
 }
 
-/** Every name that the settings ask for. */
+/** Returns the names of all settings. */
 export const knownNames = Effect.gen(function* () {
   const names = new Set(others)
   const listening = ConfigProvider.make((place) =>
@@ -57,11 +57,11 @@ export const misspelt = Effect.gen(function* () {
   })
 })
 
-/** Whether the file gives accounts other than its owner's one of these rights. */
+/** Returns whether the file grants one of these permissions to users other than its owner. */
 const grants = (file: string, rights: number): boolean =>
   process.platform !== "win32" && existsSync(file) && (statSync(file).mode & rights) !== 0
 
-/** Files of secrets that every account of the machine can read. The owner's group may: it is how daemons share keys. */
+/** Finds secret files that every user can read. Group access is allowed, since daemons share keys that way. */
 export const secretFiles = (
   known: ReadonlySet<string>,
   given: Readonly<Record<string, string | undefined>> = process.env,
@@ -82,7 +82,7 @@ export const secretFiles = (
         : []
     })
 
-/** What production shows to the outside: clients' own addresses behind a proxy, and nothing that is secret in clear. */
+/** Checks the exposure of a production service: client addresses behind a proxy, and unencrypted secrets. */
 export const exposure = (settings: Settings): ReadonlyArray<Finding.Finding> => {
   if (settings.environment === "development") return []
   const inClear = (
@@ -133,7 +133,7 @@ export const masterKey = ({ dataDirectory, masterKey: given, databaseUrl }: Sett
       : found("master key", "ok", "made at the first start")
   })
 
-/** Cookies of the console go to every name of their site, and agents answer under the tunnel domain. */
+/** Checks that agents do not share a site with the console, whose cookies reach every name of the site. */
 export const sites = Effect.fnUntraced(function* ({ baseUrl, tunnelDomain, environment }: Settings) {
   if (environment === "development") return []
   const { getDomain } = yield* Effect.promise(() => import("tldts"))

@@ -1,6 +1,6 @@
 /**
- * What `svc doctor` finds about the name server of `SVC_DANE_RESOLVER`: DANE believes what it says of its answers, so it is
- * asked for a name that is signed, and for one whose signatures do not hold.
+ * Checks the name server of `SVC_DANE_RESOLVER`. DANE trusts its validation, so the check queries a signed name and a
+ * name with invalid signatures.
  */
 import type { LookupFailed } from "@svc/mail-gateway/mail/Resolver"
 import * as ValidatingResolver from "@svc/mail-gateway/mail/sending/dane/ValidatingResolver"
@@ -11,12 +11,12 @@ import * as Finding from "./Finding.ts"
 const found = Finding.of("mail")
 const name = "dane resolver"
 
-/** Names that everybody can ask for: the second is kept as it is so that resolvers can be tried. */
+/** Public names for tests of resolvers; the signatures of the second are invalid on purpose. */
 export const known = { signed: "iana.org", bogus: "dnssec-failed.org" }
 
 const remedy = "Set SVC_DANE_RESOLVER to a name server that validates by DNSSEC, as Unbound does, on this machine."
 
-/** A server that was not reached, or could not answer. */
+/** Describes a server that is unreachable or could not answer. */
 const silence = ({ code }: LookupFailed) =>
   code === "ETIMEOUT"
     ? "did not answer in time"
@@ -58,13 +58,13 @@ const judge = Effect.fnUntraced(function* (server: ValidatingResolver.ServerAddr
     : found(name, "ok", `${at} vouches for ${signed}, and refuses ${bogus}, whose signatures do not hold`)
 })
 
-/** Nothing where none is set. */
+/** Returns no findings if no name server is set. */
 export const findings = Effect.fnUntraced(function* (
   { daneResolver, mailDirect, relay }: Pick<Settings, "daneResolver" | "mailDirect" | "relay">,
   names: typeof known = known,
 ) {
   if (Option.isNone(daneResolver)) return []
-  // A relay comes first; it is its own business whom it trusts.
+  // A relay takes precedence and does its own validation.
   if (!mailDirect || Option.isSome(relay)) {
     const text = "SVC_DANE_RESOLVER is set, and no mail goes straight to its domains: nobody asks it"
     return [found(name, "warn", text, "Set SVC_MAIL_DIRECT, without SVC_SMTP_RELAY_URL, or take it away.")]

@@ -84,7 +84,7 @@ const judge = (dns: Ask, record: Wanted) =>
     ),
   )
 
-/** Whether the deployment's names are public; names below `localhost` have no DNS records to check. */
+/** Returns whether the deployment's names are public. Names below `localhost` have no DNS records. */
 export const isPublic = ({ mailDomain, tunnelDomain }: Settings) =>
   !mailDomain.endsWith("localhost") && !tunnelDomain.endsWith("localhost")
 

@@ -9,11 +9,11 @@ export interface Finding {
   readonly name: string
   readonly status: Status
   readonly detail: string
-  /** What to do about it: a command, a setting, a record; empty where there is nothing to do. */
+  /** What to do: a command, a setting or a record; empty if nothing is to be done. */
   readonly remedy: string
 }
 
-/** Findings of one group. */
+/** Creates findings of one group. */
 export const of =
   (group: Group) =>
   (name: string, status: Status, detail: string, remedy = ""): Finding => ({ group, name, status, detail, remedy })

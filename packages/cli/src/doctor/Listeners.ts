@@ -1,4 +1,4 @@
-/** The ports that the service listens on: whether they keep out of each other's way, and whether they are free. */
+/** Checks the ports of the service: whether they collide, and whether they are free. */
 import { createServer } from "node:net"
 import { Effect, Option } from "effect"
 import { usualPort } from "../serve/ops/Ops.ts"
@@ -11,7 +11,7 @@ interface Listener {
   readonly port: number
 }
 
-/** A port of 0 becomes any that is free. */
+/** Port 0 stands for any free port. */
 const listenersOf = (settings: Settings): ReadonlyArray<Listener> =>
   Object.entries(portsOf({ ...settings, opsPort: Option.orElseSome(settings.opsPort, () => usualPort) }))
     .map(([setting, port]) => ({ setting, host: hostOf(settings, setting), port }))
@@ -25,7 +25,7 @@ const meet = (one: string, other: string) => one === other || everywhere.has(one
 
 const found = Finding.of("settings")
 
-/** Ports that two listeners of one process would share, or a listener and the tunnels. */
+/** Finds ports that two listeners of a process share, or that tunnels could be given. */
 export const collisions = (settings: Settings): ReadonlyArray<Finding.Finding> => {
   const all = listenersOf(settings)
   const { first, last } = settings.tunnelPorts
@@ -62,7 +62,7 @@ export const collisions = (settings: Settings): ReadonlyArray<Finding.Finding> =
     : [found("listeners", "ok", `${all.length} ports, each with one listener`)]
 }
 
-/** Whether nothing listens there. */
+/** Returns whether the port is free. */
 const isFree = ({ host, port }: Listener) =>
   Effect.callback<boolean>((resume) => {
     const server = createServer()
@@ -72,9 +72,9 @@ const isFree = ({ host, port }: Listener) =>
 
 const ofService = Finding.of("service")
 
-/** Whether the ports are free, or held by the service itself if it runs. */
+/** Checks that the ports are free, or used by the service itself if it runs. */
 export const taken = Effect.fnUntraced(function* (settings: Settings, running: boolean) {
-  // A process goes on without its operators' port where it was not told one.
+  // A process runs without the operations port if it was not set and is taken.
   const wanted = listenersOf(settings).filter(
     ({ setting }) => setting !== "SVC_OPS_PORT" || Option.isSome(settings.opsPort),
   )

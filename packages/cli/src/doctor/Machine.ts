@@ -1,4 +1,4 @@
-/** This machine: its Node, its disk, how much it may open, its clock. */
+/** Checks this machine: Node, disk, open files, memory and clock. */
 import { spawnSync } from "node:child_process"
 import { accessSync, constants, existsSync, statfsSync } from "node:fs"
 import * as os from "node:os"
@@ -23,11 +23,11 @@ export const node = Effect.sync(() => {
       )
 })
 
-/** The nearest directory above that exists. */
+/** Returns the nearest existing parent directory. */
 const standing = (directory: string): string =>
   existsSync(directory) ? directory : standing(path.dirname(path.resolve(directory)))
 
-/** Share of the file system's files that should be free. */
+/** Minimum share of free inodes of the file system. */
 const freeFiles = 0.1
 
 export const data = ({ dataDirectory, databaseUrl }: Settings) =>
@@ -54,7 +54,7 @@ export const data = ({ dataDirectory, databaseUrl }: Settings) =>
       : found("data", "ok", told)
   })
 
-/** What one process of all roles wants at rest, with its database. */
+/** Memory of an idle process with all roles and its database. */
 const enoughMemory = 1024 ** 3
 
 export const memory = Effect.sync(() => {
@@ -64,7 +64,7 @@ export const memory = Effect.sync(() => {
     : found("memory", "ok", `${gibibytes} GiB`)
 })
 
-/** Descriptors of a connection through a tunnel: its socket, and room for the rest. */
+/** File descriptors per tunnel connection: its socket, and a reserve. */
 const filesPerConnection = 2
 
 export const openFiles = ({ edgeConnections, environment }: Settings) =>
@@ -73,7 +73,7 @@ export const openFiles = ({ edgeConnections, environment }: Settings) =>
     const { stdout } = spawnSync("/bin/sh", ["-c", "ulimit -n"], { encoding: "utf8" })
     const limit = stdout.trim() === "unlimited" ? Number.POSITIVE_INFINITY : Number(stdout)
     const wanted = edgeConnections * filesPerConnection
-    // A laptop has few visitors.
+    // A development machine has few connections.
     if (Number.isNaN(limit) || environment === "development") return []
     return [
       limit < wanted

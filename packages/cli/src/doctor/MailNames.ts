@@ -6,7 +6,7 @@ import * as Finding from "./Finding.ts"
 
 const found = Finding.of("dns")
 
-/** Look-ups that an SPF record may cause (RFC 7208 section 4.6.4). */
+/** Maximum number of look-ups of an SPF record (RFC 7208 section 4.6.4). */
 const mostLookups = 10
 
 /** Counts the look-ups of a record and its includes; stops above the limit. */

@@ -1,4 +1,4 @@
-/** What `svc doctor` finds about mail that goes out: whether a relay takes us, and whether our keys are published. */
+/** Checks outgoing mail: whether the relay accepts the service, and whether the DKIM keys are published. */
 import { existsSync, readdirSync } from "node:fs"
 import { lookup } from "node:dns/promises"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
@@ -13,7 +13,7 @@ const found = Finding.of("mail")
 
 const heloOf = (settings: Settings) => settings.mailServers[0] ?? settings.mailDomain
 
-/** Says hello, goes over to TLS, logs in, and leaves. */
+/** Connects to the relay with EHLO, TLS and authentication, then quits. */
 const relay = (settings: Settings, server: Option.Option.Value<Settings["relay"]>) =>
   begin(
     { host: server.host, port: server.port },
@@ -76,7 +76,7 @@ const dkim = Effect.fnUntraced(function* (settings: Settings) {
   )
 }, Effect.provide(Resolver.layer))
 
-/** Keys are looked at where mail goes out, and where there is a store that could hold them. */
+/** The keys are checked if mail leaves the service and a store exists. */
 export const findings = Effect.fnUntraced(function* (settings: Settings) {
   const first = yield* transport(settings)
   const sends = Option.isSome(settings.relay) || settings.mailDirect

@@ -1,4 +1,7 @@
-/** The database: whether it is one that carries the service, whether it is ours, and when it was last backed up. */
+/**
+ * Checks the database: whether it meets the requirements, whether it belongs to the service, and when it was last
+ * backed up.
+ */
 import { existsSync } from "node:fs"
 import * as path from "node:path"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
@@ -54,10 +57,13 @@ const server = Effect.fnUntraced(function* (sql: Sql, isEmbedded: boolean) {
   ]
 })
 
-/** No statement of the service writes for so long. */
+/** No write of the service takes this long. */
 const longSeconds = 60
 
-/** Somebody who writes and does not end holds back what others read; `SvcEventsHeld` fires for it while we run. */
+/**
+ * Finds long write transactions, which delay readers of Events and audit records; `SvcEventsHeld` alerts on them while
+ * the service runs.
+ */
 export const writers = Effect.fnUntraced(function* (sql: Sql, longer = longSeconds) {
   const writer = yield* oldestWriter(sql)
   if (writer === undefined) return found("writers", "ok", "no transaction stays open")

@@ -1,4 +1,4 @@
-/** `svc grants list`, `svc grants revoke`: the apps that the account holder let in by OAuth. */
+/** `svc grants list`, `svc grants revoke`: apps that are connected by OAuth. */
 import { Grant } from "@svc/domain/oauth/Grant"
 import { Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"

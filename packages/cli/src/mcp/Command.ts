@@ -1,6 +1,6 @@
 /**
- * `svc mcp`: the MCP server over standard input and output. Each line is one message, relayed to `/api/mcp` with the
- * headers that its revision wants; answers come back as lines. Nothing else is ever written to standard output.
+ * `svc mcp`: an MCP server over standard input and output. Each line is a message, which is relayed to `/api/mcp` with
+ * the headers of its protocol revision; responses are printed as lines. Standard output contains nothing else.
  */
 import { createInterface } from "node:readline"
 import { Effect, FiberSet, Option, Redacted, Stream } from "effect"
@@ -11,7 +11,7 @@ import { connect, type Connection, explain } from "../client/Connection.ts"
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON-RPC carries any JSON
 type Json = Record<string, any>
 
-/** A header's value: as it is where a header can hold it, else base64 of its UTF-8. */
+/** Returns a header value: the text itself if a header can contain it, otherwise base64 of its UTF-8. */
 const headerValue = (text: string) =>
   /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith("=?")
     ? text
@@ -61,7 +61,7 @@ const relay = (connection: Connection) => {
       if (message["method"] === "initialize") negotiated = body.value["result"]?.["protocolVersion"]
       return JSON.stringify(body.value)
     }
-    // A refusal of the call itself (no credential, service unavailable) is a JSON-RPC error to a client that speaks nothing else.
+    // A failed call (no credential, unreachable service) is returned as a JSON-RPC error.
     const reason = Option.match(body, {
       onNone: () => `${connection.api} does not answer`,
       onSome: (problem) => String(problem["detail"] ?? problem["title"] ?? "The service refused the request"),
@@ -82,7 +82,7 @@ const serve = Effect.fnUntraced(function* (connection: Connection) {
     const work = Effect.map(answer(line), (text) => {
       if (text !== undefined) process.stdout.write(`${text}\n`)
     })
-    // The revision is settled before anything that depends on it goes out.
+    // The protocol revision is negotiated before any message that depends on it is sent.
     return /"initialize"/.test(line) ? work : Effect.asVoid(FiberSet.run(running, work))
   }).pipe(Effect.ignore)
   yield* FiberSet.awaitEmpty(running)

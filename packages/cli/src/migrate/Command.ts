@@ -1,4 +1,4 @@
-/** `svc migrate`: brings the database up to date and ends; a start does the same by itself. */
+/** `svc migrate`: applies pending migrations and exits. The service does the same when it starts. */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { reportedError } from "../ReportedError.ts"

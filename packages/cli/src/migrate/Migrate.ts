@@ -1,4 +1,4 @@
-/** What `svc migrate` does, over the database of the settings. */
+/** Implements `svc migrate`, over the database of the settings. */
 import * as Database from "@svc/cluster/store/Database"
 import { migrate, refuse, waiting } from "@svc/cluster/store/Migrations"
 import { Effect } from "effect"
@@ -8,14 +8,14 @@ import * as Store from "../serve/Store.ts"
 const say = (lines: ReadonlyArray<string>) => Effect.sync(() => process.stdout.write(`${lines.join("\n")}\n`))
 const migrations = (number: number) => `${number} migration${number === 1 ? "" : "s"}`
 
-/** In the database of the settings; the embedded one is started where it does not run, and ends with us. */
+/** Runs an effect in the database of the settings. The embedded database is started for it if it does not run. */
 const inStore = <A, E>(effect: Effect.Effect<A, E, Database.Unhurried>) =>
   Effect.gen(function* () {
     const { connection } = yield* Store.open(yield* load)
     return yield* Effect.provide(effect, Database.layer(connection))
   }).pipe(Effect.scoped)
 
-/** Runs what is pending, under the lock that keeps processes apart. */
+/** Applies pending migrations, under the lock that excludes other processes. */
 export const run = inStore(
   Effect.gen(function* () {
     yield* refuse
@@ -28,7 +28,7 @@ export const run = inStore(
   }),
 )
 
-/** Says what is pending, and changes nothing. */
+/** Lists pending migrations without applying them. */
 export const look = inStore(
   Effect.gen(function* () {
     yield* refuse

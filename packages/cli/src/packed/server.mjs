@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `svc-server`: the `svc` command with what the service runs on, PostgreSQL and Node, beside it. Without a command it serves.
+// `svc-server`: the `svc` command with PostgreSQL and Node for the service. Without a command it runs `serve`.
 const [, , first] = process.argv
 if (first === undefined || first.startsWith("--role")) process.argv.splice(2, 0, "serve")
 await import("svc/main")

@@ -1,4 +1,4 @@
-/** `svc serve`: the service, in all roles or the given ones. */
+/** `svc serve`: runs the service in all roles or the given ones. */
 import * as Module from "node:module"
 import { RequestLog } from "@svc/api/RequestLog"
 import { type Cause, Effect, Layer, Option, References, Schema } from "effect"
@@ -8,7 +8,7 @@ import { type Role, roles as allRoles } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
 import type { Store } from "./Store.ts"
 
-/** One short block: where it listens, where the data lies, how to begin. */
+/** Formats the start message: addresses, data directory and next steps. */
 const banner = (
   settings: Settings,
   store: Store,
@@ -47,7 +47,7 @@ const banner = (
   return ["", "The agent identity service is up.", "", ...lines, ...begin, ""].join("\n")
 }
 
-/** The service is loaded when it is to run: the other commands have no use for it. */
+/** The service is loaded on demand, because other commands do not need it. */
 const modules = Effect.promise(() =>
   Promise.all([
     import("./Serve.ts"),
@@ -83,7 +83,7 @@ const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
         Layer.tap(() =>
           Effect.sync(() => {
             process.stdout.write(`${banner(settings!, store, roles, ops, Readiness.restartPauseSeconds)}\n`)
-            // A process that is killed would keep nothing of what it compiled.
+            // A process that is killed would not store its compile cache.
             Module.flushCompileCache()
           }).pipe(Effect.andThen(Effect.logInfo("ready"))),
         ),
@@ -102,7 +102,7 @@ const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
   )
 })
 
-/** The service did not start, or went down, and the operator was told why. */
+/** The service failed, and the error was already printed. */
 class ServeFailed extends Schema.TaggedError<ServeFailed>()("ServeFailed", {}) {}
 
 const roleFlag = Flag.Literals("role", allRoles).pipe(

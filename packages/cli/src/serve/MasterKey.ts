@@ -1,4 +1,7 @@
-/** The master key of the deployment: the operator's, or in Development one that is made once and kept in the data directory. */
+/**
+ * The master key of the deployment: set by the operator, or in Development created once and stored in the data
+ * directory.
+ */
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -17,7 +20,7 @@ const read = (file: string): string | undefined => {
   }
 }
 
-/** The file's key; a new one where the database was never written with any. */
+/** Returns the key of the file, or creates one if no key was ever used with the database. */
 const kept = Effect.fnUntraced(function* (directory: string) {
   const file = path.join(directory, "master.key")
   const attempt = <A>(use: () => A) =>
@@ -33,7 +36,7 @@ const kept = Effect.fnUntraced(function* (directory: string) {
     return yield* attempt(() => {
       fs.mkdirSync(directory, { recursive: true })
       try {
-        // Two processes that start together agree on the one that was first.
+        // If two processes start together, both use the key of the first.
         fs.writeFileSync(file, randomBytes(32).toString("base64"), { mode: 0o600, flag: "wx" })
       } catch (error) {
         if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error
@@ -41,7 +44,7 @@ const kept = Effect.fnUntraced(function* (directory: string) {
       return fs.readFileSync(file, "utf8").trim()
     })
   }
-  // Another process may have begun the database, and its file, since we looked.
+  // Another process may have created the database and the key since the check.
   const meanwhile = yield* attempt(() => read(file))
   if (meanwhile !== undefined) return meanwhile
   return yield* new SettingsInvalid({
@@ -49,7 +52,7 @@ const kept = Effect.fnUntraced(function* (directory: string) {
   })
 })
 
-/** Stands on the migrated store: whether a key may be made is for the database to say. */
+/** Needs the migrated store, because the database decides whether a key may be created. */
 export const layer = (settings: Settings) =>
   Effect.gen(function* () {
     const text = Option.isSome(settings.masterKey)
@@ -65,5 +68,5 @@ export const layer = (settings: Settings) =>
     return Sealing.layer(keys)
   }).pipe(Layer.unwrap)
 
-/** Refuses to start with a master key that does not open what the database holds; seals anew what a former one sealed. */
+/** Stops the start if the master key does not match the database, and re-seals what a previous key sealed. */
 export const guard = Layer.effectDiscard(rotate)

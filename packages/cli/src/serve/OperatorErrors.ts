@@ -1,10 +1,10 @@
 /**
- * What an operator reads when the service does not start: one sentence, and what to do. Only what nobody foresaw is
- * shown with its stack.
+ * Start-up errors for operators: one sentence that says what happened and what to do. Only unexpected errors are shown
+ * with a stack trace.
  */
 import { Cause } from "effect"
 
-/** Errors of ours whose message is written for operators. */
+/** Our errors whose message is written for operators. */
 const worded = new Set([
   "SettingsInvalid",
   "EmbeddedPostgresError",
@@ -27,13 +27,13 @@ const portSettings = [
   "SVC_OPS_PORT",
 ] as const
 
-/** Where the service listens, by the setting that says so. */
+/** Ports of the service, by setting. */
 export type Ports = Readonly<Partial<Record<(typeof portSettings)[number], number>>>
 
 const memberOf = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null && name in value ? Reflect.get(value, name) : undefined
 
-/** An error, what caused it, and so on; each once. */
+/** Returns the error and its causes, without duplicates. */
 const chain = (error: unknown): ReadonlyArray<object> => {
   const found = new Set<object>()
   const visit = (value: unknown) => {
@@ -77,7 +77,7 @@ const ofDatabase = (errors: ReadonlyArray<object>): string | undefined => {
   return undefined
 }
 
-/** Returns one sentence without a stack, or undefined if the operator cannot fix the error. */
+/** Returns the sentence, or undefined for a defect. */
 export const sentence = (cause: Cause.Cause<unknown>, ports: Ports): string | undefined => {
   for (const reason of cause.reasons) {
     const errors = chain(

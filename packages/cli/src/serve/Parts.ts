@@ -1,4 +1,4 @@
-/** The services that tests replace: public DNS and the work of saga steps. */
+/** Services that tests replace: public DNS and the work of provisioning steps. */
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import type { Layer } from "effect"

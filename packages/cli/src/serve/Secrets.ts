@@ -1,6 +1,6 @@
 /**
- * Settings that are secret can come from files, as secrets of containers and of systemd do: `X_FILE` names a file that
- * holds what `X` would. One line break at the file's end is not part of it.
+ * Secret settings can be read from files, as containers and systemd provide them: `X_FILE` names a file with the value
+ * of `X`. A final line break is removed.
  */
 import { readFileSync } from "node:fs"
 import { Config, ConfigProvider, Effect, Option, Redacted } from "effect"
@@ -19,7 +19,7 @@ const read = (name: string, file: string) => {
   }
 }
 
-/** The value of a variable, or of the file that its `_FILE` names. */
+/** Returns the value of a variable, or of the file that its `_FILE` variable names. */
 export const secret = (name: string): Config.Config<Option.Option<Redacted.Redacted<string>>> =>
   Config.all({
     value: Config.option(Config.Redacted(name)),

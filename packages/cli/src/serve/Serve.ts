@@ -1,6 +1,6 @@
 /**
- * The one place where the service is put together. A process plays every role by default, or the ones it is given; the
- * same layers serve both, only the set differs. A role that is not played is not loaded either.
+ * Assembles the service. A process has all roles by default, or the given ones; the same layers serve both cases. Roles
+ * that are not used are not loaded.
  */
 import * as Cluster from "@svc/cluster/Cluster"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
@@ -69,7 +69,7 @@ const cluster = (settings: Settings, carriesActors: boolean) => {
     : Cluster.gateway(tls)
 }
 
-/** A role's layer, loaded when it is wanted. */
+/** Returns the layer of a role, loaded on demand. */
 const role = <Needs, E, R>(wanted: boolean, load: () => Promise<Layer.Layer<Needs, E, R>>) =>
   wanted ? Layer.unwrap(Effect.promise(load)) : Layer.empty
 
@@ -87,7 +87,7 @@ export const layer = (
   )
 
 const played = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts) => {
-  // One for all roles, so that they share its connections.
+  // All roles share one instance and its connections.
   const outgoing = Layer.unwrap(
     Effect.promise(async () => (await import("./roles/Outgoing.ts")).layer(settings, parts)),
   )

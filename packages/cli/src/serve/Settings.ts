@@ -1,6 +1,7 @@
 /**
- * Every setting of the service, read from the environment in this one place. `docs/settings.md` lists them.
- * Development is the default and needs none; production refuses to start without what only its operator can know.
+ * All settings of the service. Only this module reads them from the environment; `docs/settings.md` lists them.
+ * Development is the default and needs none. Production does not start without the settings that only its operator can
+ * know.
  */
 import { isIP } from "node:net"
 import type { Environment } from "@svc/domain/Addresses"
@@ -11,7 +12,7 @@ import ipaddr from "ipaddr.js"
 import { Config, ConfigProvider, Effect, Option, Redacted, Schema } from "effect"
 import { secret } from "./Secrets.ts"
 
-/** The settings do not make a service; `message` names what to set. */
+/** The settings are invalid; `message` says what to set. */
 export class SettingsInvalid extends Schema.TaggedError<SettingsInvalid>()("SettingsInvalid", {
   message: Schema.String,
 }) {}
@@ -20,7 +21,7 @@ const text = (name: string) => Config.option(Config.NonEmptyString(name))
 const port = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 
-/** The configuration of every setting. */
+/** The configuration of all settings. */
 export const asked = {
   environment: Config.option(Config.Literals(["development", "production"], "SVC_ENV")),
   dataDirectory: Config.String("SVC_DATA_DIR").pipe(Config.withDefault(".data")),
@@ -149,7 +150,7 @@ const items = (list: string) =>
     .map((one) => one.trim())
     .filter((one) => one !== "")
 
-/** The address of a name server, with its port where that is not 53. */
+/** Parses the address of a name server, with an optional port. */
 const nameServer = (value: string) => {
   const [, bracketed, plain, port = "53"] = /^(?:\[(.+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(value) ?? []
   const host = isIP(value) === 0 ? (bracketed ?? plain ?? "") : value
@@ -166,7 +167,7 @@ const networks = (name: string, list: string): Effect.Effect<Networks, SettingsI
     }),
   )
 
-/** The library's report on one setting, as a sentence. */
+/** Turns the library's report about a setting into a sentence. */
 const wordsOf = (report: string): string => {
   const [, expected, name] = /^(?:SchemaError\()?(.*?)\s+at \["([^"]+)"\]\)?$/s.exec(report) ?? []
   const words = expected?.replace(/^E/, "e").replace("a string representing a finite number", "a number")
@@ -262,7 +263,7 @@ export const load = Effect.gen(function* () {
     environment,
     connectors: {
       disclosure: settings.connectorDisclosure,
-      // What a platform lets one set is its own to know.
+      // Each platform defines its own settings.
       setting: (name: string): string | undefined =>
         Option.getOrUndefined(Effect.runSync(Effect.option(Config.NonEmptyString(name).parse(provider)))),
     },

@@ -1,4 +1,7 @@
-/** Which PostgreSQL the service stands on: the operator's by `DATABASE_URL`, else the embedded one in the data directory. */
+/**
+ * Selects the PostgreSQL of the service: the operator's, from `DATABASE_URL`, or the embedded one in the data
+ * directory.
+ */
 import { check, type Finding } from "@svc/cluster/health/Health"
 import type { ConnectionSettings } from "@svc/cluster/store/Database"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
@@ -9,7 +12,7 @@ import type { Settings } from "./Settings.ts"
 
 export interface Store {
   readonly connection: ConnectionSettings
-  /** For people: where the data lies. */
+  /** Describes the location of the data to people. */
   readonly place: string
   readonly embeddedHome: string | undefined
 }
@@ -26,13 +29,13 @@ export const open = (settings: Settings) =>
       })),
   })
 
-/** Below these the operator is told, and then the store is likely to stop taking writes. */
+/** Free space below which operators are warned, because the store is likely to stop accepting writes. */
 const lowBytes = 2 * 1024 ** 3
 const criticalBytes = 200 * 1024 ** 2
 
 const freeSpace = Metrics.gauge("svc_store_free_bytes", "Free bytes of the embedded database's disk", [])
 
-/** The disk of the embedded store. */
+/** Health of the embedded store's disk. */
 export const diskHealth = ({ embeddedHome: home }: Store) =>
   home === undefined
     ? Layer.empty

@@ -1,6 +1,7 @@
 /**
- * One command per tool, made of the same annotations: `svc_vault_set` is `svc vault set <name> --value-stdin`. What the
- * call needs stands by position, what it may have are flags, and a secret comes by standard input only.
+ * One command per tool, derived from the same annotations: `svc_vault_set` becomes `svc vault set <name>
+ * --value-stdin`. Required arguments are positional, optional ones are flags, and secrets are only read from standard
+ * input.
  */
 import { type BoundTool, tools } from "@svc/api/mcp/Tools"
 import { requestOf } from "@svc/api/mcp/Requests"
@@ -12,7 +13,7 @@ import { connect, explain, Misused, send } from "../client/Connection.ts"
 import { pretty } from "./Print.ts"
 import { say, sayJson } from "../client/Printing.ts"
 
-/** JSON Schema of one argument, as far as a command line asks. */
+/** JSON Schema of an argument, as far as the command line needs it. */
 interface Shape {
   readonly type?: string
   readonly enum?: ReadonlyArray<string>
@@ -23,7 +24,7 @@ interface Shape {
 
 const kebab = (name: string) => name.replaceAll("_", "-")
 
-/** The shape besides null. */
+/** Returns the schema without null. */
 const wanted = (shape: Shape): Shape => shape.anyOf?.find(({ type }) => type !== "null") ?? shape
 const isNullable = (shape: Shape) => shape.anyOf?.some(({ type }) => type === "null") === true
 
@@ -33,7 +34,7 @@ const parseJson = (name: string, text: string) =>
     catch: () => new Misused({ message: `--${kebab(name)} is not JSON: ${text.slice(0, 60)}` }),
   })
 
-/** A list of words may be written with commas; whatever begins as JSON is that. */
+/** A list of words can be written with commas; text that begins like JSON is parsed as JSON. */
 const isList = (shape: Shape) => wanted(shape).type === "array" && wanted(shape).items?.type === "string"
 
 const readList = (name: string, text: string): Given =>
@@ -46,7 +47,7 @@ const readList = (name: string, text: string): Given =>
           .filter((one) => one !== ""),
       )
 
-/** What the call's argument will be; undefined where the flag was not given. */
+/** The value of an argument; undefined if its flag was not given. */
 type Given = Effect.Effect<unknown, Misused>
 
 const flagOf = (name: string, shape: Shape): Flag.Flag<Given> => {
@@ -79,7 +80,7 @@ const flagOf = (name: string, shape: Shape): Flag.Flag<Given> => {
   }
 }
 
-/** All of standard input, without the line break that a terminal or `echo` adds. */
+/** Reads standard input without its final line break. */
 const standardInput = Effect.promise(async () => {
   const chunks: Array<Uint8Array> = []
   for await (const chunk of process.stdin) chunks.push(chunk as Uint8Array)
@@ -151,10 +152,10 @@ const commandOf = (tool: BoundTool) => {
   return command.pipe(Command.withDescription(description), Command.withShortDescription(`${title}.`))
 }
 
-/** `allowed-recipient` of `svc_allowed_recipient_list`. */
+/** Returns `allowed-recipient` for `svc_allowed_recipient_list`. */
 const nounOf = (name: string) => kebab(name.replace(/^svc_/, "").replace(/_[^_]+$/, ""))
 
-/** A tool without a noun (`svc_whoami`) is a command of its own beside these. */
+/** Tools without a noun (`svc_whoami`) are top-level commands. */
 const ofNouns = tools.filter(({ listed }) => listed.name.split("_").length > 2)
 
 const whatOf: Readonly<Record<string, string>> = {

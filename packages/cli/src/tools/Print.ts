@@ -1,6 +1,6 @@
 /**
- * Answers for people: a list as a table, anything else as names and values. A table has the columns that are asked for; a
- * column is a path into the entry (`post.author`), or `what`, the sentence that an Event says.
+ * Formats responses for people: a list as a table, anything else as names and values. A column is a path into the entry
+ * (`post.author`), or `what`, the sentence of an Event.
  */
 import { eventSentence } from "@svc/domain/events/EventSentences"
 import { terminalText } from "../client/Printing.ts"
@@ -15,16 +15,18 @@ const isPlain = (value: unknown) => typeof value !== "object" || value === null
 const word = (value: unknown): string =>
   value === null || value === undefined ? "-" : typeof value === "string" ? value : JSON.stringify(value)
 
-/** Columns that are chosen where nobody chose them. */
+/** Number of columns if none are specified. */
 const plainColumns = 7
-/** Characters of a cell, and of one in the last column, which pushes no other away. An id is never cut: commands take it. */
+/**
+ * Maximum width of a cell, including the last column. Ids are never truncated, because commands take them as arguments.
+ */
 const widest = 60
 const widestLast = 160
 const isId = /^[a-z]{2,4}_[0-9a-z]{26}$|^[0-9a-f-]{36}$/
 
 const instant = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$/
 
-/** Returns what a cell shows of a value: of an address the address, of several things the first and how many more. */
+/** Formats a value for a cell: an address by its address, a list by its first item and the number of others. */
 const shown = (value: unknown): string => {
   if (typeof value === "boolean") return value ? "yes" : "no"
   if (typeof value === "string") return value.replace(instant, "$1 $2Z")

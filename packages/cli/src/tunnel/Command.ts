@@ -1,4 +1,4 @@
-/** `svc tunnel <port>`: a public address for a local port, for as long as it runs. */
+/** `svc tunnel <port>`: gives a local port a public address while it runs. */
 import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -12,19 +12,19 @@ const warn = (text: string) => void process.stderr.write(`svc: ${terminalText(te
 const Who = Schema.Struct({ caller: Schema.Struct({ handle: Schema.NullOr(Schema.String) }) })
 const Named = Schema.Struct({ tunnel: Schema.Struct({ hostname: Schema.String, url: Schema.String }) })
 
-/** Where the agent dials: beside the tunnels' own names, over the same scheme and port. */
+/** Returns the address to which the agent connects, with the scheme and port of the tunnels. */
 const edgeOf = (tunnel: { readonly hostname: string; readonly url: string }) => {
   const url = new URL(tunnel.url)
   url.hostname = tunnel.hostname.replace(/^[^.]+/, "connect")
   return url.origin
 }
 
-/** Stops taking requests and waits for those in flight, unless the signal comes a second time. */
+/** Stops accepting requests and waits for those in flight, unless a second signal arrives. */
 const leave = (tunnel: Tunnel) =>
   Effect.promise(async () => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130))
     const underWay = tunnel.activeCount()
-    // Whoever reads the announcement can rely on it: it comes once the edges take nothing new for this agent.
+    // The announcement is printed after the edges have stopped sending new requests to this agent.
     await tunnel.drain(undefined, () => {
       if (underWay > 0) say(`Waiting for ${underWay} requests to finish. Press Ctrl+C again to stop now.`)
     })
@@ -100,7 +100,7 @@ export const command = Command.make(
           if (!flags.tcp) say(`${url}  ->  ${flags.host}:${flags.port}`)
           if (tcp_port !== null) say(`tcp://${hostname}:${tcp_port}  ->  ${flags.host}:${flags.port}`)
         },
-        // What is over for good is said at the end.
+        // A permanent failure is reported at the end.
         onDisconnected: (reason, wait) => {
           if (wait >= 0) say(`Disconnected (${reason}); trying again in ${(wait / 1000).toFixed(1)} s`)
         },

@@ -1,16 +1,19 @@
-/** `svc systemd-unit`: what goes to /etc/systemd/system. */
+/**
+ * `svc systemd-unit`: prints the systemd unit of this installation. It is the unit of the package or the checkout,
+ * changed to start the program that was called, wherever npm installed it.
+ */
 import { Effect, Schema } from "effect"
 import { Command } from "effect/cli"
 import { reportedError } from "../ReportedError.ts"
 import * as fs from "node:fs"
 import * as path from "node:path"
 
-/** There is no unit, or none could be of use; `message` is for operators. */
+/** No unit exists, or it would not work; `message` is for operators. */
 export class UnitFailed extends Schema.TaggedError<UnitFailed>()("UnitFailed", { message: Schema.String }) {}
 
 const name = path.join("deploy", "svc.service")
 
-/** The unit beside a program, or above it as a checkout has it. */
+/** Returns the unit next to a program or in a parent folder, as in a checkout. */
 const unitAbove = (program: string): string | undefined => {
   let folder = path.dirname(program)
   while (folder !== path.dirname(folder)) {
@@ -22,14 +25,14 @@ const unitAbove = (program: string): string | undefined => {
 }
 
 /**
- * Places that the unit hides from the service, on any machine: what systemd's `ProtectHome` (homes and `/run/user`) and
- * `PrivateTmp` stand for (systemd.exec(5), "Sandboxing").
+ * Folders that the unit hides from the service: those of systemd's `ProtectHome` (homes and `/run/user`) and
+ * `PrivateTmp` (systemd.exec(5), "Sandboxing").
  */
 const hiddenFolders: ReadonlyArray<string> = ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"]
 
 /**
- * The unit's text. `started` is what the shell ran, often a link in a folder of programs; systemd asks for the whole path,
- * and finds Node by its own.
+ * Returns the text of the unit. `started` is what the shell ran, often a link; systemd needs absolute paths and does
+ * not search for Node.
  */
 export const unitOf = (
   started: string,
@@ -48,7 +51,7 @@ export const unitOf = (
         message: `The unit keeps the service out of people's folders, and this is ${lost}: install it as root (npm install --global svc-server).`,
       })
     }
-    // What is not made to be started by itself is given to the Node that runs it here.
+    // A file without a shebang of its own is run with the current Node.
     const words = path.extname(started) === "" ? [started] : [node, started]
     if (words.some((word) => /[\s"'\\%$;]/.test(word))) {
       return yield* new UnitFailed({

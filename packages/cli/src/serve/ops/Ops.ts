@@ -1,7 +1,7 @@
 /**
- * The port for operators, in every role: `/livez` (the event loop turns), `/readyz` (the process is to be sent work) and
- * `/metrics`. It opens before the store and closes after everything else. It exposes no secrets, but only operators need it:
- * by default it listens on loopback.
+ * The operations port of every role: `/livez` (the event loop runs), `/readyz` (the process accepts work) and
+ * `/metrics`. It opens before the store and closes after everything else. It reveals no secrets but is meant for
+ * operators only, so it listens on loopback by default.
  */
 import { createServer, type ServerResponse } from "node:http"
 import { runAll } from "@svc/cluster/observe/Collectors"
@@ -14,11 +14,11 @@ import type { Readiness } from "./Readiness.ts"
 
 export interface OpsSettings {
   readonly host: string
-  /** 0 takes a free port; undefined the usual one, if nobody has it. */
+  /** 0 selects a free port; undefined the usual port if it is free. */
   readonly port: number | undefined
 }
 
-/** The port of those who are not told another; several processes of one machine need one each. */
+/** The default port. Several processes on one machine need different ports. */
 export const usualPort = 9090
 
 const isReady = Metrics.gauge("svc_ready", "1 while the process is to be sent work", [])
@@ -48,7 +48,7 @@ const ready = (readiness: Readiness) =>
     })
   })
 
-/** The families that the cluster library does not describe. */
+/** Descriptions of metric families that the cluster library leaves undescribed. */
 const help: Readonly<Record<string, string>> = {
   effect_cluster_entities: "Actors in memory, by their kind",
   effect_cluster_entity_mailbox_size_max: "The most messages that wait for one actor, by its kind",
@@ -59,7 +59,7 @@ const help: Readonly<Record<string, string>> = {
   effect_cluster_singletons: "Singletons that run in this process",
 }
 
-/** Adds the description of each family that has none: of two, Prometheus would take nothing of the scrape. */
+/** Adds missing descriptions. Prometheus rejects a scrape with two descriptions of a family. */
 export const described = (text: string): string =>
   text.replace(/^(# HELP .*\n)?# TYPE (\w+) /gm, (lines, told: string | undefined, name: string) =>
     told !== undefined || help[name] === undefined ? lines : `# HELP ${name} ${help[name]}\n${lines}`,
@@ -110,7 +110,7 @@ const listen = Effect.fnUntraced(function* (settings: OpsSettings, readiness: Re
   return typeof address === "object" && address !== null ? address.port : usualPort
 })
 
-/** Opens the port until the scope closes. Answers where; undefined where the usual port is somebody else's. */
+/** Opens the port until the scope closes. Returns its address, or undefined if another process has the usual port. */
 export const open = Effect.fnUntraced(function* (
   settings: OpsSettings,
   roles: ReadonlyArray<string>,

@@ -1,14 +1,15 @@
 /**
- * Whether this process is to be sent work. It is from when all of it stands until it is told to end: then it says so
- * first and closes its listeners after a delay, so that a balancer has turned away before a port is closed.
+ * Whether this process accepts work. It is ready once all parts have started, until it is asked to stop: readiness then
+ * fails first, and the listeners close after a delay, so that balancers have redirected traffic before a port closes.
  */
 import { Health } from "@svc/cluster/health/Health"
 import type { HealthReport } from "@svc/domain/health/HealthApi"
 import { type Duration, Effect, Layer } from "effect"
 
 /**
- * Seconds to wait in a rolling restart from the moment a process is ready until the next one is told to end: a balancer that
- * asks every second and wants two good answers has turned to it by then, and so have callers whose Identities moved to it.
+ * Seconds between the readiness of a restarted process and the stop of the next one in a rolling restart. By then, a
+ * balancer that checks every second and needs two successes has added the process, and callers have found Identities
+ * that moved to it.
  */
 export const restartPauseSeconds = 5
 
@@ -16,7 +17,7 @@ export type State = "starting" | "ready" | "leaving"
 
 export interface Readiness {
   readonly state: () => State
-  /** What the parts of the process say of themselves; undefined until they stand. */
+  /** Returns the health of the process; undefined until its parts have started. */
   readonly report: () => Effect.Effect<HealthReport> | undefined
   readonly serves: (report: Effect.Effect<HealthReport>) => void
   readonly leaves: () => void
@@ -38,7 +39,7 @@ export const make = (): Readiness => {
   }
 }
 
-/** Stands on top of what serves: its end begins before the end of anything else. */
+/** Depends on everything that serves, so that it stops before anything else. */
 export const announced = (readiness: Readiness, delay: Duration.Input) =>
   Layer.effectDiscard(
     Effect.gen(function* () {

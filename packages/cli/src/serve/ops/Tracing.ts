@@ -1,8 +1,8 @@
 /**
- * Traces by OTLP, when `OTEL_EXPORTER_OTLP_ENDPOINT` says where to. A trace is taken or left at its root: one in a hundred,
- * or as `OTEL_TRACES_SAMPLER_ARG` says; what is below follows its parent, in whichever process it is. Whether a caller's
- * trace is taken is for the caller to say only where it is a trusted proxy: strangers get their trace id carried on, and
- * our own decision. What leaves passes the redaction of logs; statements are told by their kind, clients not at all.
+ * Exports traces by OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` is set. Sampling is decided at the root of a trace: one in a
+ * hundred, or the rate of `OTEL_TRACES_SAMPLER_ARG`; all spans below follow their parent, in every process. Only
+ * trusted proxies may request sampling; for other clients the trace id is continued and the service decides. Exported
+ * spans are redacted like logs: they contain the kind of a statement and nothing about clients.
  */
 import type { Server } from "node:http"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
@@ -13,7 +13,7 @@ import { ConfigProvider, Effect, Layer, Option, References, Tracer } from "effec
 import { FetchHttpClient } from "effect/http"
 import { OtlpSerialization, OtlpTracer } from "effect/observability"
 
-/** Attributes that say who came, or what they asked for. */
+/** Attributes that identify clients or their requests. */
 const left = new Set(["client.address", "user_agent.original", "url.query", "url.full"])
 
 const statement = /^\s*(?:with\b[\s\S]*?\)\s*)?(select|insert|update|delete|copy|begin|commit|listen|notify)/i
@@ -25,7 +25,7 @@ const attribute = (name: string, value: unknown): readonly [string, unknown] | u
   return [name, Redaction.of(name, value)]
 }
 
-/** Lets nothing secret into a span. */
+/** Redacts the attributes of a span. */
 const redacting = (span: Tracer.Span): Tracer.Span => {
   const [put, tell] = [span.attribute.bind(span), span.event.bind(span)]
   span.attribute = (name, value) => {
@@ -41,7 +41,7 @@ const redacting = (span: Tracer.Span): Tracer.Span => {
   return span
 }
 
-/** Decides at the root, follows the parent below it. */
+/** Samples at the root and follows the parent below it. */
 export const sampling = (inner: Tracer.Tracer, rate: number, random: () => number = Math.random): Tracer.Tracer =>
   Tracer.make({
     ...(inner.context === undefined ? {} : { context: inner.context }),
@@ -54,7 +54,9 @@ export const sampling = (inner: Tracer.Tracer, rate: number, random: () => numbe
 
 const isWanted = (process.env["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "") !== ""
 
-/** The tracer of the process. Where none is wanted no span is made: the library's own would make all of them, for nobody. */
+/**
+ * The tracer of the process. Without an endpoint no spans are created; the library's tracer would create all of them.
+ */
 export const layer = (roles: ReadonlyArray<string>, rate: number) =>
   isWanted
     ? Layer.merge(
@@ -74,7 +76,7 @@ export const layer = (roles: ReadonlyArray<string>, rate: number) =>
           }),
         ),
         Layer.provide([FetchHttpClient.layer, OtlpSerialization.layerJson]),
-        // The library exports only when it is told to twice.
+        // The library exports only if both settings enable it.
         Layer.provide(
           ConfigProvider.layer(
             ConfigProvider.orElse(
@@ -87,14 +89,14 @@ export const layer = (roles: ReadonlyArray<string>, rate: number) =>
     : Layer.succeed(References.TracerEnabled, false)
 
 const traceparent = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
-/** Other ways to say the same (B3), which would say it past us. */
+/** Headers of other trace formats (B3), which would bypass the check. */
 const others = ["b3", "x-b3-traceid", "x-b3-spanid", "x-b3-parentspanid", "x-b3-sampled", "x-b3-flags"]
 
-/** The header of a trace as it is taken over: whether a stranger's trace is taken is decided here. */
+/** Returns the trace header to accept. The service decides whether a foreign trace is sampled. */
 export const takenOver = (given: string | undefined, isTaken: boolean): string | undefined =>
   given !== undefined && traceparent.test(given) ? `${given.slice(0, -2)}${isTaken ? "01" : "00"}` : undefined
 
-/** Requests of strangers carry their trace on, and no more. */
+/** Continues the trace of foreign requests without their sampling decision. */
 export const guarded = (server: Server, trusted: Networks, rate: number): Server =>
   server.prependListener("request", (request) => {
     const { headers, socket } = request

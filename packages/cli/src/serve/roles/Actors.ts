@@ -1,4 +1,4 @@
-/** Role `actors`: a runner of the cluster, and the singleton work that one of these processes does. */
+/** Role `actors`: a runner of the cluster, and the singletons that run in one of these processes. */
 import * as OrgActor from "@svc/cluster/capabilities/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
