@@ -139,7 +139,7 @@ const makeCommand = async () => {
 
 const makeServer = () => {
   const folder = begin("svc-server", {
-    description: `${manifest.description} With the database and the Node that it runs on.`,
+    description: `${manifest.description} Includes the database and Node.`,
     bin: { "svc-server": "main.mjs" },
     dependencies: { svc: version },
     optionalDependencies: manifest.optionalDependencies,

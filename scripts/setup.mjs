@@ -59,7 +59,7 @@ const acquire = async () => {
       // The lock was released in the meantime.
     }
     if (holder > 0 && !isAlive(holder)) rmSync(lock, { force: true })
-    else if (!told) console.log("Waiting for another start's install ...")
+    else if (!told) console.log("Waiting for another installation ...")
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
 }
@@ -101,7 +101,7 @@ const install = () =>
     const parent = process.ppid
     setInterval(() => process.ppid !== parent && end(143), 300).unref()
     child.on("error", (error) => {
-      console.error(`npm could not be run: ${error.message}`)
+      console.error(`npm failed: ${error.message}`)
       process.exit(1)
     })
     child.on("exit", (code) => (code === 0 ? resolve() : process.exit(code ?? 1)))
@@ -117,7 +117,7 @@ const linkNode = () => {
   if (!existsSync(binary)) {
     if (Number(process.versions.node.split(".")[0]) >= oldestNode) return
     console.error(
-      `Node ${oldestNode} or later is needed on ${platform}, for which there is no npm package; this is ${process.version}.`,
+      `Node ${oldestNode} or later is required, but this is ${process.version} and ${platform} has no npm package of Node.`,
     )
     process.exit(1)
   }
@@ -168,7 +168,7 @@ if (!done()) {
 // A partial copy of the checkout builds only what it contains.
 if (existsSync("packages/console/sources.mjs")) {
   const { isBuilt } = await import("../packages/console/sources.mjs")
-  await make(isBuilt, "packages/console/build.ts", "The console was not built; everything else starts without it.")
+  await make(isBuilt, "packages/console/build.ts", "The console was not built; everything else works without it.")
 }
 if (existsSync("packages/cli/src/Bundle.mjs")) {
   const { current } = await import("../packages/cli/src/Bundle.mjs")

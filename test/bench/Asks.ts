@@ -28,11 +28,11 @@ import { work } from "./Load.ts"
 import * as References from "./References.ts"
 import { drift, figuresOf, inTurn, shareOf } from "./Turns.ts"
 
-/** Asks at a time. */
+/** Number of concurrent requests. */
 export const width = 64
-/** Actors that are asked in turn. */
+/** Number of actors that receive requests in turn. */
 const actors = 20
-/** The service's, so that an actor of this process opens what it sealed. */
+/** The service's master key, so that an actor of this process can decrypt what the service sealed. */
 export const masterKey = Buffer.alloc(32, 7).toString("base64")
 const tunnelPorts = { first: 20_000, last: 20_999 }
 const limits = { identityQuota: 1_000_000, mailboxBytes: 1024 ** 3, mailHourly: 1_000_000, tunnelPorts }
@@ -47,7 +47,7 @@ class Bare extends Context.Service<Bare, { readonly of: Effect.Success<typeof Ba
   )
 }
 
-/** A cluster of this process alone. */
+/** A cluster of this process only. */
 const here = Sharding.layer.pipe(
   Layer.provide([Runners.layerNoop, RunnerStorage.layerMemory, RunnerHealth.layerNoop]),
   Layer.provide(MessageStorage.layerNoop),
@@ -56,7 +56,7 @@ const here = Sharding.layer.pipe(
 
 const sealing = Layer.unwrap(Effect.map(Effect.orDie(parseMasterKeys(masterKey)), Sealing.layer))
 
-/** Our actors and the bare ones in this process. */
+/** The service's actors and empty entities in this process. */
 const inProcess = (deployment: Deployment) => {
   const carried = IdentityActor.layer(limits).pipe(
     Layer.provide([
@@ -94,7 +94,7 @@ const echoClient = (port: number) =>
     Layer.provide(RpcSerialization.layerSchemaBinary()),
   )
 
-/** A process that carries bare entities, in a cluster and a database of its own on the same server. */
+/** A process with empty entities, in its own cluster and database on the same server. */
 const bareRunner = async (deployment: Deployment) => {
   await inStore(deployment, "create database bare")
   const settings = { ...settingsOf(deployment), database: "bare" }
@@ -116,7 +116,7 @@ export const ask = async (): Promise<Row> => {
     const service = await deployment.start([], { SVC_MASTER_KEY: masterKey })
     const { session, org } = await signUp(service.base)
     const make = async () => (await makeIdentity(service.base, session)).handle
-    // Those that are asked in this process are not the service's to be asked for.
+    // Actors of this process must not be actors of the service process as well.
     const there = await Promise.all(Array.from({ length: actors }, make))
     const local = await Promise.all(Array.from({ length: actors }, make))
     const echo = await References.echo()
@@ -142,7 +142,7 @@ export const ask = async (): Promise<Row> => {
       Effect.provideService(RpcClient.make(Echo, { disableTracing: true }), Scope.Scope, scope),
     )
 
-    // Asking an Identity that is ready to be tried again is answered from what its actor knows.
+    // `Retry` of a ready Identity is answered from the actor's memory.
     const asks = {
       across: (worker: number) => theirs(across(there[worker % actors]!).Retry(payload)),
       bareAcross: (worker: number) => bares(bareAcross(`b${worker % actors}`).Ask(payload)),

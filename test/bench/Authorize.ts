@@ -26,7 +26,7 @@ const ada: IdentityRef = {
   status: "ready",
 }
 const book = { baseUrl: "http://localhost:8080" }
-/** Calls of one credential come from one place mostly; the dearest case is that each comes from another. */
+/** A credential usually calls from one place; the most expensive case is a new address for each call. */
 const here = ["203.0.113.77"]
 const everywhere = Array.from({ length: 16 }, (_, n) => `203.0.113.${n}`)
 
@@ -43,7 +43,7 @@ const plain: CallerInfo = {
   session: null,
 }
 
-/** As many Identities, scopes and networks as anybody gives: the one that is looked for stands last. */
+/** As many Identities, scopes and networks as a credential realistically has; the matching one is last. */
 const narrow: CallerInfo = {
   ...plain,
   kind: "grant",
@@ -65,7 +65,7 @@ const endpoints = Object.values(Api.groups)
     return policy.scope === "public" ? [] : [{ policy, named, scope: scopeOf(endpoint) }]
   })
 
-/** How many of the endpoints let a caller in, so that nothing is optimized away. */
+/** Counts the endpoints that accept a caller, so that nothing is optimized away. */
 type Judge = () => number
 
 const everything =
@@ -90,7 +90,7 @@ const withoutScopes: Judge = () => {
 }
 
 const sliceMillis = 300
-/** Nanoseconds of CPU of one judgement of one endpoint. */
+/** Returns the CPU time of one evaluation in nanoseconds. */
 const slice = (run: Judge): number => {
   const until = performance.now() + sliceMillis
   const before = process.cpuUsage()
@@ -103,7 +103,7 @@ const slice = (run: Judge): number => {
   return ((user + system) * 1000) / (rounds * endpoints.length)
 }
 
-/** Microseconds that a check may cost more than before. */
+/** Maximum increase of the cost in microseconds. */
 const moreAtMost = 5
 
 export const authorize = async (): Promise<Row> => {

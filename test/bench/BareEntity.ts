@@ -17,12 +17,12 @@ export const BareEntity = Entity.make("Bare", [Rpc.make("Ask", { payload: { org_
   false,
 )
 
-/** As in a service whose traces go nowhere. */
+/** Disables tracing, as in a service without an exporter. */
 export const untraced = Layer.succeed(References.TracerEnabled, false)
 
 export const layer = BareEntity.toLayer({ Ask: () => Effect.void }, { disableFatalDefects: true })
 
-/** Where the database is, and what runners know each other by, as a text between processes. */
+/** The database and the shared key of the runners, as an argument between processes. */
 export const Place = Schema.fromJsonString(
   Schema.Struct({
     path: Schema.String,

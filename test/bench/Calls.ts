@@ -10,14 +10,14 @@ export interface Comparison {
   readonly id: string
   readonly what: string
   readonly drive: (played: Played) => Drive
-  /** CPU, in multiples of the floor. */
+  /** CPU limit in multiples of the floor. */
   readonly atMost: number
   readonly reference: { readonly name: string; readonly subject: Subject; readonly atLeast?: number }
-  /** Slices of each, where the usual number of them says too little. */
+  /** Number of slices, if the default gives too noisy figures. */
   readonly rounds?: number
 }
 
-/** Reference, floor, ours and, where it was asked for, an earlier commit's, in turn. */
+/** Measures the reference, the floor, the service and optionally an earlier commit in turn. */
 export const compared = async (stage: Stage, row: Comparison): Promise<Row> => {
   const { ours, earlier } = stage
   const drive = row.drive(ours)
@@ -143,7 +143,7 @@ const rows: Readonly<Record<string, CallRow>> = {
   },
 }
 
-/** Does the row with the reference it is to stand beside. */
+/** Runs the row together with its reference. */
 const withReference = async (
   { ours, bare }: Stage,
   kind: Kind,

@@ -6,13 +6,16 @@ import { inStore } from "../faults/Store.ts"
 import { toPublic } from "@svc/domain/Ids"
 import type { Deployment } from "../harness/Deployment.ts"
 
-/** Messages, Events and deliveries of each Identity. */
+/** Number of messages, of Events and of deliveries per Identity. */
 export const each = 10
 
 /** Identities copied by one statement. */
 const batch = 2_000
 
-/** Tables with a row per Identity (`folder`: a few), by what column it is found, and what is another in a copy. */
+/**
+ * Tables with one row per Identity (`folder`: a few), the column that selects them, and the columns that differ in a
+ * copy.
+ */
 const copied = [
   ["handle", "canonical", "'canonical', b.canonical, 'handle', b.canonical"],
   ["identity", "id", "'id', b.id, 'canonical', b.canonical, 'handle', b.canonical"],
@@ -25,7 +28,7 @@ const copied = [
   ],
 ] as const
 
-/** The handle of the n-th of them. */
+/** Returns the Handle of the n-th copy. */
 export const handleOf = (n: number) => `crowd${n}`
 
 const copies = ([table, key, changed]: (typeof copied)[number]) => `
@@ -34,8 +37,8 @@ const copies = ([table, key, changed]: (typeof copied)[number]) => `
   cross join lateral jsonb_populate_record(t, jsonb_build_object(${changed})) r`
 
 /**
- * What the Events say: whole, as the service writes them. One that fits no schema goes out as it is, with an entry in the
- * log, and would be measured in place of a list.
+ * Complete data of the Events, as the service writes it. An Event that matches no schema would be returned unchanged
+ * and logged, which would distort the measurement of lists.
  */
 const received = JSON.stringify({
   message_id: toPublic("msg_", "01900000-0000-7000-8000-000000000000"),
@@ -50,7 +53,10 @@ const received = JSON.stringify({
 })
 const refused = JSON.stringify({ reason: "full", from: "bench@example.org", count: 1 })
 
-/** Identities that have an Event of a type which nobody else has: as many as a page holds, however many Identities there are. */
+/**
+ * Number of Identities with an Event of a type that no others have: a full page, regardless of the number of
+ * Identities.
+ */
 const seldom = 20
 
 const letters = [
@@ -84,7 +90,7 @@ const letters = [
    order by b.n, u`,
   `insert into vault_secret (id, org_id, identity_id, name, description, version, size, created_at, updated_at)
    select uuidv7(), o.org_id, b.id, 'crowd.secret', null, 1, 1, now(), now() from bench_batch b, bench_template o`,
-  // Deliveries that ended, as most have, of a Webhook that each has.
+  // Most deliveries have ended; each Identity has a Webhook.
   `insert into webhook (id, identity_id, url, event_types, description, status, created_at, version)
    select uuidv7(), b.id, 'https://receiver.example/', '{card.updated}', null, 'disabled', now(), 1 from bench_batch b`,
   `insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, attempts, next_attempt_at, created_at)
@@ -92,7 +98,7 @@ const letters = [
    from bench_batch b join webhook w on w.identity_id = b.id join event e on e.identity_id = b.id`,
 ]
 
-/** So many copies of the Identity `handle`, in its Org. */
+/** Copies the Identity `handle` within its Org `count` times. */
 export const gather = async (deployment: Deployment, handle: string, count: number): Promise<void> => {
   const run = (statement: string) => inStore(deployment, statement)
   await run(`create table bench_template as select id, canonical, org_id from identity where canonical = '${handle}'`)
@@ -103,7 +109,7 @@ export const gather = async (deployment: Deployment, handle: string, count: numb
        select n, uuidv7() as id, 'crowd' || n as canonical from generate_series(${from}, ${Math.min(count, from + batch) - 1}) n`,
     )
     await run("analyze bench_batch")
-    // Without triggers: what they would look up for each row holds by what is copied.
+    // Triggers are disabled, since the copied rows already satisfy their checks.
     const statements = ["set local session_replication_role = replica", ...copied.map(copies), ...letters]
     await run(`do $$ begin ${statements.join(";\n")}; end $$`)
   }

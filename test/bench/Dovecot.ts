@@ -13,11 +13,11 @@ import { programs } from "./Programs.ts"
 
 export interface Dovecot {
   readonly port: number
-  /** Its first process. */
+  /** Pid of its master process. */
   readonly pid: number
   readonly username: string
   readonly password: string
-  /** The folder that has a Maildir for each user. */
+  /** The folder with a Maildir for each user. */
   readonly home: string
   readonly stop: () => void
 }
@@ -52,7 +52,7 @@ protocol lmtp {
   postmaster_address = postmaster@example.org
 }`
 
-/** Its master process changes users, so it runs under root only. */
+/** The master process changes users, so it needs root. */
 export const dovecot = async (protocol: "imap" | "lmtp" = "imap"): Promise<Dovecot | undefined> => {
   const program = programs("dovecot")
   const isThere = protocol === "imap" || existsSync("/usr/lib/dovecot/lmtp")

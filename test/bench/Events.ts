@@ -12,7 +12,7 @@ const streams = 1_000
 const rounds = 60
 const idleSeconds = 6
 
-/** A stream of Events on a socket of its own, with nothing in between that takes time. */
+/** Opens an Event stream on a raw socket, without a client library that would add latency. */
 const open = async (base: string, token: string, onEvent: (at: number) => void): Promise<Socket> => {
   const { port } = new URL(base)
   const socket = connect(Number(port), "127.0.0.1")
@@ -40,7 +40,7 @@ export const event = async (): Promise<Row> => {
         return { session, handle: (await makeIdentity(service.base, session)).handle }
       }),
     )
-    /** Percent of a core, over some seconds in which nobody does anything. */
+    /** Measures the CPU usage in percent of a core during some idle seconds. */
     const usage = async () => {
       await sleep(3_000)
       const share = (nanos: number) => nanos / 1e7 / idleSeconds
@@ -92,7 +92,7 @@ export const event = async (): Promise<Row> => {
       if (status !== 200) throw new Error(`the change answered ${status}`)
       await until("the Event on every stream", () => here.length === streams / orgs && elsewhere.length === 1)
       waits.request.push(answered - asked)
-      // The commit lies between the two.
+      // The commit is between the request and its response.
       waits.committed.push(...here.map((at) => Math.max(0, at - answered)))
       waits.asked.push(...here.map((at) => at - asked))
       waits.elsewhere.push(elsewhere[0]! - asked)

@@ -5,7 +5,7 @@
 import type { Process } from "../harness/Deployment.ts"
 
 export interface Kept {
-  /** Of its heap, and of buffers beside it. */
+  /** Size of the heap and of external buffers. */
   readonly bytes: number
   readonly actors: number
 }
@@ -48,7 +48,10 @@ export const of = async (service: Process) => {
     return result.value as number
   }
   return {
-    /** Collected until a collection finds nothing more: turns of the event loop release objects late. */
+    /**
+     * Collects garbage until a collection frees nothing more, since some objects are only released by later turns of
+     * the event loop.
+     */
     look: async (): Promise<Kept> => {
       let bytes = await collected()
       for (let before = Number.POSITIVE_INFINITY; before - bytes > 0.002 * bytes;) {

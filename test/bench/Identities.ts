@@ -10,12 +10,12 @@ import { checkout } from "./Stage.ts"
 import * as Statements from "./Statements.ts"
 import { costOf, drift, figuresOf, inTurn, shareOf, type Subject } from "./Turns.ts"
 
-/** A service, and what makes Identities in it. */
+/** Starts a service and returns functions that create Identities in it. */
 const provider = async (ending: Array<() => unknown>, tree?: string) => {
   const deployment = await deploy({ postgres: Statements.settings, ...(tree === undefined ? {} : { checkout: tree }) })
   ending.push(deployment.stop)
   await Statements.prepare(deployment)
-  // As many ports as Identities may be made.
+  // One port per Identity that the row may create.
   const service = await deployment.start([], { SVC_EDGE_TCP_PORTS: "20000-60000" })
   const orgs = await Promise.all(Array.from({ length: 8 }, () => signUp(service.base)))
   const create = async (worker: number, pollMillis: number) => {
@@ -40,7 +40,7 @@ const provider = async (ending: Array<() => unknown>, tree?: string) => {
   }
   const alone: Array<number> = []
   for (let i = 0; i < 40; i++) alone.push(await create(i, 1))
-  // Looked for rarely, so that the looking is not what is measured.
+  // Polled rarely, so that polling does not distort the measurement.
   const drive = work(32, (worker) => create(worker, 25))
   const subject: Subject = { drive, pid: service.child.pid!, postmaster: deployment.postgres() }
   return { deployment, subject, p50: round(percentile(alone, 0.5)) }

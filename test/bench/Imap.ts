@@ -10,7 +10,7 @@ import { deploy } from "../harness/Deployment.ts"
 import { percentile, round, type Goal, type Row } from "../harness/Report.ts"
 import { dovecot } from "./Dovecot.ts"
 
-/** In the Mailbox; and sessions that idle. */
+/** Number of messages in the Mailbox, and of idle sessions. */
 const messages = 3_000
 const idle = 2_000
 const times = 7
@@ -21,7 +21,7 @@ interface Reading {
   readonly close: () => void
 }
 
-/** A client that looks at nothing but the end of an answer, so that it costs less than what answers. */
+/** A client that only detects the end of a response, so that it costs less than the server. */
 const client = async (port: number, user: string, password: string): Promise<Reading> => {
   const socket: Socket = connect(port, "127.0.0.1")
   let tail = ""
@@ -75,7 +75,7 @@ const client = async (port: number, user: string, password: string): Promise<Rea
 const words =
   "the of and to in is that for it as was with be by on not he his but at are this have from or had an they".split(" ")
 
-/** 4 kB of words; two of the first have the rare one. */
+/** Returns a message of 4 kB; two of the first ones contain the rare word. */
 const letter = (n: number): string => {
   let text = ""
   for (let at = 0; text.length < 3_600; at++) {
@@ -129,7 +129,7 @@ export const imap = async (): Promise<Row> => {
           if (one === undefined) continue
           const start = performance.now()
           await one.say(command)
-          // What is made at the first time is kept then, by both.
+          // Both servers cache what they compute at the first access.
           if (n > 1) took[who].push(performance.now() - start)
         }
       }

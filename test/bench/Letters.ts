@@ -2,7 +2,7 @@
 import { connect, type Socket } from "node:net"
 import { letter } from "./LoadOrder.ts"
 
-/** One SMTP connection that sends message after message. */
+/** Opens an SMTP connection that sends messages one after the other. */
 export const session = async (port: number) => {
   const socket: Socket = connect(port, "127.0.0.1")
   let waiting: ((reply: string) => void) | undefined

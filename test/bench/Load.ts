@@ -15,7 +15,7 @@ export const driver = Wrk.program === undefined ? "raw sockets in a thread" : "w
 
 let thread: Worker | undefined
 
-/** One order at a time; whoever asks for two at once measures neither. */
+/** Drives one load at a time; concurrent measurements would distort each other. */
 const bySockets = async (order: Order, seconds: number): Promise<Load> => {
   thread ??= new Worker(new URL("./LoadWorker.ts", import.meta.url))
   thread.ref()
@@ -37,7 +37,7 @@ export const smtp =
   (seconds) =>
     bySockets({ kind: "smtp", port, connections, recipients }, seconds)
 
-/** For what only this process can do: its client is then part of what is measured, on both sides alike. */
+/** Drives a function of this process, whose cost is then part of the measurement on both sides. */
 export const work =
   (width: number, one: (worker: number) => Promise<unknown>): Drive =>
   async (seconds) => {

@@ -1,12 +1,14 @@
 /** The messages between the bench and its load generator thread. */
 
-/** An HTTP request. `{worker}` and `{n}` in path and body become the connection's number and the request's. */
+/**
+ * An HTTP request. `{worker}` and `{n}` in path and body are replaced by the numbers of the connection and the request.
+ */
 export interface Call {
   readonly method: string
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** The status that is right; any of 200 to 299 where nothing is said. */
+  /** The expected status; defaults to 200 to 299. */
   readonly status?: number
 }
 
@@ -21,9 +23,9 @@ export type Order =
 
 export interface Load {
   readonly done: number
-  /** Of those: answers that were not the right ones. */
+  /** Number of responses with another status. */
   readonly wrong: number
-  /** How long it really took: what was under way at the end is waited for. */
+  /** Actual duration, including requests that were in flight at the end. */
   readonly seconds: number
   readonly p50: number
   readonly p99: number
@@ -35,6 +37,6 @@ export const filled = (text: string, worker: number, n: number) =>
 export const percentileOf = (sorted: ReadonlyArray<number>, share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 
-/** A 5 kB letter without a signature. */
+/** Returns an unsigned message of 5 kB. */
 export const letter = (to: string, n: string) =>
   `From: Bench <bench@example.org>\r\nTo: ${to}\r\nSubject: message ${n}\r\nMessage-ID: <${n}.${Math.random().toString(36)}@example.org>\r\n\r\n${"A line of text of a length that people write.\r\n".repeat(105)}end`

@@ -6,10 +6,10 @@ import { connect, type Socket } from "node:net"
 import { parentPort } from "node:worker_threads"
 import { type Call, filled, letter, type Load, type Order, percentileOf } from "./LoadOrder.ts"
 
-/** One connection's conversation: says the next thing when an answer is whole. */
+/** The conversation of a connection: it sends the next request after a complete response. */
 interface Conversation {
   readonly socket: Socket
-  /** Resolves when the connection is gone. */
+  /** Resolves when the connection has closed. */
   readonly gone: Promise<void>
 }
 
@@ -26,7 +26,7 @@ const opened = (port: number, hear: (socket: Socket, chunk: string) => void): Co
   return { socket, gone: new Promise((resolve) => socket.once("close", () => resolve())) }
 }
 
-/** The bytes of a call, made once where they are always the same. */
+/** Returns the bytes of a call, computed once if they are constant. */
 const bytesOf = (call: Call): ((worker: number, n: number) => string) => {
   const { host = "127.0.0.1", ...headers } = call.headers ?? {}
   const make = (worker: number, n: number) => {
@@ -43,7 +43,7 @@ const bytesOf = (call: Call): ((worker: number, n: number) => string) => {
   return () => constant
 }
 
-/** Whether an answer is whole. */
+/** Returns whether a response is complete. */
 const isWhole = (answer: string): boolean => {
   const end = answer.indexOf("\r\n\r\n")
   if (end < 0) return false
@@ -75,7 +75,7 @@ const http = ({ port, call }: Order & { kind: "http" }, worker: number, tally: T
   return conversation
 }
 
-/** Of Mailboxes that are more than the connections, which one is next: slice after slice goes on round them. */
+/** Index of the next Mailbox, if there are more Mailboxes than connections; it continues across slices. */
 let turn = 0
 
 const smtp = (
@@ -116,7 +116,7 @@ const smtp = (
   })
 }
 
-/** Drives for a while; the connections are new each time. */
+/** Drives the load for a time over new connections. */
 export const drive = async (order: Order, seconds: number): Promise<Load> => {
   const start = performance.now()
   const end = start + seconds * 1000
@@ -124,7 +124,7 @@ export const drive = async (order: Order, seconds: number): Promise<Load> => {
   const conversations = Array.from({ length: order.connections }, (_, worker) =>
     order.kind === "http" ? http(order, worker, tally) : smtp(order, worker, tally),
   )
-  // A server that never answers must not hold the bench.
+  // A server that does not respond must not block the bench.
   const patience = setTimeout(
     () => {
       for (const { socket } of conversations) {

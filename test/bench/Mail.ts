@@ -16,8 +16,8 @@ const connections = 20
 const addressesOf = ({ handles }: Played) => handles.map((handle) => `${handle}@mail.localhost`)
 
 /**
- * A letter's way is long and V8 compiles what it meets often, so over so many letters CPU a letter halves. A service that
- * runs for days is measured, and not its first half minute.
+ * Number of messages before the measurement. V8 needs that many to compile the long path of a message, which halves its
+ * CPU time; a service that runs for days is measured, not its first half minute.
  */
 const compiling = 20_000
 const compiled = new WeakSet<Played>()
@@ -33,7 +33,7 @@ const warm = async (played: Played | undefined): Promise<void> => {
   compiled.add(played)
 }
 
-/** Into so many Mailboxes at most: letters that wait for one Mailbox are taken together. */
+/** Maximum number of Mailboxes. Messages that wait for the same Mailbox are stored in one batch. */
 const mailInto =
   (id: string, count: number) =>
   async (stage: Stage): Promise<Row> => {
@@ -46,7 +46,7 @@ const mailInto =
       what: `letters of 5 kB into ${count === 1 ? "one Mailbox" : "all Mailboxes"}, accepted, durable, judged, indexed, with their Event, ${connections} connections, beside smtp-server discarding`,
       drive: (played) => smtp(played.service.smtpPort, recipientsOf(played), connections),
       atMost: 25,
-      // Two cores are both at work for each letter, so whatever else the machine does shows in a slice.
+      // Each message uses both cores, so other load on the machine shows in a slice.
       rounds: 16,
       reference: {
         name: "smtp-server",
@@ -56,7 +56,7 @@ const mailInto =
     }).finally(bare.stop)
   }
 
-/** The same letters in turn with Postfix that hands them to Dovecot, where both are. */
+/** Compares the same messages in turn with Postfix and Dovecot, if installed. */
 export const mailIn = async (stage: Stage): Promise<Row> => {
   const row = await mailInto("mail-in", Infinity)(stage)
   const postfix = await postfixDovecot()
@@ -91,7 +91,7 @@ export const mailInOne = mailInto("mail-in-1", 1)
 
 const crowd = 1_000
 
-/** Into so many Mailboxes that hardly two letters that wait are for the same one; all actors are woken first. */
+/** Uses so many Mailboxes that waiting messages rarely share one; all actors are loaded first. */
 export const mailInCrowd = async (stage: Stage): Promise<Row> => {
   const { service, key } = stage.ours
   const made: Array<string> = [...stage.ours.handles]

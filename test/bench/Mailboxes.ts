@@ -6,23 +6,23 @@ import { makeIdentity } from "../harness/Client.ts"
 import { inStore } from "../faults/Store.ts"
 import type { Deployment } from "../harness/Deployment.ts"
 
-/** Messages of one INSERT: a second or so. */
+/** Number of messages per INSERT, which takes about a second. */
 const batch = 5_000
 
-/** What is looked for: how many messages of a Mailbox of 25,000 have it, about. */
+/** Search terms, with the number of matches in a Mailbox of 25,000 messages. */
 export const sought = {
-  /** Two of the oldest have it. */
+  /** Two of the oldest messages. */
   rare: "xylophon",
-  /** One in two hundred. */
+  /** One message in two hundred. */
   seldom: "quarterly",
-  /** One in four. */
+  /** One message in four. */
   common: "meeting",
-  /** Two characters that most messages have, and two that only those of the rare word have. */
+  /** Two characters that occur in most messages, and two that occur only in messages with the rare word. */
   two: "th",
   twoRare: "zj",
 }
 
-/** The Identities, each with so many messages in its Mailbox, whose bodies are about 4 kB. */
+/** Creates the Identities with messages whose bodies have about 4 kB. */
 export const fill = async (
   deployment: Deployment,
   base: string,
@@ -37,7 +37,8 @@ export const fill = async (
     deployment,
     "create table bench_box as select id, row_number() over (order by id) - 1 as place from identity",
   )
-  // A letter is eight of two thousand passages of words, of which few are in most passages and most in few.
+  // A message consists of eight of two thousand passages of words; few words are in most passages, and most words in
+  // few.
   await inStore(
     deployment,
     `create table bench_chunk as
@@ -48,7 +49,7 @@ export const fill = async (
   for (let from = 0; from < total; from += batch) {
     await inStore(
       deployment,
-      // The n-th message is the (n / boxes)-th of the (n mod boxes)-th Mailbox, so that they grow together as in life.
+      // Message n is number n / boxes of Mailbox n mod boxes, so that all Mailboxes grow together as in production.
       `with made as (
          select uuidv7() as id, b.id as identity_id, (n / ${boxes} + 1)::int as uid, n,
                 (select string_agg(c.text, ' ') from bench_chunk c
@@ -86,7 +87,7 @@ export const fill = async (
     deployment,
     `update mailbox set uid_next = ${each + 1}, modseq = ${each + 1} where identity_id in (select id from bench_box)`,
   )
-  // Segments are made after their messages.
+  // Segments are built after their messages are stored.
   for (let left = 1; left > 0; await new Promise((resolve) => setTimeout(resolve, 1_000))) {
     const [row] = await inStore<{ left: number }>(deployment, "select count(*)::int as left from search_due")
     left = row!.left

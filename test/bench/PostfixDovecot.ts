@@ -13,14 +13,14 @@ import type { Subject } from "./Turns.ts"
 import { has } from "../harness/Programs.ts"
 
 export interface PostfixDovecot {
-  /** Letters to these, whose domain is mail.localhost, over so many connections. */
+  /** Sends messages to these recipients, whose domain is mail.localhost, over that many connections. */
   readonly subject: (recipients: ReadonlyArray<string>, connections: number) => Subject
-  /** Microseconds on a CPU of both, for each letter so far. */
+  /** CPU time of both servers so far, in microseconds per message. */
   readonly cpu: () => number
   readonly stop: () => void
 }
 
-/** Undefined where one of them is not there. */
+/** Starts both; returns undefined if one of them is not installed. */
 export const postfixDovecot = async (): Promise<PostfixDovecot | undefined> => {
   if (!has("postfix")) return undefined
   const store = await dovecot("lmtp")
@@ -54,7 +54,7 @@ export const postfixDovecot = async (): Promise<PostfixDovecot | undefined> => {
           drive: drive(smtp(postfix.port, recipients, connections), () =>
             boxes.reduce((sum, box) => sum + letters(box).length, 0),
           ),
-          // So that there are no more to count than those of one slice.
+          // Removes earlier messages, so that only those of one slice are counted.
           prepare: async () => {
             for (const box of boxes) for (const name of letters(box)) rmSync(path.join(box, name))
           },

@@ -5,7 +5,7 @@ import { percentile, round, type Row } from "../harness/Report.ts"
 import { family, measurable, memoryOf, millisOf } from "./Processes.ts"
 import * as References from "./References.ts"
 
-/** From the launch of the process to a healthy answer, on an empty directory and on the one it left. */
+/** Measures the time from launch to a healthy response, with an empty data directory and with an existing one. */
 export const start = async (): Promise<Row> => {
   const deployment = await deploy()
   try {
@@ -41,11 +41,11 @@ export const start = async (): Promise<Row> => {
   }
 }
 
-/** Megabytes that the service held before anything was done about it. What it held above the floor is to be halved. */
+/** Memory of the service in MB before it was reduced. The goal is to halve the amount above the floor. */
 const before = 245
 const idleSeconds = 8
 
-/** What all roles hold when nobody asks anything, beside what the floor holds: the rest is Node's and Effect's. */
+/** Measures the idle memory of all roles next to that of the floor; the rest is Node's and Effect's. */
 export const memory = async (): Promise<Row> => {
   if (!measurable) return { id: "memory", ok: true, what: "resident memory: not measured here", figures: {} }
   const deployment = await deploy()

@@ -11,10 +11,10 @@ const text = (file: string) => {
   }
 }
 
-/** The fields of /proc/<pid>/stat after the name, which may hold spaces: state, parent, … */
+/** Returns the fields of /proc/<pid>/stat after the name, which may contain spaces: state, parent, … */
 const statOf = (pid: number) => text(`/proc/${pid}/stat`).split(") ").at(-1)!.split(" ")
 
-/** Nanoseconds that the threads of a process have been on a CPU. */
+/** Returns the CPU time of a process's threads in nanoseconds. */
 const nanosOf = (pid: number): number => {
   try {
     return readdirSync(`/proc/${pid}/task`).reduce(
@@ -26,25 +26,28 @@ const nanosOf = (pid: number): number => {
   }
 }
 
-/** A server of many processes (PostgreSQL, Postfix, Dovecot): its first one and those that this one began. */
+/** Returns the processes of a server such as PostgreSQL, Postfix or Dovecot: the master process and its children. */
 export const family = (postmaster: number): ReadonlyArray<number> =>
   readdirSync("/proc")
     .map(Number)
     .filter((pid) => pid === postmaster || (pid > 0 && Number(statOf(pid)[1]) === postmaster))
 
-/** A meter that says how many nanoseconds of CPU went by since it was made. A process that is gone says nothing. */
+/** Returns a meter for the CPU time in nanoseconds since its creation. Processes that have ended are not counted. */
 export const meter = (pids: () => ReadonlyArray<number>): (() => number) => {
   const before = new Map(pids().map((pid) => [pid, nanosOf(pid)]))
   return () => pids().reduce((sum, pid) => sum + nanosOf(pid) - (before.get(pid) ?? 0), 0)
 }
 
-/** Milliseconds of CPU of a process since it began, threads that are gone included; a tick of the clock is 10. */
+/**
+ * Returns the CPU time of a process since its start in milliseconds, including ended threads; the clock has a
+ * resolution of 10.
+ */
 export const millisOf = (pid: number): number => {
   const fields = statOf(pid)
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** The same of a server and all processes that it began, those that are gone included. */
+/** Returns the CPU time of a server and all its child processes, including those that have ended. */
 export const millisOfFamily = (master: number): number =>
   family(master).reduce((sum, pid) => {
     const fields = statOf(pid)
@@ -54,7 +57,7 @@ export const millisOfFamily = (master: number): number =>
 export interface Memory {
   /** Megabytes in memory. */
   readonly resident: number
-  /** Of those: what the process made itself, and pages of files (the program and its libraries). */
+  /** Private memory of the process, and mapped files (the program and its libraries). */
   readonly own: number
   readonly files: number
 }

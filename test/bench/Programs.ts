@@ -8,7 +8,7 @@ export const programs = (name: string): string | undefined => {
       accessSync(path.join(directory, name), constants.X_OK)
       return path.join(directory, name)
     } catch {
-      // Not here.
+      // The program is not in this folder.
     }
   }
   return undefined

@@ -38,7 +38,7 @@ export const bareHttp = (body: string) =>
        .listen(0, "127.0.0.1", function () { console.log(this.address().port) })`,
   )
 
-/** The SMTP library that the service stands on, which reads and discards. */
+/** The SMTP library that the service uses, which reads and discards messages. */
 export const bareSmtp = () =>
   started(
     "-e",
@@ -54,7 +54,7 @@ export interface Inserts {
   readonly close: () => Promise<void>
 }
 
-/** One-row INSERTs through the client that the service writes with, so many at a time. */
+/** Runs one-row INSERTs with the service's database client, with that many in flight. */
 export const inserts = async (deployment: Deployment, width: number): Promise<Inserts> => {
   const scope = Scope.makeUnsafe()
   const context = await Effect.runPromise(

@@ -3,7 +3,7 @@ import { Agent, request } from "node:http"
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 
-/** The leanest client there is here. Answers status and body. */
+/** Sends a request with the cheapest available client and returns status and body. */
 export const fetchRaw = (
   url: string,
   options: { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: string } = {},

@@ -14,7 +14,7 @@ import { drift, figuresOf, inTurn } from "./Turns.ts"
 const few = 100
 const get = (path: string): Load.Call => ({ method: "GET", path })
 
-/** What is called, of the Identity that is asked for everywhere and that others stand beside. */
+/** The measured calls for one Identity. */
 const calls: Readonly<Record<string, (handle: string) => Load.Call>> = {
   identity: (handle) => get(`/api/identities/${handle}`),
   "the list of Identities": () => get("/api/identities?limit=20"),
@@ -47,15 +47,18 @@ const play = async (count: number) => {
   return { deployment, service, key, handles: [handleOf(7)] } satisfies Played
 }
 
-/** Actors that are woken one after the other, in a crowd, and in all; memory is that of those between the first and the last. */
+/**
+ * Numbers of actors that are loaded one by one, in a crowd, and in total; memory is measured between the first and the
+ * last.
+ */
 const woken = { alone: 500, crowd: 1_000, last: 3_000 }
-/** As many are asked for at once in a crowd. */
+/** Number of concurrent requests in a crowd. */
 const atOnce = 64
 
-/** The service says where it can be asked for its memory, and what it knows of its actors. */
+/** Enables the inspector for the heap size and the metrics for the number of actors. */
 const observed = { NODE_OPTIONS: "--inspect=127.0.0.1:0", SVC_OPS_PORT: "0" }
 
-/** Waits of calls whose actors stand one behind the other in `range`, so many at a time. */
+/** Returns the latencies of calls to consecutive actors in `range`, with a given concurrency. */
 const patched = async ({ service, key }: Played, [first, last]: readonly [number, number], width: number) => {
   const waits: Array<number> = []
   let wrong = 0
@@ -74,9 +77,9 @@ const patched = async ({ service, key }: Played, [first, last]: readonly [number
 }
 
 /**
- * What touching an actor for the first time costs: the wait for its answer, one at a time and in a crowd, beside that of
- * actors which are in memory; and what each keeps. What the process loads, compiles and gathers with the first thousand is
- * no part of it, nor is what the collector has yet to find.
+ * Measures the cost of loading an actor: latency one by one and in a crowd, compared with actors in memory, and memory
+ * per actor. The first thousand actors are excluded, because the process loads and compiles code for them, as is
+ * garbage that was not collected yet.
  */
 const wake = async (played: Played) => {
   const { service } = played
@@ -129,7 +132,7 @@ export const scale = (id: string, many: number) => async (): Promise<Row> => {
       const subject = (played: Played) => subjectOf(played, asked(played, callOf(played.handles[0]!)))
       const got = await inTurn({ little: subject(little), much: subject(much) }, { rounds: 4 })
       wrong += got.little.wrong + got.much.wrong
-      // By CPU of both, which a busy machine disturbs less than their rates.
+      // CPU time of both processes, which a busy machine disturbs less than throughput.
       const costs = ({ cpu, postgres, perSecond }: typeof got.much) =>
         cpu === undefined || postgres === undefined ? 1e6 / perSecond.median : cpu.least + postgres.least
       goals.push({ what: name, value: round(costs(got.much) / costs(got.little)), atMost: 1.2 })
@@ -138,7 +141,7 @@ export const scale = (id: string, many: number) => async (): Promise<Row> => {
     }
     const { alone, kB, left, wrong: notWoken, figures: touches } = await wake(much)
     if (left !== 0) unreliable.push(`${left} actors left memory before they were counted`)
-    // Rows that the service could not make would be measured in place of those that it can.
+    // Fails if the crowd's rows differ from what the service writes, since the measurement would be meaningless.
     for (const { service } of [little, much]) {
       if (service.output().includes("does not match the schema")) throw new Error("the crowd's Events are not whole")
     }

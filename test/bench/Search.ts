@@ -15,13 +15,13 @@ const medianOf = async (run: () => Promise<unknown>, count = times): Promise<num
   for (let n = 0; n < count; n++) {
     const start = performance.now()
     await run()
-    // The first ones plan their statements and warm what they read.
+    // The first searches plan their statements and warm caches.
     if (n >= count / 3) took.push(performance.now() - start)
   }
   return round(percentile(took, 0.5), 1)
 }
 
-/** `boxes` Mailboxes of `each` messages. */
+/** Measures `boxes` Mailboxes of `each` messages. */
 const measured = async (id: string, boxes: number, each: number): Promise<Row> => {
   const deployment = await deploy()
   try {
@@ -40,7 +40,7 @@ const measured = async (id: string, boxes: number, each: number): Promise<Row> =
       get(`/messages?query=${encodeURIComponent(word)}`, holds)
     const full = (body: any) => body.messages.length === Math.min(50, each)
     const found = (count: number) => (body: any) => body.messages.length === Math.min(50, count)
-    // Every message of the Mailbox looked at, as it would be without an index, by the one connection that asks.
+    // Scans all messages of the Mailbox over one connection, as a search without an index would.
     const scan = await medianOf(
       () =>
         inStore(
@@ -104,5 +104,5 @@ const measured = async (id: string, boxes: number, each: number): Promise<Row> =
 }
 
 export const search = () => measured("search", 1, 25_000)
-/** A million messages, which take five minutes to write and 16 GB of disk: only where it is named. */
+/** A million messages, which take five minutes to write and 16 GB of disk; runs only if it is named. */
 export const searchMillion = () => measured("search-million", 1_000, 1_000)

@@ -13,12 +13,12 @@ import { drift, figuresOf, inTurn, type Measured, shareOf, type Subject } from "
 
 const to = "grace@example.org"
 const identities = 16
-/** Messages of each, in a slice of deliveries. */
+/** Messages per Identity in a slice of deliveries. */
 const each = 20
-/** Requests, and connections of the bare sender, at once. */
+/** Number of concurrent requests, and of connections of the reference sender. */
 const width = 10
 
-/** Makes what was sent last due again, as a busy moment leaves it; `Overdue` wakes the actors. */
+/** Makes the latest messages due again, as after a busy moment; `Overdue` then wakes the actors. */
 const again = `with again as (
     update outbox o set next_attempt_at = now() - interval '1 minute', attempts = 0
     from (select id, row_number() over (partition by identity_id order by created_at desc) as place from outbox) newest
@@ -28,7 +28,7 @@ const again = `with again as (
   messages as (update outgoing g set status = 'queued', rows_left = 1 from again where again.message_id = g.message_id)
   select count(*)::int as n from again`
 
-/** A service that sends to the relay, and what is measured of it. */
+/** Starts a service that sends to the relay, and returns what the rows measure. */
 export const sender = async (relayPort: number, body: object, ending: Array<() => unknown>, tree?: string) => {
   const deployment = await deploy({ postgres: Statements.settings, ...(tree === undefined ? {} : { checkout: tree }) })
   ending.push(deployment.stop)
@@ -50,11 +50,11 @@ export const sender = async (relayPort: number, body: object, ending: Array<() =
     const { status } = await call(service.base, "POST", `/api/identities/${handle}/messages/send`, { token, body })
     if (status !== 202) throw new Error(`send answered ${status}`)
   }
-  // So many at least are there to be made due.
+  // Ensures that enough messages exist to be made due.
   for (let i = 0; i < each; i++) await Promise.all(made.map(accept))
   const waiting = async () =>
     (await store.look<{ n: number }>("select count(*)::int as n from outbox where next_attempt_at is not null"))[0]!.n
-  // What the relay put off on a busy machine comes again after five minutes.
+  // Messages that the relay deferred on a busy machine are retried after five minutes.
   const drained = () =>
     until("the outbox to be empty", async () => (await waiting()) === 0, 480).catch(async (error: Error) => {
       const left = await inStore<{ attempts: number; n: number; reply: string | null }>(
@@ -66,10 +66,10 @@ export const sender = async (relayPort: number, body: object, ending: Array<() =
     })
   const pids = { pid: service.child.pid!, postmaster: deployment.postgres() }
 
-  // What is accepted leaves at the same time; the next slice begins when all of it has.
+  // Accepted messages are delivered at the same time; the next slice begins when all of them were delivered.
   const accepted: Subject = { ...pids, prepare: drained, drive: work(width, accept) }
 
-  // A slice is from the first that left to the last record.
+  // A slice lasts from the first delivery to the last record.
   let queued = 0
   const delivered: Subject = {
     ...pids,

@@ -18,13 +18,13 @@ import {
 const identities = 1_000_000
 const runnersPort = 34_431
 
-/** Numbers of shards that are looked at: ours, the library's own, and more. */
+/** Numbers of shards to compare: ours, the library's default, and more. */
 const shardCounts = [shardsPerGroup, 300, 4_096, 16_384]
 
-/** Short names in the manner of people's, each once. */
+/** Returns distinct short names that resemble real ones. */
 const nameOf = (n: number) => `agent${n.toString(36)}`
 
-/** How many Identities each shard has. */
+/** Returns the number of Identities per shard. */
 const peopled = (shards: number) =>
   Effect.gen(function* () {
     const sharding = yield* Sharding.Sharding
@@ -44,7 +44,7 @@ const peopled = (shards: number) =>
     Effect.scoped,
   )
 
-/** The runners of a network, as addresses of pods are. */
+/** Returns a hash ring of runners with addresses like those of pods. */
 const ring = (runners: number) =>
   HashRing.make<RunnerAddress.RunnerAddress>().pipe(
     HashRing.addMany(

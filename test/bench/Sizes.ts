@@ -10,7 +10,7 @@ import { message, session } from "./Letters.ts"
 const identities = Number(process.argv[2] ?? 300)
 const messagesEach = 3
 
-/** Bytes of every table of ours, by name. */
+/** Returns the size of every table in bytes, by name. */
 const sizes = async (deployment: Deployment): Promise<ReadonlyMap<string, number>> => {
   await inStore(deployment, "vacuum")
   const rows = await inStore<{ name: string; bytes: number }>(
@@ -31,7 +31,7 @@ const grown = (before: ReadonlyMap<string, number>, after: ReadonlyMap<string, n
   return `${Math.round(all / each)} bytes (${parts.join(", ")})`
 }
 
-/** One after the other in so many strands, so that the machine is not filled. */
+/** Runs the work in a limited number of concurrent strands. */
 const strands = async (count: number, of: number, one: (n: number) => Promise<unknown>): Promise<void> => {
   let next = 0
   const strand = async () => {
@@ -46,7 +46,7 @@ try {
   const { session: token } = await signUp(service.base)
   const handles: Array<string> = []
   const make = async () => void handles.push((await makeIdentity(service.base, token)).handle)
-  // The first ones make what every table has once.
+  // The first Identities create what each table contains once.
   await strands(20, 4, make)
   const empty = await sizes(deployment)
   await strands(identities, 4, make)

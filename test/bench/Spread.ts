@@ -10,7 +10,7 @@ import { gateway, masterKey, width } from "./Asks.ts"
 import { work } from "./Load.ts"
 import { measurable, meter } from "./Processes.ts"
 
-/** Actors that are asked in turn: enough for every process to have its share. */
+/** Number of actors that receive requests in turn: enough for each process to own some. */
 const actors = 60
 const most = 3
 const [slices, sliceSeconds] = [4, 2]
@@ -24,7 +24,7 @@ const count = async (ops: string, pattern: RegExp) => {
   const text = await (await fetch(`${ops}/metrics`)).text()
   return [...text.matchAll(pattern)].reduce((sum, [, value]) => sum + Number(value), 0)
 }
-/** Asks that a process made itself; one that only answers makes none. */
+/** Returns the number of actor requests that a process has sent. A process that only responds sends none. */
 const asked = (ops: string) => count(ops, /^svc_asks_total\{[^}]*\} (\S+)$/gm)
 const owned = (ops: string) => count(ops, /^effect_cluster_shards(?:\{[^}]*\})? (\S+)$/gm)
 
@@ -37,7 +37,7 @@ export const spread = async (): Promise<Row> => {
       const port = await freePort()
       const env = { SVC_MASTER_KEY: masterKey, SVC_OPS_PORT: String(port) }
       runners.push({ process: await deployment.start(["actors"], env), ops: `http://127.0.0.1:${port}` })
-      // Every process has its share of the shards before anything is measured.
+      // Every process owns shards before the measurement starts.
       await until(
         "shards of each process",
         async () => {
@@ -62,7 +62,7 @@ export const spread = async (): Promise<Row> => {
     const found: Array<{ perSecond: number; cpu: number; p50: number; asks: number; hops: number }> = []
     for (let size = 1; size <= most; size++) {
       if (size > 1) await start()
-      // Each actor is awake where it is now.
+      // Loads each actor in its current process.
       for (const handle of handles) await run(of(handle).Retry({ org_id: org.id as string }))
       await work(width, ask)(1)
       const before = await Promise.all(runners.map(({ ops }) => asked(ops)))
@@ -94,7 +94,7 @@ export const spread = async (): Promise<Row> => {
     ]
     return {
       id: "spread",
-      // Now and then a runner asks for work of its own.
+      // Runners occasionally send requests of their own.
       ok: hops * 1000 < asks,
       what: `asks of ${actors} actors, ${width} at a time, that lie on 1, 2 and 3 processes; one process asks`,
       goals: measurable

@@ -17,10 +17,10 @@ import type { Subject } from "./Turns.ts"
 
 export const connections = 32
 const identities = 10
-/** What a page of the first one's list then has. */
+/** Number of messages in the first Identity's Mailbox. */
 const letters = 20
 
-/** A service with an Org, a key of it, and ready Identities; the first is the one that is asked for. */
+/** A service with an Org, a key and ready Identities; the calls concern the first one. */
 export interface Played {
   readonly deployment: Deployment
   readonly service: Process
@@ -37,7 +37,7 @@ export interface Stage {
 
 export const httpPort = ({ base }: Process) => Number(new URL(base).port)
 
-/** A call as the Org's agent makes it. */
+/** Returns the load of a call with the key of the Org. */
 export const asked = ({ service, key }: Played, { headers, ...one }: Call): Drive =>
   Load.http(
     httpPort(service),
@@ -60,7 +60,7 @@ export const subjectOf = ({ deployment, service }: Played, drive: Drive): Subjec
 
 const root = path.join(import.meta.dirname, "..", "..")
 
-/** An earlier commit in a folder of its own, standing on the packages that are installed here. */
+/** Checks out an earlier commit into its own folder, with the packages that are installed here. */
 export const checkout = (commit: string) => {
   const tree = mkdtempSync(path.join(os.tmpdir(), "svc-bench-tree-"))
   execFileSync("git", ["worktree", "add", "--detach", "--force", tree, commit], { cwd: root, stdio: "ignore" })

@@ -7,7 +7,7 @@ import type { Deployment } from "../harness/Deployment.ts"
 import { round } from "../harness/Report.ts"
 import type { Subject } from "./Turns.ts"
 
-/** What a deployment's PostgreSQL must be started with. */
+/** Settings that a deployment's PostgreSQL needs at its start. */
 export const settings = { shared_preload_libraries: "pg_stat_statements", "pg_stat_statements.track_planning": "on" }
 
 const counting = async (deployment: Deployment, on: boolean) => {
@@ -15,7 +15,7 @@ const counting = async (deployment: Deployment, on: boolean) => {
   await inStore(deployment, "select pg_reload_conf()")
 }
 
-/** The extension, counting nothing for now. */
+/** Creates the extension with collection disabled. */
 export const prepare = async (deployment: Deployment): Promise<void> => {
   await inStore(deployment, "create extension if not exists pg_stat_statements")
   await counting(deployment, false)
@@ -35,7 +35,7 @@ const shown = (query: string) => {
   return line.length > 110 ? `${line.slice(0, 107)}...` : line
 }
 
-/** Drives for a while and says which ten statements took longest, each per call that was made. */
+/** Drives the load for a time and returns the ten most expensive statements, per call. */
 export const dearest = async (
   deployment: Deployment,
   { drive, prepare }: Pick<Subject, "drive" | "prepare">,

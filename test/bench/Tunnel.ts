@@ -25,7 +25,7 @@ import { drift, figuresOf, inTurn, type Measured, shareOf } from "./Turns.ts"
 const largeBytes = 512 * 1024 * 1024
 const main = new URL("../../packages/cli/src/main.ts", import.meta.url).pathname
 
-/** A connection that asks one small thing after the other. */
+/** A connection that sends small requests one after the other. */
 const requester = (port: number, host: string) => {
   const socket: Socket = connect(port, "127.0.0.1")
   socket.setNoDelay(true)
@@ -44,13 +44,13 @@ const requester = (port: number, host: string) => {
   }
 }
 
-/** Small requests, so many connections at a time. */
+/** Drives small requests over that many connections. */
 const requests = (port: number, host: string, connections: number) =>
   http(port, { method: "GET", path: "/", headers: { host } }, connections)
 
 const wide = 64
 
-/** Megabytes a second of one stream, the best of three, read by a process of its own. */
+/** Measures the throughput of one stream in MB/s, the best of three, read by a separate process. */
 const bulk = async (port: number, host: string) => {
   const reader = `const { connect } = require("node:net")
     const start = performance.now()
@@ -66,14 +66,14 @@ const bulk = async (port: number, host: string) => {
   return Math.max(...figures)
 }
 
-/** What a connection that was answered and stays costs the edge, in KB: its sockets, its stream and their buffers. */
+/** Measures the memory of an idle keep-alive connection at the edge in KB: sockets, stream and buffers. */
 const idle = async (edge: Process, host: string) => {
   const hold = async () => {
     const all = Array.from({ length: 2_000 }, () => requester(edge.edgePort, host))
     for (let at = 0; at < all.length; at += 50) await Promise.all(all.slice(at, at + 50).map(({ ask }) => ask()))
     return () => all.forEach(({ close }) => close())
   }
-  // The first round is the heap's.
+  // The first round grows the heap.
   const first = await hold()
   const before = memoryOf(edge.child.pid!).resident
   const second = await hold()
@@ -83,7 +83,7 @@ const idle = async (edge: Process, host: string) => {
   return round(kilobytes, 1)
 }
 
-/** Connections that ask for much and read nothing. */
+/** Opens connections that request much and read nothing. */
 const stalledReaders = (port: number, host: string, count: number) => {
   const sockets = Array.from({ length: count }, () => {
     const socket = connect(port, "127.0.0.1", () => {
@@ -191,7 +191,7 @@ export const tunnel = async (): Promise<Row> => {
     }
     for (const [name, { port }] of beside) figures[`bulk to ${name}`] = round(large.ours / (await bulk(port, "x")))
     const release = stalledReaders(edge.edgePort, host, 50)
-    // Until every buffer on their way is full.
+    // Waits until all buffers between both ends are full.
     await sleep(8_000)
     const stalled = await requests(edge.edgePort, host, wide)(2)
     release()

@@ -57,7 +57,7 @@ const startNginx = async (program: string, port: number, http: string): Promise<
   return { port, stop: ended(home, child) }
 }
 
-/** Answers a small thing, and `/large` with `bytes`: nginx where it is installed, as it is the quicker origin. */
+/** Starts an origin that returns a small response, and `bytes` at `/large`: nginx if installed, as it is faster. */
 export const startOrigin = async (bytes: number): Promise<Reference & { readonly name: string }> => {
   const program = programs("nginx")
   if (program !== undefined) {
@@ -85,7 +85,7 @@ export const startOrigin = async (bytes: number): Promise<Reference & { readonly
   return { name: "Node", port: Number(port.toString()), stop: () => child.kill() }
 }
 
-/** A plain proxy without a tunnel. */
+/** Starts a plain proxy without a tunnel. */
 export const nginxProxy = async (program: string, origin: number): Promise<Reference> => {
   const port = await freePort()
   return startNginx(
@@ -96,7 +96,7 @@ export const nginxProxy = async (program: string, origin: number): Promise<Refer
   )
 }
 
-/** `ssh -R` to a server of our own on this machine. */
+/** Starts `ssh -R` to a private server on this machine. */
 export const sshRemote = async (program: string, origin: number): Promise<Reference> => {
   const home = directory()
   const [server, port] = [await freePort(), await freePort()]
@@ -137,7 +137,7 @@ export const sshRemote = async (program: string, origin: number): Promise<Refere
   return { port, stop: ended(home, client, daemon) }
 }
 
-/** Two processes that only pass bytes on, see `BareTunnel`. */
+/** Starts two processes that only forward bytes, see `BareTunnel`. */
 export const bareNode = async (origin: number): Promise<Reference> => {
   const home = directory()
   const begin = async (role: "agent" | "edge", to: number) => {

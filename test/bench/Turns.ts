@@ -9,9 +9,9 @@ import { family, measurable, meter } from "./Processes.ts"
 
 export interface Subject {
   readonly drive: Drive
-  /** What must be there before each slice, and is not measured. */
+  /** Prepares each slice; its time is not measured. */
   readonly prepare?: () => Promise<unknown>
-  /** The process whose CPU a call costs. */
+  /** The process whose CPU time is measured. */
   readonly pid?: number
   /** The PostgreSQL server behind it. */
   readonly postmaster?: number
@@ -23,7 +23,7 @@ interface Slice {
   readonly p99: number
   readonly wrong: number
   readonly done: number
-  /** Microseconds a call. */
+  /** Microseconds per call. */
   readonly cpu: number
   readonly postgres: number
 }
@@ -31,7 +31,7 @@ interface Slice {
 export interface Figure {
   readonly least: number
   readonly median: number
-  /** How far the slices lie apart: the most over the least, less one. */
+  /** Spread of the slices: the maximum divided by the minimum, minus one. */
   readonly spread: number
 }
 
@@ -41,7 +41,7 @@ export interface Measured {
   readonly p99: number
   readonly wrong: number
   readonly done: number
-  /** Undefined where it cannot be measured: no /proc, or no process of its own. */
+  /** Undefined if it cannot be measured, without /proc or a separate process. */
   readonly cpu: Figure | undefined
   readonly postgres: Figure | undefined
 }
@@ -67,7 +67,7 @@ const slice = async ({ drive, prepare, pid, postmaster }: Subject, seconds: numb
 
 const agree = (one: number, other: number) => Math.abs(one - other) <= 0.1 * Math.max(one, other)
 
-/** Until two slices in a row are alike, or a few have gone by. */
+/** Repeats slices until two successive ones agree, or a maximum number of times. */
 const warm = async (subject: Subject, seconds: number) => {
   let last = Number.NaN
   for (let i = 0; i < 4; i++) {
@@ -97,7 +97,7 @@ const summed = (slices: ReadonlyArray<Slice>): Measured => {
   }
 }
 
-/** Warms each, then measures one after the other, round after round. */
+/** Warms up each subject, then measures them in turn, round after round. */
 export const inTurn = async <Name extends string>(
   subjects: Record.ReadonlyRecord<Name, Subject>,
   { rounds = 6, seconds = 1 }: { readonly rounds?: number; readonly seconds?: number } = {},
@@ -110,10 +110,10 @@ export const inTurn = async <Name extends string>(
   return Record.map(slices, summed)
 }
 
-/** A reference whose slices lie further apart than this says nothing about what is compared with it. */
+/** Spread of a reference's slices above which a comparison with it is unreliable. */
 const steady = 0.15
 
-/** What makes a comparison with these references, by the one or the other, unreliable; empty where nothing does. */
+/** Returns why a comparison with these references is unreliable; empty if it is reliable. */
 export const drift = (references: {
   readonly cpu?: Record.ReadonlyRecord<string, Measured>
   readonly rate?: Record.ReadonlyRecord<string, Measured>
@@ -129,17 +129,17 @@ export const drift = (references: {
     .map(([name, what, spread]) => `the slices of ${name} spread by ${Math.round(spread * 100)} % (${what})`)
 }
 
-/** CPU of a call in multiples of another's, by the least slices of both. */
+/** Returns the CPU cost of a call in multiples of the reference's, by the minimum of both. */
 export const costOf = (what: string, ours: Measured, reference: Measured, atMost: number): ReadonlyArray<Goal> =>
   ours.cpu === undefined || reference.cpu === undefined
     ? []
     : [{ what, value: round(ours.cpu.least / reference.cpu.least), atMost }]
 
-/** Calls per second as a share of another's, by the medians. */
+/** Returns the throughput relative to the reference, by the medians. */
 export const shareOf = (ours: Measured, reference: Measured, digits = 2) =>
   round(ours.perSecond.median / reference.perSecond.median, digits)
 
-/** What is said of a measured thing: calls per second, and CPU beside it where it is known. */
+/** Returns the figures of a subject: calls per second, and CPU time if known. */
 export const figuresOf = (
   name: string,
   { perSecond, cpu, postgres }: Measured,

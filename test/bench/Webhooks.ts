@@ -1,4 +1,4 @@
-/** Deliveries/s, each attempt recorded, against the same client posting in a loop. */
+/** Measures deliveries per second, each with its recorded attempt, against the same client posting in a loop. */
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { Effect, Exit, Layer, Scope } from "effect"
 import { inStore } from "../faults/Store.ts"
@@ -11,10 +11,13 @@ import * as Statements from "./Statements.ts"
 import { drift, figuresOf, inTurn, shareOf, type Subject } from "./Turns.ts"
 
 const identities = 16
-/** Deliveries of each, in a slice. */
+/** Deliveries per Identity in a slice. */
 const each = 60
 
-/** Deliveries as a busy hour would leave them, due now; `Overdue` wakes their actors. A slice is from first to last. */
+/**
+ * Creates deliveries that are due now, as after a busy hour; `Overdue` wakes their actors. A slice lasts from the first
+ * to the last delivery.
+ */
 const deliveries = (deployment: Deployment, sink: Sink): Required<Pick<Subject, "drive" | "prepare">> => {
   const queued = each * identities
   let before = 0
@@ -34,7 +37,7 @@ const deliveries = (deployment: Deployment, sink: Sink): Required<Pick<Subject, 
       const start = performance.now()
       await until("all deliveries", () => sink.count() - before >= queued, 60)
       const seconds = (performance.now() - start) / 1000
-      // The time is of those that came after the first was seen; the CPU is of all.
+      // The time covers deliveries after the first observed one; the CPU time covers all.
       const of = Math.max(1, sink.count() - counted) / queued
       return { done: queued, wrong: 0, seconds: seconds / of, p50: Number.NaN, p99: Number.NaN }
     },

@@ -9,10 +9,10 @@ import { programs } from "./Programs.ts"
 
 export const program = programs("wrk")
 
-/** A text as Lua reads it literally; it drops a line break right after the bracket. */
+/** Quotes a text as a Lua long string, which drops a line break after its opening bracket. */
 const quoted = (text: string) => `[==[\n${text}]==]`
 
-/** It adds a `Host` of its own where none is spelled so, and a second one is a 400. */
+/** wrk adds its own `Host` unless one has this exact spelling, and a second one is a 400. */
 const named = (name: string) => (name.toLowerCase() === "host" ? "Host" : name)
 
 const varies = ({ path: target, body = "" }: Call) => /\{(worker|n)\}/.test(target + body)
@@ -47,7 +47,7 @@ end
 
 interface Summary {
   readonly done: number
-  /** Answers of 400 and above. */
+  /** Number of responses with status 400 or above. */
   readonly refused: number
   readonly broken: number
   readonly micros: number
@@ -63,13 +63,13 @@ export const drive = async (wrk: string, order: Order & { kind: "http" }, second
     const { stdout, stderr } = await promisify(execFile)(wrk, [
       "-t1",
       `-c${order.connections}`,
-      // It counts whole seconds.
+      // wrk only accepts whole seconds.
       `-d${Math.max(1, Math.round(seconds))}s`,
       "-s",
       file,
       `http://127.0.0.1:${order.port}/`,
     ])
-    // It goes on after an error in the script, without it.
+    // wrk continues without the script after an error in it.
     if (stderr !== "") throw new Error(`wrk: ${stderr.trim()}`)
     const summary = JSON.parse(stdout.trim().split("\n").at(-1)!) as Summary
     const right = (order.call.status ?? 200) < 400 ? summary.done - summary.refused : summary.refused

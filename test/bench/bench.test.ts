@@ -119,7 +119,7 @@ describe("slices in turn", () => {
       }
     }
     const got = await inTurn({ reference: subject("r", [10, 100]), ours: subject("o", [50]) }, { rounds: 2 })
-    // The reference's first slice was nothing like its second: it was warmed by a third.
+    // The reference's first two slices differed, so a third one warmed it up.
     expect(order.join("")).toBe("rrroororo")
     expect(got.reference.perSecond).toEqual({ least: 100, median: 100, spread: 0 })
     expect(shareOf(got.ours, got.reference)).toBe(0.5)

@@ -25,13 +25,13 @@ import * as Webhooks from "./Webhooks.ts"
 
 const { values, positionals } = parseArgs({ options: { against: { type: "string" } }, allowPositionals: true })
 
-/** A row of the shared stage. */
+/** A row that uses the shared stage. */
 const staged =
   <A>(row: (stage: Stage.Stage) => Promise<A>) =>
   async () =>
     row(await Stage.stage(values.against))
 
-/** A row that has the machine for itself. */
+/** A row that needs the machine for itself. */
 const alone =
   <A>(row: () => Promise<A>) =>
   async () => {
@@ -49,11 +49,11 @@ const ok = await perform(
     ...Object.fromEntries(Object.entries(calls).map(([id, row]) => [id, staged(row)])),
     "mail-in": staged(Mail.mailIn),
     "mail-in-1": staged(Mail.mailInOne),
-    // A thousand Identities take a while to make: only where it is named.
+    // Creating a thousand Identities takes long, so the row only runs if it is named.
     ...(positionals.includes("mail-in-1000") ? { "mail-in-1000": staged(Mail.mailInCrowd) } : {}),
     "mail-wake": alone(Mail.mailWake),
     search: alone(Search.search),
-    // It takes long to fill: only where it is named.
+    // Filling the Mailboxes takes long, so the row only runs if it is named.
     ...(positionals.includes("search-million") ? { "search-million": alone(Search.searchMillion) } : {}),
     imap: alone(imap),
     scale: alone(scale("scale", 10_000)),

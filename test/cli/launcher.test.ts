@@ -69,6 +69,8 @@ describe("the launcher of a checkout", () => {
     writeFileSync(path.join(copy, "scripts", "setup.mjs"), "process.exit(1)")
     const { status, stderr } = run(oldNode!, "whoami")
     expect(status).toBe(1)
-    expect(stderr).toMatch(/^svc: Node 24 or later is needed, and this is v2\d\.[\d.]+: run `npm start` once[^\n]*\n$/)
+    expect(stderr).toMatch(
+      /^svc: Node 24 or later is required, but this is v2\d\.[\d.]+: run `npm start` once[^\n]*\n$/,
+    )
   })
 })

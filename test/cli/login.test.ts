@@ -60,7 +60,7 @@ describe("svc", () => {
         words,
         2,
         "",
-        expect.stringMatching(/^svc: (localhost:8080 is no address of an API|The key has a blank).*\n$/),
+        expect.stringMatching(/^svc: (localhost:8080 is not an API address|The key contains a space).*\n$/),
       ])
     }
   })

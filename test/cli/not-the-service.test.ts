@@ -100,7 +100,7 @@ describe("an answer that is not the service's", { timeout: 120_000 }, () => {
     ]) {
       const told = await svc(`${base}/other`, ...command)
       expect([command, told.code, told.out]).toEqual([command, 3, ""])
-      expect(told.errors).toMatch(/^svc: \S+ answered, not as the service does\.\n$/)
+      expect(told.errors).toMatch(/^svc: \S+ returned a response that is not from this service\.\n$/)
     }
   })
 

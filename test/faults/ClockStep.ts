@@ -15,7 +15,7 @@ import { manyIdentities } from "./Cluster.ts"
 import { figures, outcome, timed } from "./Load.ts"
 import { missing, register } from "./Writes.ts"
 
-/** libfaketime (the Debian package faketime), which steps the clock of a process that runs. */
+/** Returns libfaketime (the Debian package faketime), which steps the clock of a running process. */
 const library = () => {
   const [found] = globSync("/usr/lib/{*/,}faketime/libfaketime.so.1")
   if (found === undefined || !existsSync(found)) {
@@ -24,20 +24,20 @@ const library = () => {
   return found
 }
 
-/** Seconds that a caller who waits asks for. */
+/** Seconds of a request that waits for mail. */
 const waitSeconds = 8
 
 export const clockStep = async (): Promise<Row> => {
   const directory = mkdtempSync(path.join(os.tmpdir(), "svc-clock-"))
   const file = path.join(directory, "offset")
-  /** Where the clock stands from now on, in seconds beside the true time. */
+  /** Sets the clock to an offset from the true time, in seconds. */
   const step = (seconds: number) => writeFileSync(file, `${seconds < 0 ? "" : "+"}${seconds}s\n`)
   step(0)
   const env = {
     LD_PRELOAD: library(),
     FAKETIME_TIMESTAMP_FILE: file,
     FAKETIME_CACHE_DURATION: "1",
-    // Only the wall clock can be set; nobody can set the monotonic clock.
+    // Steps change the wall clock only; nothing can set the monotonic clock.
     DONT_FAKE_MONOTONIC: "1",
     FAKETIME_DONT_FAKE_MONOTONIC: "1",
   }
@@ -69,7 +69,7 @@ export const clockStep = async (): Promise<Row> => {
       await send(smtpPort, { from: "a@example.org", to: `${handles[0]}@mail.localhost`, subject, text: "t" })
       accepted.push(subject)
     }
-    /** How long a wait for mail that does not come lasts, with a step in its midst; in seconds. */
+    /** Returns how long a wait for mail that never arrives lasts, with a step in the middle, in seconds. */
     const waited = async (seconds: number) => {
       const since = performance.now()
       const waiting = call(base, "GET", `/api/identities/${handles[1]}/messages?wait=${waitSeconds}`, { token })
@@ -84,7 +84,7 @@ export const clockStep = async (): Promise<Row> => {
     for (const [at, offset] of [hour, 0, -hour, 0].entries()) {
       waits.push(await waited(offset))
       await mail(`at step ${at}`)
-      // What comes after a step is delivered as ever.
+      // Deliveries continue after a step.
       await until(`the delivery after step ${at}`, () => receiver.got.length > told, 30).catch(() => {})
       if (receiver.got.length > told) told = receiver.got.length
       await sleep(3000)

@@ -7,14 +7,14 @@ import { figures, outcome, type Outcome, timed, times } from "./Load.ts"
 import { inStore } from "./Store.ts"
 import { missing, register, writing } from "./Writes.ts"
 
-/** One gateway that is asked, and two processes of actors, one of which is going to suffer. */
+/** Starts one gateway and two actor processes, one of which will be disturbed. */
 const threeRoles = async (deployment: Deployment) => {
   const actors = [await deployment.start(["actors"]), await deployment.start(["actors"])]
   const gateway = await deployment.start(["api", "mail"])
   return { gateway, actors }
 }
 
-/** Nothing is disturbed yet, so a machine too busy to answer in time is asked again. */
+/** Nothing is disturbed yet, so a request that timed out on a busy machine is repeated. */
 const prepared = (base: string, token: string, tries = 5): Promise<string> =>
   makeIdentity(base, token).then(
     ({ handle }) => handle,
@@ -33,18 +33,18 @@ export const manyIdentities = async (base: string, token: string, count: number)
 interface Disturbance {
   readonly id: string
   readonly what: string
-  /** Returns figures of its own; a figure that is false fails the row. */
+  /** Disturbs the process and returns additional figures; a figure that is false fails the row. */
   readonly disturb: (
     victim: Process,
     deployment: Deployment,
     seen: Outcome,
   ) => Promise<Row["figures"] | undefined | void>
   readonly longestMillis: number
-  /** Whether callers may be told `unavailable`. */
+  /** Whether callers may receive `unavailable`. */
   readonly unavailable: boolean
-  /** How often it is disturbed. */
+  /** Number of disturbances. */
   readonly times?: number
-  /** Goal for the longest wait, which a machine that is busy with other things misses. */
+  /** Goal for the longest wait, which a busy machine may miss. */
   readonly longestGoal?: number
 }
 
@@ -122,7 +122,8 @@ export const drain = () =>
       const begun = waits.length
       victim.signal("SIGTERM")
       const code = await victim.gone
-      // A process that leaves in order takes itself off the list, so that its shards move without waiting for a lock's end.
+      // A process that stops regularly unregisters itself, so that its shards move without waiting for a lock to
+      // expire.
       const [left] = await inStore<{ n: number }>(deployment, "select count(*)::int as n from cluster_runners")
       await sleep(4000)
       const leaving = longestFrom(begun)
@@ -150,7 +151,7 @@ export const freeze = () =>
       victim.signal("SIGCONT")
     },
     times: 3,
-    // A frozen process keeps its connections, so a caller may wait for its own deadline and be told `unavailable`.
+    // A suspended process keeps its connections, so callers may wait for their own deadline and receive `unavailable`.
     longestMillis: 10_000,
     unavailable: true,
   })
@@ -169,10 +170,7 @@ export const cut = () =>
     unavailable: true,
   })
 
-/**
- * Kills the only process within a few milliseconds of an acknowledged creation and starts it again. Fails if no kill
- * interrupted a provisioning, since then nothing had to be resumed.
- */
+/** Creates Identities while the only process is killed at random moments and restarted. */
 export const killCreate = async (): Promise<Row> => {
   const deployment = await deploy()
   const kills = times(50)
@@ -259,7 +257,7 @@ export const killCreate = async (): Promise<Row> => {
   }
 }
 
-/** 100 spellings of one name at once over three processes. */
+/** Claims 100 spellings of one name concurrently over three processes. */
 export const handleRace = async (): Promise<Row> => {
   const deployment = await deploy()
   try {

@@ -11,7 +11,7 @@ import { inStore, lookout } from "./Store.ts"
 
 const at = (handle: string, rest = "") => `/api/identities/${handle}/connectors${rest}`
 
-/** An Identity that is connected to an account of the server. */
+/** Connects an Identity to an account of the server. */
 const connected = async (base: string, token: string, server: Awaited<ReturnType<typeof startServer>>) => {
   const { handle } = await makeIdentity(base, token)
   const bot = server.world.join(`bot${handle}`)
@@ -27,7 +27,7 @@ const roles = async (deployment: Deployment) => {
   return { actors, gateway: await deployment.start(["api"]) }
 }
 
-/** A poll that is due now, without waiting for one. */
+/** Makes a poll due now. */
 const pollNow = async (base: string, token: string, handle: string) => {
   for (const paused of [true, false]) {
     await call(base, "PATCH", at(handle, "/mastodon"), { token, body: { paused } }).catch(() => undefined)
@@ -50,25 +50,7 @@ const mentions = async (base: string, token: string) => {
   return texts
 }
 
-/** Delays the mark of a poll, which is committed after its Events, so that a fault can hit the moment between both. */
-const delayMarks = async (deployment: Deployment) => {
-  await inStore(
-    deployment,
-    "create function delay_mark() returns trigger language plpgsql as 'begin perform pg_sleep(0.5); return new; end'",
-  )
-  await inStore(
-    deployment,
-    "create trigger delay_mark before update of mark on connector for each row execute function delay_mark()",
-  )
-}
-
-/** Statements that wait in the delay of {@link delayMarks}. */
-const delayed = "select pid from pg_stat_activity where wait_event = 'PgSleep' and query like '%update connector%'"
-
-/**
- * Kills runners during polls. Every second kill falls between the Events of a poll and its mark, whose statement is
- * canceled, so that the poll is repeated. Each mention must raise one Event.
- */
+/** Kills runners fifty times at random moments of polls. Each mention must become exactly one Event. */
 export const pollKill = async (): Promise<Row> => {
   const kills = times(50)
   const deployment = await deploy()
@@ -124,36 +106,11 @@ export const pollKill = async (): Promise<Row> => {
   }
 }
 
-/** The process with a connection to a port of this machine. */
-const clientOf = (port: number, processes: ReadonlyArray<Process>): Process | undefined => {
-  const remote = `:${port.toString(16).toUpperCase().padStart(4, "0")}`
-  const sockets = ["tcp", "tcp6"].flatMap((kind) =>
-    readFileSync(`/proc/net/${kind}`, "utf8")
-      .split("\n")
-      .map((line) => line.trim().split(/\s+/))
-      .filter((columns) => columns[2]?.endsWith(remote) === true)
-      .map((columns) => `socket:[${columns[9]}]`),
-  )
-  return processes.find(({ child }) => {
-    const folder = `/proc/${child.pid}/fd`
-    return readdirSync(folder).some((name) => {
-      try {
-        return sockets.includes(readlinkSync(`${folder}/${name}`))
-      } catch {
-        return false
-      }
-    })
-  })
-}
-
-/**
- * Suspends the owner of a Connector while another process takes over, and resumes it. Its refresh token is valid once, so
- * the worst moment is between the platform's response to a refresh and its commit: every second suspension falls there.
- */
+/** A refresh token can be used once: its owner is suspended while another process takes over, then resumes. */
 export const refreshRace = async (): Promise<Row> => {
   const rounds = times(10)
   const deployment = await deploy()
-  // Each call refreshes, since the token ends within the minute.
+  // Each call refreshes, since the token expires within a minute.
   const server = await startServer({ tokenSeconds: 30 })
   try {
     const { actors, gateway } = await roles(deployment)
@@ -222,7 +179,7 @@ const pour = (response: ServerResponse, piece: string) => {
   more()
 }
 
-/** What a server that means harm answers to whatever it is asked. */
+/** Responses of a malicious server to any request. */
 const harms: Readonly<Record<string, (response: ServerResponse) => void>> = {
   "says nothing": () => {},
   "drips without end": (response) => {
@@ -238,10 +195,12 @@ const harms: Readonly<Record<string, (response: ServerResponse) => void>> = {
   "asks to wait forever": (response) => response.writeHead(429, { ...json, "retry-after": "999999999" }).end("{}"),
 }
 
-/** Milliseconds that 99 of 100 plain calls may take beside them, on a busy machine; one long answer that is parsed takes more. */
+/**
+ * Maximum latency of 99 of 100 regular calls in milliseconds on a busy machine; parsing one long response takes more.
+ */
 const plainAtMost = 250
 
-/** Connectors to servers that mean harm; one to a good server beside them, and the service, go on. */
+/** Connects to malicious servers. The service and a Connector to a good server must continue to work. */
 export const hostileInstance = async (): Promise<Row> => {
   const deployment = await deploy()
   const good = await startServer()

@@ -1,13 +1,16 @@
 /** A relay that crashes on request: before the end of the content, before its 250, or right after it. */
 import { createServer, type Socket } from "node:net"
 
-/** `before`: the content is cut off. `in`: it has all of it and says nothing. `after`: the 250 goes out, then it is gone. */
+/**
+ * `before`: crashes before the content is complete. `in`: has the content and does not respond. `after`: sends the 250
+ * and crashes.
+ */
 export type Death = "never" | "before" | "in" | "after"
 
 export interface Copy {
   readonly subject: string
   readonly messageId: string
-  /** Whoever sent it cannot know that it arrived. */
+  /** Whether the sender cannot know that the message arrived. */
   readonly isInTheAir: boolean
   readonly at: number
 }
@@ -15,16 +18,19 @@ export interface Copy {
 export interface DyingRelay {
   readonly port: number
   readonly copies: Array<Copy>
-  /** When each content was asked for (354). */
+  /** Times at which content was requested (354). */
   readonly begun: Array<number>
-  /** Envelope senders, as they came. */
+  /** Envelope senders in order of arrival. */
   readonly senders: Array<string>
   readonly stop: () => void
 }
 
 const field = (content: string, name: string) => new RegExp(`^${name}: (.*)\r$`, "im").exec(content)?.[1] ?? ""
 
-/** `death` is asked at each message; an answer takes `slowMillis`, and one to RCPT as long as `held` takes. */
+/**
+ * Starts the relay. `death` is called for each message; a reply takes `slowMillis`, and a reply to RCPT also waits for
+ * `held`.
+ */
 export const startDyingRelay = (
   death: () => Death,
   slowMillis = 0,

@@ -7,7 +7,7 @@ import * as path from "node:path"
 const program = "/usr/sbin/exim4"
 const user = "Debian-exim"
 
-/** All it gets goes to the server at our port, over TLS. */
+/** A configuration that delivers everything to the server at our port over TLS. */
 const configuration = (directory: string, port: number) => `
 exim_user = ${user}
 exim_group = ${user}
@@ -44,7 +44,7 @@ export const startExim = (port: number) => {
   const file = path.join(directory, "exim.conf")
   writeFileSync(file, configuration(directory, port))
   return {
-    /** Hands it in with SMTPUTF8 and 8BITMIME; resolves when Exim is done with it. */
+    /** Submits a message with SMTPUTF8 and 8BITMIME; resolves when Exim is done with it. */
     send: (from: string, to: string, text: string) =>
       new Promise<void>((resolve, reject) => {
         const child = spawn(program, ["-C", file, "-bs", "-odf"], { stdio: ["pipe", "ignore", "ignore"] })

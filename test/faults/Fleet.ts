@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { type Deployment, type Process, until } from "../harness/Deployment.ts"
 import { freePort } from "../harness/Ports.ts"
 
-/** How often a balancer asks, and how long a process that leaves still takes what comes: several times that. */
+/** Interval of the balancer's checks. A stopping process accepts requests for several intervals. */
 const askMillis = 200
 const delaySeconds = 2
 
@@ -14,10 +14,10 @@ interface Member {
 }
 
 export interface Fleet {
-  /** The members of a role that are to be sent work, each its turn; waits while there is none. */
+  /** Returns the ready members of a role in turn; waits if none is ready. */
   readonly next: () => Promise<Process>
   readonly all: () => ReadonlyArray<Process>
-  /** Each member in turn is told to end, and when it is gone another takes its place. */
+  /** Stops each member in turn and replaces it when it has ended. */
   readonly restart: () => Promise<void>
   readonly end: () => void
 }
@@ -30,7 +30,7 @@ const isReady = async (ops: string) => {
   }
 }
 
-/** So many processes of one role. */
+/** Starts several processes of one role. */
 export const fleet = async (deployment: Deployment, role: string, size: number): Promise<Fleet> => {
   let members: ReadonlyArray<Member> = []
   let turn = 0

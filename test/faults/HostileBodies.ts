@@ -10,10 +10,10 @@ import { makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"
 import { round, type Row } from "../harness/Report.ts"
 
-/** Milliseconds of the event loop that one body may take. */
+/** Maximum time in milliseconds for which one body may block the event loop. */
 const atMost = 50
 const tries = 3
-/** Under the limits of a body: with a credential a mebibyte, without one 64 KiB; and of values in it. */
+/** Sizes just below the limits of a body: 1 MiB with a credential, 64 KiB without; and the number of values. */
 const bytes = { credentialed: 1024 * 1024 - 1024, open: 64 * 1024 - 1024 }
 const values = 4900
 
@@ -51,7 +51,7 @@ const bombs = (operation: Operation): ReadonlyArray<readonly [what: string, body
   return [...worst, ...inPlace]
 }
 
-/** Milliseconds on a CPU of the thread that runs the event loop. */
+/** Returns the CPU time of the main thread in milliseconds. */
 const worked = (pid: number) =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[0]) / 1_000_000
 
@@ -76,14 +76,14 @@ export const hostileBodies = async (): Promise<Row> => {
       })
       const { length } = await response.text()
       const { status } = response
-      // What is taken may be answered as it was sent; what is refused is refused in few words.
+      // Accepted input may be returned as sent; a rejection must be short.
       if (status >= 500 || (status >= 400 && length > 64 * 1024))
         wrong.push(`${operation.id}: ${status} of ${length} bytes`)
       return worked(pid) - before
     }
 
     const found: Array<{ readonly millis: number; readonly what: string }> = []
-    // What ends the account would end the row.
+    // Operations that end the account would end the row.
     const taking = operations.filter(({ id, body }) => body !== undefined && !/deletion|logout/i.test(id))
     for (const operation of taking) {
       for (const [what, body] of bombs(operation)) {

@@ -1,11 +1,11 @@
 /**
- * Mail programs that mean harm: connections by the thousand, logins that never end, literals that are begun and left,
- * lines without an end, floods of commands. An honest session and the health check go on meanwhile, from another address.
+ * Malicious IMAP clients: thousands of connections, logins that never end, incomplete literals, lines without an end,
+ * floods of commands. A regular session and the health check continue from another address.
  *
- * What is judged is for how long the service's event loop was held at once, on a CPU ({@link module:TurnMeter}), and that
- * everybody was served: how long an answer took says as much of the machine, which attackers share.
+ * The row checks the longest CPU time for which the event loop was blocked ({@link module:TurnMeter}), and that
+ * everyone was served. Response times depend too much on the machine, which the attackers share.
  *
- * Run with the words `attack <name> <port> <user> <password>` it is that attack, in a process of its own.
+ * With the arguments `attack <name> <port> <user> <password>`, it runs that attack in its own process.
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -19,7 +19,7 @@ import { percentile, round, type Row } from "../harness/Report.ts"
 import { times } from "./Load.ts"
 import { waitsOf } from "./Waits.ts"
 
-/** Of each kind. */
+/** Duration of each attack. */
 const seconds = 4
 const rounds = times(3)
 
@@ -38,7 +38,7 @@ const opened = (port: number, first = ""): Socket => {
 
 const said = ({ username, password }: Guest) => `a LOGIN "${username}" "${password}"\r\n`
 
-/** Writes as fast as it is read. */
+/** Writes as fast as the peer reads. */
 const flood = (socket: Socket, piece: string): void => {
   const bytes = Buffer.from(piece, "latin1")
   const go = () => {
@@ -52,7 +52,7 @@ type Attack = (port: number, guest: Guest) => void
 
 const many = (count: number, make: () => Socket): void => {
   for (let n = 0; n < count; n++) {
-    // One that the service closes comes again.
+    // Reopens a connection that the service closes.
     const again = () => void make().once("close", () => setTimeout(again, 1_000))
     again()
   }
@@ -101,7 +101,7 @@ const attacks: Readonly<Record<string, Attack>> = {
     }),
 }
 
-/** Milliseconds. */
+/** Latencies in milliseconds. */
 interface Waits {
   readonly held: number
   readonly imap: number
@@ -114,7 +114,7 @@ const memoryOf = async ({ child }: Process): Promise<number> => {
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024
 }
 
-/** Milliseconds on a CPU that the event loop may be held for at once; and megabytes that may stay. */
+/** Maximum CPU time in milliseconds for which the event loop may be blocked, and maximum memory growth in MB. */
 const heldAtMost = 50
 const grownAtMost = 400
 
@@ -126,7 +126,7 @@ export const hostileImap = async (): Promise<Row> => {
       SVC_MAILBOX_BYTES: String(2 ** 40),
       NODE_OPTIONS: `--import=${meter}`,
     })
-    /** What the meter has said since `from` characters. */
+    /** Returns the longest block that the meter has reported since output position `from`. */
     const heldSince = (from: number): number =>
       Math.max(
         0,
@@ -142,7 +142,7 @@ export const hostileImap = async (): Promise<Row> => {
       await makeIdentity(service.base, owner.session),
       await makeIdentity(service.base, owner.session),
     ]
-    // From another address of this machine, as another client.
+    // Connects from another loopback address, as a different client.
     const { username, password } = mine.secrets.imap
     const honest = await ImapClient.login(service.imapPort, username, password, { localAddress: "127.0.0.2" })
     await honest.append("INBOX", "Subject: honest\n\ntext\n")

@@ -1,8 +1,8 @@
 /**
- * Mail that costs more to read than to send, while an honest sender and the health check go on: what each of them waits
- * at worst, with nothing beside them, with harmless mail of the same sizes, and with the hostile mail.
+ * Mail that costs more to parse than to send, next to a regular sender and the health check. Their longest latencies
+ * are measured without other mail, with harmless mail of the same sizes, and with the malicious mail.
  *
- * Run with the words `send <port> <recipient> <hostile|harmless>` it is the sender of that mail, in a process of its own.
+ * With the arguments `send <port> <recipient> <hostile|harmless>`, it sends that mail in its own process.
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -18,7 +18,7 @@ const head = "From: Mallory <m@[127.0.0.1]>\r\nSubject: hostile\r\n"
 const mixed = `${head}Content-Type: multipart/mixed; boundary=b\r\n\r\n`
 const signature = (tags: string) =>
   `DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=x; s=s; h=from; ${tags}bh=AAAA; b=AAAA\r\n`
-/** Small, so that it is reading that costs, and not storing. */
+/** Small, so that parsing dominates and not storing. */
 const size = 250 * 1024
 
 const of = (top: string, piece: string, bytes: number): string => top + piece.repeat(Math.floor(bytes / piece.length))
@@ -32,7 +32,7 @@ const nested = (): string => {
   return of(`${text}\r\n`, `--${"b".repeat(40)}x\r\n`, size)
 }
 
-/** Each took a second or more of some reader. */
+/** Messages that once took some parser a second or more. */
 const hostile = (): ReadonlyArray<string> => [
   of(`${head}X-Folded: a\r\n`, " b\r\n", 160 * 1024),
   of(`${head}X-Folded: a\r\n`, ` ${"b".repeat(120)}\r\n`, 230 * 1024),
@@ -61,7 +61,7 @@ const hostile = (): ReadonlyArray<string> => [
 const harmless = (sizes: ReadonlyArray<number>): ReadonlyArray<string> =>
   sizes.map((bytes) => of(`${head}\r\n`, "A line of text of a length that people write.\r\n", bytes))
 
-/** Says commands one after the other; answers the last reply. */
+/** Opens a session that sends commands one after the other and returns the last reply. */
 const session = async (port: number, localAddress: string) => {
   const socket = connect({ port, host: "127.0.0.1", localAddress })
   socket.on("error", () => {})
@@ -93,7 +93,7 @@ const session = async (port: number, localAddress: string) => {
   }
 }
 
-/** Sends the messages round and round, a moment after each, until it is ended. */
+/** Sends the messages in a loop with short pauses until it is stopped. */
 const sender = async (port: number, to: string, kind: string) => {
   const bombs = hostile()
   const messages = kind === "hostile" ? bombs : harmless(bombs.map(({ length }) => length))
@@ -108,11 +108,14 @@ const sender = async (port: number, to: string, kind: string) => {
   }
 }
 
-/** Each way is measured in turn, this often and this long: the machine drifts, and the worst of once is luck. */
+/**
+ * Number of rounds in which the variants are measured in turn: the machine's speed drifts, and a single maximum is
+ * random.
+ */
 const rounds = times(3)
 const seconds = 7
 
-/** Milliseconds. */
+/** Latencies in milliseconds. */
 interface Waits {
   readonly mail: number
   readonly health: number
@@ -121,7 +124,7 @@ interface Waits {
   readonly replies: ReadonlyArray<string>
 }
 
-/** The median of each figure. */
+/** Returns the median of each figure. */
 const middle = (all: ReadonlyArray<Waits>): Waits => {
   const of = (figure: (one: Waits) => number) => percentile(all.map(figure), 0.5)
   return {
@@ -143,7 +146,7 @@ export const hostileMail = async (): Promise<Row> => {
     const honest = await session(service.smtpPort, "127.0.0.2")
     const letter = `From: a@[127.0.0.2]\r\nSubject: honest\r\n\r\n${"A line of text.\r\n".repeat(300)}`
 
-    /** What honest mail and the health check wait over some seconds. */
+    /** Measures the latencies of regular mail and of the health check over some seconds. */
     const phase = async (): Promise<Waits> => {
       const until = performance.now() + seconds * 1000
       const [mail, health] = await Promise.all([
@@ -173,7 +176,7 @@ export const hostileMail = async (): Promise<Row> => {
       return { ...measured, replies }
     }
 
-    // What is slow once is not what is asked about.
+    // Warms up, since only repeated slowness matters.
     await waitsOf(() => honest.send(`${other.handle}@mail.localhost`, letter), performance.now() + 3_000)
     const measured: { alone: Array<Waits>; plain: Array<Waits>; bombs: Array<Waits> } = {
       alone: [],
@@ -190,7 +193,7 @@ export const hostileMail = async (): Promise<Row> => {
     const told = ({ replies }: Waits) =>
       [...Map.groupBy(replies, (code) => code)].map(([code, all]) => `${code}×${all.length}`).join(" ")
     const { body } = await call(service.base, "GET", `/api/identities/${handle}/messages`, { token: owner.session })
-    // Mail of any kind costs its share; what it says must not cost more.
+    // Mail of any kind costs its share; its content must not cost more.
     const more = {
       mail: bombs.mail - Math.max(alone.mail, plain.mail),
       health: bombs.health - Math.max(alone.health, plain.health),

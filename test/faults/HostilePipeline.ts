@@ -16,8 +16,9 @@ import { waitsOf } from "./Waits.ts"
 
 const connections = 100
 /**
- * Milliseconds on a CPU that the event loop may be held for at once. Node parses all that one read brought: 9,900 heads are
- * 70 to 170 ms. Served in the turns in which they were parsed they took 900.
+ * Maximum CPU time in milliseconds for which the event loop may be blocked. Node parses everything that one read
+ * returned: 9,900 heads take 70 to 170 ms. They took 900 when they were also served in the turns in which they were
+ * parsed.
  */
 const heldAtMost = 200
 const rounds = 3
@@ -26,7 +27,7 @@ interface Attack {
   readonly port: (service: Process) => number
   readonly text: string
   readonly from: string
-  /** The server speaks first. */
+  /** Whether the server speaks first. */
   readonly greets?: boolean
 }
 
@@ -36,7 +37,10 @@ const mcpOf = (body: string, key: string) =>
 const batchOf = (count: number, key: string) =>
   mcpOf(JSON.stringify(Array.from({ length: count }, () => toolCall)), key)
 
-/** What each connection sends at once, and where. The last of its lines ends the connection where the protocol has one. */
+/**
+ * Returns what each connection sends in one write, and where to. The last line ends the connection if the protocol
+ * supports that.
+ */
 const attacksOn = (handle: string, key: string): Readonly<Record<string, Attack>> => ({
   "99 GET of an unknown path": {
     port: ({ base }) => Number(new URL(base).port),
@@ -67,7 +71,7 @@ const attacksOn = (handle: string, key: string): Readonly<Record<string, Attack>
   },
   "4,000 PING of a Tunnel's link": {
     port: ({ edgePort }) => edgePort,
-    // Type 6, 8 bytes, stream 0.
+    // Frame type 6, 8 bytes, stream 0.
     text: `GET /v1/tunnel HTTP/1.1\r\nHost: connect.tunnel.localhost\r\nConnection: Upgrade\r\nUpgrade: idt/1\r\nAuthorization: Bearer ${key}\r\nsvc-tunnel-handle: ${handle}\r\n\r\n${`\x06\0\0\x08\0\0\0\0${"\0".repeat(8)}`.repeat(4_000)}`,
     from: "127.0.0.8",
   },
@@ -93,9 +97,8 @@ const nextReport = async (service: Process) => {
 }
 
 /**
- * Opens all connections and writes to them while the service is suspended, so that it reads everything in one turn.
- * Returns the bytes of the responses when the connections have ended, or after two seconds if the service is responsive
- * by then.
+ * Opens all connections and writes to them while the service is suspended, so that it receives everything in one turn.
+ * Resolves to the bytes of the responses when the connections have ended, at most two seconds later.
  */
 const strike = async (service: Process, { port, text, from: localAddress, greets }: Attack): Promise<number> => {
   let bytes = 0
@@ -104,7 +107,7 @@ const strike = async (service: Process, { port, text, from: localAddress, greets
       const socket = connect({ port: port(service), host: "127.0.0.1", localAddress })
       socket.on("error", () => {})
       await once(socket, "connect")
-      // Who talks before the greeting of SMTP is sent away.
+      // SMTP rejects clients that send before the greeting.
       if (greets) await once(socket, "data")
       socket.on("data", (chunk: Buffer) => (bytes += chunk.length))
       return socket
@@ -137,7 +140,7 @@ export const hostilePipeline = async (): Promise<Row> => {
     })
     closing.push(() => tunnel.close())
     await tunnel.ready
-    // A Tunnel of its own: links that somebody else dials for it replace no other.
+    // Uses a separate Tunnel, so that the attack's links replace no other.
     const other = await makeIdentity(service.base, session)
     const attacks = {
       ...attacksOn(other.handle, other.secrets.identity_key),
@@ -162,8 +165,8 @@ export const hostilePipeline = async (): Promise<Row> => {
         const end = performance.now() + 2_000
         const [waits, bytes] = await Promise.all([waitsOf(() => checkHealth(service), end), strike(service, attack)])
         answered = Math.min(answered, bytes)
-        await nextReport(service)
-        // The first round compiles.
+        await sleep(600)
+        // The first round compiles the code.
         if (n === 0) continue
         held.push(heldSince(start))
         health = Math.max(health, percentile(waits, 0.99))
@@ -174,7 +177,7 @@ export const hostilePipeline = async (): Promise<Row> => {
     }
     return {
       id: "hostile-pipeline",
-      // An attack that nobody answers did not arrive.
+      // An attack without any response did not arrive.
       ok: worst <= heldAtMost && silent.length === 0,
       what: `${connections} connections with pipelined requests; limit for blocking the event loop: ${heldAtMost} ms of CPU`,
       figures: { "worst ms held": round(worst), "health p99 ms": round(health), ...figures },

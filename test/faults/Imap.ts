@@ -11,14 +11,14 @@ import { round, type Row } from "../harness/Report.ts"
 import { Views } from "../mail/imap/Views.ts"
 import { inStore } from "./Store.ts"
 
-/** What all sessions do together (`FAULTS_OPERATIONS`): a minute of it; 50,000 take five. */
+/** Total number of operations of all sessions (`FAULTS_OPERATIONS`). The default takes a minute; 50,000 take five. */
 const operations = Number(process.env["FAULTS_OPERATIONS"] ?? 10_000)
 const sessions = 20
 
 const folders = ["INBOX", "Trash", "work"]
 const flags = ["\\Seen", "\\Flagged", "\\Answered", "\\Deleted", "work", "$Forwarded"]
 
-/** A generator of numbers that is the same in every run. */
+/** A seeded random generator. */
 const random = (seed: number) => () => {
   seed = (seed * 1_664_525 + 1_013_904_223) % 4_294_967_296
   return seed / 4_294_967_296
@@ -33,11 +33,11 @@ class Session {
   readonly next: () => number
   view = new Views()
   folder = "INBOX"
-  /** Invalid responses of the server: a number that no message has, or a malformed response. */
+  /** Invalid responses of the server, such as an unknown message number. */
   readonly wrong: Array<string> = []
-  /** Messages of which APPEND said that they are stored. */
+  /** Messages that APPEND confirmed. */
   readonly stored: Array<string> = []
-  /** Milliseconds that an answer took at most. */
+  /** Longest response time in milliseconds. */
   longest = 0
   readonly #number: number
   #client: ImapClient | undefined
@@ -66,7 +66,7 @@ class Session {
     await this.say(`SELECT ${folder}`)
   }
 
-  /** Answers the tagged response; fails where the gateway went. */
+  /** Sends a command and returns the tagged response; fails if the gateway has died. */
   async say(command: string, ...literals: ReadonlyArray<string>): Promise<string> {
     const start = performance.now()
     const { tagged, untagged } = await this.#client!.say(command, ...literals).catch((error: unknown) => {
@@ -112,7 +112,7 @@ class Session {
     else await this.select(folder)
   }
 
-  /** What it believes once it asked; and what a client believes that never was there before. */
+  /** Compares the session's view with a fresh query, and detects state that never existed. */
   async agrees(): Promise<boolean> {
     await this.say("NOOP")
     await this.say("FETCH 1:* (UID FLAGS)")
@@ -139,7 +139,7 @@ interface Listed {
   readonly labels: ReadonlyArray<string>
 }
 
-/** What the API lists, page by page. */
+/** Returns all messages of the API's list. */
 const listed = async (base: string, handle: string, token: string): Promise<ReadonlyArray<Listed>> => {
   const all: Array<Listed> = []
   for (let cursor: string | null = ""; cursor !== null;) {
@@ -152,7 +152,7 @@ const listed = async (base: string, handle: string, token: string): Promise<Read
   return all
 }
 
-/** How both ways tell one message; `\\Deleted` is of a place, and `\\Answered` is not told by the list. */
+/** Normalizes the flags of a message. `\\Deleted` belongs to a folder, and the list does not contain `\\Answered`. */
 const spelled = (id: string, flags: ReadonlyArray<string>) =>
   `${id} ${flags
     .map((flag) => flag.toLowerCase())
@@ -163,7 +163,7 @@ const spelled = (id: string, flags: ReadonlyArray<string>) =>
 const byApi = ({ id, seen, flagged, labels }: Listed) =>
   spelled(id, [...(seen ? ["\\Seen"] : []), ...(flagged ? ["\\Flagged"] : []), ...labels])
 
-/** All messages of all folders, each once. */
+/** Returns all messages of all folders without duplicates. */
 const byImap = async (port: number, { username, password }: Credentials): Promise<ReadonlySet<string>> => {
   const client = await ImapClient.login(port, username, password)
   const all = new Set<string>()
@@ -184,7 +184,9 @@ const byImap = async (port: number, { username, password }: Credentials): Promis
   return all
 }
 
-/** Marks and removes over REST at random until `ends`; answers how often something was changed, and what went wrong. */
+/**
+ * Changes flags and removes messages over REST at random until `ends`; returns the number of changes and the errors.
+ */
 const apiHand = async (base: string, handle: string, token: string, ends: () => boolean) => {
   const next = random(7)
   const wrong: Array<string> = []
@@ -203,7 +205,7 @@ const apiHand = async (base: string, handle: string, token: string, ends: () => 
               token,
               body: pick < 0.5 ? { seen: next() < 0.5 } : pick < 0.8 ? { flagged: next() < 0.5 } : { labels: ["work"] },
             })
-      // Somebody else may have removed it.
+      // Another client may have removed the message.
       if (![200, 204, 404].includes(status)) wrong.push(`${pick < 0.15 ? "DELETE" : "PATCH"}: ${status}`)
       if (status < 300) changed++
     }
@@ -212,7 +214,7 @@ const apiHand = async (base: string, handle: string, token: string, ends: () => 
   return { changed, wrong }
 }
 
-/** Sends letters to the Mailbox until `ends`; answers how many were taken. */
+/** Sends messages to the Mailbox until `ends`; returns how many were accepted. */
 const smtpHand = async (port: number, to: string, ends: () => boolean) => {
   let sent = 0
   while (!ends()) {
@@ -223,7 +225,7 @@ const smtpHand = async (port: number, to: string, ends: () => boolean) => {
   return sent
 }
 
-/** Twenty sessions on one Mailbox over two gateways, one of which is killed half way and comes back. */
+/** Runs twenty sessions on one Mailbox over two gateways, one of which is killed half way and restarted. */
 export const imapMany = async (): Promise<Row> => {
   const deployment = await deploy()
   try {
@@ -246,7 +248,7 @@ export const imapMany = async (): Promise<Row> => {
     const ends = () => done >= operations
     const others = Promise.all([
       apiHand(api.base, handle, owner.session, ends),
-      // Over the gateway that stays.
+      // Uses the gateway that is not killed.
       smtpHand(gateways[0]!.smtpPort, `${handle}@mail.localhost`, ends),
     ])
     const work = Promise.all(
@@ -257,7 +259,7 @@ export const imapMany = async (): Promise<Row> => {
             await one.turn()
           } catch (error) {
             if (!(error instanceof Error) || error.message !== "closed") one.wrong.push(String(error))
-            // Its gateway went: what it said last may have been done. It comes back when the gateway has.
+            // Its gateway died, so its last command may have taken effect. It reconnects when the gateway is back.
             for (let tries = 0; ; tries++) {
               try {
                 await one.open()
@@ -272,7 +274,7 @@ export const imapMany = async (): Promise<Row> => {
         }
       }),
     )
-    // Who fails before it is waited for fails the row, and does not end the process.
+    // A failure before the result is awaited fails the row instead of ending the process.
     work.catch(() => {})
     others.catch(() => {})
     while (done < operations / 2) await sleep(50)
@@ -283,7 +285,7 @@ export const imapMany = async (): Promise<Row> => {
     await work
     const [overApi, letters] = await others
     const seconds = (performance.now() - start) / 1000
-    // What the killed gateway had asked for is done or not by now; nobody changes anything any more.
+    // Commands in flight of the killed gateway have ended by now, and nothing changes any more.
     await sleep(1_000)
     let astray = 0
     for (const one of all) if (!(await one.agrees())) astray++

@@ -7,10 +7,10 @@ import { send, settings, writer } from "./Sending.ts"
 import { inStore } from "./Store.ts"
 import { times } from "./Load.ts"
 
-/** A relay that dies at three moments of a transaction, and a service that is killed so many times at any. */
+/** Runs a relay that crashes at three points of a transaction, and kills the service at random moments. */
 export const killSend = async (kills = times(100)): Promise<Row> => {
   const each = 3
-  // Not while the account is made.
+  // The relay does not crash while the account is created.
   let isDying = false
   const deaths: ReadonlyArray<Death> = ["before", "in", "after"]
   const relay = await startDyingRelay(() =>
@@ -37,14 +37,14 @@ export const killSend = async (kills = times(100)): Promise<Row> => {
       service = await deployment.start([], settings(relay.port))
     }
     isDying = false
-    // What is not stored is lost already, and nothing will be sent for it.
+    // A message that is not stored will never be sent, so it counts as lost.
     const stored = new Set(
       (await inStore<{ subject: string }>(deployment, "select summary ->> 'subject' as subject from message")).map(
         ({ subject }) => subject,
       ),
     )
     const arrived = () => new Set(relay.copies.map(({ subject }) => subject))
-    // What a kill left waits a minute, and what a relay's death left longer each time: that is made due now.
+    // After a kill, messages wait for a minute, and after crashes of the relay ever longer; this makes them due now.
     const due = () =>
       inStore(
         deployment,
@@ -73,7 +73,7 @@ export const killSend = async (kills = times(100)): Promise<Row> => {
     ).catch(() => {})
     const lost = accepted.filter((subject) => !arrived().has(subject)).length
     const bySubject = Map.groupBy(relay.copies, ({ subject }) => subject)
-    // A kill within these milliseconds after a 250 came before its record.
+    // A kill within these milliseconds after a 250 may have preceded its record.
     const isExcused = ({ isInTheAir, at }: { isInTheAir: boolean; at: number }) =>
       isInTheAir || killed.some((kill) => kill > at - 50 && kill - at < 2_000)
     const doubled = [...bySubject.values()].filter((copies) => copies.length > 1)

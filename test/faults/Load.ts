@@ -3,21 +3,21 @@ import { call } from "../harness/Client.ts"
 import { percentile, round } from "../harness/Report.ts"
 
 export interface Outcome {
-  /** Calls that were answered with what they asked for. */
+  /** Number of calls with the expected response. */
   acknowledged: number
-  /** Answers other than that, by status and code. */
+  /** Other responses, by status and code. */
   readonly errors: Map<string, number>
   readonly waits: Array<number>
 }
 
-/** How often a row does harm: as often as it says, or as `FAULTS_TIMES` says. */
+/** Returns the number of faults to inject: the given one, or `FAULTS_TIMES`. */
 export const times = (usually: number): number => Number(process.env["FAULTS_TIMES"] ?? usually)
 
 export const outcome = (): Outcome => ({ acknowledged: 0, errors: new Map(), waits: [] })
 
 export const note = (into: Outcome, error: string) => into.errors.set(error, (into.errors.get(error) ?? 0) + 1)
 
-/** One call, timed, its failure noted. Answers undefined when it was not acknowledged. */
+/** Makes a call, and records its time and failure. Returns undefined unless it was acknowledged. */
 export const timed = async (
   into: Outcome,
   expected: number,

@@ -9,7 +9,7 @@ import { deploy, until } from "../harness/Deployment.ts"
 import type { Row } from "../harness/Report.ts"
 import { times } from "./Load.ts"
 
-/** The whole service killed 0 to 20 ms after a 250; everything that was accepted is listed and reaches the Webhook. */
+/** Kills the service 0 to 20 ms after a 250. Every accepted message must be listed and reach the Webhook. */
 export const killMail = async (): Promise<Row> => {
   const deployment = await deploy()
   const receiver = await startReceiver()
@@ -43,8 +43,8 @@ export const killMail = async (): Promise<Row> => {
     })
     const listed = body.messages.map(({ subject }: { subject: string }) => subject) as ReadonlyArray<string>
     const told = () => new Set(receiver.got.map((one) => one.body.data.subject as string))
-    // An attempt that a kill cut short keeps its lease for a minute; one cut short twice waits five more.
-    // What is not stored is lost already, and nothing will be delivered for it.
+    // An attempt that was interrupted by a kill keeps its lease for a minute, and waits five more after a second kill.
+    // A message that is not stored will never be delivered, so it counts as lost.
     const stored = new Set(listed)
     const isOver = () => accepted.every((subject) => told().has(subject) || !stored.has(subject))
     await until("every delivery", isOver, 420).catch(() => {})
@@ -68,7 +68,7 @@ export const killMail = async (): Promise<Row> => {
   }
 }
 
-/** Idle connections by the thousand, a sender that trickles, a flood of dots; honest mail goes on meanwhile. */
+/** Opens thousands of idle connections, with a slow sender and a flood of dots. Regular mail must continue. */
 export const hostileSmtp = async (): Promise<Row> => {
   const deployment = await deploy()
   try {
@@ -78,7 +78,7 @@ export const hostileSmtp = async (): Promise<Row> => {
     const to = `${handle}@mail.localhost`
     const honest = async () => {
       const start = performance.now()
-      // From another address of this machine, as another sender.
+      // Connects from another loopback address, as a different sender.
       await send(service.smtpPort, { from: "a@example.org", to, subject: "honest", text: "x" }, "127.0.0.2")
       return performance.now() - start
     }
@@ -104,7 +104,7 @@ export const hostileSmtp = async (): Promise<Row> => {
     const { body } = await call(service.base, "GET", `/api/identities/${handle}/messages`, { token: owner.session })
     return {
       id: "hostile-smtp",
-      // Of one client there may be a hundred at once.
+      // A single client may have a hundred connections.
       ok: refused.length >= 800 && body.messages.length === 3 && (reply ?? "").startsWith("55"),
       what: "1,000 idle connections of one client, then 8 MB of dots, beside a regular sender",
       figures: {

@@ -11,7 +11,7 @@ import { manyIdentities } from "./Cluster.ts"
 import { figures, outcome, timed } from "./Load.ts"
 import { missing, register } from "./Writes.ts"
 
-/** Writes and reads of every Identity by way of each gateway in turn, until it is told to end. */
+/** Writes and reads all Identities through each gateway in turn until it is stopped. */
 const load = (gateways: ReadonlyArray<Process>, token: string, handles: ReadonlyArray<string>) => {
   const seen = outcome()
   const written: Array<string> = []
@@ -22,7 +22,7 @@ const load = (gateways: ReadonlyArray<Process>, token: string, handles: Readonly
       const id = await register(seen, base, token, handle)
       if (id !== undefined) written.push(id)
       await timed(seen, 200, base, "GET", `/api/identities/${handle}`, { token })
-      // What processes share without an actor.
+      // State that processes share without an actor.
       await timed(seen, 200, base, "GET", `/api/events?handle=${handle}&limit=1`, { token })
       await sleep(500)
     }
@@ -37,7 +37,7 @@ const load = (gateways: ReadonlyArray<Process>, token: string, handles: Readonly
   }
 }
 
-/** In the place of each process one of the other version, one at a time. */
+/** Replaces the processes by those of the other version, one at a time. */
 const roll = async (from: ReadonlyArray<Process>, to: Deployment) => {
   const made: Array<Process> = []
   for (const one of from) {

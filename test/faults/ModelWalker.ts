@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { isDeepStrictEqual } from "node:util"
 import { type Answer, call } from "../harness/Client.ts"
 
-/** Numbers that are the same for the same seed (mulberry32). */
+/** A seeded random generator (mulberry32). */
 export const chance = (seed: number) => {
   let state = seed >>> 0
   return (below: number): number => {
@@ -30,7 +30,7 @@ interface Asked {
   readonly headers?: Record<string, string>
 }
 
-/** What the service did is not what the model did. */
+/** The service's result differs from the model's. */
 export class Differs extends Error {}
 
 const url = "http://127.0.0.1:9/"
@@ -61,7 +61,7 @@ export class Walker {
     )
   }
 
-  /** Asks until it is answered; says whether it had to be asked again. */
+  /** Repeats a request until it has a definite response; also returns whether it was repeated. */
   async #ask({ method, path, body, headers }: Asked): Promise<{ readonly answer: Answer; readonly again: boolean }> {
     for (let again = false; ; again = true) {
       try {
@@ -80,7 +80,7 @@ export class Walker {
     }
   }
 
-  /** A status that must be; `otherwise` where it was asked again and the first time had done it. */
+  /** Expects a status; `otherwise` if the request was repeated and its first attempt had taken effect. */
   async #expect(asked: Asked, wanted: ReadonlyArray<number>, otherwise: ReadonlyArray<number> = []): Promise<Answer> {
     const { answer, again } = await this.#ask(asked)
     const allowed = again ? [...wanted, ...otherwise] : wanted
@@ -126,7 +126,7 @@ export class Walker {
       const headers = { "idempotency-key": `${this.#name}-${this.operations}` }
       const body = { url, event_types: ["email.sent"], description }
       const asked = { method: "POST", path: `${this.#own}/webhooks`, body, headers }
-      // The secret is shown once: a repeat says where what was made is.
+      // The secret is shown once; a repeated request returns the location of the existing resource.
       const made = await this.#expect(asked, [201], [409])
       const at = made.status === 201 ? made.body.id : made.headers.get("location")?.split("/").at(-1)
       if (at === undefined) this.#differs("the place of a Webhook", made.body, "an id")
@@ -183,7 +183,7 @@ export class Walker {
     return found
   }
 
-  /** Everything that is this caller's, against the model. */
+  /** Compares all resources of this caller with the model. */
   async compare() {
     const secrets = await this.#list("/api/vault/secrets", "secrets")
     const names = secrets.map(({ name }) => name as string).filter((name) => name.startsWith(`model.${this.#name}.`))
@@ -199,7 +199,7 @@ export class Walker {
     if (hooks.length !== this.#hooks.size || !isDeepStrictEqual(found, model))
       this.#differs("the Webhooks", found, model)
     const allowed = await this.#list(`${this.#own}/allowed-recipients`, "allowed_recipients")
-    // The account's own address is allowed from the beginning.
+    // The account's own address is always allowed.
     const addresses = allowed
       .map(({ address }) => address as string)
       .filter((address) => /^person\d@/.test(address))

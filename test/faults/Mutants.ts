@@ -10,7 +10,7 @@ import { rows } from "./Rows.ts"
 
 export const patchFolder = path.join(import.meta.dirname, "mutants")
 
-/** The row of a patch: `<row>.patch` or `<row>-<what>.patch`, the longest name that fits. */
+/** Returns the row of a patch: `<row>.patch` or `<row>-<what>.patch`, by the longest matching name. */
 export const rowOf = (patch: string): string | undefined =>
   Object.keys(rows)
     .filter((row) => patch === `${row}.patch` || patch.startsWith(`${row}-`))
@@ -21,7 +21,7 @@ export const patches = (): ReadonlyArray<string> =>
     .filter((name) => name.endsWith(".patch"))
     .toSorted()
 
-/** Settings with which a row is as short as it can be and still notices its bugs. */
+/** Settings that make a row as short as possible while it still detects its bugs. */
 const short: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "device-race": { FAULTS_TIMES: "5" },
   "imap-many": { FAULTS_OPERATIONS: "3000" },
@@ -38,18 +38,18 @@ const short: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "two-programs": { TWO_PROGRAMS_SECONDS: "60" },
 }
 
-/** A row that takes longer than this hangs. */
+/** Time after which a row is considered hung. */
 const limitMillis = 900_000
 
 interface Replacement {
-  /** The changed lines as they are, with the unchanged lines between them. */
+  /** The changed lines in their current form, with the unchanged lines between them. */
   readonly from: string
   readonly to: string
 }
 
 /**
- * Returns what a hunk of a patch replaces in a text: the changed lines, with as much context as makes them unique. Other context
- * is not compared, so that comments may change.
+ * Returns what a hunk of a patch replaces in a text: the changed lines, with as much context as makes them unique.
+ * Other context is not compared, so that comments may change.
  */
 const replacementOf = (hunk: ReadonlyArray<string>, text: string): Replacement | undefined => {
   const isChange = (line: string) => /^[-+]/.test(line)
@@ -102,7 +102,7 @@ export const patched = (folder: string, patch: string): ReadonlyMap<string, stri
     }),
   )
 
-/** The repository, for a row that looks for a former version: the copy is none. */
+/** Returns the repository, for a row that checks out an earlier version, since the copy has no history. */
 const repository = () => {
   try {
     const words = ["rev-parse", "--absolute-git-dir"]
@@ -114,7 +114,7 @@ const repository = () => {
 
 interface Outcome {
   readonly verdict: "green" | "red" | "broken"
-  /** What the row printed, a line each. */
+  /** The output of the row, one entry per line. */
   readonly printed: ReadonlyArray<string>
 }
 
@@ -133,14 +133,14 @@ const runRow = (folder: string, row: string) =>
     child.on("close", (code) => {
       clearTimeout(timer)
       const printed = output.split("\n").filter((line) => line !== "" && !line.startsWith("{"))
-      // What a row waits for in vain is a verdict; whatever else stops it is not, nor is a service that does not start.
+      // A condition that was never met is a verdict. Any other failure is not, nor is a service that does not start.
       const isBroken = /failed to run/.test(output) && (!/ not within \d+ s/.test(output) || /start of /.test(output))
       const isJudged = output.includes(`"id":"${row}"`)
       resolve({ verdict: code === 0 ? "green" : isBroken || !isJudged ? "broken" : "red", printed })
     })
   })
 
-/** Makes the bundle that the processes of the copy start from; from the sources they start three times slower. */
+/** Builds the bundle for the processes of the copy, which start three times slower from the sources. */
 const bundle = (folder: string) =>
   execFileSync(process.execPath, [path.join(folder, "scripts", "bundle.ts")], { cwd: folder, stdio: "ignore" })
 

@@ -19,7 +19,7 @@ const greets = (port: number) =>
     socket.once("error", () => resolve(false))
   })
 
-/** All it gets goes to the server at our port, over TLS. */
+/** Starts it with a configuration that delivers everything to the server at our port over TLS. */
 export const startOpenSmtpd = async (to: number) => {
   const port = await freePort()
   const directory = mkdtempSync(path.join(os.tmpdir(), "svc-opensmtpd-"))

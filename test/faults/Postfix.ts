@@ -7,15 +7,15 @@ import { freePort } from "../harness/Ports.ts"
 
 const idOf = (flag: "-u" | "-g") => Number(execFileSync("id", [flag, "postfix"], { encoding: "utf8" }))
 
-/** Services of the standard configuration, out of their chroots, the one of SMTP at our port. */
+/** Services of the standard configuration without chroot; SMTP listens on our port. */
 const services = (port: number) =>
   readFileSync("/etc/postfix/master.cf", "utf8")
     .replace(/^smtp +inet .*$/m, `127.0.0.1:${port} inet n - n - - smtpd`)
     .replace(/^(\w[\w-]* +(?:unix|inet|unix-dgram) +[-yn] +[-yn] +)[-y] /gm, "$1n ")
 
 /**
- * It has a mailbox for grace@example.org, no other of that domain, and leads what is for mail.localhost, as bounces, to
- * `bouncesTo`. `more` are settings of its own.
+ * Starts it with a mailbox for grace@example.org, no other mailbox of that domain, and a route for mail.localhost,
+ * including bounces, to `bouncesTo`. `more` adds settings.
  */
 export const startPostfix = async (bouncesTo: () => number, more: Readonly<Record<string, string>> = {}) => {
   const port = await freePort()
@@ -39,7 +39,7 @@ export const startPostfix = async (bouncesTo: () => number, more: Readonly<Recor
     inet_protocols: "ipv4",
     mynetworks: "127.0.0.0/8",
     smtpd_recipient_restrictions: "permit_mynetworks, reject",
-    // Whom it does not know it takes first, and then sends back: that is the bounce.
+    // Unknown recipients are accepted first and then bounced, which is the bounce that the row needs.
     smtpd_reject_unlisted_recipient: "no",
     virtual_mailbox_domains: "example.org",
     virtual_mailbox_base: `${directory}/mail`,
@@ -62,9 +62,9 @@ export const startPostfix = async (bouncesTo: () => number, more: Readonly<Recor
   control("start")
   return {
     port,
-    /** Its first process. */
+    /** Pid of its master process. */
     pid: Number(readFileSync(path.join(directory, "queue", "pid", "master.pid"), "latin1")),
-    /** What stands in grace's mailbox. */
+    /** Returns the content of grace's mailbox. */
     delivered: () => {
       const file = path.join(directory, "mail", "grace")
       return existsSync(file) ? readFileSync(file, "latin1") : ""

@@ -22,10 +22,10 @@ import { send } from "../harness/Mail.ts"
 import { type Row } from "../harness/Report.ts"
 
 const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
-/** Places at which a copy of the file is cut, and at which a bit of it is turned. */
+/** Number of truncated copies of the file, and of copies with a flipped bit. */
 const tears = 12
 
-/** A command as an operator gives it. */
+/** Runs a command as an operator would. */
 const svc = (directory: string, words: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
   new Promise<{ readonly code: number | null; readonly text: string }>((resolve) => {
     const child = spawn(process.execPath, [main, ...words], {
@@ -39,7 +39,7 @@ const svc = (directory: string, words: ReadonlyArray<string>, env: Readonly<Reco
   })
 
 interface Loaded {
-  /** Secrets and subjects that were acknowledged, and when. */
+  /** Acknowledged secrets and subjects, with their times. */
   readonly secrets: Map<string, { readonly value: string; readonly at: number }>
   readonly mail: Map<string, number>
   readonly end: () => Promise<void>
@@ -81,12 +81,12 @@ const load = (base: string, smtpPort: number, token: string, handle: string): Lo
   }
 }
 
-/** What of the load a restored service has not, or has otherwise. */
+/** Returns what is missing or different in a restored service. */
 const compare = async (base: string, token: string, handle: string, { secrets, mail }: Loaded, taken: number) => {
   let [missing, wrong] = [0, 0]
   for (const [name, { value, at }] of secrets) {
     const { status, body } = await call(base, "GET", `/api/vault/secrets/${name}/value`, { token })
-    // What was written while it was taken is there whole, or not at all.
+    // A write during the backup is contained completely or not at all.
     if (status === 200 ? body.value !== value : status !== 404) wrong++
     if (status === 404 && at < taken) missing++
   }
@@ -131,7 +131,7 @@ export const restore = async (): Promise<Row> => {
       copyFileSync(path.join(source, "master.key"), path.join(directory, "master.key"))
       return directory
     }
-    /** Refused in words, with nothing made. */
+    /** Expects an error message and no created files. */
     const refused = async (directory: string, from: string, env: Readonly<Record<string, string>> = {}) => {
       const { code, text } = await svc(directory, ["restore", from], env)
       return (

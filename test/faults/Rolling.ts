@@ -9,7 +9,7 @@ import { type Fleet, fleet } from "./Fleet.ts"
 import { figures, outcome, timed } from "./Load.ts"
 import { missing, register } from "./Writes.ts"
 
-/** Writes and reads of every Identity, until it is told to end. */
+/** Writes and reads all Identities until it is stopped. */
 const calling = (gateways: Fleet, token: string, handles: ReadonlyArray<string>, goesOn: () => boolean) => {
   const seen = outcome()
   const written: Array<string> = []
@@ -27,11 +27,11 @@ const calling = (gateways: Fleet, token: string, handles: ReadonlyArray<string>,
   return { seen, written, ended }
 }
 
-/** Messages to every Identity. A sender takes the next server where one does not answer, or says later. */
+/** Sends messages to every Identity. If a server does not respond or defers, the sender uses the next one. */
 const mailing = (servers: Fleet, handles: ReadonlyArray<string>, goesOn: () => boolean) => {
   const accepted: Array<string> = []
   const untaken: Array<string> = []
-  /** Sent again after no 250: the first time may have been taken too. */
+  /** Number of messages that were sent again without a 250; the first attempt may have been accepted too. */
   let repeated = 0
   const ended = (async () => {
     for (let at = 0; goesOn(); at++) {
@@ -73,7 +73,7 @@ export const rolling = async (): Promise<Row> => {
     const calls = calling(gateways, session, handles, () => goesOn)
     const mails = mailing(servers, handles, () => goesOn)
     await sleep(2000)
-    // In the order of docs/upgrade.md.
+    // The order of docs/upgrade.md.
     for (const one of [actors, servers, gateways]) await one.restart()
     await sleep(2000)
     goesOn = false
@@ -108,7 +108,7 @@ export const rolling = async (): Promise<Row> => {
         "mail doubled": doubled,
         "mail that no server took": mails.untaken.join(", ") || "none",
       },
-      // A machine that is too busy to answer within the deadline of an ask says so, restart or not.
+      // A machine that is too busy for the deadline of a request returns it regardless of restarts.
       goals: [{ what: "responses that ask to retry", value: calls.seen.errors.get("503 unavailable") ?? 0, atMost: 0 }],
     }
   } finally {

@@ -13,7 +13,7 @@ import { has } from "../harness/Programs.ts"
 
 const to = "grace@example.org"
 
-/** An Identity that may write to Grace. */
+/** Creates an Identity that may write to Grace. */
 export const writer = async (service: Process) => {
   const owner = await signUp(service.base)
   const { handle } = await makeIdentity(service.base, owner.session)
@@ -42,7 +42,7 @@ const status = (...blocks: ReadonlyArray<string>) =>
 
 const failed = (address: string) => `Final-Recipient: rfc822; ${address}\r\nAction: failed\r\nStatus: 5.1.1`
 
-/** What a bounce could say to be dear, to be believed of others, or to open a way out. */
+/** Bounces that are expensive to parse, concern other messages, or try to inject recipients. */
 const hostile = (bounce: string): ReadonlyArray<readonly [string, string]> => [
   ["of strangers", status(...Array.from({ length: 20_000 }, (_, at) => failed(`s${at}@evil.example`)))],
   ["without an end", status(`Final-Recipient: rfc822; ${"a".repeat(2_000_000)}`)],
@@ -72,7 +72,7 @@ export const hostileBounce = async (): Promise<Row> => {
     const copies = () => relay.copies.filter(({ subject }) => subject === "first")
     await until("the message", () => copies().length > 0)
     const rows = await inStore<{ id: string }>(deployment, "select id::text as id from outbox")
-    // The address as any server sees it: the relay's MAIL command.
+    // The bounce address as every server sees it: in the relay's MAIL command.
     const bounce = relay.senders.at(-1)!
     const says = (address: string, letter: string, sender = "") =>
       converse(service.smtpPort, [
@@ -109,7 +109,7 @@ export const hostileBounce = async (): Promise<Row> => {
     const letters = hostile(bounce)
     let guessed = 0
     for (const [, letter] of letters) await says(bounce, letter)
-    // Guesses at addresses of others, and an invalid sender.
+    // Guesses of other addresses, and an invalid sender.
     for (let at = 0; at < 40; at++) {
       const other = bounce.replace(
         /\+.{5}/,
@@ -127,7 +127,7 @@ export const hostileBounce = async (): Promise<Row> => {
     await says(bounce, status(failed(to)))
     const [{ n } = { n: 0 }] = await inStore<{ n: number }>(
       deployment,
-      // Whoever has the address may say that this letter did not arrive: that, and nothing else, is believed, once.
+      // Whoever knows the address may report that this message did not arrive. Only that is accepted, and only once.
       `select count(*)::int as n from event where type = 'email.bounced' and data ->> 'recipient' = '${to}'`,
     )
     const [{ others } = { others: 0 }] = await inStore<{ others: number }>(
@@ -160,7 +160,7 @@ export const hostileBounce = async (): Promise<Row> => {
   }
 }
 
-/** The whole round with a real mail server: a letter arrives as it was signed, another comes back as a bounce. */
+/** Tests the whole round with a real mail server: one message arrives as it was signed, another bounces. */
 export const postfix = async (): Promise<Row> => {
   const what = "a letter through Debian's Postfix: it arrives signed, and one to an unknown recipient comes back"
   if (!has("postfix")) return { id: "postfix", ok: true, what, figures: { skipped: "no Postfix, or not root" } }
@@ -184,7 +184,7 @@ export const postfix = async (): Promise<Row> => {
     await until("the bounce", async () => (await events()).length > 0, 60).catch(() => {})
     const [bounce] = await events()
     const raw = server.delivered()
-    // Without what the mailbox and Postfix wrote above it.
+    // Removes the header fields that the mailbox and Postfix added.
     const letter = raw
       .slice(raw.indexOf("DKIM-Signature:"))
       .replace(/\r?\n/g, "\r\n")

@@ -9,7 +9,7 @@ import { settingsOf } from "./Store.ts"
 
 export const silentStore = async (): Promise<Row> => {
   const deployment = await deploy()
-  // It keeps the server running, and reaches it directly.
+  // This process keeps the database running and is connected directly.
   await deployment.start(["edge"])
   const { path, username, password } = settingsOf(deployment)
   const proxy = await startSilentProxy({ path: path! })

@@ -12,7 +12,7 @@ import { percentile, round, type Row } from "../harness/Report.ts"
 import { figures, note, outcome, timed } from "./Load.ts"
 import { inStore } from "./Store.ts"
 
-/** What the load adds to for as long as its rows are kept: mail with what belongs to it, and what happened. */
+/** Tables that grow with the load while their rows are retained: mail and Events. */
 const growing =
   /^(event|delivery|message|thread|body|blob|search|attachment|audit|idempotency|command|session|sign_in|magic_link|usage|vault_secret_version|folder_|mailbox_change|actor_command)/
 
@@ -24,7 +24,7 @@ interface Sample {
 
 const sampleOf = async (ops: string): Promise<Sample> => {
   const text = await (await fetch(`${ops}/metrics`)).text()
-  // Of every series of the name together.
+  // Returns the sum of all series with this name.
   const value = (name: string) =>
     [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, "gm"))].reduce((sum, [, one]) => sum + Number(one), 0)
   return {
@@ -34,7 +34,7 @@ const sampleOf = async (ops: string): Promise<Sample> => {
   }
 }
 
-/** Rows of each table that has any; those of a table that the load only changes stay few. */
+/** Returns the row counts of non-empty tables. Tables that the load only changes must stay small. */
 const rowsOf = async (deployment: Parameters<typeof inStore>[0]) => {
   await inStore(deployment, "analyze")
   const rows = await inStore<{ name: string; n: number }>(
@@ -46,7 +46,7 @@ const rowsOf = async (deployment: Parameters<typeof inStore>[0]) => {
 
 const callers = 8
 
-/** Until it is told to end, one person's agents do all kinds of things, and take back what they made. */
+/** Simulates one user's agents with all kinds of operations until it is stopped, and removes what they created. */
 const load = (gateway: () => Process, token: string, handles: ReadonlyArray<string>) => {
   const seen = outcome()
   let goesOn = true
@@ -68,7 +68,7 @@ const load = (gateway: () => Process, token: string, handles: ReadonlyArray<stri
       if (hook !== undefined) await timed(seen, 204, base, "DELETE", `${own}/webhooks/${hook.body.id}`, { token })
       await timed(seen, 200, base, "GET", `${own}/messages?limit=20`, { token })
       await timed(seen, 200, base, "GET", `/api/events?handle=${handle}&limit=20`, { token })
-      // A stream that its reader leaves.
+      // A stream that its reader abandons.
       const leaving = new AbortController()
       const headers = { authorization: `Bearer ${token}`, accept: "text/event-stream" }
       const stream = `${base}/api/events/stream?handle=${handle}`
@@ -132,7 +132,7 @@ export const soak = async (): Promise<Row> => {
     }
     await running.end()
     const after = await rowsOf(deployment)
-    // A third to warm up; then the middle against the end.
+    // The first third warms up; then the middle is compared with the end.
     const third = Math.floor(samples.length / 3)
     const [middle, last] = [samples.slice(third, 2 * third), samples.slice(2 * third)]
     const median = (from: ReadonlyArray<Sample>, member: keyof Sample) =>

@@ -15,15 +15,15 @@ const queued = 400
 const pastPermitMillis = 2_500
 
 /**
- * Where the sender is frozen. `reply`: it has asked for all that it needs before DATA, and waits for the server's reply.
- * `permission`: the store has granted permission, and its answer has not been read.
+ * Where the sender is suspended. `reply`: it has all permissions before DATA and waits for the server's reply.
+ * `permission`: the store has granted permission, and the sender has not read the result.
  */
 const places = ["reply", "permission"] as const
 type Place = (typeof places)[number]
 
 const asking = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%join outbox o%'"
 
-/** Freezes whichever sender is the next to name a recipient. */
+/** Suspends the next sender that names a recipient. */
 const trap = (deployment: Deployment, senders: ReadonlyArray<Process>) => {
   let armed: { readonly place: Place; readonly caught: (victim: Process) => void } | undefined
 
@@ -32,12 +32,15 @@ const trap = (deployment: Deployment, senders: ReadonlyArray<Process>) => {
     await sleep(50)
   }
 
-  /** It asks for another permission while a lock holds that statement up, and is frozen before the statement goes on. */
+  /**
+   * The sender requests another permission while a lock delays that statement, and is suspended before the statement
+   * continues.
+   */
   const inPermission = async (victim: Process, reply: () => void) => {
     await sleep(pastPermitMillis)
     await whileHeld(deployment, "lock table mailbox in access exclusive mode", async () => {
       reply()
-      // A sender that does not ask is frozen all the same.
+      // A sender without a pending request is suspended as well.
       await until("the statement that asks", async () => (await inStore(deployment, asking)).length > 0, 3).catch(
         () => {},
       )
@@ -46,7 +49,7 @@ const trap = (deployment: Deployment, senders: ReadonlyArray<Process>) => {
   }
 
   return {
-    /** What the relay of a sender does before its reply to RCPT. */
+    /** Returns what the relay waits for before it replies to RCPT. */
     sprung: (sender: number): Promise<void> | undefined => {
       if (armed === undefined) return undefined
       const { place, caught } = armed
@@ -55,12 +58,12 @@ const trap = (deployment: Deployment, senders: ReadonlyArray<Process>) => {
       if (place === "reply") return beforeReply(victim).then(() => caught(victim))
       return new Promise((reply) => void inPermission(victim, reply).then(() => caught(victim)))
     },
-    /** Resolves with the frozen process. */
+    /** Resolves to the suspended process. */
     arm: (place: Place): Promise<Process> => new Promise((resolve) => (armed = { place, caught: resolve })),
   }
 }
 
-/** Stops, or starts; asked again while the frozen process still counts as the owner. */
+/** Stops or starts outgoing mail; repeats the request while the suspended process still counts as the owner. */
 const change = async (base: string, { handle, token }: Awaited<ReturnType<typeof writer>>, outgoing: string) => {
   await until(
     `outgoing mail ${outgoing}`,

@@ -28,7 +28,7 @@ export const inStore = <A extends object = object>(
     ),
   )
 
-/** Runs `during` while a transaction holds what `statement` locks. */
+/** Runs `during` while a transaction holds the locks of `statement`. */
 export const whileHeld = (deployment: Deployment, statement: string, during: () => Promise<void>): Promise<void> =>
   Effect.runPromise(
     Effect.scoped(
@@ -43,7 +43,7 @@ export const whileHeld = (deployment: Deployment, statement: string, during: () 
     ),
   )
 
-/** The same for who looks often: over one connection that stays, so that looking costs next to nothing. */
+/** Returns a query function over one persistent connection, so that frequent polling costs little. */
 export const lookout = async (deployment: Deployment) => {
   const scope = Scope.makeUnsafe()
   const context = await Effect.runPromise(

@@ -13,14 +13,14 @@ import { figures, note, outcome, type Outcome } from "./Load.ts"
 import { missing, register, webhook } from "./Writes.ts"
 
 const diskMegabytes = 600
-/** What is left when the disk is filled; the load takes the rest. */
+/** Free space after the disk was filled; the load uses the rest. */
 const leftBytes = 4 * 1024 * 1024
-/** By then something must have been refused. */
+/** Time by which a request must have been rejected. */
 const mostSeconds = 120
 
 const sum = ({ errors }: Outcome) => [...errors.values()].reduce((all, n) => all + n, 0)
 
-/** A small file system of its own, which root alone can make. */
+/** Creates a small file system, which requires root. */
 const smallDisk = () => {
   if (process.getuid?.() !== 0) throw new Error("store-full mounts a small disk, which wants root")
   const folder = mkdtempSync(path.join(os.tmpdir(), "svc-small-"))
@@ -33,12 +33,12 @@ const smallDisk = () => {
   return {
     folder,
     free,
-    /** All but so many bytes; more of it each time that it is called. */
+    /** Fills all but this many bytes; each call fills more. */
     fill: (leaving: number) => {
       try {
         appendFileSync(filler, Buffer.alloc(Math.max(0, free() - leaving)))
       } catch {
-        // The load was there first.
+        // The load was faster.
       }
     },
     empty: () => rmSync(filler, { force: true }),
@@ -68,7 +68,7 @@ export const storeFull = async (): Promise<Row> => {
         const id = await register(seen, service.base, token, handle)
         if (id !== undefined) written.push(id)
         else if (hints < 5) {
-          // What a refusal looks like to who must decide whether to come again.
+          // A rejection as the caller sees it, which must say whether to retry.
           const { status, body } = await call(service.base, "POST", `/api/identities/${handle}/webhooks`, {
             token,
             body: webhook(),
@@ -85,7 +85,7 @@ export const storeFull = async (): Promise<Row> => {
     const sender = (async () => {
       for (let at = 0; goesOn; at++) {
         const subject = `full ${at}`
-        // Large enough to fill what is left soon.
+        // Large enough to fill the remaining space quickly.
         const text = `${Math.random()}\r\n`.repeat(4000)
         const reply = await send(service.smtpPort, {
           from: "a@example.org",
@@ -102,7 +102,10 @@ export const storeFull = async (): Promise<Row> => {
       }
     })()
     await sleep(2000)
-    /** For so long, and until the load has met it: on a slow machine that takes the rest of the room itself. */
+    /**
+     * Keeps the disk full for that long, and until the load notices it: on a slow machine the load fills the remaining
+     * space itself.
+     */
     const fullFor = async (seconds: number) => {
       const before = { calls: sum(seen), mails: sum(smtp) }
       const isMet = () => sum(seen) > before.calls && sum(smtp) > before.mails
@@ -117,7 +120,7 @@ export const storeFull = async (): Promise<Row> => {
     }
     await fullFor(15)
     await sleep(5000)
-    // And again: what the first time left behind must not stand in the way.
+    // Repeats it, since the first time must leave nothing behind that prevents recovery.
     await fullFor(10)
     await until(
       "the service's return",
@@ -146,7 +149,8 @@ export const storeFull = async (): Promise<Row> => {
     }
     const lostMail = accepted.filter((subject) => !listed.includes(subject)).length
     const refused = seen.errors.size > 0 && smtp.errors.size > 0
-    // Everything that was unavailable, also the log of refusals; refusals without `wait` are noted differently.
+    // Responses during an outage, including that of the audit log. Rejections without `wait` are noted under other
+    // names.
     const waits = new Set(["503 unavailable", "503 audit_unavailable"])
     const unexpected = [...seen.errors.keys()].filter((error) => !waits.has(error))
     return {

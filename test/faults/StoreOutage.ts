@@ -9,7 +9,7 @@ import { manyIdentities } from "./Cluster.ts"
 import { figures, outcome } from "./Load.ts"
 import { missing, register, writing } from "./Writes.ts"
 
-/** A process and its children: each backend has its own session, which a group signal does not reach. */
+/** Returns a process and its children: each backend is its own session, which a group signal does not reach. */
 const processTree = (pid: number): ReadonlyArray<number> => [
   pid,
   ...execFileSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" })
@@ -18,7 +18,7 @@ const processTree = (pid: number): ReadonlyArray<number> => [
     .map(Number),
 ]
 
-/** PostgreSQL stopped for 10 s under load. */
+/** Suspends PostgreSQL for 10 s under load. */
 export const storeDown = async (): Promise<Row> => {
   const deployment = await deploy()
   try {
@@ -51,7 +51,7 @@ export const storeDown = async (): Promise<Row> => {
       }
     })()
     await sleep(1000)
-    // Stopped, so that nobody can start it again: like a server that hangs or is unreachable.
+    // Suspended instead of stopped, so that no process restarts it, like a server that hangs or is unreachable.
     const server = processTree(deployment.postgres())
     for (const pid of server) process.kill(pid, "SIGSTOP")
     await sleep(10_000)
@@ -87,7 +87,7 @@ export const storeDown = async (): Promise<Row> => {
   }
 }
 
-/** The server is killed under load, several times; the process that holds a lease starts it again. */
+/** Kills the server several times under load; the process with the lease restarts it. */
 export const storeKilled = async (): Promise<Row> => {
   const deployment = await deploy()
   let goesOn = true

@@ -14,7 +14,10 @@ import type { Row } from "../harness/Report.ts"
 import { inStore } from "./Store.ts"
 import { times } from "./Load.ts"
 
-/** Fifty polls at the moment of approval, approve and deny together, over three processes, twenty times. */
+/**
+ * Polls fifty times at the moment of the decision, with concurrent approval and denial, over three processes, twenty
+ * times.
+ */
 export const deviceRace = async (): Promise<Row> => {
   const deployment = await deploy()
   const rounds = times(20)
@@ -53,7 +56,7 @@ export const deviceRace = async (): Promise<Row> => {
   }
 }
 
-/** Every endpoint with credentials that were revoked a moment ago, at another process than the one that revoked them. */
+/** Calls every endpoint with credentials that another process has just revoked. */
 export const credential = async (): Promise<Row> => {
   const deployment = await deploy()
   try {
@@ -101,7 +104,7 @@ const everywhere = (deployment: Deployment, text: string) => {
   }
 }
 
-/** Secrets that are told apart from anything else, through every way they take; then a search of files, logs and answers. */
+/** Sends recognisable secrets over all interfaces, then searches files, logs and responses for them. */
 export const canary = async (): Promise<Row> => {
   const deployment = await deploy()
   try {
@@ -128,7 +131,7 @@ export const canary = async (): Promise<Row> => {
       body: { url: "http://127.0.0.1:9/", event_types: ["*"] },
     })
     await sleep(1_500)
-    // What is in memory reaches the files with a checkpoint.
+    // A checkpoint writes memory to the files.
     await inStore(deployment, "checkpoint")
     const seeded = {
       "vault value": value,
@@ -156,7 +159,7 @@ export const canary = async (): Promise<Row> => {
   }
 }
 
-/** Requests that no honest client sends, beside one that does. */
+/** Sends malformed requests next to those of a regular client. */
 export const hostileHttp = async (): Promise<Row> => {
   const deployment = await deploy()
   try {
@@ -209,7 +212,7 @@ export const hostileHttp = async (): Promise<Row> => {
       "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ]
     for (const request of requests) count(await raw(request))
-    // Bodies that trickle, and clients that never end their request.
+    // Bodies that arrive slowly, and requests that never end.
     const slow = Array.from({ length: 200 }, () => {
       const socket = connect(port, "127.0.0.1", () =>
         socket.write(`PATCH ${url} HTTP/1.1\r\n${head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`),
@@ -238,7 +241,7 @@ export const hostileHttp = async (): Promise<Row> => {
   }
 }
 
-/** Account deletion while the only process is killed at random moments. */
+/** Deletes an account while the only process is killed at random moments. */
 export const killDelete = async (): Promise<Row> => {
   const deployment = await deploy()
   const kills = times(15)
@@ -302,7 +305,7 @@ export const killDelete = async (): Promise<Row> => {
   }
 }
 
-/** Three API processes, one Org: together they let through what one would. */
+/** Checks that three API processes together enforce the limits of one Org. */
 export const limits = async (): Promise<Row> => {
   const deployment = await deploy()
   const quota = 600
@@ -313,7 +316,7 @@ export const limits = async (): Promise<Row> => {
       ({ base }) => base,
     )
     const { session } = await signUp(first.base)
-    // One whole window: from its begin, for most of its length.
+    // A full window, from its start for most of its length.
     await sleep(60_500 - (Date.now() % 60_000))
     const end = Date.now() + 20_000
     let passed = 0

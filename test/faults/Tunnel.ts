@@ -7,7 +7,7 @@ import { deploy, type Process, until } from "../harness/Deployment.ts"
 import type { Row } from "../harness/Report.ts"
 import { get, load, type Seen } from "./TunnelLoad.ts"
 
-/** An agent with links to two edges; the public asks a third, which goes one hop. */
+/** Starts an agent with links to two edges; clients use a third edge, which forwards to them. */
 const threeEdges = async (
   id: string,
   what: string,
@@ -53,7 +53,7 @@ export const killEdge = () =>
     "kill-edge",
     "kill -9 of an edge that holds one of the agent's two links, while the public asks a third edge",
     (first) => void first.child.kill("SIGKILL"),
-    // Requests under way on the dead link fail, at most the eight of the load.
+    // Requests in flight on the dead link fail: at most the eight of the load.
     ({ answered, failed, longestGapMillis }) => answered > 1_000 && failed <= 8 && longestGapMillis < 1_000,
   )
 
@@ -74,6 +74,6 @@ export const freezeEdge = () =>
       await sleep(5_000)
       first.signal("SIGCONT")
     },
-    // What is under way at it is answered when it goes on.
+    // Its requests in flight are answered when it resumes.
     ({ answered, failed, longestGapMillis }) => answered > 1_000 && failed === 0 && longestGapMillis < 1_000,
   )

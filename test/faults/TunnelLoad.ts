@@ -31,7 +31,7 @@ export interface Seen {
   readonly waits: Array<number>
 }
 
-/** Asks with 8 connections at a time until `end`. */
+/** Sends requests over 8 connections until `end`. */
 export const load = async (port: number, handle: string, millis: number): Promise<Seen> => {
   const seen: Seen = { answered: 0, failed: 0, longestGapMillis: 0, waits: [] }
   const end = Date.now() + millis

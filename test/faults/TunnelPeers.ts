@@ -13,7 +13,7 @@ import { deploy, type Process, until } from "../harness/Deployment.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
 import { get, load } from "./TunnelLoad.ts"
 
-/** Resident memory of a process in MB; not a number if the process has ended. */
+/** Returns the resident memory of a process in MB, or NaN if it has ended. */
 const memoryOf = ({ child }: Process) => {
   try {
     return Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1024)
@@ -22,7 +22,7 @@ const memoryOf = ({ child }: Process) => {
   }
 }
 
-/** The agent as a process of its own. */
+/** Starts the agent as a separate process. */
 const startAgent = async (port: number, api: Process, edge: Process, key: string) => {
   const child = spawn(
     process.execPath,
@@ -43,7 +43,7 @@ const startAgent = async (port: number, api: Process, edge: Process, key: string
   return () => child.kill()
 }
 
-/** One edge, an honest agent, and something beside it. */
+/** Runs one edge and a regular agent next to the malicious peer. */
 const beside = async (
   id: string,
   what: string,
@@ -100,7 +100,7 @@ export const stalledReaders = () =>
   beside(
     "stalled-readers",
     "200 clients of the same tunnel ask for much and read nothing, beside honest ones",
-    // Until the kernel's buffers are full, which keeps the origin itself from answering anyone.
+    // Waits until the kernel's buffers are full, which prevents the origin itself from responding.
     8_000,
     async ({ edge, handle }) => {
       const sockets = Array.from({ length: 200 }, () => {
@@ -128,7 +128,7 @@ const times = (count: number, bytes: (n: number) => Buffer) =>
   Buffer.concat(Array.from({ length: count }, (_, n) => bytes(n)))
 const open = Buffer.from([1, 0, 0x7b, 0x7d])
 
-/** What a malicious agent says once it holds a link. */
+/** Messages of a malicious agent that holds a link. */
 const evil: ReadonlyArray<(name: string) => Buffer> = [
   () => frame(17, 0),
   () => frame(2, 77, 100),
@@ -139,13 +139,13 @@ const evil: ReadonlyArray<(name: string) => Buffer> = [
   () => frame(5, 1, Buffer.from([0xff, 0xff, 0xff, 0xff])),
   () => frame(4, 0x7fff_ffff, 2),
   () => randomBytes(100_000),
-  // Floods: streams nobody asked for, each reset at once; pings whose answers are not read; statuses.
+  // Floods: unrequested streams that are reset immediately, pings whose responses are not read, statuses.
   () => times(50_000, (n) => Buffer.concat([frame(1, 2 * n + 2, open), frame(4, 2 * n + 2, 2)])),
   () => times(200_000, () => frame(6, 0, 8)),
   () => times(20_000, () => frame(9, 0, Buffer.from('{"local":"down"}'))),
 ]
 
-/** What a malicious client says: heads that two readers might read differently, or that never end. */
+/** Requests of a malicious client: heads that parsers interpret differently, or that never end. */
 const smuggling = (host: string): ReadonlyArray<string> => {
   const smuggled = `GET /smuggled HTTP/1.1\r\nHost: ${host}\r\n\r\n`
   const post = `POST / HTTP/1.1\r\nHost: ${host}\r\n`
@@ -208,7 +208,7 @@ export const hostileTunnel = () =>
             if (told || !answer.startsWith("HTTP/1.1 101")) return
             told = true
             agents++
-            // It never reads again.
+            // The client never reads again.
             socket.pause()
             socket.write(evil[n % evil.length]!(stranger))
           })

@@ -1,7 +1,7 @@
 /**
- * Loaded into a service (`NODE_OPTIONS=--import <this file>`), it says every half second for how long its event loop was
- * held at once: milliseconds that the thread was on a CPU between two turns. What other processes take does not count, nor
- * what its threads do, which load this too: they are there to be held.
+ * Reports every half second for how long the event loop of a service was blocked, when loaded into it
+ * (`NODE_OPTIONS=--import <this file>`): the maximum CPU time of the main thread between two turns, in milliseconds.
+ * Other processes do not count, nor do worker threads, which load this file too but are meant to be busy.
  */
 import { isMainThread } from "node:worker_threads"
 

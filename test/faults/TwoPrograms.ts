@@ -1,9 +1,9 @@
 /**
- * Two mail programs on one Mailbox, each with a Maildir of its own that it keeps as the Mailbox is (mbsync, both ways), a
- * third that works in it directly, and meanwhile the API marks and removes, and mail arrives. What each does is drawn from
- * a seed. In the end both Maildirs hold what the Mailbox does, and the API says the same.
+ * Two mail programs that sync a Mailbox with their own Maildirs (mbsync, both ways), a third one that works in it
+ * directly, and concurrent API changes and incoming mail, all driven by a seed. At the end, both Maildirs and the API
+ * must agree with the Mailbox.
  *
- * `TWO_PROGRAMS_SECONDS` is how long it goes on, `TWO_PROGRAMS_SEED` what is drawn from.
+ * `TWO_PROGRAMS_SECONDS` sets the duration, `TWO_PROGRAMS_SEED` the seed.
  */
 import { execFile, spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, unlinkSync } from "node:fs"
@@ -19,7 +19,7 @@ import type { Row } from "../harness/Report.ts"
 
 const run = promisify(execFile)
 
-/** mulberry32. */
+/** A seeded random generator (mulberry32). */
 const drawing = (seed: number) => () => {
   seed = (seed + 0x6d2b79f5) | 0
   let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
@@ -30,7 +30,7 @@ const drawing = (seed: number) => () => {
 const folders = ["INBOX", "Work", "Trash"]
 const subjectOf = (text: string) => /^Subject: (\S+)/m.exec(text)?.[1] ?? "?"
 
-/** A program with its Maildir. */
+/** Creates a program with its Maildir. */
 const programOf = (home: string, port: number, user: string, pass: string) => {
   mkdirSync(path.join(home, "md"), { recursive: true })
   const config = path.join(home, "rc")
@@ -50,7 +50,7 @@ const programOf = (home: string, port: number, user: string, pass: string) => {
       return existsSync(place) ? readdirSync(place).map((name) => path.join(place, name)) : []
     })
   return {
-    /** Refused at most where the Mailbox changes under it: the next time it finds out. */
+    /** May fail if the Mailbox changes during the sync; the next sync corrects it. */
     sync: async () => {
       try {
         await run("mbsync", ["-q", "-c", config, "c"])
@@ -64,7 +64,7 @@ const programOf = (home: string, port: number, user: string, pass: string) => {
       if (!existsSync(path.join(at(folder), "cur"))) return
       writeFileSync(path.join(at(folder), "cur", `${subject}.local:2,`), `Subject: ${subject}\n\nfrom here\n`)
     },
-    /** Every message of a folder with its marks. */
+    /** Returns every message of a folder with its flags. */
     holds: (folder: string) =>
       files(folder)
         .map((name) => {
@@ -169,7 +169,7 @@ export const twoPrograms = async (): Promise<Row> => {
         "synced",
         0.15,
         async () => {
-          // Now and then both at once.
+          // Sometimes both sync concurrently.
           const which = draw() < 0.4 ? programs : [some(programs)!]
           for (const said of await Promise.all(which.map(({ sync }) => sync())))
             if (said !== "") refusals.push(said.trim().slice(0, 200))
@@ -183,7 +183,7 @@ export const twoPrograms = async (): Promise<Row> => {
       await act()
       done[name] = (done[name] ?? 0) + 1
     }
-    // Marks of the last rounds go around once more: each hears of the other's.
+    // Flags of the last rounds need several syncs until both programs have them.
     for (let n = 0; n < 3; n++) for (const { sync } of programs) await sync()
     const differing: Array<string> = []
     const here = new Map<string, string>()

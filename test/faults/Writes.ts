@@ -5,10 +5,10 @@ import { note, type Outcome, timed } from "./Load.ts"
 
 let registered = 0
 
-/** The body of a request for a Webhook with an address of its own, so that a Webhook that was made twice shows. */
+/** Returns the body for a Webhook with a unique address, so that duplicates are detected. */
 export const webhook = () => ({ url: `http://127.0.0.1:9/${registered++}`, event_types: ["email.sent"] })
 
-/** Registers a Webhook. Returns its id if that was acknowledged. */
+/** Registers a Webhook and returns its id if that was acknowledged. */
 export const register = async (
   into: Outcome,
   base: string,
@@ -22,7 +22,7 @@ export const register = async (
   return answer?.body.id
 }
 
-/** Compares what was acknowledged with what is there: writes that were lost, and writes that were done twice. */
+/** Compares acknowledged with stored writes; returns lost and duplicate ones. */
 export const missing = async (
   base: string,
   token: string,
@@ -36,7 +36,7 @@ export const missing = async (
       const { status, body } = await call(base, "GET", `/api/identities/${handle}/webhooks?limit=100${cursor}`, {
         token,
       })
-      // Nothing can be said of what cannot be read, and a row fails by it.
+      // The row fails if the state cannot be read.
       if (status !== 200) return { lost: Number.NaN, twice: Number.NaN }
       listed.push(...body.webhooks)
       cursor = body.next_cursor === null ? "" : `&cursor=${encodeURIComponent(body.next_cursor)}`
@@ -48,23 +48,23 @@ export const missing = async (
 }
 
 export interface Counted {
-  /** Numbers that were lower than one that had been acknowledged. */
+  /** Number of values that were lower than an acknowledged one. */
   lost: number
-  /** Preconditions that failed although nobody else changes the counter. */
+  /** Number of failed preconditions although nobody else changes the counter. */
   disturbed: number
   acknowledged: number
 }
 
 /**
- * A counter in the AI disclosure of an Identity, which one caller raises under `If-Match`. An actor reads its version and
- * writes it in two statements, so a write of a process that no longer owns the Identity takes the counter back, unless the
- * fence refuses it.
+ * A counter in the AI disclosure of an Identity, which one caller increments under `If-Match`. An actor reads its
+ * version and writes it in two statements, so a process that no longer owns the Identity would reset the counter,
+ * unless the fence rejects its write.
  */
 export const counter = (token: string, handle: string, into: Outcome, counted: Counted) => {
   const path = `/api/identities/${handle}/ai-disclosure`
   let least = 0
   let isUnknown = false
-  /** Reads the counter and raises it by one. Returns whether that was acknowledged. */
+  /** Reads the counter and increments it. Returns whether that was acknowledged. */
   return async (base: string): Promise<boolean> => {
     const read = await timed(into, 200, base, "GET", path, { token })
     if (read === undefined) return false
@@ -79,7 +79,7 @@ export const counter = (token: string, handle: string, into: Outcome, counted: C
       least = value + 1
       isUnknown = false
     } else if (answer?.status === 412) {
-      // After an unknown outcome it may be the caller's own change that came first.
+      // After an unknown outcome, the caller's own change may have been applied before.
       if (!isUnknown) counted.disturbed++
     } else {
       isUnknown = true
@@ -89,7 +89,7 @@ export const counter = (token: string, handle: string, into: Outcome, counted: C
   }
 }
 
-/** Writes and reads at the first half of the Identities, and counts at the others, until told to end. */
+/** Writes and reads the first half of the Identities, and counts at the others, until it is stopped. */
 export const writing = (
   token: string,
   handles: ReadonlyArray<string>,
@@ -108,7 +108,7 @@ export const writing = (
       await sleep(50)
     }
   })
-  // One after the other without a pause, so that a fault meets many between the look at the version and the write.
+  // Counts without a pause, so that a fault hits many requests between the read of the version and the write.
   const counters = handles.slice(half).map(async (handle) => {
     const count = counter(token, handle, seen, counted)
     while (goesOn) if (!(await count(await nextBase()))) await sleep(50)

@@ -12,6 +12,6 @@ if (words.includes("--mutants")) {
   process.exit((await judgeRows(named, { checked: !words.includes("--no-check") })) ? 0 : 1)
 }
 const only = words.indexOf("--only")
-// A row by its whole name; a word alone also names the rows that begin with it.
+// An exact name selects a row; a prefix selects all rows that begin with it.
 if (only >= 0) process.exit((await perform({ [words[only + 1]!]: rows[words[only + 1]!]! }, [])) ? 0 : 1)
 await run(rows)

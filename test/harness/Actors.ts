@@ -36,7 +36,7 @@ const portsOf = ({ first, last }: typeof tunnelPorts) =>
     ),
   )
 
-/** The real platforms; where they lead to is the account's to say. */
+/** The real platforms; each account names its own server. */
 export const platforms = Platforms.layer({
   disclosure: "This account is automated.",
   setting: () => undefined,
@@ -44,7 +44,7 @@ export const platforms = Platforms.layer({
 
 const never = "10000 days"
 
-/** The only runner there is: it looks after no other, so that a day of the test's time is not a day of looking. */
+/** A single runner that monitors no others, so that a day of test time does not trigger a day of health checks. */
 const runner = Sharding.layer.pipe(
   Layer.provideMerge(Runners.layerNoop),
   Layer.provideMerge(MessageStorage.layerNoop),
@@ -61,17 +61,17 @@ const runner = Sharding.layer.pipe(
 )
 
 export interface ActorSettings {
-  /** In place of the saga's. */
+  /** Replaces the provisioning steps. */
   readonly steps?: Layer.Layer<ProvisioningSteps, never, Sealing>
   readonly platforms?: typeof platforms
   readonly ports?: typeof tunnelPorts
   readonly limits?: Partial<IdentityLimits>
-  /** What takes outgoing mail; one that takes everything where none is given. */
+  /** Transport for outgoing mail; defaults to one that accepts everything. */
   readonly transport?: ReturnType<typeof recording>
   readonly quotas?: Partial<OrgActor.OrgQuotas>
 }
 
-/** Identity and Org actors, their clients, the stores beside them and what they stand on. */
+/** Identity and Org actors, their clients, and the stores that they need. */
 export const actors = (settings: ActorSettings = {}) => {
   const ports = settings.ports ?? tunnelPorts
   const limits = {
@@ -112,9 +112,9 @@ export const actors = (settings: ActorSettings = {}) => {
 }
 
 /**
- * Looks at the store until it shows what is to come, and answers what it showed and how many milliseconds of the test's
- * time went by. That time goes on with each look, by `step`: who sleeps is woken, whenever it lay down. A look that asks
- * the store keeps it from running ahead of what is under way; where a deadline must not pass, `step` is 0.
+ * Polls the store until it shows the expected state, and returns that state and the elapsed test time in milliseconds.
+ * Each poll advances the clock by `step`, which wakes sleeping fibers. A poll that queries the store keeps the clock
+ * from running ahead of work in flight; use a `step` of 0 where a deadline must not pass.
  */
 export const passing = <A, R>(
   look: Effect.Effect<A, unknown, R>,
@@ -133,8 +133,8 @@ export const passing = <A, R>(
   })
 
 /**
- * Waits for the end of a fiber while the time goes on, no faster than the store answers: what it asks of actors has an ask's
- * time, and often nothing tells it again.
+ * Waits for a fiber to end while the clock advances, no faster than the store responds, since calls of actors have
+ * timeouts in test time.
  */
 export const ending = <A, E>(fiber: Fiber.Fiber<A, E>, step: Duration.Input = "5 millis") =>
   Effect.map(
@@ -149,7 +149,7 @@ export const ending = <A, E>(fiber: Fiber.Fiber<A, E>, step: Duration.Input = "5
     ({ value }) => value!,
   )
 
-/** The Identity's row, undefined once it is gone. */
+/** Returns the Identity's row, or undefined after its deletion. */
 export const identityOf = (handle: string) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
@@ -159,13 +159,13 @@ export const identityOf = (handle: string) =>
     ),
   )
 
-/** A ready Identity of the Org, and its actor's client. */
+/** Creates a ready Identity of the Org and returns its actor's client. */
 export const makeIdentity = Effect.fnUntraced(function* (org_id: string, handle: string) {
   const actor = (yield* Identities).of(handle)
   const identity_id = yield* makeUuidV7
   yield* ask(actor.Create({ org_id, identity_id, handle }))
   yield* passing(identityOf(handle), (row) => row?.status === "ready", 0)
-  // The store knows it a moment before the actor does, which then finds nobody to take off its list.
+  // The store becomes ready a moment before the actor does, which then removes an address that is not on its list.
   const nobody = ask(actor.DisallowRecipient({ org_id, address: "nobody@example.org" }))
   yield* passing(Effect.flip(nobody), ({ code }) => code === "not_found", 0)
   return { id: identity_id, actor }

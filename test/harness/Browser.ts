@@ -4,7 +4,7 @@ import { browser as installedBrowser } from "./Programs.ts"
 
 let open: Promise<Browser> | undefined
 
-/** One for all files of a worker, which ends with it. */
+/** One browser for all files of a worker; it is closed with the worker. */
 export const openBrowser = () =>
   (open ??= chromium.launch({
     executablePath: installedBrowser!,
@@ -17,12 +17,12 @@ interface Kept {
   readonly context: BrowserContext
 }
 
-/** Clean ones that nobody uses. */
+/** Clean contexts that are not in use. */
 const free = new Set<Kept>()
 
 /**
- * A context that was cleaned after its last use, or a new one. Each has a window of its own, a process of its own and
- * nothing compiled: that is most of what a short test would wait for. So one tab stays in it and holds them.
+ * Returns a cleaned context of an earlier test, or a new one. A new context needs a window, a process and compilation,
+ * which would be most of a short test's duration; an open tab keeps them alive.
  */
 export const takeContext = async (browser: Browser, options: BrowserContextOptions) => {
   const wanted = JSON.stringify(options)
@@ -35,7 +35,7 @@ export const takeContext = async (browser: Browser, options: BrowserContextOptio
   const [tab] = context.pages()
   return {
     context,
-    /** Pages, cookies and what pages of this origin stored are gone; what was cached stays. */
+    /** Removes pages, cookies and stored data of this origin; caches stay. */
     giveBack: async (origin: string) => {
       for (const page of context.pages()) if (page !== tab) await page.close()
       await context.clearCookies()
@@ -47,7 +47,7 @@ export const takeContext = async (browser: Browser, options: BrowserContextOptio
   }
 }
 
-/** Closes what a file opened in it and did not close; one clean context stays for the next file. */
+/** Closes the contexts that a file left open; one clean context stays for the next file. */
 export const closeContexts = async () => {
   const [stays] = free
   for (const one of free) if (one !== stays) free.delete(one)

@@ -31,7 +31,7 @@ export const call = async <A = any>(
 
 let people = 0
 
-/** A new Org: its session token and address. */
+/** Creates an Org and returns its session token and address. */
 export const signUp = async (base: string) => {
   const email = `person-${Date.now().toString(36)}-${people++}@example.org`
   const link = await call(base, "POST", "/api/auth/magic-link", { body: { email, tos_accepted: true } })
@@ -43,7 +43,7 @@ export const signUp = async (base: string) => {
 let names = 0
 export const newHandle = (stem = "agent") => `${stem}x${Date.now().toString(36)}x${(names++).toString(36)}`
 
-/** A ready Identity and its secrets. */
+/** Creates an Identity, waits until it is ready, and returns it with its secrets. */
 export const makeIdentity = async (base: string, token: string, handle = newHandle()) => {
   const created = await call(base, "POST", "/api/identities", { token, body: { handle } })
   if (created.status !== 202) throw new Error(`create answered ${created.status}: ${JSON.stringify(created.body)}`)

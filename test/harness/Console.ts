@@ -10,10 +10,10 @@ import { type ServiceOptions, startService } from "./Service.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
 
-/** Builds what changed; the service reads it at its start. */
+/** Builds the console if it changed; the service reads it at its start. */
 export const buildConsole = () => execFileSync(process.execPath, ["packages/console/build.ts"], { cwd: root })
 
-/** The whole service with the console as it is built now, and a browser in front of it. */
+/** Starts the whole service with the current console, and a browser. */
 export const startConsole = async (options: ServiceOptions = {}) => {
   buildConsole()
   const service = await startService(options)
@@ -38,16 +38,16 @@ export interface Look {
   readonly locale?: "en" | "de" | "fr"
 }
 
-/** What went wrong on a page without anybody having looked: it fails the test that opened it. */
+/** Errors on a page that fail the test that opened it. */
 export interface Seen {
   readonly errors: Array<string>
   readonly foreign: Array<string>
 }
 
-/** What a test does with a context: nothing that would outlive it. */
+/** The part of a context that tests may use; it leaves nothing behind. */
 export type Visit = Pick<BrowserContext, "newPage" | "newCDPSession" | "waitForEvent" | "close">
 
-/** A context as good as new: nobody's cookies, nothing stored, no page. */
+/** Opens a context without cookies, stored data or pages. */
 export const openContext = async (browser: Browser, base: string, look: Look = {}, session?: string) => {
   const { context, giveBack } = await takeContext(browser, {
     viewport: { width: look.width ?? 1280, height: 800 },
@@ -85,15 +85,18 @@ export const openContext = async (browser: Browser, base: string, look: Look = {
 
 export const heading = (page: Page) => page.getByRole("heading", { level: 1 })
 
-/** The page has its heading, and nothing of it is on its way any more. */
+/** Waits until the page has its heading and no request or animation is pending. */
 export const settled = async (page: Page) => {
   await heading(page).first().waitFor()
   await page.locator(".skeleton").first().waitFor({ state: "detached" })
 }
 
-/** To a page from one of the console, as by the buttons of the browser: a third of the work of loading it anew. */
+/**
+ * Navigates from one page of the console to another in the client, as its buttons do, which takes a third of the time
+ * of loading it.
+ */
 export const goOn = async (page: Page, to: string) => {
-  // The page before stays until the next one is there; each has a heading of its own.
+  // The previous page stays until the next one is rendered; each has its own heading.
   await page.evaluate(
     `for (const one of document.querySelectorAll("h1")) one.dataset.before = ""
      history.pushState(null, "", ${JSON.stringify(`/console${to}`)})
@@ -110,7 +113,7 @@ interface Violation {
   readonly nodes: ReadonlyArray<{ readonly html: string; readonly failureSummary: string }>
 }
 
-/** What axe finds on the page as it stands, in words. */
+/** Returns the violations that axe finds on the page, as text. */
 export const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
   if (!(await page.evaluate<boolean>("'axe' in globalThis"))) await page.evaluate(axeSource)
   const found = await page.evaluate<ReadonlyArray<Violation>>(
@@ -125,7 +128,7 @@ export const violations = async (page: Page): Promise<ReadonlyArray<string>> => 
   )
 }
 
-/** Nothing is wider than the window, or it is said what. */
+/** Fails if anything is wider than the window, and names it. */
 export const expectNoSidewaysScroll = async (page: Page, where: string) => {
   const wider = await page.evaluate<ReadonlyArray<string>>(
     `((window) => document.documentElement.scrollWidth <= window ? [] : ["the page", ...Array.from(document.body.querySelectorAll("*"))
@@ -135,7 +138,10 @@ export const expectNoSidewaysScroll = async (page: Page, where: string) => {
   expect(wider, `${where} is wider than its window`).toEqual([])
 }
 
-/** The words of the content that stand on two lines: such a word has two boxes. Made-up names with digits are none. */
+/**
+ * Returns words of the content that are broken across lines: such a word has two boxes. Made-up names with digits are
+ * ignored.
+ */
 export const brokenWords = (page: Page) =>
   page.evaluate<ReadonlyArray<string>>(String.raw`(() => {
     const found = []

@@ -23,10 +23,10 @@ export const startConsoleMail = async () => {
     service,
     browser,
     relay,
-    /** As the account, or with the key of an agent. */
+    /** Calls the API as the account holder or with an agent's key. */
     api,
     agent: () => makeIdentity(service.base, session),
-    /** A message is in the Mailbox when it answers. */
+    /** Sends a message and returns once it is in the Mailbox. */
     arrives: async (handle: string, mail: Parameters<typeof send>[1]) => {
       await send(service.smtpPort, { from: "Grace <grace@example.org>", to: `${handle}@mail.localhost`, ...mail })
       const { body } = await eventually(
@@ -35,13 +35,13 @@ export const startConsoleMail = async () => {
       )
       return body.messages[0]
     },
-    /** What the relay took for an address. */
+    /** Returns what the relay accepted for an address. */
     delivered: async (address: string) =>
       (await eventually(
         () => Promise.resolve(relay.taken.find(({ to }) => to.includes(address))),
         (found) => found !== undefined,
       ))!,
-    /** A page below those of the Identities. */
+    /** Opens a page below those of the Identities. */
     open: async (path: string, look: Look = {}) => {
       const { context, seen } = await openContext(browser, service.base, look, session)
       const page = await context.newPage()

@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 
 type Lock = "exclusive" | "access exclusive"
 
-/** Nobody changes the table while it runs, nor reads it where the lock is `access exclusive`. */
+/** Runs the effect while the table is locked against changes, and against reads if the lock is `access exclusive`. */
 export const whileHeld = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>, lock: Lock = "exclusive") =>
   Effect.gen(function* () {
     const sql = yield* Unhurried
@@ -31,9 +31,9 @@ export const whileHeld = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>
   })
 
 /**
- * Closes what waits for the table, once something does; answers how many connections that were. What comes to it by itself
- * does so every `step` of the test's time. Where it was still at work when that went by, it lies down only then: so the
- * time goes on again after a second of the machine's.
+ * Waits until a connection waits for the table, closes all such connections, and returns their number. Work that timers
+ * start is woken by advancing the clock by `step`. A fiber may begin to sleep only after the clock was advanced, so the
+ * clock is advanced again after a second of real time.
  */
 const closeWaiting = Effect.fnUntraced(function* (table: string, step: Duration.Input | undefined) {
   const sql = yield* Unhurried
@@ -48,12 +48,12 @@ const closeWaiting = Effect.fnUntraced(function* (table: string, step: Duration.
     if (Date.now() > deadline) return yield* Effect.die(new Error(`nothing waits for ${table}`))
     const goesOn = step !== undefined && Date.now() >= next
     if (goesOn) next = Date.now() + 1_000
-    // What is to wait may have to be woken by the test's clock.
+    // The fiber that should wait may have to be woken by the test's clock.
     yield* TestClock.adjust(goesOn ? step : 0)
   }
 })
 
-/** What is asked for dies within its statement, at the table it comes to; answers what the asker is told. */
+/** Interrupts the statement of an effect at the locked table, and returns the effect's outcome. */
 export const cutOff = <A, E, R>(
   asking: Effect.Effect<A, E, R>,
   table = "event",

@@ -20,7 +20,7 @@ const administer = (statement: string) =>
     ),
   )
 
-/** The PostgreSQL of this worker, by its administrator. */
+/** The administrator's connection to this worker's PostgreSQL. */
 export const connection = () => {
   const server = inject("servers")[Number(process.env["VITEST_POOL_ID"]) - 1]!
   return { ...server, password: Redacted.make(server.password) }
@@ -37,10 +37,10 @@ export const makeDatabase = async (): Promise<TestDatabase> => {
 
 export const closeScope = (scope: Scope.Closeable) => Effect.runPromise(Scope.close(scope, Exit.void))
 
-/** Connections live by the machine's clock, whatever the test's shows: a month of it is not a month of looking after them. */
+/** Connections use the machine's clock, so that a month of test time does not trigger a month of health checks. */
 const machineClock = Layer.succeed(Clock.Clock, Clock.Clock.defaultValue())
 
-/** The clients of a database of one's own, for the lifetime of a test layer. */
+/** Database clients of a private database, for the lifetime of a test layer. */
 export const databaseLayer = Layer.unwrap(
   Effect.map(
     Effect.acquireRelease(Effect.promise(makeDatabase), ({ drop }) => Effect.promise(drop)),

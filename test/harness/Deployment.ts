@@ -12,13 +12,13 @@ import { freePort, portRange } from "./Ports.ts"
 const here = path.join(import.meta.dirname, "..", "..")
 
 export interface DeploymentOptions {
-  /** The directory stays, with what the processes said. */
+  /** Keeps the directory, including the output of the processes. */
   readonly keep?: boolean
-  /** Settings of its PostgreSQL, which then runs from the beginning; the processes join it. */
+  /** Settings of its PostgreSQL, which is then started first and shared by the processes. */
   readonly postgres?: Readonly<Record<string, string>>
-  /** An existing data directory, which stays; a temporary one by default. */
+  /** An existing data directory, which is kept; defaults to a temporary one. */
   readonly directory?: string
-  /** The checkout whose service it is; this one by default. */
+  /** The checkout that runs; defaults to this one. */
   readonly checkout?: string
 }
 
@@ -49,7 +49,7 @@ export const until = async (what: string, holds: () => Promise<boolean> | boolea
   while (!(await holds())) {
     const gone = Date.now() - began
     if (gone > seconds * 1000) throw new Error(`${what}: not within ${seconds} s`)
-    // Ever less often, so that who waits leaves the machine to what it waits for.
+    // Polls at growing intervals, so that waiting tests leave the machine to the work.
     await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(gone / 20, 10), 200)))
   }
 }
@@ -64,12 +64,12 @@ export const isHealthy = async (base: string) => {
 
 export const deploy = async (options: DeploymentOptions = {}): Promise<Deployment> => {
   const command = path.join(options.checkout ?? here, "packages", "cli", "src")
-  // Earlier commits, which a bench compares with, have the other.
+  // Earlier commits, which benchmarks compare with, have the other file.
   const main = ["main.mjs", "main.ts"].map((name) => path.join(command, name)).find(existsSync)!
   const directory = options.directory ?? mkdtempSync(path.join(os.tmpdir(), "svc-rig-"))
-  // Open to the account the database runs as, so that its data lies here even under root.
+  // Accessible to the database's user, so that the data is stored here even under root.
   chmodSync(directory, 0o755)
-  // In a run of the tests a new one begins with a database that is made already: two seconds of work less.
+  // In a test run, a new deployment starts with a prepared database, which saves two seconds.
   const prepared = process.env[preparedName]
   if (prepared !== undefined && options.directory === undefined) copy(prepared, directory)
   const processes: Array<Process> = []
@@ -122,7 +122,7 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
         if (child.exitCode !== null) throw new Error(`the process ended: ${output}`)
         return roles.length === 0 || roles.includes("api") ? isHealthy(started.base) : output.includes("service is up")
       },
-      // A busy machine takes its time; a process that ended is told at once.
+      // A busy machine takes long; the end of a process is reported immediately.
       300,
     )
     return started
@@ -144,7 +144,7 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
       const ended = until("the database's end", () => !alive(directory), 15)
       await (options.directory === undefined ? ended.catch(() => {}) : ended)
       try {
-        // What an earlier commit does is not this one's.
+        // Deadlocks of an earlier commit are not reported.
         if (options.checkout === undefined) refuseDeadlocks(directory)
       } finally {
         if (options.keep === true) {

@@ -12,7 +12,7 @@ export const makeOrg = Effect.gen(function* () {
   return id
 })
 
-/** Nobody announces it. */
+/** Inserts an Event without a notification. */
 export const insertEvent = Effect.fnUntraced(function* (
   org: string,
   type: string,
@@ -27,7 +27,10 @@ export const insertEvent = Effect.fnUntraced(function* (
   return id
 })
 
-/** Once no transaction from before still runs, of whichever test: lists leave out what one may come before. */
+/**
+ * Waits until no earlier transaction is running in any test, since lists omit Events that such a transaction might
+ * precede.
+ */
 export const settled = Effect.gen(function* () {
   const sql = yield* Reads
   const [now] = yield* sql<{ xid: string }>`select pg_snapshot_xmax(pg_current_snapshot())::text as xid`

@@ -34,7 +34,7 @@ const settings = {
   max_connections: "400",
   max_wal_size: "256MB",
   min_wal_size: "32MB",
-  // By the kernel, where every file system does it: a sixth of the work of reading and writing them.
+  // The kernel clones files if the file system supports it, which takes a sixth of the time of copying them.
   ...(process.platform === "linux" ? { file_copy_method: "clone" } : {}),
 }
 
@@ -49,7 +49,7 @@ const serve = Effect.fnUntraced(function* (prepared: string, directory: string) 
 })
 
 export default async function setup(project: TestProject) {
-  // A run of all tests needs these packages late (`Order`). Their first installation takes minutes, mostly of waiting.
+  // A full run needs these packages late (`Order`). Their first installation takes minutes, mostly of waiting.
   const isQuick = process.env["SVC_TESTS"] === "quick"
   if (!isQuick && process.argv.slice(2).every((word) => word === "run" || word.startsWith("-"))) void installed()
   const home = TestServers.folder()
@@ -66,7 +66,7 @@ export default async function setup(project: TestProject) {
   try {
     const prepared = path.join(home, "prepared")
     await Effect.runPromise(TestServers.prepare(prepared))
-    // For the workers, which are yet to be started.
+    // Set for the workers, which start later.
     process.env[TestServers.preparedName] = prepared
     const temporary = TestServers.temporary(home)
     if (temporary !== undefined) process.env["TMPDIR"] = temporary

@@ -5,13 +5,14 @@ import { settingsOf } from "../faults/Store.ts"
 import type { Deployment, Process } from "./Deployment.ts"
 import { eventually } from "./Service.ts"
 
-/** Statements of this database that wait for a lock; of others in the cluster nothing is known. */
+/** Counts the statements of this database that wait for a lock; other databases of the server are ignored. */
 const waiting = `select count(*)::int as n from pg_stat_activity
                  where wait_event_type = 'Lock' and datname = current_database()`
 
 /**
- * Stops the process while a statement waits for the Mailbox of this Handle, which is held meanwhile, and comes back once that
- * is committed: another row of `table` is there. Whoever asked the process has heard nothing of it.
+ * Stops the process while a statement waits for the Mailbox of this Handle, which is locked, and returns once the
+ * statement has committed, that is, once another row of `table` exists. The caller of the process has not received a
+ * response by then.
  */
 export const stopAfterCommit = (
   deployment: Deployment,

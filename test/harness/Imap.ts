@@ -6,7 +6,7 @@ import { createInflateRaw } from "node:zlib"
 export interface Reply {
   /** `OK …`, `NO …` or `BAD …`. */
   readonly tagged: string
-  /** Untagged lines, with their literals in them. */
+  /** Untagged lines, including their literals. */
   readonly untagged: ReadonlyArray<string>
 }
 
@@ -63,7 +63,7 @@ export class ImapClient {
     this.#socket.write(typeof bytes === "string" ? Buffer.from(bytes, "latin1") : bytes)
   }
 
-  /** The next line, literals included; undefined when the connection has ended. */
+  /** Returns the next line including literals, or undefined after the connection has ended. */
   async line(seconds = 20): Promise<string | undefined> {
     const deadline = Date.now() + seconds * 1000
     while (true) {
@@ -94,7 +94,7 @@ export class ImapClient {
     }
   }
 
-  /** Says a command; `literals` are said where the server asks for them. */
+  /** Sends a command; `literals` are sent when the server requests them. */
   async say(command: string, ...literals: ReadonlyArray<string | Uint8Array>): Promise<Reply> {
     const tag = `t${this.#tags++}`
     this.write(`${tag} ${command}\r\n`)
@@ -118,13 +118,13 @@ export class ImapClient {
     return this.say(`APPEND ${folder} ${flags === "" ? "" : `(${flags}) `}{${bytes.length}}`, bytes)
   }
 
-  /** The socket, for another to go on with. */
+  /** Returns the socket for use by another client. */
   release(): Socket {
     this.#socket.removeAllListeners("data")
     return this.#socket
   }
 
-  /** What comes is compressed from now on (RFC 4978). */
+  /** Decompresses all further input (RFC 4978). */
   inflate(): void {
     const inflated = createInflateRaw()
     this.#socket.removeAllListeners("data")

@@ -1,4 +1,4 @@
-/** Mail senders: a regular one (nodemailer), a raw SMTP conversation, and messages as a gateway passes them on. */
+/** Mail senders: a regular one (nodemailer), a raw SMTP conversation, and messages as a gateway forwards them. */
 import { connect } from "node:net"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
@@ -14,7 +14,7 @@ export const send = async (port: number, message: SendMailOptions, from = "127.0
   }
 }
 
-/** Says each line (or bytes) when the reply to the one before has come; answers all replies. `first` is said at once. */
+/** Sends each line after the reply to the previous one, and returns all replies. `first` is sent immediately. */
 export const converse = (
   port: number,
   says: ReadonlyArray<string | Buffer>,
@@ -30,7 +30,7 @@ export const converse = (
     socket.setTimeout(20_000, () => socket.destroy(new Error(`no reply after: ${replies.at(-1)}`)))
     socket.on("data", (chunk) => {
       text += chunk.toString("latin1")
-      // A reply is complete with its line `250 …` (not `250-…`).
+      // A reply is complete with a line `250 …` (not `250-…`).
       for (let end = /^\d{3} .*\r\n/m.exec(text); end !== null; end = /^\d{3} .*\r\n/m.exec(text)) {
         replies.push(text.slice(0, end.index + end[0].length).trim())
         text = text.slice(end.index + end[0].length)
@@ -42,7 +42,7 @@ export const converse = (
     socket.on("error", (error) => (replies.length > 0 ? resolve(replies) : reject(error)))
   })
 
-/** Says these lines, each when the one before it was answered, and then waits for a connection that breaks. */
+/** Sends each line after the reply to the previous one, then waits for the connection to break. */
 export const conversation = (port: number, lines: ReadonlyArray<string>) => {
   const said = Promise.withResolvers<void>()
   const broke = Promise.withResolvers<string>()
@@ -59,14 +59,14 @@ export const conversation = (port: number, lines: ReadonlyArray<string>) => {
   socket.on("error", () => {})
   socket.on("close", () => broke.resolve(text))
   return {
-    /** The last one is on its way. */
+    /** Resolves when the last line has been sent. */
     said: said.promise,
-    /** What was answered to the last line until the connection broke. */
+    /** Resolves to the reply to the last line when the connection breaks. */
     broke: broke.promise,
   }
 }
 
-/** The commands up to DATA for one recipient. */
+/** Returns the commands up to DATA for one recipient. */
 export const upToData = (to: string, from = "sender@example.org") => [
   "EHLO client.example.org\r\n",
   `MAIL FROM:<${from}>\r\n`,
@@ -76,7 +76,7 @@ export const upToData = (to: string, from = "sender@example.org") => [
 
 let number = 0
 
-/** A message of its own for an Identity's actor; `part` makes it the one that is wanted. */
+/** Returns a new message for an Identity's actor; `part` overrides members. */
 export const receivedMail = Effect.fnUntraced(function* (part: Partial<ReceivedMail> = {}) {
   const from = { address: "Grace@Example.org", name: "Grace" }
   const mail: ReceivedMail = {

@@ -6,9 +6,12 @@ import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-/** Its packages are fetched meanwhile by the first run there is. */
+/** The first run downloads its packages at the same time. */
 const long = "/connectors/bluesky.test.ts"
-/** They wait for what has its time in the product: where all workers do at once, nothing is done. The longest first. */
+/**
+ * Files that mostly wait for timeouts of the product, longest first. If all workers ran such files together, the
+ * machine would be idle.
+ */
 const waiting = [
   "tunnel/edges",
   "mail/submission/submission",
@@ -34,7 +37,7 @@ const waiting = [
   "operations/metrics",
 ].map((name) => `/${name}.test.ts`)
 
-/** They keep a processor busy for more than six seconds. */
+/** Files that keep a processor busy for more than six seconds. */
 const busy = [
   "api/account",
   "api/clients",
@@ -56,7 +59,7 @@ const root = path.join(import.meta.dirname, "..", "..")
 const starts =
   /harness\/(?:Browser|Checkout|Console\w*|Deployment|Packages|Programs|Svc)\.ts|\/(?:bench|faults|network)\//
 
-/** Returns the files that `npm run test:quick` leaves out: browsers, foreign programs, kills, and long waits. */
+/** Returns the files that `npm run test:quick` omits: browsers, other programs, kills, and long waits. */
 export const slow = (): ReadonlyArray<string> =>
   globSync("test/**/*.test.ts", { cwd: root }).filter(
     (file) =>
@@ -64,7 +67,7 @@ export const slow = (): ReadonlyArray<string> =>
       starts.test(readFileSync(path.join(root, file), "utf8")),
   )
 
-/** So many others begin between two that wait: two workers do them in about the time that one of these takes. */
+/** Number of other files between two waiting ones: two workers run them in about the time of one waiting file. */
 const between = 9
 
 export default class Order extends BaseSequencer {

@@ -6,14 +6,14 @@ import * as path from "node:path"
 
 const root = path.join(import.meta.dirname, "..", "..")
 
-/** A Node of the oldest kind that clients may have, if this machine has one; else this one. */
+/** The oldest supported Node of clients if it is installed, otherwise the current one. */
 export const oldNode = (process.env["PATH"] ?? "")
   .split(path.delimiter)
   .map((folder) => path.join(folder, "node"))
   .filter((file) => existsSync(file))
   .find((file) => /^v2[0-3]\./.test(execFileSync(file, ["--version"], { encoding: "utf8" })))
 
-/** An ordinary user: under root somebody else, who owns nothing but what is given to them. */
+/** An ordinary user. Under root it is another user without files of its own. */
 const ordinary = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
 
 export const install = () => {
@@ -24,7 +24,7 @@ export const install = () => {
   const folder = path.join(home, "installed")
   mkdirSync(folder)
   writeFileSync(path.join(folder, "package.json"), "{}")
-  // Nothing is fetched: what the packages stand on besides each other is optional, and linked from here.
+  // Nothing is downloaded: dependencies besides the packages themselves are optional and linked from this checkout.
   execFileSync(
     "npm",
     ["install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=optional", "--silent"].concat(
@@ -47,7 +47,7 @@ export const install = () => {
   return {
     folder,
     user,
-    /** Runs a command of the packages to its end, as an ordinary user with nothing set; answers what it wrote. */
+    /** Runs a command of the packages as an ordinary user with an empty environment, and returns its output. */
     run: (
       name: string,
       words: ReadonlyArray<string>,
@@ -62,7 +62,7 @@ export const install = () => {
         child.once("error", reject)
         child.once("close", (code) => resolve({ code, out, err }))
       }),
-    /** Starts a command that stays. */
+    /** Starts a command that keeps running. */
     start: (
       name: string,
       words: ReadonlyArray<string>,

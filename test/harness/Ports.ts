@@ -6,7 +6,7 @@ import { createServer } from "node:net"
 
 const worker = Number(process.env["VITEST_POOL_ID"] ?? 0)
 
-/** Workers of the tests that run side by side, and who is none, so many of which have ports of their own. */
+/** Number of workers, including processes outside of a test run, that get separate ports. */
 const lanes = 8
 const first = 10_000
 const each = 20_000 / lanes
@@ -19,12 +19,12 @@ const isFree = (port: number) =>
     server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
   })
 
-/** So many workers have ranges of their own. */
+/** Number of workers with separate ranges. */
 const apart = 4
 
 /**
- * The range of a deployment's Tunnels, above the one that outgoing connections take theirs from. Each worker's lie apart, and
- * ports are allotted from the beginning of a range on: an edge takes up a port of its own as soon as another lets go of it.
+ * Returns the range of a deployment's Tunnels, above the ephemeral ports. Workers get separate ranges. Ports are
+ * allotted from the start of a range, and an edge occupies a port as soon as another releases it.
  */
 export const portRange = (): string => {
   const begin = 61_000 + (worker % apart) * 1_100 + Math.floor(Math.random() * 25) * 20

@@ -50,10 +50,10 @@ const addresses = Layer.succeed(Addresses, {
   submission: { host: "localhost", port: 1587, security: "starttls" },
 })
 
-/** What the processes of a test share. */
+/** Services that the processes of a test share. */
 export const shared = Layer.mergeAll(ports, addresses, sealingLayer).pipe(Layer.provideMerge(databaseLayer))
 
-/** Until the process has its shards; before that, whom one asks is not there, and waits for time to pass. */
+/** Waits until the process owns its shards; before that, calls of actors would wait for the clock to advance. */
 const hasShards = Layer.effectDiscard(
   Effect.gen(function* () {
     const sharding = yield* Sharding.Sharding
@@ -62,7 +62,7 @@ const hasShards = Layer.effectDiscard(
   }),
 )
 
-/** Role `actors`, as a process plays it; `steps` stands in for those of the saga. */
+/** The role `actors` of a process; `steps` replaces the provisioning steps. */
 export const process = (
   steps: Layer.Layer<ProvisioningSteps, never, Sealing> = ProvisioningSteps.layer({ tunnelPorts }),
   transport = recording(),

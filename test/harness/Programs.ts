@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 
 interface Program {
-  /** Debian packages that bring it. */
+  /** Debian packages that contain it. */
   readonly packages: string
   readonly isInstalled: () => boolean
 }
@@ -17,7 +17,7 @@ const succeeds = (packages: string, program: string, ...words: ReadonlyArray<str
   packages,
   isInstalled: () => spawnSync(program, words, { stdio: "ignore" }).status === 0,
 })
-/** A program that only root can give a configuration of its own. */
+/** Marks a program that only root can run with its own configuration. */
 const asRoot = (program: Program): Program => ({
   ...program,
   isInstalled: () => process.getuid?.() === 0 && program.isInstalled(),
@@ -25,14 +25,14 @@ const asRoot = (program: Program): Program => ({
 
 const browsers = [
   process.env["CHROMIUM"],
-  // Without windows, it needs half of the CPU time.
+  // The headless shell needs half of the CPU time.
   "/usr/bin/chromium-headless-shell",
   "/usr/bin/chromium",
   "/usr/bin/chromium-browser",
   "/usr/bin/google-chrome",
   "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 ]
-/** The path of Chromium, if the machine has it. */
+/** The path of Chromium, if it is installed. */
 export const browser = browsers.find((path): path is string => path !== undefined && existsSync(path))
 
 export const programs = {
@@ -58,7 +58,7 @@ export const programs = {
   promtool: found("prometheus", "promtool"),
   python: succeeds("python3", "/usr/bin/python3", "-c", "import email.policy, smtplib"),
   snac: found("snac"),
-  // It may be installed without the Perl module that it needs for TLS.
+  // It may be installed without the Perl module for TLS.
   swaks: {
     packages: "swaks libnet-ssleay-perl",
     isInstalled: () => {

@@ -14,7 +14,7 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer | string
   readonly trailers?: Readonly<Record<string, string>>
-  /** TLS, trusting this authority. */
+  /** Uses TLS and trusts this authority. */
   readonly ca?: string
   readonly servername?: string
   readonly host?: string
@@ -27,7 +27,7 @@ export const ask = (edgePort: number, handle: string, target: string, asked: Ask
     const options: RequestOptions = {
       host: asked.host ?? "127.0.0.1",
       port: edgePort,
-      // A connection of its own: one that is kept would carry another Host.
+      // Uses a new connection, since a pooled one would carry another Host.
       agent: false,
       path: target,
       method: asked.method ?? "GET",
@@ -55,7 +55,7 @@ export const ask = (edgePort: number, handle: string, target: string, asked: Ask
     outgoing.end()
   })
 
-/** Says bytes to the port and answers everything that comes back until the end, or `until` matches. */
+/** Sends bytes to the port and returns everything received until the end, or until `until` matches. */
 export const raw = (port: number, bytes: string | Buffer, until?: RegExp) =>
   new Promise<string>((resolve) => {
     const socket = connect(port, "127.0.0.1", () => socket.write(bytes))
@@ -69,7 +69,9 @@ export const raw = (port: number, bytes: string | Buffer, until?: RegExp) =>
     socket.on("close", () => resolve(text))
   })
 
-/** A connection that stays: says bytes and answers what comes back until it matches, and tells when it is closed. */
+/**
+ * Opens a persistent connection that sends bytes and returns the input once it matches, and reports when it is closed.
+ */
 export const talk = async (port: number) => {
   const socket = connect(port, "127.0.0.1")
   let text = ""

@@ -29,9 +29,9 @@ export const startReceiver = async (
   return {
     url: `http://127.0.0.1:${port}/hook`,
     got,
-    /** Throws unless the signature is good, as the library's users rely on. */
+    /** Throws unless the signature is valid, as users of the library rely on. */
     verify: (secret: string, one: Got) => new Webhook(secret).verify(one.raw, one.headers as Record<string, string>),
-    /** Whether one of the signatures is by this secret, whatever the time by which it was sent. */
+    /** Returns whether one of the signatures was made with this secret, at any time. */
     isSignedWith: (secret: string, { headers, raw }: Got) => {
       const at = new Date(Number(headers["webhook-timestamp"]) * 1000)
       const signature = new Webhook(secret).sign(String(headers["webhook-id"]), at, raw)

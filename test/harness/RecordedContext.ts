@@ -11,18 +11,18 @@ export interface Setting {
   readonly allows?: (authorization: string | undefined) => boolean
   readonly isLeaving?: () => boolean
   readonly isLink?: (head: Head) => boolean
-  /** Something was written to the agent's stream. */
+  /** Called when something is written to the agent's stream. */
   readonly onForward?: () => void
-  /** The link takes no more streams. */
+  /** The link accepts no more streams. */
   readonly full?: boolean
   readonly isTurnSpent?: () => boolean
 }
 
-/** A connection whose line writes down what is done to it. */
+/** Creates a connection whose context records all calls. */
 export const make = (setting: Setting = {}) => {
-  /** Everything that was done but `forward`, in order. */
+  /** All actions except `forward`, in order. */
   const did: Array<string> = []
-  /** What each stream was told. */
+  /** The input of each stream. */
   const streams: Array<string> = []
   let toClient = ""
   let deadline: number | undefined
@@ -107,10 +107,10 @@ export const make = (setting: Setting = {}) => {
     deadline: () => deadline,
     idle: () => idle,
     cut: () => cut(),
-    /** The Tunnel's settings are others than before. */
+    /** Signals that the Tunnel's settings have changed. */
     changed: () => changed(),
     client: (text: string) => connection.received(Buffer.from(text, "latin1")),
-    /** The agent says this, and the client gets it. */
+    /** Lets the agent send this text to the client. */
     agent: (text: string) => {
       connection.answers(Buffer.from(text, "latin1"))
       toClient += text
@@ -119,12 +119,12 @@ export const make = (setting: Setting = {}) => {
 }
 
 export const get = (target: string, more = "") => `GET ${target} HTTP/1.1\r\nHost: a.example\r\n${more}\r\n`
-/** As the agent gets it. */
+/** Returns the request as the agent receives it. */
 export const forwardedGet = (target: string, more = "") =>
   get(target, `${more}X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: a.example\r\n`)
 export const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-/** A connection whose first request has gone to the agent. */
+/** Creates a connection whose first request was forwarded to the agent. */
 export const forwarding = (setting: Setting = {}, first = get("/1")) => {
   const one = make(setting)
   one.client(first)
@@ -132,7 +132,7 @@ export const forwarding = (setting: Setting = {}, first = get("/1")) => {
   one.did.length = 0
   return one
 }
-/** One that was answered once. */
+/** Creates a connection whose first request was answered. */
 export const answering = (setting: Setting = {}) => {
   const one = forwarding(setting)
   one.agent(ok)

@@ -16,7 +16,7 @@ export const startRelay = async (port: number) => {
     disabledCommands: ["STARTTLS"],
     onAuth: ({ username, password }, _, done) =>
       password === "secret" ? done(null, { user: username }) : done(new Error("no")),
-    // Who is called so is not there, and never will be (RFC 3463 X.1.1).
+    // Recipients of this name are rejected permanently (RFC 3463 X.1.1).
     onRcptTo: ({ address }, _, done) =>
       address.startsWith("nobody")
         ? done(Object.assign(new Error("5.1.1 no such user"), { responseCode: 550 }))
@@ -43,7 +43,7 @@ export const startRelay = async (port: number) => {
   await new Promise<void>((resolve) => relay.listen(port, "127.0.0.1", resolve))
   return {
     taken,
-    /** From now on: all mail, what is large, or none. */
+    /** Sets which further mail is rejected: all, large messages, or none. */
     refuses: (value: boolean | "large") => void (refuses = value),
     refused: () => refused,
     stop: () => new Promise<void>((resolve) => relay.close(() => resolve())),

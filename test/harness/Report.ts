@@ -7,13 +7,13 @@ export interface Row {
   readonly what: string
   readonly figures: Readonly<Record<string, string | number | boolean>>
   readonly goals?: ReadonlyArray<Goal>
-  /** Why the figures mean little this time; empty where they can be trusted. */
+  /** Why the figures are unreliable in this run; empty if they can be trusted. */
   readonly unreliable?: ReadonlyArray<string>
-  /** Whatever else is to be read beside the figures, a line each. */
+  /** Additional lines below the figures. */
   readonly details?: ReadonlyArray<string>
 }
 
-/** Missing one is no failure: it is said, and that is all. */
+/** A target. Missing it is reported and does not fail the row. */
 export interface Goal {
   readonly what: string
   readonly value: number
@@ -27,7 +27,7 @@ const judged = ({ what, value, atMost, atLeast }: Goal) => {
   return { what, value, goal, verdict: reached ? "reached" : "missed" }
 }
 
-/** As many to a line as are easily read. */
+/** Wraps texts to lines of readable length. */
 const wrapped = (texts: ReadonlyArray<string>) =>
   texts.reduce<Array<string>>((lines, text) => {
     const last = lines.at(-1)
@@ -48,7 +48,7 @@ export const print = (row: Row) => {
   for (const detail of details) console.log(`      ${detail}`)
 }
 
-/** Runs the rows that are wanted, all where none is named, and prints each as it ends; at last a line of JSON per row. */
+/** Runs the named rows, or all, prints each when it ends, and finally prints a line of JSON per row. */
 export const perform = async (
   rows: Readonly<Record<string, () => Promise<Row>>>,
   wanted: ReadonlyArray<string>,
@@ -71,7 +71,7 @@ export const perform = async (
   return done.every(({ ok }) => ok)
 }
 
-/** Runs the rows named on the command line, or all; leaves with 1 when one of them was not ok. */
+/** Runs the rows named on the command line, or all, and exits with 1 if one failed. */
 export const run = async (rows: Readonly<Record<string, () => Promise<Row>>>) =>
   process.exit((await perform(rows, process.argv.slice(2))) ? 0 : 1)
 

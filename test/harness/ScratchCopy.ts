@@ -41,8 +41,8 @@ const copyCheckout = (): string => {
 }
 
 /**
- * Copies the checkout without what is built or stored in it, and returns the folder. Packages of others are links; our own
- * are the copy's. The copy is removed when the process ends.
+ * Copies the checkout without build results and stored data, and returns the folder. External packages are links; the
+ * packages of the checkout are copies. The folder is removed when the process ends.
  */
 export const scratchCopy = (): string => {
   const folder = copyCheckout()

@@ -1,22 +1,20 @@
 /**
- * The whole service in this process, as `svc serve` puts it together, on free ports and a database of its own.
+ * The whole service in this process, as `svc serve` assembles it, on free ports and a private database.
  *
- * A test stands at the level of its promise, on the least that can break it. What there is, from the least to the most:
+ * Test a promise at its own level, with the least that can break it. From least to most:
  *
- * - A rule without a store (a parser, a table, a judgement): the module itself. `RecordedContext` is such a stand for public
- *   connections: bytes in, a protocol of what was done out.
- * - Statements and what is called in process (accounts, devices, records, lists): `databaseLayer` of `Database`, or
- *   `storesLayer` of `Stores`, which has every store over it.
- * - What an actor does, asked or by itself (sagas, deliveries, exports, leases, limits over processes): `actors` of
- *   `Actors`. A process more is one `Layer.build(Layer.fresh(…))` more over the same store.
- * - What is HTTP, MCP, SMTP, a page or a tunnel (headers, problems, conversations): `startService` of this module, once per
- *   file, with `Client`, `Mail`, `Public` or `Browser` at the other end.
- * - What crosses processes (roles, kills, a hand-over): `deploy` of `Deployment`.
+ * - A rule without a store (a parser, a table, a policy): the module itself. For public connections, `RecordedContext`
+ * takes bytes and returns a record of the actions. - Statements and in-process calls (accounts, devices, records,
+ * lists): `databaseLayer` of `Database`, or `storesLayer` of `Stores`, which contains all stores. - Actors and their
+ * background work (workflows, deliveries, exports, leases, limits across processes): `actors` of `Actors`. Another
+ * process is another `Layer.build(Layer.fresh(…))` over the same store. - HTTP, MCP, SMTP, pages and tunnels (headers,
+ * problems, conversations): `startService` of this module, once per file, with `Client`, `Mail`, `Public` or `Browser`
+ * as the peer. - Several processes (roles, kills, a hand-over): `deploy` of `Deployment`.
  *
- * The second and third run with `it.effect` of `@effect/vitest` on the test's clock, so a day costs nothing: move it with
- * `TestClock`, wait for the store with `passing`, never for a time. Where the product speaks to someone outside there is a
- * real one: `Receiver` for webhooks, `Relay` for the service's own mail. `Report` is not for tests: it prints what the bench
- * and the fault rows found.
+ * The second and third kind run with `it.effect` of `@effect/vitest` on the test's clock, so a day costs nothing:
+ * advance it with `TestClock`, wait for the store with `passing`, and never sleep. Peers outside the service are real:
+ * `Receiver` for Webhooks, `Relay` for system mail. `Report` is not for tests: it prints the results of benchmarks and
+ * fault rows.
  */
 import * as os from "node:os"
 import * as path from "node:path"
@@ -73,7 +71,7 @@ export const startService = async (options: ServiceOptions = {}) => {
     submissionPort,
     submissionsPort,
     edgePort,
-    /** The store itself, to look at what the interface does not show. */
+    /** Queries the store for state that the interface does not show. */
     query: <A extends object>(run: (sql: Stores.Writes["Service"]) => Effect.Effect<ReadonlyArray<A>, unknown>) =>
       Effect.runPromise(
         Effect.flatMap(Effect.service(Stores.Writes), (sql) => run(sql)).pipe(
@@ -81,7 +79,7 @@ export const startService = async (options: ServiceOptions = {}) => {
           Effect.orDie,
         ),
       ),
-    /** Ends it as SIGTERM does; its store can still be looked at. */
+    /** Stops the service as SIGTERM does; its store can still be queried. */
     leave: () => closeScope(serving),
     stop: async () => {
       await closeScope(serving)
@@ -94,8 +92,8 @@ export const startService = async (options: ServiceOptions = {}) => {
 export type TestService = Awaited<ReturnType<typeof startService>>
 
 /**
- * Waits for a condition; a test that needs time waits for what it needs, never for a time. Looks come ever less often, a
- * seventh of the time that went by apart: one that waits for long leaves the machine to those that do something.
+ * Waits for a condition. Polls at growing intervals, a seventh of the elapsed time, so that long waits leave the
+ * machine to other work. Tests never wait for a fixed time.
  */
 export const eventually = async <A>(look: () => Promise<A>, holds: (value: A) => boolean, seconds = 15): Promise<A> => {
   const began = Date.now()

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type NetConnectOpts, type Sock
 
 export interface SilentProxy {
   readonly port: number
-  /** What is connected now passes nothing from here on; what connects later does. */
+  /** Silences all current connections; later ones work. */
   readonly silence: () => number
   readonly stop: () => Promise<void>
 }
@@ -30,7 +30,7 @@ export const startSilentProxy = async (target: NetConnectOpts): Promise<SilentPr
       for (const [near, far] of pairs) {
         near.unpipe(far)
         far.unpipe(near)
-        // Data is read and discarded, so that the peer's kernel sees its bytes acknowledged.
+        // Input is read and discarded, so that the peer's kernel sees it acknowledged.
         near.resume()
         far.resume()
       }

@@ -20,7 +20,7 @@ const masterKey = Buffer.alloc(32, 7).toString("base64")
 
 export const sealingLayer = Layer.unwrap(Effect.map(Effect.orDie(parseMasterKeys(masterKey)), Sealing.layer))
 
-/** Sets the test's clock to the database's, which judges some ages by its own; a test layer begins there. */
+/** Sets the test's clock to the database's clock, by which some ages are computed. Test layers start with it. */
 export const present = Effect.suspend(() => TestClock.setTime(Date.now()))
 
 const addresses = Layer.succeed(Addresses, {
@@ -35,7 +35,7 @@ const addresses = Layer.succeed(Addresses, {
   submission: { host: "localhost", port: 1587, security: "starttls" },
 })
 
-/** A feed that wakes whom a change concerns and finds nothing by itself. */
+/** A change feed that only notifies on request and finds no changes itself. */
 export const quietFeed = Layer.sync(ChangeFeed, () => {
   const { subscribe, on, follow, wake } = Subscribers.make()
   return {
@@ -50,7 +50,7 @@ export const quietFeed = Layer.sync(ChangeFeed, () => {
   }
 })
 
-/** What stores and actors alike stand on. */
+/** Services that stores and actors share. */
 export const foundation = Layer.mergeAll(databaseLayer, sealingLayer, addresses, quietFeed).pipe(
   Layer.provideMerge(Layer.effectDiscard(present)),
 )
@@ -70,10 +70,10 @@ export const inProcess = Layer.mergeAll(
   Shared.layer,
 )
 
-/** For tests that need no actor. */
+/** Stores for tests without actors. */
 export const storesLayer = inProcess.pipe(Layer.provideMerge(foundation), Layer.orDie)
 
-/** The account holder, as whoever asks on its behalf names it. */
+/** The account holder as the initiator of changes. */
 export const holder: Initiator = {
   kind: "session",
   credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99",
@@ -91,6 +91,6 @@ export const makeOrg = Effect.gen(function* () {
   return id
 })
 
-/** The store itself, to look at what nothing shows. */
+/** Queries the store for state that the interface does not show. */
 export const rows = <A extends object>(statement: (sql: Reads["Service"]) => Statement.Statement<A>) =>
   Effect.orDie(Effect.flatMap(Reads, statement))

@@ -8,7 +8,7 @@ export const program = path.join(import.meta.dirname, "..", "..", "packages", "c
 export interface Around {
   readonly home: string
   readonly env?: Readonly<Record<string, string>>
-  /** What stands on standard input. */
+  /** Text on standard input. */
   readonly input?: string
 }
 
@@ -24,7 +24,7 @@ export const run = ({ home, env, input = "" }: Around, ...args: ReadonlyArray<st
   return { out: () => out, errors: () => errors, ended, stop: (signal?: NodeJS.Signals) => child.kill(signal) }
 }
 
-/** Its exit code and all that it said. */
+/** Runs the command and returns its exit code and output. */
 export const told = async (around: Around, ...args: ReadonlyArray<string>) => {
   const ran = run(around, ...args)
   return { code: await ran.ended, out: ran.out(), errors: ran.errors() }

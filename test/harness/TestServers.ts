@@ -1,7 +1,7 @@
 /**
- * Where the PostgreSQL servers of the tests are, and the database that they begin with: made and migrated once, and copied
- * for each server. In memory, where the machine has it to spare: a test's own database is 800 files, made for it and
- * removed with it, and a file system on a disk takes ever longer to make files where so many were just removed.
+ * The PostgreSQL servers of the tests and their initial database, which is created and migrated once and copied for
+ * each server. The files are in memory if enough is free: a database has 800 files that are created and removed with
+ * it, and disk file systems become slower the more files were just removed.
  */
 import { execFileSync, spawnSync } from "node:child_process"
 import {
@@ -43,7 +43,7 @@ const isAlive = (pid: number) => {
   }
 }
 
-/** A folder for this run, of which nothing stays; what runs left that were killed goes now. */
+/** Creates a temporary folder for this run and removes those of killed runs. */
 export const folder = () => {
   const place = hasRoom() ? memory : cache
   mkdirSync(place, { recursive: true })
@@ -52,14 +52,14 @@ export const folder = () => {
       rmSync(path.join(place, name), { recursive: true, force: true })
   }
   const made = mkdtempSync(path.join(place, `${stem}${process.pid}-`))
-  // The server's account comes through it.
+  // The server's user must be able to traverse it.
   chmodSync(made, 0o755)
   return made
 }
 
 /**
- * A folder in it for temporary files of the tests, data directories of services among them; undefined where it is no better
- * a place than the usual one, or runs no program (containers have such memory).
+ * Returns a folder in it for temporary files of the tests, including data directories of services; undefined if it is
+ * no better than the default, or cannot run programs, as the memory file system of containers.
  */
 export const temporary = (home: string): string | undefined => {
   if (!home.startsWith(memory)) return undefined
@@ -72,27 +72,29 @@ export const temporary = (home: string): string | undefined => {
   return made
 }
 
-/** A data directory whose database is migrated; no server has it any more. */
+/** Prepares a data directory with a migrated database that no server uses. */
 export const prepare = (directory: string) =>
   EmbeddedPostgres.open({ directory, settings: { fsync: "off" } }).pipe(
     Effect.flatMap(({ connection }) => Effect.provide(migrate, Layer.fresh(Database.layer(connection)))),
     Effect.scoped,
   )
 
-/** The log line of a deadlock. The server ends one of the statements, which then fails as unavailable. */
+/** The log entry for a deadlock. PostgreSQL aborts one of the statements, which then looks like an outage. */
 const deadlock = /ERROR: {2}deadlock detected[^]*?(?=\n\S* \S* UTC \[\d+\] (?!DETAIL|HINT|CONTEXT|STATEMENT))/g
 
-/** Fails where statements of the server of this data directory waited for one another: their locks have no order. */
+/**
+ * Fails if statements on the server of this data directory were deadlocked, which means that their locks have no order.
+ */
 export const refuseDeadlocks = (directory: string): void => {
   const log = path.join(directory, "pg18", "postgres.log")
   const found = existsSync(log) ? (readFileSync(log, "utf8").match(deadlock) ?? []) : []
   if (found.length > 0) throw new Error(`${found.length} times statements waited for one another:\n${found[0]}`)
 }
 
-/** Where services of a run of the tests find the database that they begin with (`Deployment`). */
+/** Name of the variable with the prepared database for services of a test run (`Deployment`). */
 export const preparedName = "SVC_TEST_PREPARED"
 
-/** The database of `from` for another server, which has yet to be started. */
+/** Copies the database for a server that has not started yet. */
 export const copy = (from: string, to: string) => {
   const [source, target] = [path.join(from, "pg18"), path.join(to, "pg18")]
   mkdirSync(to, { recursive: true })

@@ -25,20 +25,20 @@ const each =
       recipients.map((recipient): Outcome => ({ recipient, ...(may ? outcome : { state: "held", reply: null }) })),
     )
 
-/** Every recipient gets the same, where the switch lets it out. */
+/** Returns the same outcome for every recipient, unless outgoing mail is stopped. */
 export const taken = each({ state: "sent", reply: reply(250, "2.0.0", "Ok: queued") })
 export const later = each({ state: "deferred", reply: reply(451, "4.7.1", "Greylisted") })
 export const refused = each({ state: "refused", reply: reply(550, "5.1.1", "No such user") })
 
 export const mailDomain = "mail.localhost"
 
-/** A transport that records; `answers` may be set anew at any time. */
+/** Returns a recording transport; `answers` can be replaced at any time. */
 export const recording = (carries: Carriage = { by: "relay" }) => {
   const transmissions: Array<Transmission> = []
   const inside: Array<Transmission> = []
   const answering: { outside: Answers; inside: Answers } = { outside: taken, inside: taken }
   return {
-    /** What was handed to the transport, and what to our own domain. */
+    /** Messages for the transport, and messages for the own domain. */
     transmissions,
     inside,
     answering,

@@ -59,7 +59,7 @@ describe("Tools", () => {
     expect((await tool("svc_handle_check", { handle })).structuredContent).toMatchObject({
       available: false,
       code: "handle_invalid",
-      detail: expect.stringContaining("Leave out the @"),
+      detail: expect.stringContaining("Omit the @"),
     })
   })
 

@@ -238,7 +238,7 @@ describe("the doctor of settings", () => {
   ])("finds the listeners among the ports %s of tunnels", async (range, count) => {
     const findings = told(collisions(await with_({ SVC_EDGE_TCP_PORTS: range, SVC_RUNNER_PORT: "7000" })))
     expect(findings).toHaveLength(count)
-    if (count === 1) expect(findings[0]).toMatch(/^fail: SVC_SMTP_PORT is 2525, within SVC_EDGE_TCP_PORTS/)
+    if (count === 1) expect(findings[0]).toMatch(/^fail: SVC_SMTP_PORT is 2525, which is within SVC_EDGE_TCP_PORTS/)
   })
 
   it("reports secret files that others can read", async () => {

@@ -64,7 +64,7 @@ describe("a process", () => {
       .output()
       .split("\n")
       .filter((line) => line !== "" && !/"message":"request"|"level":"(WARN|ERROR)"/.test(line))
-    expect(own[0]).toBe("The agent identity service is up.")
+    expect(own[0]).toBe("The agent identity service is running.")
     expect(running().output()).not.toContain("Listening on")
     expect(running().output()).toContain(`Operators  ${ops}/readyz`)
   })

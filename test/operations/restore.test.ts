@@ -243,7 +243,7 @@ describe("a restore", () => {
 
   it("into a directory that holds a database is refused", async () => {
     const failure = await withSettings(source, Effect.flip(Restore.run(kept, { verify: false, keepSessions: false })))
-    expect(failure).toMatchObject({ message: expect.stringMatching(/holds a database already/) })
+    expect(failure).toMatchObject({ message: expect.stringMatching(/already contains a database/) })
   })
 
   it("for verification leaves no files and needs no empty directory", async () => {
@@ -254,14 +254,14 @@ describe("a restore", () => {
 
   it("without the right key is refused and names the key that it needs", async () => {
     expect(await refusal(place("keyless"), kept)).toMatch(
-      /sealed with master key "0", and there is none: set SVC_MASTER_KEY/,
+      /sealed with master key "0", and no key is set: set SVC_MASTER_KEY/,
     )
     const other = Buffer.alloc(32, 9).toString("base64")
     expect(await refusal(place("keyless"), kept, { SVC_MASTER_KEY: `2027:${other}` })).toMatch(
       /sealed with master key "0"; SVC_MASTER_KEY has "2027"/,
     )
     expect(await refusal(place("keyless"), kept, { SVC_MASTER_KEY: other })).toMatch(
-      /has a master key "0", but not the one this backup is sealed with/,
+      /has a master key "0", but not the one with which this backup is sealed/,
     )
   })
 

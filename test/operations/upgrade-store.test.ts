@@ -94,7 +94,9 @@ describe("the database of a former major version", () => {
     await inStore(
       true,
       Effect.promise(async () =>
-        expect(await refusal(UpgradeStore.run(Option.some(native)))).toMatch(/A service runs on .*pg17.*stop it first/),
+        expect(await refusal(UpgradeStore.run(Option.some(native)))).toMatch(
+          /A service is running on .*pg17.*stop it first/,
+        ),
       ),
     )
     expect(readdirSync(directory)).toEqual(["pg17"])
@@ -109,7 +111,7 @@ describe("the database of a former major version", () => {
     const come = await inStore(false, everything)
     expect(come.get("org")).toHaveLength(300)
     expect(come).toEqual(rows)
-    expect(await refusal(UpgradeStore.run(Option.some(native)))).toMatch(/the upgrade was done/)
+    expect(await refusal(UpgradeStore.run(Option.some(native)))).toMatch(/the upgrade is complete/)
     await run(UpgradeStore.discard)
     expect(readdirSync(directory)).toEqual(["pg18"])
     expect(await refusal(UpgradeStore.discard)).toContain("there is nothing to do")

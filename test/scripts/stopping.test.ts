@@ -82,7 +82,7 @@ describe.skipIf(process.platform === "win32")("a first start", () => {
     const first = setup()
     await pids()
     const second = setup()
-    await until("the second one's wait", () => second.output().includes("Waiting for another start"))
+    await until("the second one's wait", () => second.output().includes("Waiting for another installation"))
     writeFileSync(path.join(directory, "go"), "")
     expect([await first.ended, await second.ended]).toEqual([0, 0])
     expect(readFileSync(path.join(directory, "runs"), "utf8")).toBe("x")

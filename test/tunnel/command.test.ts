@@ -65,7 +65,7 @@ it("reports when the local port stops and resumes responding", { timeout: 60_000
   const dead = await freePort()
   const tunnel = svc(secrets.identity_key, String(dead))
   // Before anybody asks.
-  await tunnel.until(() => tunnel.errors().includes(`nothing answers at 127.0.0.1:${dead} (ECONNREFUSED)`))
+  await tunnel.until(() => tunnel.errors().includes(`127.0.0.1:${dead} is unreachable (ECONNREFUSED)`))
   expect((await ask(service.edgePort, handle, "/")).status).toBe(502)
   const late = createServer((_, outgoing) => outgoing.end("late"))
   await new Promise<void>((resolve) => late.listen(dead, "127.0.0.1", resolve))

@@ -108,12 +108,12 @@ const levelOf = (text: string | undefined): LogLevel.LogLevel | undefined =>
 export const wrongLevel = (text: string | undefined): string | undefined =>
   text === undefined || text === "" || levelOf(text) !== undefined
     ? undefined
-    : `SVC_LOG_LEVEL is "${text}", and can be ${LogLevel.values.map((level) => level.toLowerCase()).join(", ")}.`
+    : `SVC_LOG_LEVEL is "${text}", but must be one of ${LogLevel.values.map((level) => level.toLowerCase()).join(", ")}.`
 
 export const wrongFormat = (text: string | undefined): string | undefined =>
   text === undefined || formats.includes(text)
     ? undefined
-    : `SVC_LOG_FORMAT is "${text}", and can be ${formats.join(", ")}.`
+    : `SVC_LOG_FORMAT is "${text}", but must be one of ${formats.join(", ")}.`
 
 const minimum = levelOf(process.env["SVC_LOG_LEVEL"]) ?? "Info"
 

@@ -5,7 +5,7 @@
 import { isServing } from "./Logging.ts"
 
 const reasons: Readonly<Record<string, string>> = {
-  EPIPE: "nobody reads it any more",
+  EPIPE: "the reader has closed it",
   ENOSPC: "the disk is full",
 }
 
@@ -16,10 +16,10 @@ export const guardOutput = (): void => {
     process.stdout.on("error", () => {})
     const why = reasons[error.code ?? ""] ?? error.message
     if (isServing()) {
-      process.stderr.write(`svc: the log cannot be written, ${why}; the service goes on.\n`)
+      process.stderr.write(`svc: the log cannot be written: ${why}. The service continues without it.\n`)
       return
     }
-    process.stderr.write(`svc: the answer cannot be written out, ${why}. What was asked for may have been done.\n`)
+    process.stderr.write(`svc: the output cannot be written: ${why}. The command may have taken effect.\n`)
     process.once("exit", () => (process.exitCode = 1))
     // Emits the event instead of sending the signal, which would end a process without handlers with a different exit
     // code.

@@ -33,7 +33,7 @@ if (Number(process.versions.node.split(".")[0]) >= oldest) {
   if (binary !== undefined) runOn(binary)
   else {
     fail(
-      `Node ${oldest} or later is needed, and this is ${process.version}: run \`npm start\` once, which installs one, or use a later Node.`,
+      `Node ${oldest} or later is required, but this is ${process.version}: run \`npm start\` once to install it, or use a later Node.`,
     )
   }
 }

@@ -67,7 +67,7 @@ const login = Command.make(
       yield* say(`Open ${started.verification_uri_complete}\nand approve the code ${started.user_code}. Waiting ...`)
       const key = yield* collect(api, started.device_code, started.interval_seconds)
       yield* Login.save({ api, key: Redacted.make(key) })
-      yield* say(`Logged in. The key is kept in ${Login.file()}.`)
+      yield* say(`Logged in. The key is stored in ${Login.file()}.`)
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, Misused: explain, NotKept: explain }),
   ),

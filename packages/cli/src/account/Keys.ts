@@ -26,7 +26,7 @@ const daysOf = (text: string): Effect.Effect<number, Misused> => {
   const days = count === undefined ? 0 : Number(count) * (unit === "w" ? 7 : 1)
   return days >= 1 && days <= 365
     ? Effect.succeed(days)
-    : Effect.fail(new Misused({ message: `--expires takes 1 to 365 days, as in 30d: ${text}` }))
+    : Effect.fail(new Misused({ message: `--expires takes 1 to 365 days, as in 30d, not ${text}` }))
 }
 
 /** Returns the members of a request for a key. */
@@ -56,7 +56,7 @@ const decodeKey = Schema.decodeUnknownEffect(
 const show = Effect.fnUntraced(function* (api: string, body: unknown) {
   const { key, api_key } = yield* understood(api, decodeKey(body))
   yield* tell(
-    `${api_key.name} (${api_key.id}) may ${api_key.scopes.join(", ")}; it ends ${api_key.expires_at ?? "when it is revoked"}.`,
+    `${api_key.name} (${api_key.id}) has the scopes ${api_key.scopes.join(", ")} and ${api_key.expires_at === null ? "does not expire" : `expires at ${api_key.expires_at}`}.`,
   )
   yield* say(key)
 })
@@ -67,7 +67,7 @@ type Failed = Parameters<typeof explain>[0]
 const create = Command.make(
   "create",
   {
-    name: Argument.String("name").pipe(Argument.withDescription("A name that tells what uses the key")),
+    name: Argument.String("name").pipe(Argument.withDescription("A name that says what uses the key")),
     scope: scopeFlag,
     identity: Flag.String("identity").pipe(
       Flag.withDescription("Handle of the Identity that the key is limited to; default: the whole account"),
@@ -135,7 +135,7 @@ const inLines = (body: unknown): unknown =>
       }
     : body
 
-const id = Argument.String("id").pipe(Argument.withDescription("The key's id, as `svc keys list` shows it"))
+const id = Argument.String("id").pipe(Argument.withDescription("Id of the key, as listed by `svc keys list`"))
 
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 }
 
@@ -143,7 +143,7 @@ const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d:
 const secondsOf = (text: string): Effect.Effect<number, Misused> => {
   const [, count, unit = "s"] = /^(\d{1,6})([smhd])?$/.exec(text.trim()) ?? []
   return count === undefined
-    ? Effect.fail(new Misused({ message: `--overlap takes a time such as 24h or 7d: ${text}` }))
+    ? Effect.fail(new Misused({ message: `--overlap takes a duration such as 24h or 7d, not ${text}` }))
     : Effect.succeed(Number(count) * unitSeconds[unit]!)
 }
 

@@ -62,7 +62,8 @@ const list = Effect.fnUntraced(
     } while (cursor !== null && shown < shownAtMost)
     if (cursor !== null)
       yield* Effect.sync(
-        () => void process.stderr.write(`svc: the newest ${shown} records; GET /api/audit/export has all\n`),
+        () =>
+          void process.stderr.write(`svc: these are the newest ${shown} records; GET /api/audit/export returns all\n`),
       )
   },
   Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
@@ -96,7 +97,7 @@ const verify = Command.make(
   Effect.fnUntraced(
     function* ({ file, head, masterKeyFile }) {
       const kept = Option.getOrUndefined(Option.map(head, (text) => /^(\d+):([0-9a-f]{64})$/i.exec(text)))
-      if (kept === null) return yield* misused("--head takes a number and 64 hexadecimal digits, with a colon between.")
+      if (kept === null) return yield* misused("--head takes a number and 64 hexadecimal digits, separated by a colon.")
       const Verify = yield* Effect.promise(() => import("@svc/cluster/audit/Verify"))
       const keys = Option.isNone(masterKeyFile) ? undefined : yield* sealKeys(masterKeyFile.value)
       const walk = Verify.make(kept && { seq: Number(kept[1]), hash: kept[2]!.toLowerCase() }, keys)
@@ -110,14 +111,14 @@ const verify = Command.make(
       const { records, from, to, faults, head: end } = walk.end()
       for (const fault of faults) yield* say(fault)
       if (faults.length > 0) {
-        yield* say(`${records} records were looked at: the log is NOT as it was sealed.`)
+        yield* say(`${records} records checked: the log does NOT match its seals.`)
         yield* Effect.sync(() => void (process.exitCode = 1))
         return
       }
       yield* say(
         records === 0
           ? "The export contains no sealed records."
-          : `${records} records, ${from} to ${to}, are as they were sealed. The end is ${end?.seq}:${end?.hash}; compare it with one that was kept elsewhere (--head).`,
+          : `${records} records, ${from} to ${to}, match their seals. The log ends at ${end?.seq}:${end?.hash}; compare this with a head that you stored elsewhere (--head).`,
       )
     },
     Effect.catchTag("Misused", explain),

@@ -15,7 +15,7 @@ export const refuseForeign = ({ databaseUrl }: Settings) =>
     ? Effect.fail(
         new BackupFailed({
           message:
-            "This is for the embedded database, and DATABASE_URL names one of your own: use pg_dump -Fc and pg_restore of its version, pgBackRest, or what your provider has.",
+            "This command is for the embedded database, but DATABASE_URL is set: use pg_dump -Fc and pg_restore of its version, pgBackRest, or your provider's backups.",
         }),
       )
     : Effect.void
@@ -40,7 +40,7 @@ export const masterKeys = Effect.fnUntraced(function* (settings: Settings) {
   if (text === undefined) return { name, keys: [] as MasterKeys }
   const keys = yield* Effect.mapError(
     parseMasterKeys(text),
-    ({ message }) => new BackupFailed({ message: `${name} is no master key. ${message}` }),
+    ({ message }) => new BackupFailed({ message: `${name} is not a valid master key. ${message}` }),
   )
   return { name, keys }
 })

@@ -21,13 +21,13 @@ const tryKeys = Effect.fnUntraced(function* (manifest: Manifest, { name, keys }:
   const wanted = manifest.master_keys
   if (keys.length === 0) {
     return yield* new BackupFailed({
-      message: `This backup is sealed with master key ${quoted(wanted)}, and there is none: set SVC_MASTER_KEY, or put the file back as ${name}.`,
+      message: `This backup is sealed with master key ${quoted(wanted)}, and no key is set: set SVC_MASTER_KEY, or restore the file ${name}.`,
     })
   }
   const missing = wanted.filter((id) => !keys.some((key) => key.id === id))
   if (missing.length > 0) {
     return yield* new BackupFailed({
-      message: `This backup is sealed with master key ${quoted(wanted)}; ${name} has ${quoted(keys.map(({ id }) => id))}. Nothing was restored.`,
+      message: `This backup is sealed with master key ${quoted(wanted)}, but ${name} has ${quoted(keys.map(({ id }) => id))}. Nothing was restored.`,
     })
   }
   const opened = Effect.flatMap(Sealing, ({ openCanary }) => openCanary(Buffer.from(manifest.canary!, "base64")))
@@ -36,7 +36,7 @@ const tryKeys = Effect.fnUntraced(function* (manifest: Manifest, { name, keys }:
     Effect.mapError(
       () =>
         new BackupFailed({
-          message: `${name} has a master key ${quoted(wanted)}, but not the one this backup is sealed with. Nothing was restored.`,
+          message: `${name} has a master key ${quoted(wanted)}, but not the one with which this backup is sealed. Nothing was restored.`,
         }),
     ),
   )
@@ -67,7 +67,7 @@ export const aside = ({ dataDirectory }: Settings) =>
         // If that user cannot access the folder, the server runs elsewhere.
         return { folder, elsewhere: path.dirname(EmbeddedPostgres.homeOf(folder)) }
       },
-      catch: (error) => new BackupFailed({ message: `${dataDirectory} cannot be written to: ${String(error)}` }),
+      catch: (error) => new BackupFailed({ message: `${dataDirectory} is not writable: ${String(error)}` }),
     }),
     ({ folder, elsewhere }) =>
       Effect.sync(() => {
@@ -83,7 +83,7 @@ export const putInPlace = (made: string, home: string) =>
       fs.rmSync(home, { recursive: true, force: true })
       fs.renameSync(made, home)
     },
-    catch: (error) => new BackupFailed({ message: `${home} cannot be made: ${String(error)}` }),
+    catch: (error) => new BackupFailed({ message: `${home} cannot be created: ${String(error)}` }),
   })
 
 const rowsOf = ({ tables }: Manifest) => tables.reduce((sum, { rows }) => sum + rows, 0)
@@ -95,13 +95,13 @@ const say = (lines: ReadonlyArray<string>) => Effect.sync(() => process.stdout.w
  * must look them up.
  */
 const tidings = (manifest: Manifest, { held, sessions }: RestoreAdjustments.Arrived) => [
-  `The service is as it was at ${manifest.taken_at}. What has happened since did not happen:`,
-  "- mail programs load their folders anew (UIDVALIDITY was raised);",
-  `- what waited to go out is held, since it may have gone (${held.map(({ what, count }) => `${what}: ${count}`).join(", ")});`,
-  "  `svc restore --release` lets it go;",
-  sessions > 0 ? `- ${sessions} sessions were ended: people sign in again;` : "- sessions are as they were;",
-  "- keys that were revoked since work again, and accounts that were deleted since are back: the log of the former service",
-  "  and its Events `api_key.revoked` say which. Revoke and delete them again.",
+  `The service is restored to its state at ${manifest.taken_at}. Later changes are lost:`,
+  "- mail programs download their folders again (UIDVALIDITY was raised);",
+  `- pending deliveries are on hold, since they may have been sent (${held.map(({ what, count }) => `${what}: ${count}`).join(", ")});`,
+  "  `svc restore --release` releases them;",
+  sessions > 0 ? `- ${sessions} sessions were ended, so users must sign in again;` : "- sessions are unchanged;",
+  "- keys that were revoked since then are valid again, and accounts that were deleted since then are back: the previous",
+  "  service's log and its Events `api_key.revoked` list them. Revoke and delete them again.",
 ]
 
 export interface RestoreOptions {
@@ -115,7 +115,7 @@ export const run = Effect.fn("svc.restore")(function* (file: string, { verify, k
   const home = EmbeddedPostgres.homeOf(settings.dataDirectory)
   if (!verify && EmbeddedPostgres.hasData(settings.dataDirectory)) {
     return yield* new BackupFailed({
-      message: `${home} holds a database already, and a restore goes into an empty data directory: move it away, or set SVC_DATA_DIR.`,
+      message: `${home} already contains a database, and a restore needs an empty data directory: move it away, or set SVC_DATA_DIR.`,
     })
   }
   const manifest = yield* inspect(file)
@@ -124,7 +124,7 @@ export const run = Effect.fn("svc.restore")(function* (file: string, { verify, k
   const { home: made, arrived } = yield* fill(folder, file, manifest, keepSessions)
   if (verify) {
     return yield* say([
-      `${file} is whole, its key is here, and its ${rowsOf(manifest)} rows of ${manifest.tables.length} tables can be restored.`,
+      `${file} is complete, its key is available, and its ${rowsOf(manifest)} rows of ${manifest.tables.length} tables can be restored.`,
     ])
   }
   yield* putInPlace(made, home)

@@ -25,7 +25,7 @@ export const whole = Effect.fnUntraced(function* <E, R>(
       await once(stream, "open")
       return stream
     },
-    catch: failed(`${part} cannot be written`),
+    catch: failed(`${part} is not writable`),
   })
   return yield* write(out).pipe(
     Effect.tap(() =>
@@ -36,7 +36,7 @@ export const whole = Effect.fnUntraced(function* <E, R>(
           fs.fsyncSync(folder)
           fs.closeSync(folder)
         },
-        catch: failed(`${file} cannot be written`),
+        catch: failed(`${file} is not writable`),
       }),
     ),
     Effect.onError(() => Effect.sync(() => fs.rmSync(part, { force: true }))),
@@ -51,7 +51,7 @@ export const run = Effect.fn("svc.backup")(function* (target: string, keep: Opti
   const at = new Date(yield* Clock.currentTimeMillis)
   const isFolder = target !== "-" && fs.statSync(target, { throwIfNoEntry: false })?.isDirectory() === true
   if (Option.isSome(keep) && !isFolder) {
-    return yield* new BackupFailed({ message: "--keep goes with a folder: svc backup --keep 7 /var/backups/svc" })
+    return yield* new BackupFailed({ message: "--keep requires a folder: svc backup --keep 7 /var/backups/svc" })
   }
   if (!fs.existsSync(path.join(settings.dataDirectory))) {
     return yield* new BackupFailed({
@@ -77,7 +77,7 @@ export const run = Effect.fn("svc.backup")(function* (target: string, keep: Opti
           ...(manifest.master_keys.length === 0
             ? []
             : [
-                `It is of no use without master key ${manifest.master_keys.map((id) => `"${id}"`).join(", ")}: keep that elsewhere.`,
+                `It can only be restored with master key ${manifest.master_keys.map((id) => `"${id}"`).join(", ")}: store the key elsewhere.`,
               ]),
           ...gone.map((one) => `Removed ${one}.`),
           "",

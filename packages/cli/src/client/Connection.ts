@@ -44,14 +44,14 @@ export const apiOf = Effect.fnUntraced(function* (flag: Option.Option<string>) {
     Option.getOrElse(() => defaultApi),
   )
   if (!isHttp(api)) {
-    return yield* new Misused({ message: `${api} is no address of an API: say --api https://… or set SVC_API_URL.` })
+    return yield* new Misused({ message: `${api} is not an API address: pass --api https://… or set SVC_API_URL.` })
   }
   const { hash, password, search, username } = new URL(api)
   return username + password + search + hash === ""
     ? withoutSlash(api)
     : // The address may contain a secret, so it is not repeated.
       yield* new Misused({
-        message: "The API's address has a user, a password, ? or #: give it without; a credential goes into SVC_KEY.",
+        message: "The API's address must not contain a user, a password, ? or #. Set the credential in SVC_KEY.",
       })
 })
 
@@ -76,7 +76,7 @@ export const connect = Effect.fnUntraced(function* (flag: Option.Option<string>)
   }
   if (!isSendable(Redacted.value(key.value))) {
     return yield* new Misused({
-      message: "The key has a blank, a line break or a letter that no key has: copy the whole key into SVC_KEY.",
+      message: "The key contains a space, a line break or an invalid character: copy the whole key into SVC_KEY.",
     })
   }
   const connection: Connection = { api, key: key.value }
@@ -110,7 +110,7 @@ export const call = (
           },
           ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
         }),
-      catch: () => new OutOfReach({ message: `${api} is no address of the API.` }),
+      catch: () => new OutOfReach({ message: `${api} is not an API address.` }),
     }),
     (request) => send(api, request),
   )
@@ -124,11 +124,14 @@ const isObject = (value: unknown) => typeof value === "object" && value !== null
 export const send = Effect.fnUntraced(function* (api: string, request: Request) {
   const response = yield* Effect.tryPromise({
     try: (signal) => fetch(request, { signal, redirect: "manual" }),
-    catch: (error) => new OutOfReach({ message: `${api} does not answer: ${reasonOf(error)}` }),
+    catch: (error) => new OutOfReach({ message: `${api} is unreachable: ${reasonOf(error)}` }),
   })
   const text = yield* Effect.tryPromise({
     try: () => response.text(),
-    catch: () => new OutOfReach({ message: `${api} broke off its answer; what was asked for may have been done.` }),
+    catch: () =>
+      new OutOfReach({
+        message: `${api} closed the connection during the response; the request may have taken effect.`,
+      }),
   })
   if (response.status === 204) return {}
   const body: unknown = yield* Effect.orElseSucceed(
@@ -138,7 +141,7 @@ export const send = Effect.fnUntraced(function* (api: string, request: Request) 
   if (response.ok && isObject(body)) return body
   const problem = response.ok ? undefined : Option.getOrUndefined(readProblem(body))
   return yield* problem === undefined
-    ? new OutOfReach({ message: `${api} answered ${response.status}, not as the service does.` })
+    ? new OutOfReach({ message: `${api} returned ${response.status}, but the response is not from this service.` })
     : new Refused({
         message: `${problem.title}: ${problem.detail} (${problem.code}, ${problem.agent_hint})`,
         code: problem.code,
@@ -149,7 +152,7 @@ export const send = Effect.fnUntraced(function* (api: string, request: Request) 
 
 /** Decodes a response. A response that cannot be decoded does not come from the service. */
 export const understood = <A, E>(api: string, read: Effect.Effect<A, E>): Effect.Effect<A, OutOfReach> =>
-  Effect.mapError(read, () => new OutOfReach({ message: `${api} answered, not as the service does.` }))
+  Effect.mapError(read, () => new OutOfReach({ message: `${api} returned a response that is not from this service.` }))
 
 const reasonOf = (error: unknown) => {
   const cause = error instanceof Error ? (error.cause ?? error) : error

@@ -2,6 +2,6 @@
 import { Flag } from "effect/cli"
 
 export const apiFlag = Flag.String("api").pipe(
-  Flag.withDescription("Address of the API (else SVC_API_URL, the stored login, http://localhost:8080)"),
+  Flag.withDescription("Address of the API (default: SVC_API_URL, the stored login, or http://localhost:8080)"),
   Flag.optional,
 )

@@ -36,7 +36,7 @@ const orNotKept = <A>(keep: () => A) =>
     try: keep,
     catch: (error) =>
       new NotKept({
-        message: `The login cannot be kept in ${file()} (${error instanceof Error ? error.message : String(error)}): make its folder writable, or use a key in SVC_KEY.`,
+        message: `The login cannot be stored in ${file()} (${error instanceof Error ? error.message : String(error)}): make its folder writable, or use a key in SVC_KEY.`,
       }),
   })
 

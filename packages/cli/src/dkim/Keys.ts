@@ -41,10 +41,10 @@ const day = (date: Date) => date.toISOString().slice(0, 10)
 
 const saying = ({ state, at }: ListedKey): string =>
   ({
-    waiting: `publish it now: signs as soon as it is seen, on ${day(at)} at the latest`,
+    waiting: `publish it now: used for signing once it is visible, by ${day(at)} at the latest`,
     signing: "signs",
-    retired: `signs no more; keep it until ${day(at)}`,
-    past: "can be taken out",
+    retired: `no longer used for signing; keep it until ${day(at)}`,
+    past: "can be removed",
   })[state]
 
 /** Formats the records as lines of a zone file. */

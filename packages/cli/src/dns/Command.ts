@@ -11,7 +11,7 @@ const print = Effect.fnUntraced(function* (addresses: ReadonlyArray<string>, jso
   const wrong = addresses.find((address) => isIP(address) === 0)
   if (wrong !== undefined) return yield* new SettingsInvalid({ message: `--address ${wrong} is not an IP address.` })
   const records = wanted(yield* load, { addresses })
-  const lines = ["; Beside these, the keys that sign outgoing mail: svc dkim", ""]
+  const lines = ["; For the DKIM keys, run: svc dkim", ""]
   let why: string | undefined
   for (const record of records) {
     if (record.why !== why) lines.push(...(why === undefined ? [] : [""]), `; ${record.why}`)

@@ -72,9 +72,9 @@ const service = (name: string, host: string, port: number, why: string): Wanted 
  * the service listens.
  */
 export const mailPrograms = [
-  { service: "_imaps", port: 993, what: "mail programs find IMAP by the address alone" },
-  { service: "_submissions", port: 465, what: "mail programs find where to send by the address alone" },
-  { service: "_submission", port: 587, what: "the same, for programs that begin with STARTTLS" },
+  { service: "_imaps", port: 993, what: "IMAP server discovery" },
+  { service: "_submissions", port: 465, what: "submission server discovery" },
+  { service: "_submission", port: 587, what: "submission server discovery with STARTTLS" },
 ] as const
 
 /** Returns the id of a policy, which changes with its content (RFC 8461 section 3.1). */
@@ -108,16 +108,20 @@ const mail = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
         name: domain,
         kind: "MX",
         value,
-        why: "senders find the mail servers",
+        why: "the mail servers of the domain",
         essential: true,
         is: (answer) => answer.split(" ")[1] === `${server.toLowerCase()}.`,
       }
     }),
     ...servers.flatMap((server) =>
-      addressesOf(server, reached, "the mail server; its address wants a PTR back to this name"),
+      addressesOf(server, reached, "the mail server; the address needs a PTR record with this name"),
     ),
-    text(domain, "v=spf1 mx -all", "who may send as this domain: add what your relay asks for", true, (answer) =>
-      /^v=spf1( |$)/i.test(answer),
+    text(
+      domain,
+      "v=spf1 mx -all",
+      "servers that may send for this domain: add what your relay requires",
+      true,
+      (answer) => /^v=spf1( |$)/i.test(answer),
     ),
     ...servers
       .filter((server) => server !== domain)
@@ -129,7 +133,7 @@ const mail = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
     text(
       `_dmarc.${domain}`,
       `v=DMARC1; p=quarantine; rua=mailto:postmaster@${domain}`,
-      "what receivers do with forgeries",
+      "how receivers treat forged mail",
       true,
       (answer) => /^v=DMARC1\b/i.test(answer),
     ),
@@ -139,16 +143,16 @@ const mail = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
           text(
             `_mta-sts.${domain}`,
             `v=STSv1; id=${policyId(policy)}`,
-            "that there is a policy; the id changes with it",
+            "announces the MTA-STS policy; the id changes with it",
             false,
             (answer) => /^v=STSv1\b/i.test(answer),
           ),
-          ...addressesOf(`mta-sts.${domain}`, reached, "the policy, from the HTTP side, over HTTPS"),
+          ...addressesOf(`mta-sts.${domain}`, reached, "the MTA-STS policy, served over HTTPS"),
         ]),
     text(
       `_smtp._tls.${domain}`,
       `v=TLSRPTv1; rua=mailto:postmaster@${domain}`,
-      "where reports on TLS go",
+      "destination of TLS reports",
       false,
       (answer) => /^v=TLSRPTv1\b/i.test(answer),
     ),
@@ -160,7 +164,7 @@ const mail = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
           text(
             `${settings.arcSelector}._domainkey.${domain}`,
             record,
-            "the key that seals mail handed on",
+            "the ARC key for forwarded mail",
             true,
             (answer) => tagOf(answer, "p") === tagOf(record, "p"),
           ),
@@ -169,16 +173,16 @@ const mail = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
     }),
     ...mailPrograms.map(({ service: name, port, what }) => service(`${name}._tcp.${domain}`, programs, port, what)),
     // If the host for mail programs is also a mail server, its addresses are already listed.
-    ...(servers.includes(programs) ? [] : addressesOf(programs, reached, "the host that mail programs are told")),
-    ...addressesOf(`autoconfig.${domain}`, reached, "how mail programs are set up, from the HTTP side, over HTTPS").map(
+    ...(servers.includes(programs) ? [] : addressesOf(programs, reached, "the host for mail programs")),
+    ...addressesOf(`autoconfig.${domain}`, reached, "the configuration of mail programs, served over HTTPS").map(
       (record) => ({ ...record, essential: false }),
     ),
   ]
 }
 
 const tunnels = ({ tunnelDomain }: Settings, reached: Reached): ReadonlyArray<Wanted> => [
-  ...addressesOf(`*.${tunnelDomain}`, reached, "the public side of tunnels, a name for each Identity"),
-  ...addressesOf(`connect.${tunnelDomain}`, reached, "what agents dial"),
+  ...addressesOf(`*.${tunnelDomain}`, reached, "public tunnel hostnames, one for each Identity"),
+  ...addressesOf(`connect.${tunnelDomain}`, reached, "the edge to which agents connect"),
 ]
 
 /** Returns all records by surface, without duplicates. */

@@ -37,14 +37,14 @@ export const faultOf = (
     return {
       status: "fail",
       detail: `does not name ${missing.join(", ")}`,
-      remedy: `Ask for one for ${names.join(", ")}.`,
+      remedy: `Request one for ${names.join(", ")}.`,
     }
   }
   if (left < soon) {
     return {
       status: "warn",
       detail: `ends in ${left} days (${leaf.validTo})`,
-      remedy: "Does the ACME client run, and write this file?",
+      remedy: "Check that the ACME client runs and writes this file.",
     }
   }
   const last = chain.at(-1)!
@@ -52,7 +52,7 @@ export const faultOf = (
   if (isPublic && (!isWhole || !roots().has(last.issuer))) {
     return {
       status: "warn",
-      detail: "does not lead to an authority that clients know",
+      detail: "is not issued by an authority that clients trust",
       remedy: "Put the certificate with its chain into the file (fullchain.pem), the certificate first.",
     }
   }
@@ -72,7 +72,7 @@ const judge = (what: string, given: Option.Option<Certificates.Pem>, names: Read
         }),
         Effect.catch((error) =>
           Effect.succeed([
-            found(what, "fail", error.message, "Are the files there, and may the service's user read them?"),
+            found(what, "fail", error.message, "Check that the files exist and that the service's user can read them."),
           ]),
         ),
       ),
@@ -86,7 +86,7 @@ export const findings = (settings: Settings) => {
           found(
             "smtp",
             "warn",
-            "is self-signed: senders that insist on TLS turn away",
+            "is self-signed: senders that require TLS will not deliver",
             "Set SVC_SMTP_TLS_CERT and SVC_SMTP_TLS_KEY.",
           ),
         ]

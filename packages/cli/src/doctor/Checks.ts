@@ -26,9 +26,9 @@ const names = Effect.fnUntraced(function* ({ tunnelDomain }: Settings) {
     : found(
         "tunnel names",
         "warn",
-        `${name} does not resolve here`,
+        `${name} does not resolve on this machine`,
         tunnelDomain.endsWith("localhost")
-          ? "Browsers and curl know it; other programs connect to 127.0.0.1 and send the name as `Host`."
+          ? "Browsers and curl resolve it themselves; other programs can connect to 127.0.0.1 and send the name as `Host`."
           : `Point *.${tunnelDomain} at the edges.`,
       )
 })
@@ -47,8 +47,8 @@ const service = Effect.fnUntraced(function* (api: string) {
     return found(
       "service",
       "warn",
-      `${api} does not answer as healthy`,
-      "Start it (`svc serve`), or set SVC_API_URL to where it is.",
+      `${api} does not report that it is healthy`,
+      "Start the service (`svc serve`), or set SVC_API_URL to its address.",
     )
   }
   const ailing = report.value.components.filter(({ status }) => status !== "pass")
@@ -110,7 +110,7 @@ const outside = Effect.fnUntraced(function* (settings: Settings) {
           : found(
               what,
               "fail",
-              `${host}:${at} does not answer from here`,
+              `${host}:${at} is unreachable from here`,
               `Open the port in every firewall on the way, or correct ${setting}.`,
             ),
       ),

@@ -14,7 +14,12 @@ export const configuration = (
     | { readonly _tag: "Failure"; readonly failure: { readonly message: string } },
 ) =>
   settings._tag === "Failure"
-    ? found("configuration", "fail", settings.failure.message, "Correct the setting: docs/settings.md lists them all.")
+    ? found(
+        "configuration",
+        "fail",
+        settings.failure.message,
+        "Correct the setting; docs/settings.md lists all settings.",
+      )
     : found("configuration", "ok", settings.success.environment)
 
 /** Variables that other commands and the tests read. */
@@ -75,7 +80,7 @@ export const secretFiles = (
             found(
               "secret files",
               name === "SVC_MASTER_KEY_FILE" ? "fail" : "warn",
-              `${file}, which ${name} names, can be read by every account of this machine`,
+              `${file}, set by ${name}, is readable by every user of this machine`,
               `chmod o-rwx ${file}`,
             ),
           ]
@@ -97,7 +102,7 @@ export const exposure = (settings: Settings): ReadonlyArray<Finding.Finding> => 
           found(
             name === "SVC_BASE_URL" ? "base URL" : "profile base",
             "fail",
-            `${name} is ${url}: links, keys and sessions would travel unencrypted`,
+            `${name} is ${url}: links, keys and sessions would be sent unencrypted`,
             `Put a proxy with a certificate in front, and set ${name} to its https address.`,
           ),
         )
@@ -106,7 +111,7 @@ export const exposure = (settings: Settings): ReadonlyArray<Finding.Finding> => 
       ? found(
           "proxies",
           "warn",
-          "SVC_TRUSTED_PROXIES is empty: limits, allowed networks and the audit log take the proxy's address for every client's",
+          "SVC_TRUSTED_PROXIES is empty: limits, allowed networks and the audit log see the proxy's address for every client",
           "Set SVC_TRUSTED_PROXIES to the addresses of the proxies in front of the API.",
         )
       : found("proxies", "ok", `${settings.trustedProxies.networks.length} networks are trusted`),
@@ -119,18 +124,18 @@ export const masterKey = ({ dataDirectory, masterKey: given, databaseUrl }: Sett
     if (Option.isSome(given)) return found("master key", "ok", "SVC_MASTER_KEY")
     if (existsSync(file)) {
       return grants(file, 0o077)
-        ? found("master key", "warn", `${file} can be read by others`, `chmod 600 ${file}`)
-        : found("master key", "ok", `${file}: keep a copy where the data is not`)
+        ? found("master key", "warn", `${file} is readable by other users`, `chmod 600 ${file}`)
+        : found("master key", "ok", `${file}: store a copy away from the data`)
     }
     const hasData = Option.isSome(databaseUrl) || existsSync(path.join(dataDirectory, "pg18"))
     return hasData
       ? found(
           "master key",
           "fail",
-          `${file} is missing beside existing data`,
-          "Put the file back, or set SVC_MASTER_KEY to its key: nothing that is sealed can be opened without it.",
+          `${file} is missing, but data exists`,
+          "Restore the file, or set SVC_MASTER_KEY to its key: sealed data cannot be decrypted without it.",
         )
-      : found("master key", "ok", "made at the first start")
+      : found("master key", "ok", "created at the first start")
   })
 
 /** Checks that agents do not share a site with the console, whose cookies reach every name of the site. */
@@ -144,7 +149,7 @@ export const sites = Effect.fnUntraced(function* ({ baseUrl, tunnelDomain, envir
       ? found(
           "sites",
           "warn",
-          `tunnels are under the site of the API (${site}): what an agent serves is of the same site as the console`,
+          `tunnels share a site with the API (${site}), so agents' pages are same-site with the console`,
           "Use a separate domain for tunnels, or add the tunnel domain to the Public Suffix List (publicsuffix.org).",
         )
       : found("sites", "ok", `${site ?? baseUrl}; tunnels: ${ofTunnels ?? tunnelDomain}`),

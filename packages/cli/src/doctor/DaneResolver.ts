@@ -14,7 +14,7 @@ const name = "dane resolver"
 /** Public names for tests of resolvers; the signatures of the second are invalid on purpose. */
 export const known = { signed: "iana.org", bogus: "dnssec-failed.org" }
 
-const remedy = "Set SVC_DANE_RESOLVER to a name server that validates by DNSSEC, as Unbound does, on this machine."
+const remedy = "Set SVC_DANE_RESOLVER to a name server on this machine that validates DNSSEC, such as Unbound."
 
 /** Describes a server that is unreachable or could not answer. */
 const silence = ({ code }: LookupFailed) =>
@@ -22,7 +22,7 @@ const silence = ({ code }: LookupFailed) =>
     ? "did not answer in time"
     : code === "ESERVFAIL"
       ? "failed (SERVFAIL)"
-      : `cannot be asked (${code})`
+      : `cannot be queried (${code})`
 
 const judge = Effect.fnUntraced(function* (server: ValidatingResolver.ServerAddress, { signed, bogus }: typeof known) {
   const ask = yield* ValidatingResolver.make(server)
@@ -32,15 +32,15 @@ const judge = Effect.fnUntraced(function* (server: ValidatingResolver.ServerAddr
     return found(
       name,
       "fail",
-      `${at} ${silence(good.failure)}, asked for ${signed}: mail to other domains waits`,
-      "Start that name server, give it a way to the root servers, or correct SVC_DANE_RESOLVER.",
+      `${at} ${silence(good.failure)} when asked for ${signed}: mail to other domains waits`,
+      "Start that name server, let it reach the root servers, or correct SVC_DANE_RESOLVER.",
     )
   }
   if (!good.success.isSecure) {
     return found(
       name,
       "fail",
-      `${at} answers for ${signed}, which is signed, without saying that the signatures hold (AD): no TLSA record is enforced`,
+      `${at} answers for the signed name ${signed} without confirming its signatures (AD): TLSA records are not enforced`,
       remedy,
     )
   }
@@ -49,13 +49,13 @@ const judge = Effect.fnUntraced(function* (server: ValidatingResolver.ServerAddr
     return found(
       name,
       "fail",
-      `${at} answers for ${bogus}, whose signatures do not hold: whoever alters DNS on the way decides over certificates`,
+      `${at} answers for ${bogus}, whose signatures are invalid: anyone who alters DNS could replace certificates`,
       remedy,
     )
   }
   return Result.isFailure(bad) && bad.failure.code !== "ESERVFAIL"
     ? found(name, "warn", `${at} vouches for ${signed}, and ${silence(bad.failure)}, asked for ${bogus}`, "Look again.")
-    : found(name, "ok", `${at} vouches for ${signed}, and refuses ${bogus}, whose signatures do not hold`)
+    : found(name, "ok", `${at} validates ${signed} and rejects ${bogus}, whose signatures are invalid`)
 })
 
 /** Returns no findings if no name server is set. */
@@ -66,8 +66,8 @@ export const findings = Effect.fnUntraced(function* (
   if (Option.isNone(daneResolver)) return []
   // A relay takes precedence and does its own validation.
   if (!mailDirect || Option.isSome(relay)) {
-    const text = "SVC_DANE_RESOLVER is set, and no mail goes straight to its domains: nobody asks it"
-    return [found(name, "warn", text, "Set SVC_MAIL_DIRECT, without SVC_SMTP_RELAY_URL, or take it away.")]
+    const text = "SVC_DANE_RESOLVER is set but unused, because no mail is delivered directly"
+    return [found(name, "warn", text, "Set SVC_MAIL_DIRECT without SVC_SMTP_RELAY_URL, or remove the setting.")]
   }
   return [yield* judge(daneResolver.value, names)]
 })

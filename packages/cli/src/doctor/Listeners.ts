@@ -38,8 +38,8 @@ export const collisions = (settings: Settings): ReadonlyArray<Finding.Finding> =
               found(
                 "listeners",
                 "fail",
-                `${one.setting} and ${other.setting} are both ${one.port}: a process of both roles does not start`,
-                `Set one of them to another port.`,
+                `${one.setting} and ${other.setting} are both ${one.port}: a process with both roles does not start`,
+                `Change one of them to another port.`,
               ),
             ]
           : [],
@@ -51,7 +51,7 @@ export const collisions = (settings: Settings): ReadonlyArray<Finding.Finding> =
           found(
             "tunnel ports",
             "fail",
-            `${setting} is ${port}, within SVC_EDGE_TCP_PORTS (${first}-${last}): a tunnel may be given that port`,
+            `${setting} is ${port}, which is within SVC_EDGE_TCP_PORTS (${first}-${last}) and could be allotted to a tunnel`,
             `Choose a range for SVC_EDGE_TCP_PORTS without ${port}.`,
           ),
         ]
@@ -82,6 +82,11 @@ export const taken = Effect.fnUntraced(function* (settings: Settings, running: b
   for (const one of wanted) if (!(yield* isFree(one))) held.push(`${one.setting} ${one.port}`)
   if (held.length === 0) return ofService("ports", "ok", wanted.map(({ port }) => port).join(", "))
   return running
-    ? ofService("ports", "ok", `${held.join(", ")}: the service listens`)
-    : ofService("ports", "fail", `someone else listens on ${held.join(", ")}`, "End that program, or set another port.")
+    ? ofService("ports", "ok", `${held.join(", ")}: used by the service`)
+    : ofService(
+        "ports",
+        "fail",
+        `${held.join(", ")} in use by another program`,
+        "Stop that program, or set another port.",
+      )
 })

@@ -37,19 +37,19 @@ export const data = ({ dataDirectory, databaseUrl }: Settings) =>
     try {
       accessSync(place, constants.W_OK)
     } catch {
-      return found("data", "fail", `${place} cannot be written to`, "Set SVC_DATA_DIR to a directory of your own.")
+      return found("data", "fail", `${place} is not writable`, "Set SVC_DATA_DIR to a directory that you can write to.")
     }
     const { bavail, bsize, files, ffree } = statfsSync(place)
     const gibibytes = (bavail * bsize) / 1024 ** 3
     const told = `${path.resolve(dataDirectory)}, ${gibibytes.toFixed(1)} GiB free`
-    if (gibibytes < 0.2) return found("data", "fail", told, "Make room, or set SVC_DATA_DIR to another disk.")
-    if (gibibytes < 2) return found("data", "warn", told, "Make room before mail fills it.")
+    if (gibibytes < 0.2) return found("data", "fail", told, "Free some space, or set SVC_DATA_DIR to another disk.")
+    if (gibibytes < 2) return found("data", "warn", told, "Free some space before mail fills the disk.")
     return files > 0 && ffree / files < freeFiles
       ? found(
           "data",
           "warn",
           `${told}, but ${ffree} of ${files} files`,
-          "Make room for files: the disk is full of small ones.",
+          "Free some inodes: the disk is full of small files.",
         )
       : found("data", "ok", told)
   })
@@ -60,7 +60,7 @@ const enoughMemory = 1024 ** 3
 export const memory = Effect.sync(() => {
   const gibibytes = (os.totalmem() / 1024 ** 3).toFixed(1)
   return os.totalmem() < enoughMemory
-    ? found("memory", "warn", `${gibibytes} GiB`, "One process with its database wants 1 GiB.")
+    ? found("memory", "warn", `${gibibytes} GiB`, "One process with its database needs 1 GiB.")
     : found("memory", "ok", `${gibibytes} GiB`)
 })
 

@@ -33,7 +33,7 @@ const spf = Effect.fnUntraced(function* (dns: Ask, domain: string) {
       found(
         "SPF",
         "fail",
-        `${domain} has ${records.length} records, and none counts then`,
+        `${domain} has ${records.length} records, so receivers ignore all of them`,
         "Merge them into one record (RFC 7208 section 3.2).",
       ),
     ]
@@ -44,7 +44,7 @@ const spf = Effect.fnUntraced(function* (dns: Ask, domain: string) {
         found(
           "SPF",
           "fail",
-          `${domain} takes ${count} look-ups or more, and none counts after ${mostLookups}`,
+          `${domain} needs ${count} look-ups or more, and receivers reject records with more than ${mostLookups}`,
           "Replace includes by addresses (ip4:, ip6:).",
         ),
       ]
@@ -75,7 +75,7 @@ const server = Effect.fnUntraced(function* (dns: Ask, name: string) {
             "PTR",
             "warn",
             `${address} is ${back.length === 0 ? "nobody" : back.join(", ")}, not ${name}`,
-            `Have whoever gives you the address set its name to ${name}: many servers take no mail otherwise.`,
+            `Ask the provider of the address to set its name to ${name}: many servers reject mail otherwise.`,
           ),
     )
   }
@@ -111,7 +111,7 @@ const policy = ({ mailDomain, mailServers, mtaSts }: Settings) =>
             "MTA-STS",
             "fail",
             `the policy does not name ${missing.join(", ")}`,
-            "Set SVC_MX to what the MX records say.",
+            "Set SVC_MX to the servers in the MX records.",
           ),
     ]
   })
@@ -119,7 +119,9 @@ const policy = ({ mailDomain, mailServers, mtaSts }: Settings) =>
 /** Reports which authorities may issue certificates, if CAA records exist. */
 const authorities = Effect.fnUntraced(function* (dns: Ask, name: string) {
   const issuers = yield* dns(name, "CAA")
-  return issuers.length === 0 ? [] : [found("CAA", "ok", `${name} has certificates of ${issuers.join(", ")} only`)]
+  return issuers.length === 0
+    ? []
+    : [found("CAA", "ok", `only ${issuers.join(", ")} may issue certificates for ${name}`)]
 })
 
 const checks = (settings: Settings, dns: Ask) => [

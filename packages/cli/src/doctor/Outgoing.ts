@@ -21,7 +21,7 @@ const relay = (settings: Settings, server: Option.Option.Value<Settings["relay"]
   ).pipe(
     Effect.map((conversation) => {
       conversation.quit()
-      const how = conversation.isSecure ? "over TLS" : "in the clear"
+      const how = conversation.isSecure ? "over TLS" : "unencrypted"
       return found("outgoing mail", "ok", `through the relay ${server.host}:${server.port}, ${how}`)
     }),
     Effect.catch((error) =>
@@ -29,7 +29,7 @@ const relay = (settings: Settings, server: Option.Option.Value<Settings["relay"]
         found(
           "outgoing mail",
           "fail",
-          `the relay ${server.host}:${server.port} does not take us: ${error._tag === "Broken" ? error.message : `${error.code ?? ""} ${error.text}`.trim()}`,
+          `the relay ${server.host}:${server.port} does not accept the service: ${error._tag === "Broken" ? error.message : `${error.code ?? ""} ${error.text}`.trim()}`,
           "Start the relay, or correct SVC_SMTP_RELAY_URL (?tls=optional or ?tls=none if the relay has no TLS).",
         ),
       ),
@@ -40,12 +40,12 @@ const direct = Effect.fnUntraced(function* (settings: Settings) {
   const helo = heloOf(settings)
   const address = yield* Effect.option(Effect.tryPromise(() => lookup(helo)))
   return Option.isSome(address)
-    ? found("outgoing mail", "ok", `straight to its domains, as ${helo} (${address.value.address})`)
+    ? found("outgoing mail", "ok", `delivered directly as ${helo} (${address.value.address})`)
     : found(
         "outgoing mail",
         "warn",
-        `straight to its domains, as ${helo}, which does not resolve`,
-        "Give the first name of SVC_MX an address whose reverse name it is: many servers refuse others.",
+        `delivered directly as ${helo}, which does not resolve`,
+        "Give the first name of SVC_MX an address that resolves back to it: many servers reject others.",
       )
 })
 
@@ -53,14 +53,19 @@ const transport = (settings: Settings): Effect.Effect<Finding.Finding> => {
   if (Option.isSome(settings.relay)) return relay(settings, settings.relay.value)
   if (settings.mailDirect) return direct(settings)
   return Effect.succeed(
-    found("outgoing mail", "ok", "stays here: set SVC_SMTP_RELAY_URL, or SVC_MAIL_DIRECT, to send it to other domains"),
+    found("outgoing mail", "ok", "not sent to other domains: set SVC_SMTP_RELAY_URL or SVC_MAIL_DIRECT"),
   )
 }
 
 const dkim = Effect.fnUntraced(function* (settings: Settings) {
   const keys = yield* Effect.option(Effect.catchDefect(listed(settings, false), () => Effect.fail("no store")))
   if (Option.isNone(keys)) {
-    return found("dkim", "warn", "the keys cannot be read", "Start the service, then `svc dkim` says what to publish.")
+    return found(
+      "dkim",
+      "warn",
+      "the keys cannot be read",
+      "Start the service, then run `svc dkim` to see the records.",
+    )
   }
   const resolver = yield* Resolver
   const wanted = keys.value.filter(({ state }) => state !== "past")
@@ -71,7 +76,7 @@ const dkim = Effect.fnUntraced(function* (settings: Settings) {
   return found(
     "dkim",
     missing.some(({ state }) => state === "signing") ? "fail" : "warn",
-    `${names(missing)} of ${settings.mailDomain} are not in DNS, or not as they should be`,
+    `${names(missing)} of ${settings.mailDomain} are missing or wrong in DNS`,
     "Publish what `svc dkim` prints.",
   )
 }, Effect.provide(Resolver.layer))

@@ -41,7 +41,7 @@ const server = Effect.fnUntraced(function* (sql: Sql, isEmbedded: boolean) {
     ),
     fsync === "on"
       ? found("durability", "ok", "fsync is on")
-      : found("durability", "fail", "fsync is off: what is acknowledged is lost with the machine", "Turn it on."),
+      : found("durability", "fail", "fsync is off: acknowledged writes are lost if the machine crashes", "Turn it on."),
     ...(isEmbedded
       ? []
       : [
@@ -49,10 +49,10 @@ const server = Effect.fnUntraced(function* (sql: Sql, isEmbedded: boolean) {
             ? found(
                 "clock",
                 "warn",
-                `the database's is ${apart.toFixed(1)} s apart from ours`,
-                "Synchronise both (NTP): tokens and signatures have times.",
+                `the database's clock differs by ${apart.toFixed(1)} s`,
+                "Synchronise both clocks (NTP): tokens and signatures depend on the time.",
               )
-            : found("clock", "ok", "as the database's"),
+            : found("clock", "ok", "same as the database's"),
         ]),
   ]
 })
@@ -66,25 +66,25 @@ const longSeconds = 60
  */
 export const writers = Effect.fnUntraced(function* (sql: Sql, longer = longSeconds) {
   const writer = yield* oldestWriter(sql)
-  if (writer === undefined) return found("writers", "ok", "no transaction stays open")
+  if (writer === undefined) return found("writers", "ok", "no long-running transaction")
   const { pid, user, database, program, seconds } = writer
   const who = `${pid === null ? "a prepared transaction" : `process ${pid}`} (${[program, user, database].filter((one) => one !== null && one !== "").join(", ")})`
   if (seconds === null) {
     return found(
       "writers",
       "ok",
-      `${who} writes, and since when is not ours to see (grant pg_read_all_stats to our role)`,
+      `${who} is writing, but its start time is not visible (grant pg_read_all_stats to the service's role)`,
     )
   }
   return seconds < longer
-    ? found("writers", "ok", "no transaction stays open")
+    ? found("writers", "ok", "no long-running transaction")
     : found(
         "writers",
         "warn",
-        `${who} has been writing for ${Math.round(seconds)} s: lists of Events and audit records, and streams, wait for it`,
+        `${who} has been writing for ${Math.round(seconds)} s: lists and streams of Events and audit records wait for it`,
         pid === null
           ? `rollback prepared '${program}', in ${database}`
-          : `Let it end, or: select pg_terminate_backend(${pid})`,
+          : `Let it finish, or run: select pg_terminate_backend(${pid})`,
       )
 })
 
@@ -100,7 +100,7 @@ const schema = Effect.fnUntraced(function* () {
   }
   return missing.length === 0
     ? found("schema", "ok", "up to date")
-    : found("schema", "ok", `${missing.length} migrations run at the next start`)
+    : found("schema", "ok", `${missing.length} migrations are pending and run at the next start`)
 })
 
 const keys = Effect.fnUntraced(function* (sql: Sql, settings: Settings) {
@@ -112,12 +112,12 @@ const keys = Effect.fnUntraced(function* (sql: Sql, settings: Settings) {
   const wrong = found(
     "sealing",
     "fail",
-    `${name} does not open what the database holds`,
-    "Set the key that it was written with.",
+    `${name} does not match the database`,
+    "Set the key with which the database was written.",
   )
   if (given.length === 0) return wrong
   return yield* Effect.flatMap(Sealing, ({ openCanary }) => openCanary(canary.sealed)).pipe(
-    Effect.as(found("sealing", "ok", `${name} opens what the database holds`)),
+    Effect.as(found("sealing", "ok", `${name} matches the database`)),
     Effect.orElseSucceed(() => wrong),
     Effect.provide(Sealing.layer(given)),
   )
@@ -130,7 +130,7 @@ const backup = Effect.fnUntraced(function* (sql: Sql, { environment }: Settings)
   const [last] = there?.found === true ? yield* sql<{ at: Date | null }>`select max(finished_at) as at from backup` : []
   const at = last?.at ?? null
   if (at !== null && Date.now() - at.getTime() < 1.1 * dayMillis) return found("backup", "ok", at.toISOString())
-  const detail = at === null ? "there is none" : `the last one is of ${at.toISOString()}`
+  const detail = at === null ? "no backup" : `the latest backup is from ${at.toISOString()}`
   return environment === "development"
     ? found("backup", "ok", detail)
     : found("backup", "warn", detail, "Run `svc backup --keep 7 <folder>` daily, and `svc restore --verify` weekly.")
@@ -143,7 +143,7 @@ const looked = (settings: Settings, isEmbedded: boolean) =>
     return [
       ...(yield* server(sql, isEmbedded)),
       ...(pooled._tag === "Failure"
-        ? [found("sessions", "fail", pooled.failure.message, "Name PostgreSQL itself.")]
+        ? [found("sessions", "fail", pooled.failure.message, "Set DATABASE_URL to PostgreSQL itself.")]
         : []),
       yield* writers(sql),
       yield* schema(),
@@ -161,7 +161,7 @@ export const findings = (settings: Settings): Effect.Effect<ReadonlyArray<Findin
         ? Effect.flatMap(EmbeddedPostgres.open({ directory: dataDirectory }), ({ connection }) =>
             looked(settings, true).pipe(Effect.provide(Database.layer(connection))),
           )
-        : Effect.succeed([found("database", "ok", "made at the first start")]),
+        : Effect.succeed([found("database", "ok", "created at the first start")]),
   })
   return store.pipe(
     Effect.scoped,
@@ -170,8 +170,8 @@ export const findings = (settings: Settings): Effect.Effect<ReadonlyArray<Findin
         found(
           "database",
           "fail",
-          sentence(cause, {}) ?? "cannot be looked at",
-          "See the log of PostgreSQL, or DATABASE_URL.",
+          sentence(cause, {}) ?? "cannot be checked",
+          "Check PostgreSQL's log, or correct DATABASE_URL.",
         ),
       ]),
     ),

@@ -43,11 +43,11 @@ const revoke = Command.make(
     function* (flags) {
       const { api, key } = yield* connect(flags.api)
       yield* call(api, "DELETE", `/api/grants/${encodeURIComponent(flags.id)}`, { key })
-      yield* say("The access has ended.")
+      yield* say("Access revoked.")
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),
-).pipe(Command.withDescription("End the access of an app."))
+).pipe(Command.withDescription("Revoke an app's access."))
 
 export const command = Command.make("grants").pipe(
   Command.withDescription("Manage apps connected by OAuth."),

@@ -63,8 +63,8 @@ const relay = (connection: Connection) => {
     }
     // A failed call (no credential, unreachable service) is returned as a JSON-RPC error.
     const reason = Option.match(body, {
-      onNone: () => `${connection.api} does not answer`,
-      onSome: (problem) => String(problem["detail"] ?? problem["title"] ?? "The service refused the request"),
+      onNone: () => `${connection.api} is unreachable`,
+      onSome: (problem) => String(problem["detail"] ?? problem["title"] ?? "The service rejected the request"),
     })
     return JSON.stringify({ jsonrpc: "2.0", id: message["id"] ?? null, error: { code: -32000, message: reason } })
   })
@@ -97,4 +97,4 @@ export const command = Command.make(
     },
     Effect.catchTags({ NotLoggedIn: explain, Misused: explain }),
   ),
-).pipe(Command.withDescription("Serve MCP over standard input and output, for clients that start their servers."))
+).pipe(Command.withDescription("Serve MCP over standard input and output."))

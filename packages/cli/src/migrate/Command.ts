@@ -7,7 +7,7 @@ export const command = Command.make(
   "migrate",
   {
     check: Flag.Boolean("check").pipe(
-      Flag.withDescription("Only say what is pending; ends with 1 where something is"),
+      Flag.withDescription("Only list pending migrations; exits with 1 if there are any"),
       Flag.withDefault(false),
     ),
   },
@@ -18,4 +18,4 @@ export const command = Command.make(
         ({ look, run }) => (check ? look : run),
       ),
     ),
-).pipe(Command.withDescription("Bring the database up to date, as a start would, and end."))
+).pipe(Command.withDescription("Apply pending database migrations, as a start would."))

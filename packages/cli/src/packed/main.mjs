@@ -40,13 +40,13 @@ const run = async () => {
   await import("./svc.mjs")
 }
 
-if (version < oldest) fail(`Node ${oldest} or later is needed, and this is ${process.version}.`)
+if (version < oldest) fail(`Node ${oldest} or later is required, but this is ${process.version}.`)
 else if (version >= oldestOfServer || !ofServer.has(command) || process.argv.includes("--help")) await run()
 else {
   const binary = ownNode()
   if (binary === undefined) {
     fail(
-      `\`svc ${command}\` needs Node ${oldestOfServer} or later, and this is ${process.version}: install the package svc-server, which brings its own, or run it with a later Node.`,
+      `\`svc ${command}\` requires Node ${oldestOfServer} or later, but this is ${process.version}: install the package svc-server, which includes it, or use a later Node.`,
     )
   } else runOn(binary)
 }

@@ -30,7 +30,7 @@ const banner = (
       ? []
       : [
           `  Operators  http://${ops}/readyz, /metrics`,
-          `  Restarts   one process at a time, each ${pauseSeconds} s after /readyz of the one before answered 200`,
+          `  Restarts   one process at a time, each ${pauseSeconds} s after /readyz of the previous one returned 200`,
         ]),
     `  Data       ${store.place}`,
     `  Roles      ${[...roles].join(", ")}${settings.environment === "development" ? "  (development)" : ""}`,
@@ -44,7 +44,7 @@ const banner = (
           `      -d '{"email":"you@example.org","tos_accepted":true}'`,
         ]
       : []
-  return ["", "The agent identity service is up.", "", ...lines, ...begin, ""].join("\n")
+  return ["", "The agent identity service is running.", "", ...lines, ...begin, ""].join("\n")
 }
 
 /** The service is loaded on demand, because other commands do not need it. */
@@ -106,10 +106,10 @@ const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
 class ServeFailed extends Schema.TaggedError<ServeFailed>()("ServeFailed", {}) {}
 
 const roleFlag = Flag.Literals("role", allRoles).pipe(
-  Flag.withDescription("A role to play; may be given more than once. All of them by default."),
+  Flag.withDescription("Role of this process; may be repeated. Default: all roles."),
   Flag.between(0, allRoles.length),
 )
 
 export const command = Command.make("serve", { role: roleFlag }, ({ role }) =>
   serve(new Set(role.length === 0 ? allRoles : role)),
-).pipe(Command.withDescription("Run the service: every role in one process, or the given roles."))
+).pipe(Command.withDescription("Run the service with all roles or the given ones."))

@@ -26,7 +26,7 @@ const kept = Effect.fnUntraced(function* (directory: string) {
   const attempt = <A>(use: () => A) =>
     Effect.try({
       try: use,
-      catch: (error) => new SettingsInvalid({ message: `${file} cannot be used: ${String(error)}` }),
+      catch: (error) => new SettingsInvalid({ message: `${file} is not usable: ${String(error)}` }),
     })
   const present = yield* attempt(() => read(file))
   if (present !== undefined) return present
@@ -48,7 +48,7 @@ const kept = Effect.fnUntraced(function* (directory: string) {
   const meanwhile = yield* attempt(() => read(file))
   if (meanwhile !== undefined) return meanwhile
   return yield* new SettingsInvalid({
-    message: `The database was written with a master key, and ${file} is missing: put it back, or set SVC_MASTER_KEY. Without it nothing that is sealed can be opened.`,
+    message: `The database was written with a master key, but ${file} is missing: restore it, or set SVC_MASTER_KEY. Sealed data cannot be decrypted without it.`,
   })
 })
 
@@ -62,7 +62,7 @@ export const layer = (settings: Settings) =>
       parseMasterKeys(text),
       ({ message }) =>
         new SettingsInvalid({
-          message: `${Option.isSome(settings.masterKey) ? "SVC_MASTER_KEY" : path.join(settings.dataDirectory, "master.key")} is not 32 bytes in base64, nor a list of id:key. ${message}`,
+          message: `${Option.isSome(settings.masterKey) ? "SVC_MASTER_KEY" : path.join(settings.dataDirectory, "master.key")} is neither 32 bytes in base64 nor a list of id:key. ${message}`,
         }),
     )
     return Sealing.layer(keys)

@@ -49,9 +49,9 @@ const chain = (error: unknown): ReadonlyArray<object> => {
 }
 
 const listening: Record<string, string> = {
-  EADDRINUSE: "is taken by another program: stop it, or set",
-  EACCES: "is not for this user to open: start with the right to, or set",
-  EADDRNOTAVAIL: "is at an address this machine does not have: correct SVC_HOST, or set",
+  EADDRINUSE: "is in use by another program: stop it, or set",
+  EACCES: "needs more permissions than this user has: grant them, or set",
+  EADDRNOTAVAIL: "is at an address that this machine does not have: correct SVC_HOST, or set",
 }
 
 const ofPort = (error: object, ports: Ports): string | undefined => {
@@ -67,12 +67,12 @@ const ofDatabase = (errors: ReadonlyArray<object>): string | undefined => {
   const tags = new Set(errors.map((error) => memberOf(error, "_tag")))
   const last = String(memberOf(errors.at(-1), "message") ?? "")
   if (/unsupported startup parameter/i.test(last)) {
-    return `The connection pooler of DATABASE_URL does not take a parameter of the URL (${last}): remove it from DATABASE_URL.`
+    return `The connection pooler of DATABASE_URL does not support a parameter of the URL (${last}): remove it from DATABASE_URL.`
   }
   if (tags.has("AuthenticationError"))
-    return `The database refuses us (${last}): correct the user and password in DATABASE_URL.`
+    return `The database rejected the login (${last}): correct the user and password in DATABASE_URL.`
   if (tags.has("ConnectionError")) {
-    return `The database cannot be reached (${last}): start PostgreSQL, or correct DATABASE_URL.`
+    return `The database is unreachable (${last}): start PostgreSQL, or correct DATABASE_URL.`
   }
   return undefined
 }

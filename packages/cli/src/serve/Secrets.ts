@@ -27,6 +27,8 @@ export const secret = (name: string): Config.Config<Option.Option<Redacted.Redac
   }).pipe(
     Config.mapEffect(({ value, file }) => {
       if (Option.isNone(file)) return Effect.succeed(value)
-      return Option.isSome(value) ? refuse(`${name} and ${name}_FILE are both set: leave one.`) : read(name, file.value)
+      return Option.isSome(value)
+        ? refuse(`${name} and ${name}_FILE are both set: remove one.`)
+        : read(name, file.value)
     }),
   )

@@ -140,7 +140,7 @@ const portRange = (
   return ports.first >= 1 && ports.last <= 65535 && ports.first <= ports.last
     ? Effect.succeed(ports)
     : Effect.fail(
-        new SettingsInvalid({ message: `SVC_EDGE_TCP_PORTS is not a range of ports (20000-20999): ${range}` }),
+        new SettingsInvalid({ message: `SVC_EDGE_TCP_PORTS must be a range of ports (20000-20999), not ${range}` }),
       )
 }
 
@@ -156,14 +156,17 @@ const nameServer = (value: string) => {
   const host = isIP(value) === 0 ? (bracketed ?? plain ?? "") : value
   return isIP(host) !== 0 && Number(port) > 0 && Number(port) < 65_536
     ? Effect.succeed({ host, port: Number(port) })
-    : Effect.fail(new SettingsInvalid({ message: `SVC_DANE_RESOLVER is no address of a name server: ${value}` }))
+    : Effect.fail(
+        new SettingsInvalid({ message: `SVC_DANE_RESOLVER must be the address of a name server, not ${value}` }),
+      )
 }
 
 const networks = (name: string, list: string): Effect.Effect<Networks, SettingsInvalid> =>
   Effect.forEach(items(list), (one) =>
     Effect.try({
       try: () => ipaddr.parseCIDR(one.includes("/") ? one : `${one}/${one.includes(":") ? 128 : 32}`),
-      catch: () => new SettingsInvalid({ message: `${name} has no address or network in ${one}` }),
+      catch: () =>
+        new SettingsInvalid({ message: `${name} contains ${one}, which is neither an address nor a network` }),
     }),
   )
 
@@ -207,36 +210,37 @@ export const load = Effect.gen(function* () {
   )
   for (const [name, value] of Object.entries(portsOf(settings))) {
     if (value < 0 || value > 65535) {
-      return yield* new SettingsInvalid({ message: `${name} is ${value}, and a port is a number from 0 to 65535.` })
+      return yield* new SettingsInvalid({ message: `${name} must be a port from 0 to 65535, not ${value}.` })
     }
   }
   if (Option.isSome(settings.databaseUrl) && !isDatabaseUrl(Redacted.value(settings.databaseUrl.value))) {
     return yield* new SettingsInvalid({
-      message: "DATABASE_URL is not a PostgreSQL address: postgres://user:password@host:5432/database.",
+      message: "DATABASE_URL must be a PostgreSQL address: postgres://user:password@host:5432/database.",
     })
   }
   const environment: Environment = Option.getOrElse(settings.environment, () => "development" as const)
   if (!loopback(settings.opsHost) && Option.isNone(settings.environment)) {
     return yield* new SettingsInvalid({
       message:
-        "SVC_OPS_HOST opens probes and metrics to the network: say SVC_ENV=production (or development, if you mean it).",
+        "SVC_OPS_HOST exposes probes and metrics to the network: set SVC_ENV=production, or SVC_ENV=development to confirm.",
     })
   }
   if (!loopback(settings.host) && Option.isNone(settings.environment)) {
     return yield* new SettingsInvalid({
-      message: "SVC_HOST opens the service to the network: say SVC_ENV=production (or development, if you mean it).",
+      message:
+        "SVC_HOST exposes the service to the network: set SVC_ENV=production, or SVC_ENV=development to confirm.",
     })
   }
   if (settings.shutdownDelay < 0) {
-    return yield* new SettingsInvalid({ message: "SVC_SHUTDOWN_DELAY is a number of seconds, 0 or more." })
+    return yield* new SettingsInvalid({ message: "SVC_SHUTDOWN_DELAY must be a number of seconds, 0 or more." })
   }
   if (settings.auditDays < 30 || settings.auditDays > 3650) {
-    return yield* new SettingsInvalid({ message: "SVC_AUDIT_DAYS is a number of days from 30 to 3650." })
+    return yield* new SettingsInvalid({ message: "SVC_AUDIT_DAYS must be a number of days from 30 to 3650." })
   }
   if (!loopback(settings.runnerHost) && Option.isNone(settings.runnerTls)) {
     return yield* new SettingsInvalid({
       message:
-        "SVC_RUNNER_HOST opens the cluster's port to the network: set SVC_RUNNER_TLS_CA, SVC_RUNNER_TLS_CERT and SVC_RUNNER_TLS_KEY.",
+        "SVC_RUNNER_HOST exposes the cluster's port to the network: set SVC_RUNNER_TLS_CA, SVC_RUNNER_TLS_CERT and SVC_RUNNER_TLS_KEY.",
     })
   }
   if (environment === "production") {

@@ -67,7 +67,7 @@ const flagOf = (name: string, shape: Shape): Flag.Flag<Given> => {
       return given(Flag.Boolean(flag), "", Effect.succeed)
     case "array":
       return isList(shape)
-        ? given(Flag.String(flag), " Several with commas, or as JSON.", (text) => readList(name, text))
+        ? given(Flag.String(flag), " Separate several with commas, or pass JSON.", (text) => readList(name, text))
         : given(Flag.String(flag), " As JSON.", (text) => parseJson(name, text))
     case "object":
       return given(Flag.String(flag), " As JSON.", (text) => parseJson(name, text))
@@ -107,14 +107,11 @@ const commandOf = (tool: BoundTool) => {
       optional: optional.map(([member, shape]) => flagOf(member, shape)),
       secret: secret.map(([member, shape]) =>
         Flag.Boolean(`${kebab(member)}-stdin`).pipe(
-          Flag.withDescription(`${shape.description ?? ""} It is read from standard input.`),
+          Flag.withDescription(`${shape.description ?? ""} Read from standard input.`),
           Flag.withDefault(false),
         ),
       ),
-      json: Flag.Boolean("json").pipe(
-        Flag.withDescription("The answer as it came, for machines"),
-        Flag.withDefault(false),
-      ),
+      json: Flag.Boolean("json").pipe(Flag.withDescription("Print the response as JSON"), Flag.withDefault(false)),
       api: apiFlag,
     },
     Effect.fnUntraced(
@@ -133,7 +130,7 @@ const commandOf = (tool: BoundTool) => {
           if (given.secret[at] === true) input[member] = yield* standardInput
           else if (required.has(member)) {
             return yield* new Misused({
-              message: `A secret is no argument: pipe it in, with --${kebab(member)}-stdin.`,
+              message: `A secret cannot be an argument: pipe it to --${kebab(member)}-stdin.`,
             })
           }
         }
@@ -159,22 +156,22 @@ const nounOf = (name: string) => kebab(name.replace(/^svc_/, "").replace(/_[^_]+
 const ofNouns = tools.filter(({ listed }) => listed.name.split("_").length > 2)
 
 const whatOf: Readonly<Record<string, string>> = {
-  handle: "Names and whether they are free.",
-  identity: "Identities: create, look at, delete.",
+  handle: "Availability of Handles.",
+  identity: "Identities: create, read, delete.",
   card: "The A2A Card of an Identity.",
   email: "The Mailbox of an Identity.",
   thread: "Conversations in the Mailbox.",
   draft: "Drafts: list, read, change, send, delete.",
-  approval: "Messages that wait for a person: list, approve, refuse.",
+  approval: "Messages that await approval: list, approve, reject.",
   tunnel: "The Tunnel of an Identity.",
-  connector: "Accounts at other platforms: read, post, write directly.",
-  limit: "Limits and how much of each is used.",
+  connector: "Accounts on other platforms: read, post, send direct messages.",
+  limit: "Limits and their current use.",
   mail: "Whether outgoing mail is stopped.",
   "allowed-recipient": "Allowed Recipients.",
-  "ai-disclosure": "The disclosure in every message.",
+  "ai-disclosure": "The AI disclosure in every message.",
   event: "What happened.",
   webhook: "Webhooks and their deliveries.",
-  vault: "Secrets. A value is never an argument.",
+  vault: "Secrets. Values are never arguments.",
 }
 
 const byNoun = new Map<string, Array<BoundTool>>()

@@ -98,7 +98,7 @@ export const pretty = (body: unknown, columns?: ReadonlyArray<string>): string =
   if (list === undefined || !isList) return pairs(body, "", columns).join("\n")
   const rows = (list[1] as ReadonlyArray<unknown>).filter(isObject)
   const more = rest.map(([name, value]) =>
-    name === "after" ? `The next call goes on with --after ${word(value)}` : `More with --cursor ${word(value)}`,
+    name === "after" ? `Continue with --after ${word(value)}` : `More with --cursor ${word(value)}`,
   )
   return [rows.length === 0 ? `There are no ${list[0].replaceAll("_", " ")}.` : table(rows, columns), ...more].join(
     "\n",

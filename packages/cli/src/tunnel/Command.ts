@@ -38,27 +38,25 @@ export const command = Command.make(
         (port) => port >= 1 && port <= 65_535,
         (port) => `A port is a number from 1 to 65535, not ${port}.`,
       ),
-      Argument.withDescription("The local port that requests go to"),
+      Argument.withDescription("The local port that receives requests"),
     ),
     handle: Flag.String("handle").pipe(
-      Flag.withDescription("The Identity, where the credential is not its own key"),
+      Flag.withDescription("The Identity; required unless the credential is its own key"),
       Flag.optional,
     ),
     host: Flag.String("host").pipe(
-      Flag.withDescription("The local address, loopback unless you say otherwise"),
+      Flag.withDescription("The local address; default: loopback"),
       Flag.withDefault("127.0.0.1"),
     ),
     hostHeader: Flag.String("host-header").pipe(
-      Flag.withDescription(
-        "Host header that the application sees: preserve, local, or a host name; stored for the Tunnel",
-      ),
+      Flag.withDescription("Host header for the application: preserve, local, or a host name; stored with the Tunnel"),
       Flag.optional,
     ),
     tcp: Flag.Boolean("tcp").pipe(
-      Flag.withDescription("Only the Identity's TCP port leads to the local one, not its hostname"),
+      Flag.withDescription("Forward only the Identity's TCP port, not its hostname"),
       Flag.withDefault(false),
     ),
-    quiet: Flag.Boolean("quiet").pipe(Flag.withDescription("Do not tell of each request"), Flag.withDefault(false)),
+    quiet: Flag.Boolean("quiet").pipe(Flag.withDescription("Do not print requests"), Flag.withDefault(false)),
     edge: Flag.String("edge").pipe(
       Flag.withDescription("Address of the edge, if it differs from the default"),
       Flag.optional,
@@ -74,7 +72,7 @@ export const command = Command.make(
       )
       const handle = Option.getOrUndefined(flags.handle)?.replace(/^@/, "") ?? who.caller.handle
       if (handle === null) {
-        return yield* new NotLoggedIn({ message: "Say whose tunnel it is: --handle <handle>." })
+        return yield* new NotLoggedIn({ message: "Name the Identity: --handle <handle>." })
       }
       const identity = yield* understood(
         api,
@@ -102,12 +100,14 @@ export const command = Command.make(
         },
         // A permanent failure is reported at the end.
         onDisconnected: (reason, wait) => {
-          if (wait >= 0) say(`Disconnected (${reason}); trying again in ${(wait / 1000).toFixed(1)} s`)
+          if (wait >= 0) say(`Disconnected (${reason}); retrying in ${(wait / 1000).toFixed(1)} s`)
         },
         onLocal: (isUp, reason) => {
           if (isUp) say(`${flags.host}:${flags.port} answers again.`)
           else
-            warn(`nothing answers at ${flags.host}:${flags.port} (${reason}); requests get 502 until something does.`)
+            warn(
+              `${flags.host}:${flags.port} is unreachable (${reason}); requests receive 502 until a server listens there.`,
+            )
         },
         onNotice: warn,
         ...(flags.quiet
@@ -132,6 +132,4 @@ export const command = Command.make(
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),
-).pipe(
-  Command.withDescription("Give a local port a public address. `svc tunnel get <handle>` shows the Tunnel itself."),
-)
+).pipe(Command.withDescription("Give a local port a public address. `svc tunnel get <handle>` shows the Tunnel."))

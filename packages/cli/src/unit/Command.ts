@@ -48,14 +48,14 @@ export const unitOf = (
     const lost = [program, started].find((one) => hidden.some((folder) => one.startsWith(folder)))
     if (lost !== undefined) {
       return yield* new UnitFailed({
-        message: `The unit keeps the service out of people's folders, and this is ${lost}: install it as root (npm install --global svc-server).`,
+        message: `The unit hides ${lost} from the service, because it is in a user's folder: install it as root (npm install --global svc-server).`,
       })
     }
     // A file without a shebang of its own is run with the current Node.
     const words = path.extname(started) === "" ? [started] : [node, started]
     if (words.some((word) => /[\s"'\\%$;]/.test(word))) {
       return yield* new UnitFailed({
-        message: `systemd cannot be told to start ${words.join(" ")}: its path needs quotes.`,
+        message: `systemd cannot start ${words.join(" ")}, because its path needs quotes.`,
       })
     }
     return fs.readFileSync(file, "utf8").replace(/^ExecStart=.*$/m, () => `ExecStart=${words.join(" ")} serve`)
@@ -67,5 +67,5 @@ const print = Effect.gen(function* () {
 })
 
 export const command = Command.make("systemd-unit", {}, () => reportedError(print)).pipe(
-  Command.withDescription("Print the unit that systemd starts the service by."),
+  Command.withDescription("Print the systemd unit of the service."),
 )

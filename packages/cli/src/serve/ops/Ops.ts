@@ -21,7 +21,7 @@ export interface OpsSettings {
 /** The default port. Several processes on one machine need different ports. */
 export const usualPort = 9090
 
-const isReady = Metrics.gauge("svc_ready", "1 while the process is to be sent work", [])
+const isReady = Metrics.gauge("svc_ready", "1 while the process accepts work", [])
 
 interface Answer {
   readonly status: number
@@ -50,12 +50,12 @@ const ready = (readiness: Readiness) =>
 
 /** Descriptions of metric families that the cluster library leaves undescribed. */
 const help: Readonly<Record<string, string>> = {
-  effect_cluster_entities: "Actors in memory, by their kind",
-  effect_cluster_entity_mailbox_size_max: "The most messages that wait for one actor, by its kind",
-  effect_cluster_runners: "Processes that carry actors",
-  effect_cluster_runners_healthy: "Processes that carry actors and answer",
-  effect_cluster_shards: "Shards that this process owns",
-  effect_cluster_shards_releasing: "Shards that this process is handing over",
+  effect_cluster_entities: "Actors in memory, by kind",
+  effect_cluster_entity_mailbox_size_max: "Most messages waiting for one actor, by kind",
+  effect_cluster_runners: "Processes that run actors",
+  effect_cluster_runners_healthy: "Healthy processes that run actors",
+  effect_cluster_shards: "Shards of this process",
+  effect_cluster_shards_releasing: "Shards that this process is releasing",
   effect_cluster_singletons: "Singletons that run in this process",
 }
 
@@ -124,12 +124,14 @@ export const open = Effect.fnUntraced(function* (
     Effect.catch((error) =>
       settings.port === undefined && "code" in error && error.code === "EADDRINUSE"
         ? Effect.as(
-            Effect.logWarning(`Port ${port} is taken: this process has no probes and no metrics. Set SVC_OPS_PORT.`),
+            Effect.logWarning(
+              `Port ${port} is in use, so this process has no probes and no metrics. Set SVC_OPS_PORT.`,
+            ),
             undefined,
           )
         : Effect.fail(
             new SettingsInvalid({
-              message: `${settings.host}:${port} cannot be listened on (${error.message}): set SVC_OPS_PORT, or SVC_OPS_HOST.`,
+              message: `${settings.host}:${port} cannot be opened (${error.message}): set SVC_OPS_PORT or SVC_OPS_HOST.`,
             }),
           ),
     ),
