@@ -7,11 +7,11 @@ import { databaseLayer } from "../harness/Database.ts"
 
 const quotas = { calls: 600, identity_create: 10, handle_check: 60 }
 const minute = 60_000
-/** One second before a minute of the clock ends. */
+/** One second before a full minute. */
 const late = 1_000 * minute - 1_000
 
 const actorOf = (org: string) => Effect.map(Writes, (sql) => CallBudget.make(sql, org, quotas))
-/** What an actor grants of `asked` leases. */
+/** Returns the total that an actor grants to `asked` leases. */
 const granted = Effect.fnUntraced(function* (
   actor: Effect.Success<ReturnType<typeof actorOf>>,
   policy: "calls" | "identity_create",
@@ -59,7 +59,7 @@ layer(Layer.provideMerge(sealingLayer, databaseLayer))("an Org's call budget", (
       )
       const total = before + sums.reduce((a, b) => a + b)
       expect(total).toBeLessThanOrEqual(600)
-      // What is stranded is at most a block of each.
+      // Each process leaves at most a block unused.
       expect(total).toBeGreaterThanOrEqual(600 - 150)
     }),
   )

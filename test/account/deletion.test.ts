@@ -1,4 +1,4 @@
-/** The deletion of an account, as work that outlives whoever began it. */
+/** Account deletion as background work that continues without its caller. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { unlimited } from "@svc/domain/account/Scope"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -16,7 +16,7 @@ import { Effect, Layer, Redacted } from "effect"
 import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
 import { holder, rows } from "../harness/Stores.ts"
 
-/** How many rows of each kind the Org has. */
+/** Returns the number of the Org's rows of each kind. */
 const holdings = (org: string) =>
   Effect.map(
     rows(
@@ -56,7 +56,7 @@ layer(actors())("a deleted account", (it) => {
           returning id
         )
         insert into oauth_token (hash, grant_id, kind, expires_at) select 'hash', id, 'access', now() + interval '1 hour' from granted`
-      // More records than go at once, and one that is written while the account goes.
+      // More records than one batch deletes, and one that is written during the deletion.
       yield* sql`insert into audit (org_id, id, at, class, action, actor_kind, outcome, via)
         select ${org}::uuid, uuidv7(), now(), 'auth', 'test', 'session', 'allowed', 'rest' from generate_series(1, 6000)`
       yield* sql`insert into audit_seal (org_id, seq, record_id, record_at, previous, hash)
@@ -74,20 +74,20 @@ layer(actors())("a deleted account", (it) => {
       const lookup = yield* CredentialLookup
       const use = lookup.resolve(Redacted.make(key))
       expect(yield* use).toMatchObject({ kind: "admin_key" })
-      // One that is still being made goes too.
+      // An Identity that is still being provisioned is deleted too.
       yield* ask((yield* Identities).of("late").Create({ org_id: org, identity_id: yield* makeUuidV7, handle: "late" }))
       const actor = (yield* Orgs).of(org)
       const first = yield* ask(actor.Delete())
       expect(first.identities).toBe(2)
       expect(yield* Effect.flip(use)).toMatchObject({ code: "account_deleting" })
-      // As those of an Identity are once its teardown has begun.
+      // The state of an Identity's keys once its teardown has started.
       yield* sql`update api_key set revoked_at = now() where org_id = ${org}`
       expect(yield* Effect.flip(use)).toMatchObject({ code: "account_deleting" })
       expect(yield* Effect.flip(keys.create(org, yield* newKey("late"), holder))).toMatchObject({
         code: "account_deleting",
       })
       expect(yield* Effect.flip(makeIdentity(org, "later"))).toMatchObject({ code: "account_deleting" })
-      // It gets no link while it goes, and nobody learns that from the answer.
+      // The account gets no link during its deletion, and the response does not reveal that.
       const link = { email: `${org}@example.org` }
       const accounts = yield* Accounts
       expect(yield* accounts.requestLink(link, "en")).toMatchObject({ token: null })
@@ -95,7 +95,7 @@ layer(actors())("a deleted account", (it) => {
       expect(yield* holdings(org)).toEqual(nothing)
       expect(yield* Effect.flip(use)).toMatchObject({ code: "unauthenticated" })
       const queries = yield* IdentityQueries
-      // Each by itself, however many ask at the same time.
+      // Each Identity is deleted on its own, however many requests are concurrent.
       const asked = ["later", "ada", "late", "later"]
       expect(yield* Effect.forEach(asked, queries.isTaken, { concurrency: "unbounded" })).toEqual([
         false,

@@ -20,7 +20,7 @@ const started = Effect.gen(function* () {
     ...login,
     view: devices.view(login.userCode),
     poll: devices.poll(login.deviceCode),
-    /** What the terminal is told instead of a key. */
+    /** The terminal's response instead of a key. */
     refusal: Effect.flip(devices.poll(login.deviceCode)),
     approve: (org: string, by: Initiator = holder) => devices.approve(org, login.userCode, {}, byHolder, by),
     deny: devices.deny(login.userCode),
@@ -127,7 +127,7 @@ layer(storesLayer)("a device login", (it) => {
       expect((yield* login.view).status).toBe("pending")
       expect(yield* keys).toEqual([])
       yield* login.approve(org)
-      // Cut off when it is noted as collected already, and the key is looked at for the answer.
+      // Interrupted after the key was marked as collected, while it is read for the response.
       expect(yield* cutOff(login.poll, "api_key", { lock: "access exclusive" })).toMatchObject(unavailable)
       expect((yield* login.view).status).toBe("approved")
       const { key, api_key } = yield* login.poll

@@ -1,4 +1,4 @@
-/** Exports as the Org's actor collects them, and as they are taken along. */
+/** Exports, as the Org's actor creates them and as they are downloaded. */
 import { ask } from "@svc/cluster/actor/Ask"
 import * as Ownership from "@svc/cluster/actor/Ownership"
 import * as ExportSource from "@svc/cluster/account/exports/ExportSource"
@@ -24,7 +24,7 @@ const statusOf = (id: string) =>
     ([row]) => row?.status,
   )
 
-/** Asks for an export and waits for it; answers its public id. */
+/** Requests an export, waits for it, and returns its public id. */
 const exported = Effect.fnUntraced(function* (org: string, about?: { readonly id: string; readonly handle: string }) {
   const export_id = yield* makeUuidV7
   const named = { identity_id: about?.id ?? null, handle: about?.handle ?? null }
@@ -33,7 +33,7 @@ const exported = Effect.fnUntraced(function* (org: string, about?: { readonly id
   return toPublic("exp_", export_id)
 })
 
-/** The members of its archive; `by` is the Identity that fetches it, or null for the account. */
+/** Returns the files of the archive; `by` is the Identity that downloads it, or null for the account. */
 const archive = Effect.fnUntraced(function* (org: string, by: string | null, id: string, values = false) {
   const stream = yield* (yield* Exports).archive(org, by, id, values)
   const chunks = yield* Stream.runCollect(stream)
@@ -86,7 +86,7 @@ layer(actors())("an export", (it) => {
       expect(Object.keys(yield* archive(org, ada.id, own, true)).filter((name) => /mbox|values/.test(name))).toEqual([
         "ada.mbox",
       ])
-      // What one could not have asked for does not exist.
+      // An export that the caller could not have requested does not exist for it.
       for (const [who, what] of [
         [ada.id, id],
         [bob.id, own],
@@ -112,7 +112,7 @@ layer(actors())("an export", (it) => {
     }),
   )
 
-  /** An owner of the Org with its own source of exports, over such cards. */
+  /** A worker of the Org with its own export source over these cards. */
   const ownerOf = Effect.fnUntraced(function* (org: string, cards: CardQueries["Service"]) {
     const state = (yield* load)(org)
     const ownership: Ownership.Ownership<OrgState> = yield* Ownership.make({ kind: "Org", id: org, load: state })
@@ -123,7 +123,7 @@ layer(actors())("an export", (it) => {
     return { collecting, collect: collecting.dispatch(present!, Effect.void, Effect.void) }
   })
 
-  /** An export that nobody collects yet. */
+  /** Creates an export that no worker has claimed. */
   const queued = Effect.fnUntraced(function* (org: string) {
     const id = yield* makeUuidV7
     const sql = yield* Writes
@@ -138,7 +138,7 @@ layer(actors())("an export", (it) => {
       yield* filled(org, "alan")
       const id = yield* queued(org)
       const cards = yield* CardQueries
-      // Neither gets past the cards before this is open, so that both are half done at once.
+      // Both workers wait at the cards until this is open, so that both are interrupted in the middle.
       const go = Latch.makeUnsafe()
       const held = CardQueries.of({ ...cards, read: (identity) => Effect.andThen(go.await, cards.read(identity)) })
       const former = yield* ownerOf(org, held)
@@ -169,7 +169,7 @@ layer(actors())("an export", (it) => {
       const failed = toPublic("exp_", id)
       expect(yield* (yield* Exports).read(org, null, failed)).toMatchObject({ status: "failed", download_url: null })
       expect(yield* Effect.flip(archive(org, null, failed))).toMatchObject({ code: "not_found" })
-      // It is not tried again by itself.
+      // It is not retried automatically.
       yield* passing(Effect.sync(owner.collecting.isBusy), (isBusy) => !isBusy, 0)
       expect(yield* owner.collect).toBe(false)
       const files = yield* archive(org, null, yield* exported(org))

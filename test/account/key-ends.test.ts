@@ -1,4 +1,4 @@
-/** The ends of keys, by the test's clock: when they are told, and that the look-up knows them. */
+/** Expiry of keys by the test's clock: notifications, and the credential look-up. */
 import { expect, layer } from "@effect/vitest"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -79,7 +79,7 @@ layer(storesLayer)("an expiring key", (it) => {
         replaced_by: next.id,
         expires_at: new Date(now + 17 * day),
       })
-      // One that ends before the overlap does ends when it was to.
+      // A key that expires before the overlap ends keeps its expiry.
       const soon = new Date(now + 12 * day)
       const short = yield* keys.create(
         org,
@@ -88,7 +88,7 @@ layer(storesLayer)("an expiring key", (it) => {
       )
       yield* keys.rotate(session, short.api_key.id, yield* makeUuidV7, 7 * 86_400, holder)
       expect((yield* keys.read(org, short.api_key.id)).expires_at).toEqual(soon)
-      // By itself it would outlast whoever makes it.
+      // Without that limit, it would outlast its creator.
       const { api_key: own } = yield* keys.rotate(maker, next.id, yield* makeUuidV7, 0, holder)
       expect(own.expires_at).toEqual(new Date(now + 30 * day))
       yield* TestClock.adjust("7 days")

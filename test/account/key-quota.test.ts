@@ -1,4 +1,4 @@
-/** How many keys may be live, at its edge. */
+/** The limit of active keys, at its boundary. */
 import { expect, layer } from "@effect/vitest"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { keysAtMost } from "@svc/domain/account/KeyRights"
@@ -20,7 +20,7 @@ layer(actors(), { timeout: "60 seconds" })("the key quota of an account", (it) =
         keys.create(org, { id, name: "ci", identity: null, rights }, holder),
       )
       const { api_key } = yield* create
-      /** So many more like the first one. */
+      /** Creates that many copies of the first key. */
       const more = (count: number, change: string) =>
         Effect.flatMap(Writes, (sql) =>
           sql.unsafe(

@@ -1,4 +1,4 @@
-/** Exports and deletions of accounts whose process died in the midst (docs/crash-matrix.md). */
+/** Exports and deletions of accounts whose process died in the middle (docs/crash-matrix.md). */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
@@ -41,7 +41,7 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
         const actor = (yield* Orgs).of(org_id)
         yield* ask(actor.Export(request))
         yield* passing(exported(export_id), (row) => row?.status === "ready")
-        // The message again, as after a lost answer: it is the same export.
+        // A duplicate of the message, as after a lost response, refers to the same export.
         yield* ask(actor.Export(request))
       }).pipe(Effect.provide(process()))
       const first = yield* exported(export_id)
@@ -64,7 +64,7 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
       const org_id = yield* makeOrg
       yield* makeIdentity(org_id, "grace").pipe(Effect.provide(process()))
       const sql = yield* Writes
-      // As the first commit of a deletion leaves it.
+      // The state after the first commit of a deletion.
       yield* sql`update org set status = 'deleting', deletion_requested_at = now() where id = ${org_id}`
       const left = one(
         sql<{ n: number }>`
@@ -81,7 +81,7 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
       const org_id = yield* makeOrg
       const actor = (yield* Orgs).of(org_id)
       const sql = yield* Writes
-      // An Identity whose teardown cannot go on keeps the account there.
+      // An Identity whose teardown cannot continue keeps the account in this state.
       yield* makeIdentity(org_id, "joan")
       const [first, second] = [yield* ask(actor.Delete()), yield* ask(actor.Delete())]
       expect(second).toEqual(first)

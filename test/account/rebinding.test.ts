@@ -1,4 +1,4 @@
-/** A site that gives its name the address of this machine reads answers of a service in Development as its own. */
+/** DNS rebinding: a site that resolves its name to this machine reads responses of a service in Development. */
 import { request } from "node:http"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { startService, type TestService } from "../harness/Service.ts"
@@ -20,7 +20,7 @@ const asked = (host: string, path: string, type: string, body: string, from: obj
     outgoing.on("error", reject)
     outgoing.end(body)
   })
-/** Letters to one address are limited. */
+/** Mail to one address is limited. */
 let people = 0
 const overApi = (host: string) =>
   asked(

@@ -80,7 +80,7 @@ layer(storesLayer)("a session", (it) => {
     const expiry = rows(
       (sql) => sql<{ expires_at: Date }>`select expires_at from session where id = ${session.id}`,
     ).pipe(Effect.map(([row]) => row!.expires_at.getTime()))
-    /** Uses it, and waits until that is noted. */
+    /** Uses the session, and waits until the use is recorded. */
     const useAndSlide = Effect.gen(function* () {
       const until = (yield* Clock.currentTimeMillis) + 30 * 86_400_000
       yield* use
@@ -116,7 +116,7 @@ layer(storesLayer)("a session", (it) => {
   )
 })
 
-/** The accounts of a deployment that is set up like this. */
+/** Returns the accounts of a deployment with these settings. */
 const deployment = (settings: Partial<AccountSettings>) =>
   Effect.map(
     Layer.build(

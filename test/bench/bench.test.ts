@@ -15,7 +15,7 @@ const listening = (server: Server): Promise<number> =>
   })
 afterEach(() => servers.splice(0).forEach((server) => server.close()))
 
-describe("raw sockets", () => {
+describe("load over raw sockets", () => {
   const seen: Array<string> = []
   let refused = 0
   const http = async (statuses: ReadonlyArray<number>) => {
@@ -47,7 +47,7 @@ describe("raw sockets", () => {
     },
   })
 
-  it("send what they are told, over each connection one after the other", async () => {
+  it("sends the ordered requests one after the other on each connection", async () => {
     const load = await drive(order(await http([200])), 0.5)
     expect(load.wrong).toBe(0)
     expect(load.done).toBe(seen.length)
@@ -58,14 +58,14 @@ describe("raw sockets", () => {
     }
   })
 
-  it("count the answers that are not the right ones", async () => {
+  it("counts responses with an unexpected status", async () => {
     const mixed = await drive(order(await http([200, 500])), 0.2)
     expect(mixed).toMatchObject({ done: seen.length, wrong: refused })
     expect((await drive(order(await http([404]), 404), 0.1)).wrong).toBe(0)
     expect((await drive(order(await http([200]), 404), 0.1)).wrong).toBe(seen.length)
   })
 
-  it("count a letter when it was taken, and a refusal as wrong", async () => {
+  it("counts accepted messages, and rejections as wrong", async () => {
     let letters = 0
     const smtp = (answer: string) =>
       listening(
@@ -92,7 +92,7 @@ describe("raw sockets", () => {
 })
 
 describe.skipIf(Wrk.program === undefined)("wrk", () => {
-  it("sends the one Host that it is told, however it is spelled", async () => {
+  it("sends one Host header regardless of its spelling", async () => {
     const hosts: Array<ReadonlyArray<string>> = []
     const port = await listening(
       createServer((request, answer) => {
@@ -106,8 +106,8 @@ describe.skipIf(Wrk.program === undefined)("wrk", () => {
   })
 })
 
-describe("slices in turn", () => {
-  it("drive each subject once a round, after each was warm", async () => {
+describe("measuring in turn", () => {
+  it("drives each subject once per round after all were warmed up", async () => {
     const order: Array<string> = []
     const subject = (name: string, rates: ReadonlyArray<number>) => {
       let at = 0
@@ -126,7 +126,7 @@ describe("slices in turn", () => {
     expect(got.ours.cpu).toBeUndefined()
   })
 
-  it("measure nothing where most answers are wrong", async () => {
+  it("fails if most responses are wrong", async () => {
     const refusing = { drive: async () => ({ done: 10, wrong: 6, seconds: 1, p50: 1, p99: 1 }) }
     await expect(inTurn({ refusing })).rejects.toThrow("6 of 10 answers were wrong")
   })
@@ -142,14 +142,14 @@ describe("slices in turn", () => {
     done: 1,
   })
 
-  it("say which reference drifted, by what is compared", () => {
+  it("names the reference that drifted for each compared figure", () => {
     const steadyCpu = measured(figure(100, 114), figure(100, 200))
     expect(drift({ cpu: { floor: steadyCpu } })).toEqual([])
     expect(drift({ rate: { floor: steadyCpu } })).toEqual(["the slices of floor spread by 100 % (calls/s)"])
     expect(drift({ cpu: { floor: measured(figure(100, 120), figure(1, 1)) } })).toHaveLength(1)
   })
 
-  it("compare the least of CPU, and say nothing where it is not known", () => {
+  it("compares minimum CPU times, and omits unknown ones", () => {
     const ours = measured(figure(400, 900), figure(1, 1))
     expect(costOf("CPU", ours, measured(figure(100, 200), figure(1, 1)), 4)).toEqual([
       { what: "CPU", value: 4, atMost: 4 },

@@ -1,4 +1,4 @@
-/** What account holders do with `svc` about who comes in: the audit log, its verification, and the apps that were let in. */
+/** Commands for the account holder: the audit log, its verification, and connected apps. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -27,7 +27,7 @@ afterAll(async () => {
 const svc = (...args: ReadonlyArray<string>) => told({ home, env: { SVC_KEY: key } }, ...args)
 
 describe("svc audit", { timeout: 120_000 }, () => {
-  it("shows what was done, for people and as lines", async () => {
+  it("shows records as a table and as JSON lines", async () => {
     const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
     await call(service.base, "PATCH", `/api/identities/${handle}/card`, {
       token: session,
@@ -44,7 +44,7 @@ describe("svc audit", { timeout: 120_000 }, () => {
       .split("\n")
       .map((line) => JSON.parse(line))
     expect(records).toContainEqual(expect.objectContaining({ action: "cards.patch", identity: handle }))
-    // The one before the newest: nothing younger than now is asked for.
+    // No record is newer than now.
     const none = await svc("audit", "--api", service.base, "--since", "2099-01-01T00:00:00Z")
     expect(none).toMatchObject({ code: 0, out: "" })
     const wrong = await svc("audit", "--api", service.base, "--since", "yesterday")
@@ -54,7 +54,7 @@ describe("svc audit", { timeout: 120_000 }, () => {
 })
 
 describe("svc grants", { timeout: 120_000 }, () => {
-  it("lists the apps that were let in, and ends one", async () => {
+  it("lists connected apps and revokes one", async () => {
     const name = newHandle("app")
     const client = (await registered(service.base, [here], name)).body["client_id"]
     const { access } = await letIn(service.base, browser(service.base, session), client, here)
@@ -64,7 +64,7 @@ describe("svc grants", { timeout: 120_000 }, () => {
     expect(out).toContain(name)
     expect(out).toContain("mail:read")
     const ended = await svc("grants", "revoke", listed.grants[0].id, "--api", service.base)
-    expect(ended).toMatchObject({ code: 0, out: "The access has ended.\n" })
+    expect(ended).toMatchObject({ code: 0, out: "Access revoked.\n" })
     expect((await mcp(service.base, access, "tools/list")).status).toBe(401)
     const unknown = await svc("grants", "revoke", "00000000-0000-7000-8000-000000000000", "--api", service.base)
     expect(unknown.code).not.toBe(0)
@@ -72,9 +72,9 @@ describe("svc grants", { timeout: 120_000 }, () => {
   })
 })
 
-// Last, since what the others did is sealed meanwhile.
+// Runs last, because the records of the other tests are sealed in the meantime.
 describe("svc audit verify", { timeout: 120_000 }, () => {
-  it("tells an export as it was sealed from one that was changed, without the service", async () => {
+  it("distinguishes an unchanged export from an altered one offline", async () => {
     const text = await eventually(
       async () =>
         (await fetch(`${service.base}/api/audit/export`, { headers: { authorization: `Bearer ${key}` } })).text(),
@@ -85,7 +85,7 @@ describe("svc audit verify", { timeout: 120_000 }, () => {
     writeFileSync(file, text)
     const whole = await svc("audit", "verify", file)
     expect(whole).toMatchObject({ code: 0, errors: "" })
-    const head = /The end is (\d+:[0-9a-f]{64});/.exec(whole.out)![1]!
+    const head = /The log ends at (\d+:[0-9a-f]{64});/.exec(whole.out)![1]!
     expect((await svc("audit", "verify", file, "--head", head)).code).toBe(0)
     const other = head.replace(/.$/, (last) => (last === "0" ? "1" : "0"))
     expect(await svc("audit", "verify", file, "--head", other)).toMatchObject({ code: 1 })
@@ -93,7 +93,7 @@ describe("svc audit verify", { timeout: 120_000 }, () => {
     writeFileSync(file, text.replace(/"outcome":"\w+"/, `"outcome":"failed"`))
     const altered = await svc("audit", "verify", file)
     expect(altered.code).toBe(1)
-    expect(altered.out).toContain("NOT as it was sealed")
+    expect(altered.out).toContain("does NOT match its seals")
     expect(await svc("audit", "verify", path.join(home, "nowhere.jsonl"))).toMatchObject({ code: 2 })
   })
 })

@@ -1,4 +1,4 @@
-/** What commands answer people and programs: columns of lists, errors as JSON, and usage errors. */
+/** Output of commands for people and programs: columns of lists, errors as JSON, and usage errors. */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -34,11 +34,11 @@ afterAll(async () => {
 
 const svc = (...words: ReadonlyArray<string>) =>
   told({ home, env: { SVC_API_URL: service.base, SVC_KEY: session } }, ...words)
-/** The words of the first line. */
+/** Returns the words of the first line. */
 const header = (text: string) => text.split("\n")[0]!.split(/ {2,}/)
 
-describe("a list for people", () => {
-  it("of mail shows when, from whom, to whom and about what", async () => {
+describe("a table", () => {
+  it("shows date, sender, recipients and subject of mail", async () => {
     expect(
       (await svc("email", "send", ada.handle, bob.identity.email, "--subject", "Hello Bob", "--text", "x")).code,
     ).toBe(0)
@@ -56,14 +56,14 @@ describe("a list for people", () => {
     expect(header(thread.out)).toEqual(["ID", "LAST_MESSAGE_AT", "PARTICIPANTS", "SUBJECT", "MESSAGES", "UNREAD"])
   })
 
-  it("of Events says what happened, with names", async () => {
+  it("describes each Event in a sentence with names", async () => {
     const { out } = await svc("event", "list")
     expect(header(out)).toEqual(["ID", "CREATED_AT", "WHAT"])
     expect(out).toContain(`${bob.handle} received a mail from ${ada.identity.email}: Hello Bob`)
     expect((await svc("identity", "events", ada.handle)).out).toContain(`${ada.handle} is ready`)
   })
 
-  it("has columns of its own for every tool, and each of them is a member of its entries", () => {
+  it("has columns for every tool that exist in its entries", () => {
     const entriesOf = ({ anyOf: [success] }: Json): Json =>
       Object.values<Json>(success.properties).find(({ type, items }) => type === "array" && items?.properties)?.items
     for (const { listed, columns } of tools) {
@@ -81,7 +81,7 @@ describe("a list for people", () => {
     }
   })
 
-  it("shows of several addresses the first, of other things how many, and cuts no id", () => {
+  it("shows the first of several addresses and the number of others, and never truncates an id", () => {
     const id = `msg_${"0".repeat(26)}`
     const to = ["a@x.example", "b@x.example", "c@x.example"].map((address) => ({ address, name: null }))
     const entry = {
@@ -100,7 +100,7 @@ describe("a list for people", () => {
 })
 
 describe("--json", () => {
-  it("prints a refusal as the problem, on standard error", async () => {
+  it("prints a problem as JSON to standard error", async () => {
     const { code, out, errors } = await svc("identity", "get", "nobody-here", "--json")
     expect([code, out]).toEqual([1, ""])
     expect(JSON.parse(errors)).toMatchObject({ code: "not_found", status: 404, agent_hint: "fix_call" })
@@ -135,7 +135,7 @@ describe("a usage error", () => {
     [["email", "list", "ada", "--limit", "many"], "many"],
     [["nonsense"], "nonsense"],
     [["keys", "create"], "Missing required argument: name"],
-  ] as const)("%j is one line on standard error that shows the usage, and exit code 2", (words, what) => {
+  ] as const)("%j prints one line with the usage to standard error and exits with 2", (words, what) => {
     const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], {
       env: environment(home),
       encoding: "utf8",

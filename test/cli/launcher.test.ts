@@ -1,4 +1,7 @@
-/** How `node packages/cli/src/main.mjs` finds a Node that is new enough, in a copy of the launcher with a command of the test's. */
+/**
+ * Tests how `node packages/cli/src/main.mjs` finds a suitable Node, in a copy of the launcher with a command of the
+ * test.
+ */
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -8,7 +11,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { oldNode } from "../harness/Packages.ts"
 import { program } from "../harness/Svc.ts"
 
-/** Prints its arguments and the input line, then waits for SIGTERM, upon which it exits with 3. */
+/** Prints its arguments and the input line, then waits for SIGTERM and exits with 3. */
 const command = `
 const [input] = await new Promise((resolve) => process.stdin.once("data", (chunk) => resolve(String(chunk).split("\\n"))))
 process.on("SIGTERM", () => process.exit(3))
@@ -42,7 +45,7 @@ const run = (node: string, ...words: ReadonlyArray<string>) =>
   spawnSync(node, [main(), ...words], { input: "hello\n", encoding: "utf8" })
 
 describe("the launcher of a checkout", () => {
-  it("runs the command on a Node that is new enough", () => {
+  it("runs the command with a supported Node", () => {
     const { status, stdout } = run(process.execPath, "whoami")
     expect([status, JSON.parse(stdout)]).toEqual([5, { node: process.execPath, words: ["whoami"], input: "hello" }])
   })
@@ -65,7 +68,7 @@ describe("the launcher of a checkout", () => {
     expect(await once(child, "exit")).toEqual([3, null])
   })
 
-  it.skipIf(oldNode === undefined)("says in one sentence what to do when no Node can be installed", () => {
+  it.skipIf(oldNode === undefined)("explains in one sentence what to do if no Node can be installed", () => {
     writeFileSync(path.join(copy, "scripts", "setup.mjs"), "process.exit(1)")
     const { status, stderr } = run(oldNode!, "whoami")
     expect(status).toBe(1)

@@ -9,14 +9,14 @@ import { describe, expect, it, vi } from "vitest"
 
 const empty = (status: number) => HttpServerResponse.empty({ status })
 
-describe("the line of a request", () => {
+describe("the log line of a request", () => {
   const request = {
     method: "GET",
     url: "/auth/magic-link?token=secret",
     headers: { authorization: "Bearer svc_admin_x" },
   }
 
-  it("says what was asked, how it ended and by which kind of credential, and no secret", () => {
+  it("contains route, result and kind of credential, and no secret", () => {
     const page = entryOf(request, undefined, empty(200), performance.now(), "req_1")
     expect(page).toMatchObject({ method: "GET", route: "/auth/magic-link", status: 200, credential: "admin_key" })
     expect(JSON.stringify(page)).not.toMatch(/secret|svc_admin_x/)
@@ -24,7 +24,7 @@ describe("the line of a request", () => {
     expect(entryOf({ ...request, headers: {} }, undefined, empty(200), 0, "r").credential).toBeNull()
   })
 
-  it("has the code of the problem that was answered, whatever headers were added", () => {
+  it("contains the code of the returned problem, regardless of added headers", () => {
     const problem = new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
     const response = render({ baseUrl: "http://localhost" }, "req_1", problem)
     const sent = HttpServerResponse.setHeaders(response, { "request-id": "req_1" })
@@ -33,7 +33,7 @@ describe("the line of a request", () => {
     expect(entryOf(request, "/api/keys", empty(200), 0, "req_1").problem).toBeNull()
   })
 
-  it("is written from `info` up, and an unknown level is reported", () => {
+  it("is written at level `info` and below, and an unknown level is rejected by name", () => {
     expect(requestLine("Info")).toBeTypeOf("function")
     expect(requestLine("Warn")).toBeUndefined()
     expect(wrongLevel("loud")).toContain('SVC_LOG_LEVEL is "loud"')
@@ -41,8 +41,8 @@ describe("the line of a request", () => {
   })
 })
 
-describe("a line of the log", () => {
-  it("has no secret, in its message, its annotations or the text of an error", async () => {
+describe("a log line", () => {
+  it("contains no secret in its message, annotations or error", async () => {
     const secret = "svc_admin_abcdefghijklmnop"
     let written = ""
     const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => {

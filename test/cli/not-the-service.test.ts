@@ -1,4 +1,4 @@
-/** What `svc` says where something else answers at the API's address: a portal, a proxy, a server of another kind. */
+/** `svc` with another server at the API's address: a captive portal, a proxy, a server of another kind. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -76,8 +76,8 @@ const within =
     told({ home, env: { SVC_KEY: "svc_admin_x", SVC_API_URL: api, ...env } }, ...args)
 const svc = within({})
 
-describe("an answer that is not the service's", { timeout: 120_000 }, () => {
-  it.each(Object.keys(answers))("%s: nothing was done, in one sentence", async (kind) => {
+describe("a response of another server", { timeout: 120_000 }, () => {
+  it.each(Object.keys(answers))("%s: is reported in one sentence", async (kind) => {
     const api = `${base}/${encodeURIComponent(kind)}`
     const commands = [
       ["identity", "delete", "ada"],
@@ -89,7 +89,7 @@ describe("an answer that is not the service's", { timeout: 120_000 }, () => {
     }
   })
 
-  it("an object of another kind is not taken for an answer either", async () => {
+  it("is rejected even if it is a JSON object", async () => {
     for (const command of [
       ["whoami"],
       ["login"],
@@ -107,7 +107,7 @@ describe("an answer that is not the service's", { timeout: 120_000 }, () => {
   // oxlint-disable-next-line no-control-regex -- they are what is looked for
   const orders = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/
 
-  it("orders to the terminal in what is answered are shown, not obeyed", async () => {
+  it("cannot control the terminal by escape sequences", async () => {
     const [login, table, json] = await Promise.all([
       svc(`${base}/device`, "login"),
       svc(`${base}/names`, "identity", "list"),
@@ -119,7 +119,7 @@ describe("an answer that is not the service's", { timeout: 120_000 }, () => {
     for (const { out, errors } of [login, table, json]) expect(out + errors).not.toMatch(orders)
   })
 
-  it("nobody is asked for a key that could not be kept", async () => {
+  it("no key is requested if it could not be stored", async () => {
     const before = asked
     const told = await within({ XDG_CONFIG_HOME: "/dev/null" })(`${base}/device`, "login")
     expect(told).toMatchObject({ code: 1, out: "" })
@@ -129,24 +129,20 @@ describe("an answer that is not the service's", { timeout: 120_000 }, () => {
     expect(asked).toBe(before)
   })
 
-  it("orders to the terminal in a refusal are shown, not obeyed, in one line", async () => {
+  it("a problem cannot control the terminal and is printed in one line", async () => {
     const told = await svc(`${base}/orders`, "identity", "list")
     expect(told).toMatchObject({ code: 1, out: "" })
     expect(told.errors).toBe("svc: \ufffd]0;owned\ufffdNo: Not\ufffd[2J so (conflict, stop)\n")
   })
 })
 
-it(
-  "an address with a name and password is refused, asks nobody, and is not repeated",
-  { timeout: 60_000 },
-  async () => {
-    const before = asked
-    for (const command of [["whoami"], ["identity", "list"], ["login"]]) {
-      const told = await svc(base.replace("//", "//ada:countess@"), ...command)
-      expect(told).toMatchObject({ code: 2, out: "" })
-      expect(told.errors).toMatch(/^svc: [^\n]+\n$/)
-      expect(told.errors).not.toContain("countess")
-    }
-    expect(asked).toBe(before)
-  },
-)
+it("an address with credentials is rejected without a request and not repeated", { timeout: 60_000 }, async () => {
+  const before = asked
+  for (const command of [["whoami"], ["identity", "list"], ["login"]]) {
+    const told = await svc(base.replace("//", "//ada:countess@"), ...command)
+    expect(told).toMatchObject({ code: 2, out: "" })
+    expect(told.errors).toMatch(/^svc: [^\n]+\n$/)
+    expect(told.errors).not.toContain("countess")
+  }
+  expect(asked).toBe(before)
+})

@@ -1,4 +1,4 @@
-/** Commands of operators as scripts see them: exit codes, and the modes and names of the files they leave. */
+/** Operator commands as scripts see them: exit codes, and modes and names of created files. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
@@ -17,7 +17,7 @@ beforeAll(() => {
 afterAll(() => rmSync(home, { recursive: true, force: true }))
 
 describe("svc migrate --check", () => {
-  it("ends with 1 while something is pending, and with 0 once it was run", { timeout: 120_000 }, async () => {
+  it("exits with 1 while migrations are pending, and with 0 afterwards", { timeout: 120_000 }, async () => {
     const around = { home, env: { SVC_DATA_DIR: path.join(home, "data"), SVC_OPS_PORT: "0" } }
     const before = await told(around, "migrate", "--check")
     expect([before.code, before.out]).toEqual([1, expect.stringMatching(/^\d+ migrations? pending:\n {2}\d{4}_/)])
@@ -28,7 +28,7 @@ describe("svc migrate --check", () => {
 })
 
 describe("svc doctor", () => {
-  it("ends with 1 for what fails, and with 0 for what only warns", { timeout: 60_000 }, async () => {
+  it("exits with 1 for failures, and with 0 for warnings", { timeout: 60_000 }, async () => {
     const settings = (env: Record<string, string>) => told({ home, env }, "doctor", "--only", "settings")
     const misspelt = await settings({ SVC_HOSTT: "127.0.0.1" })
     expect([misspelt.code, misspelt.out]).toEqual([0, expect.stringContaining("Did you mean SVC_HOST?")])
@@ -37,8 +37,8 @@ describe("svc doctor", () => {
   })
 })
 
-describe("backups of a folder", () => {
-  it("are named by the second, listed from the youngest, and only the oldest beyond the number are removed", () => {
+describe("backups in a folder", () => {
+  it("are named by second, listed newest first, and only the oldest beyond the limit are removed", () => {
     const folder = mkdtempSync(path.join(home, "backups-"))
     const names = ["2026-01-02T03:04:05.678Z", "2026-01-02T03:04:06Z", "2025-12-31T23:59:59Z"].map((at) =>
       BackupLocation.nameAt(new Date(at)),
@@ -55,7 +55,7 @@ describe("backups of a folder", () => {
 })
 
 describe("the master key of a data directory", () => {
-  it("is made once, for its owner's eyes only", async () => {
+  it("is created once, readable by its owner only", async () => {
     const dataDirectory = path.join(home, "keys", "data")
     const settings = await Effect.runPromise(
       load.pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SVC_DATA_DIR: dataDirectory })))),

@@ -16,17 +16,17 @@ const serve = (env: Record<string, string>) =>
     )
   })
 
-describe("an operator's mistake", () => {
+describe("a start-up error", () => {
   it.each([
     [{ SVC_HTTP_PORT: "abc" }, /^svc: SVC_HTTP_PORT is not valid: [^\n]*\n$/],
-    [{ SVC_SMTP_PORT: "70000" }, /^svc: SVC_SMTP_PORT is 70000, and a port is [^\n]*\n$/],
-    [{ DATABASE_URL: "nonsense" }, /^svc: DATABASE_URL is not a PostgreSQL address[^\n]*\n$/],
+    [{ SVC_SMTP_PORT: "70000" }, /^svc: SVC_SMTP_PORT must be a port from [^\n]*\n$/],
+    [{ DATABASE_URL: "nonsense" }, /^svc: DATABASE_URL must be a PostgreSQL address[^\n]*\n$/],
     [
       { DATABASE_URL: "postgres://a:b@127.0.0.1:1/c" },
-      /^svc: The database cannot be reached \(connect ECONNREFUSED[^\n]*\n$/,
+      /^svc: The database is unreachable \(connect ECONNREFUSED[^\n]*\n$/,
     ],
   ])(
-    "%j is one sentence",
+    "is one sentence for %j",
     async (env, words) => {
       const { code, text } = await serve(env)
       expect(text).toMatch(words)
@@ -35,19 +35,19 @@ describe("an operator's mistake", () => {
     30_000,
   )
 
-  it("names the setting of a port that somebody else holds", () => {
+  it("names the setting of a port that is in use", () => {
     const taken = Object.assign(new Error("listen EADDRINUSE: address already in use 127.0.0.1:8080"), {
       code: "EADDRINUSE",
     })
     const cause = Cause.fail({ _tag: "ServeError", cause: taken })
     expect(sentence(cause, { SVC_HTTP_PORT: 8080 })).toBe(
-      "127.0.0.1:8080 is taken by another program: stop it, or set SVC_HTTP_PORT to another port.",
+      "127.0.0.1:8080 is in use by another program: stop it, or set SVC_HTTP_PORT to another port.",
     )
     expect(sentence(Cause.die(new Error("what nobody foresaw")), {})).toBeUndefined()
   })
 })
 
-/** A server's processes, and connections that get one for good, or for a transaction at a time. */
+/** Backend processes of a server: connections of their own, or shared per transaction as by a pooler. */
 const sessions = (): [Ask, Ask] => [() => Effect.succeed(1), () => Effect.succeed(2)]
 const pooled = (): [Ask, Ask] => {
   const free = [1, 2]
@@ -64,7 +64,7 @@ const pooled = (): [Ask, Ask] => {
 }
 
 describe("a pooler in transaction mode", () => {
-  it("is told from sessions of one's own", async () => {
+  it("is distinguished from dedicated sessions", async () => {
     expect(await Effect.runPromise(areShared(...pooled()))).toBe(true)
     expect(await Effect.runPromise(areShared(...sessions()))).toBe(false)
   })

@@ -1,4 +1,4 @@
-/** What `svc` does where its output leads nowhere: a disk that is full, a reader that has gone. */
+/** `svc` when its output cannot be written: a full disk, a closed pipe. */
 import { spawn, spawnSync } from "node:child_process"
 import { closeSync, openSync } from "node:fs"
 import { createServer } from "node:http"
@@ -44,26 +44,29 @@ const commands = [
   ["dns", "--address", "203.0.113.7"],
 ]
 
-describe.skipIf(process.platform !== "linux")("a command whose answer cannot be written", () => {
-  it.each(commands)("is one sentence and a code, on a full disk: svc %s %s", async (...command) => {
+describe.skipIf(process.platform !== "linux")("a command whose output cannot be written", () => {
+  it.each(commands)("fails with one sentence and an exit code on a full disk: svc %s %s", async (...command) => {
     expect(await onFullDisk(main, ...command)).toEqual({
       code: 1,
       signal: null,
-      said: "svc: the answer cannot be written out, the disk is full. What was asked for may have been done.\n",
+      said: "svc: the output cannot be written: the disk is full. The command may have taken effect.\n",
     })
   })
 
-  it.each(commands)("is one sentence and a code, when its reader has gone: svc %s %s", async (...command) => {
-    const child = spawn(process.execPath, [main, ...command], { env, stdio: ["ignore", "pipe", "pipe"] })
-    child.stdout.destroy()
-    expect(await ended(child)).toEqual({
-      code: 1,
-      signal: null,
-      said: "svc: the answer cannot be written out, nobody reads it any more. What was asked for may have been done.\n",
-    })
-  })
+  it.each(commands)(
+    "fails with one sentence and an exit code if its reader has gone: svc %s %s",
+    async (...command) => {
+      const child = spawn(process.execPath, [main, ...command], { env, stdio: ["ignore", "pipe", "pipe"] })
+      child.stdout.destroy()
+      expect(await ended(child)).toEqual({
+        code: 1,
+        signal: null,
+        said: "svc: the output cannot be written: the reader has closed it. The command may have taken effect.\n",
+      })
+    },
+  )
 
-  it("keeps its code where its reason cannot be written", () => {
+  it("keeps the exit code if the reason cannot be written", () => {
     const full = openSync("/dev/full", "w")
     const { status } = spawnSync(process.execPath, [main, "whoami"], {
       env: { ...env, SVC_KEY: "a b" },
@@ -73,7 +76,7 @@ describe.skipIf(process.platform !== "linux")("a command whose answer cannot be 
     expect(status).toBe(2)
   })
 
-  it("is the end of no service: its log is not what it is for", async () => {
+  it("keeps running if it is a service, which does not need its log", async () => {
     const program = `
       import { guardOutput } from "@svc/cli/Output"
       import { requestLine, writesAs } from "@svc/cli/Logging"
@@ -87,7 +90,7 @@ describe.skipIf(process.platform !== "linux")("a command whose answer cannot be 
     expect(await onFullDisk("--input-type=module", "-e", program)).toEqual({
       code: 7,
       signal: null,
-      said: "svc: the log cannot be written, the disk is full; the service goes on.\n",
+      said: "svc: the log cannot be written: the disk is full. The service continues without it.\n",
     })
   })
 })

@@ -1,8 +1,8 @@
 import { pretty } from "@svc/cli/tools/Print"
 import { describe, expect, it } from "vitest"
 
-describe("an answer for people", () => {
-  it("is a table where it is a list", () => {
+describe("formatted output", () => {
+  it("is a table for a list", () => {
     const text = pretty({
       secrets: [
         { name: "a", size: 12, tags: ["x"] },
@@ -14,7 +14,7 @@ describe("an answer for people", () => {
     expect(pretty({ messages: [], next_cursor: null })).toBe("There are no messages.")
   })
 
-  it("is names and values where it is one thing", () => {
+  it("is names and values for a single resource", () => {
     expect(pretty({ handle: "ada", tunnel: { port: null, urls: ["u"] }, saga: { steps: [{ name: "card" }] } })).toBe(
       'handle: ada\ntunnel:\n  port: -\n  urls: ["u"]\nsaga:\n  steps:\n    NAME\n    card',
     )
@@ -22,7 +22,7 @@ describe("an answer for people", () => {
     expect(pretty({ text: "a\nb" })).toBe("text:\n  a\n  b")
   })
 
-  it("gives a stranger's text no hold of the terminal", () => {
+  it("escapes control characters of foreign text", () => {
     expect(pretty({ subject: "\u001b]0;owned\u0007\u009b2J" })).toBe("subject: \ufffd]0;owned\ufffd\ufffd2J")
     expect(pretty({ messages: [{ subject: "\u001b[2J" }] })).not.toContain("\u001b")
   })

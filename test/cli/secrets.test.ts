@@ -21,24 +21,24 @@ const file = (name: string, text: string) => {
   return place
 }
 
-describe("a secret", () => {
+describe("a secret setting", () => {
   it.each([
     ["SVC_MASTER_KEY", "masterKey", Buffer.alloc(32, 1).toString("base64")],
     ["DATABASE_URL", "databaseUrl", "postgres://svc:s3cret@db/svc"],
     ["SVC_SMTP_RELAY_URL", "relayUrl", "smtp://u:p@relay.example.org:587"],
     ["SVC_ARC_KEY", "arcKey", "-----BEGIN PRIVATE KEY-----\nMC4C\n-----END PRIVATE KEY-----"],
-  ] as const)("%s may be in a file that %1$s_FILE names", async (name, member, value) => {
+  ] as const)("%s can be read from a file that %1$s_FILE names", async (name, member, value) => {
     const settings = await loaded({ [`${name}_FILE`]: file(name, `${value}\n`) })
     expect(Option.map(settings[member], Redacted.value)).toEqual(Option.some(value))
   })
 
-  it("of several words may be in a file as well", async () => {
+  it("with several values can be read from a file", async () => {
     expect((await loaded({ SVC_INVITE_CODES_FILE: file("codes", "one, two\n") })).inviteCodes).toEqual(
       new Set(["one", "two"]),
     )
   })
 
-  it("whose file is missing, empty, or beside the variable is refused in words without it", async () => {
+  it("is rejected with a sentence that omits it if its file is missing, empty, or set together with the variable", async () => {
     const refusals = [
       await refusal({ SVC_MASTER_KEY_FILE: "/nowhere/key" }),
       await refusal({ SVC_MASTER_KEY_FILE: file("empty", "\n") }),
@@ -47,7 +47,7 @@ describe("a secret", () => {
     expect(refusals).toEqual([
       "SVC_MASTER_KEY_FILE names /nowhere/key, which cannot be read (ENOENT).",
       `SVC_MASTER_KEY_FILE names ${path.join(directory, "empty")}, which is empty.`,
-      "DATABASE_URL and DATABASE_URL_FILE are both set: leave one.",
+      "DATABASE_URL and DATABASE_URL_FILE are both set: remove one.",
     ])
   })
 })

@@ -1,4 +1,4 @@
-/** Names that stand before an address, and addresses as people name them for the list of Allowed Recipients. */
+/** Display names of addresses, and addresses for the list of Allowed Recipients. */
 import { AllowedAddress } from "@svc/domain/mail/AllowedAddress"
 import * as PersonName from "@svc/domain/mail/PersonName"
 import { Option, Schema } from "effect"
@@ -32,7 +32,7 @@ describe("an address in a list", () => {
     ]
     for (const typed of same) expect([typed, kept(typed)]).toEqual([typed, "info@xn--bcher-kva.example"])
     expect(kept("Grace.Hopper+x@Navy.Example")).toBe("grace.hopper+x@navy.example")
-    // Nothing can be sent to it, but mail came from such addresses.
+    // Mail cannot be sent to it, but has been received from such addresses.
     expect(kept("A..b@docomo.example")).toBe("a..b@docomo.example")
   })
 

@@ -15,5 +15,5 @@ describe("the address guard for users' URLs", () => {
       :: ::1 fc00::1 fd12::1 fe80::1 fec0::1 ff02::1 100::1 2001::1 2001:1::1 2001:3::1 2001:db8::1
       ::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:168.63.129.16 64:ff9b::10.0.0.1 ::8.8.8.8 ::127.0.0.1 4000::1 2002:7f00:1:: 2002:0a00:0001:: nonsense
     `),
-  )("%s is not", (address) => expect(isPublic(address)).toBe(false))
+  )("%s is rejected", (address) => expect(isPublic(address)).toBe(false))
 })

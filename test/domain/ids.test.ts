@@ -36,7 +36,7 @@ describe("ids", () => {
     expect(fromPublic("evt_", id.toUpperCase())).toBeUndefined()
     expect(fromPublic("evt_", `evt_z${id.slice(5)}`)).toBeUndefined()
     expect(fromPublic("evt_", id.replace(/.$/, "u"))).toBeUndefined()
-    // Digits that no uuid has: version 0, and a variant that nobody gives out.
+    // Digits of no valid UUID: version 0, and an undefined variant.
     expect(fromPublic("evt_", toPublic("evt_", "01935f5e-0000-0000-8000-000000000000"))).toBeUndefined()
     expect(fromPublic("evt_", toPublic("evt_", "01935f5e-0000-7000-0000-000000000000"))).toBeUndefined()
   })
@@ -64,7 +64,7 @@ describe("credentials", () => {
   it("are rejected with a character outside of the alphabet, even with a valid checksum", () => {
     const token = make("admin_key", new Uint8Array(32).fill(7))
     const at = "svc_admin_".length
-    // The same low byte, another character.
+    // A different character with the same low byte.
     const twin = String.fromCharCode(token.charCodeAt(at) + 0x100)
     expect(kindOf(token.slice(0, at) + twin + token.slice(at + 1))).toBeUndefined()
   })

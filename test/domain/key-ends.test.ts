@@ -13,7 +13,7 @@ describe("the next notification of a key's expiry", () => {
     [99.5, 100],
     [100, 100],
     [101, 100],
-  ])("is, on day %d of a key that ends on day 100, day %d", (now, next) => {
+  ])("on day %d of a key that expires on day 100 is on day %d", (now, next) => {
     expect(nextTold(end, now * day)).toEqual(new Date(next * day))
   })
 

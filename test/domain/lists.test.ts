@@ -1,4 +1,4 @@
-/** Lists whose elements are dear to judge. */
+/** Lists with elements that are expensive to validate. */
 import { boundedList } from "@svc/domain/BoundedList"
 import { Result, Schema, SchemaIssue } from "effect"
 import { expect, it } from "vitest"

@@ -9,7 +9,7 @@ describe("If-Match", () => {
     ['"v7"', [7]],
     ['"v7", "v8"', [7, 8]],
     ['"other", "v8"', [8]],
-    // Comparison is strong (RFC 9110 section 13.1.1): a weak tag is none of ours.
+    // Comparison is strong (RFC 9110 section 13.1.1), so weak tags never match.
     ['W/"v7"', []],
     ['W/"v7", "v8"', [8]],
     ['w/"v7"', []],
@@ -18,7 +18,7 @@ describe("If-Match", () => {
     ["v7", []],
     ['"v9999999999"', []],
     ["", []],
-  ])("%s is for %j", (header, versions) => expect(ifMatch(header)).toEqual(versions))
+  ])("%s names the versions %j", (header, versions) => expect(ifMatch(header)).toEqual(versions))
 
   it("allows a change to the versions that it names, and to any version if the header is missing", () => {
     expect(matches(ifMatch(tagOf(7)), 7)).toBe(true)

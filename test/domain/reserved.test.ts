@@ -1,7 +1,7 @@
-/** What is reserved by our own lists alone: those of others may drop a name with any version. */
+/** Names that our own lists reserve. External lists may drop a name in any version. */
 import { afterAll, describe, expect, it, vi } from "vitest"
 
-// Read anew without the others' lists, and again with them afterwards, should files share their modules.
+// Imports the module without the external lists, and restores them afterwards, in case files share modules.
 vi.doMock("reserved-usernames", () => ({ default: [] }))
 vi.doMock("the-big-username-blacklist", () => ({ default: { list: [] } }))
 vi.resetModules()
@@ -19,13 +19,14 @@ const words = (text: string) => text.trim().split(/\s+/)
 describe("the product's own lists of reserved names", () => {
   it("do not reserve other names", () => expect(judge("newsletter")).toBe("Ok"))
 
-  // CA/Browser Forum Baseline Requirements 3.2.2.4.4, and what authorities took besides; `is` and `it` are too short.
+  // CA/Browser Forum Baseline Requirements 3.2.2.4.4, and other names that authorities accepted; `is` and `it` are too
+  // short.
   it.each(
     words(`
       admin administrator webmaster hostmaster postmaster
       root ssladmin ssladministrator sslwebmaster sysadmin mis
     `),
-  )("give nobody %s@, to which a certificate authority would write", (name) => {
+  )("include %s@, to which certificate authorities send mail", (name) => {
     expect(judge(name)).toBe("Reserved")
     expect(judge(`${name.slice(0, 2)}-${name.slice(2)}`.toUpperCase())).toBe("Reserved")
   })
@@ -33,7 +34,7 @@ describe("the product's own lists of reserved names", () => {
   // RFC 2142.
   it.each(
     words("abuse noc security postmaster hostmaster usenet news webmaster uucp ftp info marketing sales support"),
-  )("give nobody the role %s@", (name) => expect(judge(name)).toBe("Reserved"))
+  )("include the role %s@", (name) => expect(judge(name)).toBe("Reserved"))
 
   it.each(productHostnames.filter((name) => name.length >= 3))("reserve the hostname %s", (name) =>
     expect(judge(name)).toBe("Reserved"),

@@ -55,11 +55,11 @@ describe("a sealed value", () => {
     for (const index of at.names.keys()) {
       expect(opensElsewhere(at, { ...at, names: at.names.with(index, "another") }), `names[${index}]`).toBe(false)
     }
-    // Calling it one of the first form, which named less, does not help.
+    // Pretending that it has the first form, which bound fewer parts, does not help.
     const sealed = Effect.runSync(sealing.seal(dataKey, at, new Uint8Array(8)))
     const { names: _, ...first } = at
     expect(opens(sealing.open(dataKey, first, Uint8Array.from([1, ...sealed.slice(1)])))).toBe(false)
-    // Nor does a part run over into the next one.
+    // Moving characters between adjacent parts does not help either.
     expect(opensElsewhere({ ...at, column: "a", row: "bc" }, { ...at, column: "ab", row: "c" })).toBe(false)
   })
 

@@ -1,4 +1,4 @@
-/** Times as text: what the platform's own says of them, for every time that a Date can be. */
+/** Times as text, compared with the platform's own formatting for every possible Date. */
 import { rfc3339 } from "@svc/domain/Rfc3339"
 import { FilterTime, NamedTime, Timestamp, TimestampOrNull } from "@svc/domain/Timestamp"
 import { Schema } from "effect"
@@ -16,7 +16,7 @@ describe("times as text", () => {
     const same = (date: Date) => void expect(rfc3339(date)).toBe(date.toISOString())
     fc.assert(fc.property(anyDate, same), { numRuns: 5_000 })
     const edges = [0, -1, 1, -lastOfAll, lastOfAll, Date.UTC(-1, 0), Date.UTC(10_000, 0), Date.UTC(10_000, 0) - 1]
-    // A day and those whose place it shares.
+    // A day and the days that share its cache slot.
     const neighbours = [0, 1, 255, 256, 512, -256].flatMap((days) => [days * day, days * day + day - 1])
     for (const time of [...edges, ...neighbours]) expect(rfc3339(new Date(time))).toBe(new Date(time).toISOString())
   })

@@ -120,7 +120,10 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
       `start of ${roles.join("+") || "all roles"}`,
       () => {
         if (child.exitCode !== null) throw new Error(`the process ended: ${output}`)
-        return roles.length === 0 || roles.includes("api") ? isHealthy(started.base) : output.includes("service is up")
+        // Earlier commits print the second form.
+        return roles.length === 0 || roles.includes("api")
+          ? isHealthy(started.base)
+          : /service is (running|up)/.test(output)
       },
       // A busy machine takes long; the end of a process is reported immediately.
       300,
