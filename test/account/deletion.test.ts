@@ -56,7 +56,7 @@ layer(actors())("a deleted account", (it) => {
           returning id
         )
         insert into oauth_token (hash, grant_id, kind, expires_at) select 'hash', id, 'access', now() + interval '1 hour' from granted`
-      // More records than one batch deletes, and one that is written during the deletion.
+      // More records than one batch deletes, and another one during the deletion.
       yield* sql`insert into audit (org_id, id, at, class, action, actor_kind, outcome, via)
         select ${org}::uuid, uuidv7(), now(), 'auth', 'test', 'session', 'allowed', 'rest' from generate_series(1, 6000)`
       yield* sql`insert into audit_seal (org_id, seq, record_id, record_at, previous, hash)

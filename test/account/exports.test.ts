@@ -1,4 +1,4 @@
-/** Exports, as the Org's actor creates them and as they are downloaded. */
+/** Creation of exports by the Org's actor, and their download. */
 import { ask } from "@svc/cluster/actor/Ask"
 import * as Ownership from "@svc/cluster/actor/Ownership"
 import * as ExportSource from "@svc/cluster/account/exports/ExportSource"
@@ -169,7 +169,7 @@ layer(actors())("an export", (it) => {
       const failed = toPublic("exp_", id)
       expect(yield* (yield* Exports).read(org, null, failed)).toMatchObject({ status: "failed", download_url: null })
       expect(yield* Effect.flip(archive(org, null, failed))).toMatchObject({ code: "not_found" })
-      // It is not retried automatically.
+      // The export is not retried automatically.
       yield* passing(Effect.sync(owner.collecting.isBusy), (isBusy) => !isBusy, 0)
       expect(yield* owner.collect).toBe(false)
       const files = yield* archive(org, null, yield* exported(org))

@@ -88,7 +88,7 @@ layer(storesLayer)("an expiring key", (it) => {
       )
       yield* keys.rotate(session, short.api_key.id, yield* makeUuidV7, 7 * 86_400, holder)
       expect((yield* keys.read(org, short.api_key.id)).expires_at).toEqual(soon)
-      // Without that limit, it would outlast its creator.
+      // The key would otherwise outlast its creator.
       const { api_key: own } = yield* keys.rotate(maker, next.id, yield* makeUuidV7, 0, holder)
       expect(own.expires_at).toEqual(new Date(now + 30 * day))
       yield* TestClock.adjust("7 days")

@@ -98,7 +98,7 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
       const lease = (edge: string, used: number) =>
         Effect.flatMap(Orgs, (orgs) => ask(orgs.of(org_id).LeaseTransfer({ edge, used })))
       const told = sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`
-      // Of 1,000,000 a day.
+      // The daily budget is 1,000,000.
       yield* lease("one", 900_000).pipe(Effect.provide(process()))
       yield* Effect.gen(function* () {
         const { granted } = yield* lease("two", 0)

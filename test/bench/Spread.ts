@@ -94,7 +94,7 @@ export const spread = async (): Promise<Row> => {
     ]
     return {
       id: "spread",
-      // Runners occasionally send requests of their own.
+      // Runners occasionally send other requests.
       ok: hops * 1000 < asks,
       what: `asks of ${actors} actors, ${width} at a time, that lie on 1, 2 and 3 processes; one process asks`,
       goals: measurable

@@ -1,6 +1,6 @@
 /**
- * A long mixed load with restarts: one process is observed throughout while another is restarted every minute. Nothing
- * may grow that the load does not add to.
+ * A long mixed load with restarts: one process is observed throughout while another is restarted every minute. Only
+ * data that the load adds may grow.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"

@@ -8,7 +8,7 @@ const root = path.join(import.meta.dirname, "..", "..")
 
 const git = (...words: ReadonlyArray<string>) => execFileSync("git", words, { cwd: root, encoding: "utf8" }).trim()
 
-/** Returns the latest release, or an earlier commit if there is none yet. */
+/** Returns the latest release, or an earlier commit before the first release. */
 export const lastRelease = (): string => {
   try {
     return execFileSync("git", ["describe", "--tags", "--abbrev=0", "HEAD~1"], {

@@ -3,7 +3,7 @@
 export interface Row {
   readonly id: string
   readonly ok: boolean
-  /** What was done, or what was measured against what. */
+  /** The action, or the compared subjects. */
   readonly what: string
   readonly figures: Readonly<Record<string, string | number | boolean>>
   readonly goals?: ReadonlyArray<Goal>

@@ -159,7 +159,7 @@ export const everywhere = HttpRouter.middleware(
           const counted =
             handed !== undefined || (isStranger && Bodies.hasLength(request))
               ? answer
-              : // Nothing here is interruptible by itself, and a body may never come: a process that leaves would wait for it.
+              : // Handlers are not interruptible, and a body may never arrive: a process that stops would wait for it.
                 Effect.flatMap(Effect.interruptible(Bodies.counted(request)), (refused) =>
                   refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
                 )

@@ -95,7 +95,10 @@ export const commandId: Effect.Effect<string> = Effect.flatMap(RequestContext, (
   exchange.commandId === undefined ? makeUuidV7 : Effect.succeed(exchange.commandId),
 )
 
-/** The id of the current request. It is always generated here, returned as `request-id`, and part of every log entry and problem. */
+/**
+ * The id of the current request. The service always generates it, returns it as `request-id`, and adds it to every log
+ * entry and problem.
+ */
 export const RequestId: Effect.Effect<string> = Effect.map(RequestContext, ({ requestId }) => requestId)
 
 export const makeRequestId = makePublic("req_")

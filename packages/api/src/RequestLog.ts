@@ -14,7 +14,7 @@ export interface RequestEntry {
   readonly status: number
   readonly duration_ms: number
   readonly request_id: string
-  /** The kind of the presented credential, valid or not; null if there was none. */
+  /** The kind of the presented credential, valid or not; null without a credential. */
   readonly credential: string | null
   /** The code of the problem in the response; null for other responses. */
   readonly problem: string | null

@@ -1,5 +1,5 @@
 /**
- * Texts of pages and letters in every language of an account. Each text stands in all languages in one place; a missing
+ * Texts of pages and letters in every language of an account. All translations of a text are in one place; a missing
  * translation does not compile.
  */
 import type { Language } from "@svc/domain/account/Account"

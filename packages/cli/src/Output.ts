@@ -1,6 +1,6 @@
 /**
- * Handles failed writes to standard output, because the disk is full or the reader has gone. A command then fails with
- * a message; the service continues without its log (`Logging`).
+ * Handles failed writes to standard output, because the disk is full or the reader has closed the pipe. A command then
+ * fails with a message; the service continues without its log (`Logging`).
  */
 import { isServing } from "./Logging.ts"
 

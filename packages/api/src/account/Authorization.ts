@@ -196,7 +196,7 @@ const make = Effect.gen(function* () {
       caller,
     )
 
-  /** Without a proof the request is malformed; decoding rejects it before a handler needs the proof. */
+  /** A request without a proof is malformed; decoding rejects it before a handler needs the proof. */
   const withProof = <A, E, R, I, S>(handler: Effect.Effect<A, E, R>, tag: Context.Key<I, S>, proof: S | undefined) =>
     proof === undefined ? (handler as Effect.Effect<A, E, Exclude<R, I>>) : Effect.provideService(handler, tag, proof)
 
@@ -229,7 +229,7 @@ const make = Effect.gen(function* () {
   /** Fails with `rate_limited`; only endpoints with a limit declare it. */
   const anyone = Open.of((handler, { endpoint }) => {
     const limit = Context.getOrUndefined(endpoint.annotations, AddressLimit)
-    // Public endpoints run queries of their own.
+    // Public endpoints run their own queries.
     const judged =
       endpoint.method === "GET"
         ? handler

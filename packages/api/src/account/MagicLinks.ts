@@ -30,7 +30,10 @@ const words = texts({
   ],
 })
 
-/** The sign-in mail. `link` is a URL of this service with a base64url token and a code, so only its ampersands need escaping in HTML. */
+/**
+ * The sign-in mail. `link` is a URL of this service with a base64url token and a code, so only its ampersands need
+ * escaping in HTML.
+ */
 const magicLinkLetter = (options: {
   readonly to: string
   readonly link: string
@@ -61,9 +64,9 @@ export const spoken = (header: string | undefined): Language => {
 const nobodys = /^[^.]+$|\.(?:localhost|local|internal|test|home\.arpa)$/
 
 /**
- * Returns whether the client may see the link instead of receiving it by mail. That holds in development, except for a web
- * page whose host name somebody may own: such a site can resolve its name to this machine and read the responses (DNS
- * rebinding). A script cannot omit the Origin header of its posts.
+ * Returns whether the client may see the link instead of receiving it by mail. This applies in development, except to a
+ * web page whose host name somebody may own: such a site can resolve its name to this machine and read the responses
+ * (DNS rebinding). A script cannot omit the Origin header of its posts.
  */
 const isShown = ({ baseUrl, environment, profileBase }: AddressBook, { host, origin }: Headers.Headers): boolean => {
   if (environment !== "development") return false
@@ -89,7 +92,7 @@ export const make = Effect.gen(function* () {
   return Effect.fn("MagicLinks.request")(function* (
     request: MagicLinkRequest,
     acceptLanguage: string | undefined,
-    /** What the link continues with: a device login, or an authorization request of an app. */
+    /** The action that follows the sign-in: a device login, or an authorization request of an app. */
     then: { readonly userCode?: string | undefined; readonly request?: string | undefined } = {},
   ) {
     const issued = yield* accounts.requestLink(request, spoken(acceptLanguage))

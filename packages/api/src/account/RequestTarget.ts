@@ -116,7 +116,7 @@ export const make = Effect.gen(function* () {
         const { isId, ownerOf } = resources[names.resource]
         const id = path[names.member]
         if (!isId(id)) return unreadable
-        // This needs a lookup of its own, which is wasted on a request that will be rejected.
+        // This needs a separate lookup, which is wasted on a request that will be rejected.
         if (endpoint.payload.size > 0 && Option.isNone(yield* bodyOf(endpoint))) return unreadable
         const owner = yield* ownerOf(caller.org.id, id)
         return { _tag: "Resource", resource: names.resource, owner } satisfies Named

@@ -26,7 +26,7 @@ const types: Readonly<Record<string, string>> = {
   ".woff2": "font/woff2",
 }
 
-/** Nothing from other origins, no inline code, no text that is parsed as markup. */
+/** Blocks content of other origins, inline code, and text that is parsed as markup. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",

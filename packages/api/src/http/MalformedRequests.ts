@@ -15,7 +15,7 @@ const refusals: Readonly<Record<string, () => Problem>> = {
 }
 const unreadable = () => new InvalidRequest({ detail: "The request could not be read: it is not HTTP/1.1 (RFC 9112)." })
 
-/** Written as bytes, because there is no request that a response of the library could belong to. */
+/** Written as bytes, because a response of the library needs a request. */
 const written = (book: Pick<AddressBook, "baseUrl">, problem: Problem): Uint8Array => {
   const requestId = Effect.runSync(makeRequestId)
   const { body, headers, status } = render(book, requestId, problem)
@@ -33,8 +33,8 @@ const written = (book: Pick<AddressBook, "baseUrl">, problem: Problem): Uint8Arr
 }
 
 /**
- * Returns whether a response on the connection is pending or partly sent, into which another must not be written. A request
- * that stalls or breaks off itself is excluded: its handler waits for the rest of the body.
+ * Returns whether a response on the connection is pending or partly sent, into which another must not be written. A
+ * request that stalls or breaks off itself is excluded: its handler waits for the rest of the body.
  */
 const isUnderWay = ({ headersSent, req, writableFinished }: ServerResponse) =>
   !writableFinished && (headersSent || req.complete)

@@ -1,7 +1,7 @@
 /**
- * Keeps the context of a request small. Handlers resolve their services when they are built; a request only carries its own
- * state and what the libraries look up. The library merges the handler's context into every request, and with all services
- * in both that copying took a sixth of the time of a request.
+ * Keeps the context of a request small. Handlers resolve their services when they are built; a request only carries its
+ * own state and what the libraries look up. The library merges the handler's context into every request, and with all
+ * services in both that copying took a sixth of the time of a request.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { Authorization, Open, RealmAuthorization, SubjectAuthorization } from "@svc/domain/account/Authorization"
@@ -52,7 +52,7 @@ export const group = ((api, name, build) =>
     ),
   )) as typeof HttpApiBuilder.group
 
-/** The server; it listens as soon as it is built. */
+/** The server, which listens once it is built. */
 export type Listener = Layer.Layer<HttpServer.HttpServer, HttpServerError.ServeError>
 
 /**

@@ -90,9 +90,9 @@ const methodsOf = (path: string): ReadonlyArray<string> => {
 const longest = Math.max(...known.keys())
 
 /**
- * Normalizes the path so that the router and the rules here agree. The router treats `;` and `#` as the start of the query,
- * so `/api/identities/ada;x` was `ada` to it and not to the rules. A path without a leading slash (`GET *`) was the landing
- * page.
+ * Normalizes the path so that the router and the rules here agree. The router treats `;` and `#` as the start of the
+ * query, so `/api/identities/ada;x` was `ada` to it and not to the rules. A path without a leading slash (`GET *`) was
+ * the landing page.
  */
 export const spelled = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
   const { url } = request
@@ -146,8 +146,8 @@ const answerElsewhere =
   }
 
 /**
- * Catch-all routes, much cheaper than the router's failure, which remains for unknown methods and malformed paths. There is
- * none for HEAD, which would hide the routes of GET.
+ * Catch-all routes, much cheaper than the router's failure, which remains for unknown methods and malformed paths. A
+ * fallback for HEAD would hide the routes of GET.
  */
 export const elsewhere = (nowhere: Nowhere) =>
   HttpRouter.use(
@@ -212,8 +212,8 @@ const isUnrouted = (failure: unknown): boolean =>
   HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound"
 
 /**
- * Returns whether an HTTP/1.1 request has exactly one Host (RFC 9112 section 3.2): with two, a proxy and this service could
- * use different ones. Requests of tool calls have no connection.
+ * Returns whether an HTTP/1.1 request has exactly one Host (RFC 9112 section 3.2): with two, a proxy and this service
+ * could use different ones. Requests of tool calls have no connection.
  */
 const namesHost = ({ source }: HttpServerRequest.HttpServerRequest): boolean => {
   const { httpVersion, rawHeaders } = source as Partial<IncomingMessage>

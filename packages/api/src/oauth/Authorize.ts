@@ -1,7 +1,7 @@
 /**
- * `/auth/authorize`: an app's authorization request, for which the user signs in and decides. Every request is shown, even
- * if the app was allowed before, because a public client proves nothing (RFC 8252 section 8.6). The response is a page that
- * forwards to the app, because `form-action 'self'` forbids a redirect to another site.
+ * `/auth/authorize`: an app's authorization request, for which the user signs in and decides. Every request is shown,
+ * even if the app was allowed before, because a public client proves nothing (RFC 8252 section 8.6). The response is a
+ * page that forwards to the app, because `form-action 'self'` forbids a redirect to another site.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
@@ -38,7 +38,7 @@ const told = (say: ConsentTexts, title: string, text: string, status: number) =>
 const langOf = (say: ConsentTexts) => (say === words.de ? "de" : say === words.fr ? "fr" : "en")
 
 /**
- * Shows an error that the app can be told, with a link back. There is no automatic redirect: anybody can register a client,
+ * Shows an error with a link that reports it to the app. There is no automatic redirect: anybody can register a client,
  * so it would be an open redirect (RFC 9700 section 4.11.2).
  */
 const tell = (say: ConsentTexts, { to, redirect }: Refused) =>

@@ -1,6 +1,6 @@
 /**
- * The API reference at `/api/docs`. It loads nothing from other origins: the script is served here under a content hash and
- * cached permanently, and a policy forbids other requests.
+ * The API reference at `/api/docs`. It loads nothing from other origins: the script is served here under a content hash
+ * and cached permanently, and a policy forbids other requests.
  */
 import { hash } from "node:crypto"
 import { Effect } from "effect"
@@ -64,7 +64,7 @@ interface Reader {
   readonly scripts: ReadonlyMap<string, HttpServerResponse.HttpServerResponse>
 }
 
-/** Runs in a runtime of its own, because the service's runtime already has a router. */
+/** Runs in a separate runtime, because the service's runtime already has a router. */
 const made = Effect.map(
   Effect.promise(() => Effect.runPromise(readerScript)),
   (reader): Reader => {

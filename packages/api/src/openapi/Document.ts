@@ -66,7 +66,7 @@ const tidy = (spec: Json): Json => {
   return named
 }
 
-/** From sign-up to the first message, and the conventions of every call. */
+/** The introduction: from sign-up to the first message, and the conventions of every call. */
 const introduction = `An identity for every software agent: a name, a mailbox, a tunnel, an A2A card, a vault, social accounts and signed webhooks.
 
 ## Getting started
@@ -134,7 +134,7 @@ const order: ReadonlyArray<string> = [
 /** New groups without a position come last. */
 const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length)
 
-/** Who may call an operation, for its description. */
+/** Sentences about the callers of an operation, for its description. */
 export const who: { readonly [S in Scope]: string } = {
   public: "No credential is required.",
   any: "Accepts any credential. An Identity Key may only act on its own Identity.",

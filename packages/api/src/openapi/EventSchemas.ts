@@ -78,7 +78,7 @@ const delivery = (type: string, schemas: Json) => {
 export const addEvents = (document: Json): void => {
   const schemas: Json = document["components"].schemas
   Object.assign(schemas, payloadSchemas())
-  // Nothing refers to these schemas.
+  // No schema refers to these schemas.
   delete schemas["WebhookPayload"]
   delete schemas[unknownEvent]
   schemas["Event"] = union(

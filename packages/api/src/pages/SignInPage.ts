@@ -11,7 +11,7 @@ import { fromOurPages } from "./SessionCookie.ts"
 import { language } from "./PageLanguage.ts"
 import { texts } from "../Texts.ts"
 
-/** What the reader signs in for. */
+/** The purpose of the sign-in. */
 type Purpose = "account" | "device" | "app"
 
 const words = texts({

@@ -1,6 +1,6 @@
 /**
  * Turns every failure of an endpoint into a problem: declared problems, schema violations, bare errors of the library, and
- * defects. Of a defect, the caller only receives the request id.
+ * defects. For a defect, the caller only receives the request id.
  */
 import { limitOf } from "@svc/domain/problems/Limit"
 import { Addresses } from "@svc/domain/Addresses"

@@ -22,7 +22,7 @@ export const withKeys = <A, E>(settings: Settings, use: (keys: DkimKeys["Service
     Effect.flatMap(DkimKeys, use).pipe(Effect.provide(layer(settings, store))),
   ).pipe(Effect.scoped)
 
-/** Lists the keys, and creates them if there are none. */
+/** Lists the keys, and creates them if necessary. */
 export const listed = (settings: Settings, rotate: boolean) =>
   withKeys(settings, (keys) =>
     rotate

@@ -1,4 +1,4 @@
-/** Compares published DNS records with those that `svc dns` prints. */
+/** Compares published DNS records with the output of `svc dns`. */
 import { Resolver } from "node:dns/promises"
 import { Effect } from "effect"
 import { lineOf, wanted, type Wanted } from "../dns/Records.ts"
@@ -7,7 +7,7 @@ import * as Finding from "./Finding.ts"
 
 const found = Finding.of("dns")
 
-/** A DNS query. Returns records in zone file notation, or an empty list if there are none. */
+/** A DNS query. Returns records in zone file notation, or an empty list. */
 export type Ask = (
   name: string,
   kind: Wanted["kind"] | "CNAME" | "PTR" | "CAA",

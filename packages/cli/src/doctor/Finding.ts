@@ -9,7 +9,7 @@ export interface Finding {
   readonly name: string
   readonly status: Status
   readonly detail: string
-  /** What to do: a command, a setting or a record; empty if nothing is to be done. */
+  /** The remedy: a command, a setting or a record; empty if nothing is to be done. */
   readonly remedy: string
 }
 

@@ -11,7 +11,7 @@ interface Listener {
   readonly port: number
 }
 
-/** Port 0 stands for any free port. */
+/** Port 0 means any free port. */
 const listenersOf = (settings: Settings): ReadonlyArray<Listener> =>
   Object.entries(portsOf({ ...settings, opsPort: Option.orElseSome(settings.opsPort, () => usualPort) }))
     .map(([setting, port]) => ({ setting, host: hostOf(settings, setting), port }))

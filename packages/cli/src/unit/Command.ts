@@ -1,5 +1,5 @@
 /**
- * `svc systemd-unit`: prints the systemd unit of this installation. It is the unit of the package or the checkout,
+ * `svc systemd-unit`: prints the systemd unit of this installation. The text is the unit of the package or the checkout,
  * changed to start the program that was called, wherever npm installed it.
  */
 import { Effect, Schema } from "effect"
@@ -51,7 +51,7 @@ export const unitOf = (
         message: `The unit hides ${lost} from the service, because it is in a user's folder: install it as root (npm install --global svc-server).`,
       })
     }
-    // A file without a shebang of its own is run with the current Node.
+    // A file without a shebang is run with the current Node.
     const words = path.extname(started) === "" ? [started] : [node, started]
     if (words.some((word) => /[\s"'\\%$;]/.test(word))) {
       return yield* new UnitFailed({

@@ -132,7 +132,7 @@ export const MintedKey = Schema.Struct({ key: Schema.String, api_key: ApiKey }).
 
 const params = { id: Uuid.annotate({ description: "The id of the resource." }) }
 
-/** Scopes, expiry and networks default to those of the credential that creates the key. */
+/** By default the key has the scopes, expiry and networks of its creator. */
 const NewKey = Schema.Struct({ name: Line(100), ...asked })
 /** The body is optional. */
 const NoBody = Schema.Undefined

@@ -14,7 +14,7 @@ export class About extends Context.Service<About, Capability>()("@svc/domain/acc
 /** Set if the response contains a stored secret: the value of a secret, the first key of an Identity, an archive. */
 export const Reveals = Context.Reference<boolean>("@svc/domain/account/Reveals", { defaultValue: () => false })
 
-/** Set if the endpoint reaches outside the service and has no Tool annotation that says so. */
+/** Set if the endpoint reaches outside the service and has no Tool annotation for that. */
 export const External = Context.Reference<boolean>("@svc/domain/account/External", { defaultValue: () => false })
 
 /** Set if the endpoint only describes the caller, which needs no scope. */

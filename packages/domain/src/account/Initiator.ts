@@ -5,7 +5,7 @@
 import type { CredentialKind } from "./Account.ts"
 
 export interface Initiator {
-  /** `system` stands for a workflow, a timer or incoming mail. */
+  /** `system` means a workflow, a timer or incoming mail. */
   readonly kind: CredentialKind | "system"
   /** Id of the session, the key or the grant. */
   readonly credentialId: string | null

@@ -41,7 +41,7 @@ export const LeaseTransfer = Rpc.make("LeaseTransfer", {
   error: failures(),
 }).annotate(ClusterSchema.Uninterruptible, "server")
 
-/** Starts the deletion. Every credential is rejected as soon as it is committed. */
+/** Starts the deletion. Every credential is rejected once the start is committed. */
 export const Delete = Rpc.make("Delete", {
   success: Schema.Struct({ requested_at: Schema.Date, identities: Schema.Int }),
   error: failures(NotFound),

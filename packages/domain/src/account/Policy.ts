@@ -18,12 +18,12 @@ export type Scope = "public" | "any" | "org" | "admin" | "session"
 /** A kind of resource that belongs to an Identity or the Org and is addressed by its own id. */
 export type Resource = "Event"
 
-/** Where a request names its Identity: a resource, the path, the query or the body. */
+/** The place in a request that names its Identity: a resource, the path, the query or the body. */
 export type Naming =
   | { readonly _tag: "Nowhere" }
-  /** A Handle in the path, or in the query, where it is optional. */
+  /** A Handle in the path, or an optional one in the query. */
   | { readonly _tag: "Path" | "Query"; readonly member: string }
-  /** A Handle in the decoded body, where it is optional. */
+  /** An optional Handle in the decoded body. */
   | { readonly _tag: "Body"; readonly handleOf: (body: unknown) => string | undefined }
   /** The id of a resource in the path. */
   | { readonly _tag: "Resource"; readonly resource: Resource; readonly member: string }
@@ -44,7 +44,7 @@ export interface EndpointPolicy {
   readonly because?: string
   readonly names: Naming
   readonly reserved: Reserved | undefined
-  /** What the handler receives besides the caller: an Identity, or a part of the account. */
+  /** The proof that the handler receives besides the caller: an Identity, or a part of the account. */
   readonly proves: "caller" | "subject" | "realm"
   /** Whether the response only contains what the caller may act on, so that a grant for some Identities may call it. */
   readonly filtered: boolean

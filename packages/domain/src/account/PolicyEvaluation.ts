@@ -21,7 +21,7 @@ import { isWithin } from "./Networks.ts"
 import type { EndpointPolicy, Resource } from "./Policy.ts"
 import { allows, type ScopeName } from "./Scope.ts"
 
-/** What a request names. `Unreadable` means that decoding will reject the request. */
+/** The target that a request names. `Unreadable` means that decoding will reject the request. */
 export type Named =
   | { readonly _tag: "Nothing" }
   | {

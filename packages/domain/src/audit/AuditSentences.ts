@@ -237,7 +237,7 @@ export const phrases: Readonly<Record<string, Phrase>> = {
   "oauth.revoke": ["end", "appAccess"],
 }
 
-/** Objects by group, for rejected reads, which have no phrase of their own. */
+/** Objects by group, for rejected reads, which have no separate phrase. */
 export const groups: Readonly<Record<string, keyof typeof objects>> = {
   sign_in: "session",
   session: "session",

@@ -92,7 +92,7 @@ export const CardPatch = Schema.Struct({
 export type CardPatch = typeof CardPatch.Type
 
 /**
- * The stored card. Null `interfaces` stands for the Identity's own Tunnel, whose address comes from the configuration.
+ * The stored card. Null `interfaces` means the Identity's own Tunnel, whose address comes from the configuration.
  */
 export const StoredCard = Schema.Struct({
   ...fields,

@@ -11,7 +11,7 @@ export const Attempt = Schema.Struct({
   duration_ms: Schema.Int,
   status_code: Schema.NullOr(Schema.Int),
   error: Schema.NullOr(Schema.String),
-  /** The first 1 KiB of the response body as text; null if there was none. */
+  /** The first 1 KiB of the response body as text; null without a body. */
   response_body: Schema.NullOr(Schema.String).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
 }).annotate({ identifier: "Attempt" })
 export type Attempt = typeof Attempt.Type

@@ -51,7 +51,7 @@ export const expand = (types: ReadonlyArray<string>): ReadonlyArray<IdentityEven
 
 /**
  * Returns the scopes that the holder lacks to receive Events of these types, since a Webhook must not deliver what its
- * creator may not read. `*` stands for all types.
+ * creator may not read. `*` means all types.
  */
 export const lacksToReceive = (scopes: Scopes, types: ReadonlyArray<string>): ReadonlyArray<ScopeName> => {
   if (allows(scopes, "event:read")) return []

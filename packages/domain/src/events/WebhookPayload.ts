@@ -46,7 +46,7 @@ const TestData = Nothing.annotate({
 /** Types of Events that a Webhook can receive. */
 export const deliveredTypes = [...identityEventTypes, testEventType] as const
 
-// As for the Event, the cast restores the union that `type` discriminates.
+// The cast restores, as for the Event, the union that `type` discriminates.
 export const WebhookPayload = Schema.Union(
   [...identityEventTypes.map((type) => payload(type, dataSchemas.get(type)!)), payload(testEventType, TestData)],
   { mode: "oneOf" },

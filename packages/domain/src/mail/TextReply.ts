@@ -68,7 +68,7 @@ const meaningOf = (line: string): string | undefined => {
   return name === undefined ? undefined : meanings.get(name.toLowerCase())
 }
 
-/** What phones and mail providers append: how the message was sent, and the name of a device or program. */
+/** Remarks that phones and mail providers append: how the message was sent, and the name of a device or program. */
 const remark =
   /^(?:sent (?:from|with|via)|get outlook for|von meinem \S+|gesendet (?:von|mit|über)|diese nachricht wurde von meinem|envoyé (?:de(?:puis)?|à partir de|avec)|télécharger outlook|enviado (?:desde|do|con|com)|obtener outlook|inviato (?:da|con)|verzonden (?:vanaf|met)|skickat (?:från|med)|sendt (?:fra|med)|lähetetty|wysłane? z|отправлено (?:с|из)|发自我的|從我的|iphoneから送信|나의 iphone)/iu
 const sender =

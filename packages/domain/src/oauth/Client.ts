@@ -49,7 +49,7 @@ const isMembers = (value: unknown): value is Members =>
 const texts = (value: unknown): ReadonlyArray<string> | undefined =>
   Array.isArray(value) && value.every((one): one is string => typeof one === "string") ? value : undefined
 
-/** Returns whether the member includes the wanted value. An absent member stands for the code flow. */
+/** Returns whether the member includes the wanted value. An absent member means the code flow. */
 const has = (value: unknown, wanted: string) => value === undefined || texts(value)?.includes(wanted) === true
 
 const flowOf = (said: Members) => has(said["grant_types"], "authorization_code") && has(said["response_types"], "code")

@@ -21,7 +21,7 @@ export const Grant = Schema.Struct({
   /** The name that the client gives itself, unverified. */
   client_name: Schema.String,
   /**
-   * Where codes were sent: a host, `localhost` for a program, `cursor:` for an app. Unlike the name, it is verified.
+   * The receiver of its codes: a host, `localhost` for a program, `cursor:` for an app. Unlike the name, it is verified.
    */
   redirect_host: Schema.String,
   scopes: Schema.Array(Schema.String),

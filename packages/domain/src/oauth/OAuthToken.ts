@@ -6,5 +6,5 @@ export type OAuthTokenKind = keyof typeof prefixes
 
 export const make = (kind: OAuthTokenKind, random: Uint8Array): string => withChecksum(prefixes[kind], random)
 
-/** Returns whether the token is well formed, without a look-up. */
+/** Checks the format of a token without a look-up. */
 export const isOf = (kind: OAuthTokenKind, token: string): boolean => isWellFormed(prefixes[kind], token)

@@ -7,7 +7,7 @@ import { EmailAddress } from "../account/Account.ts"
 import { MailRelayUnavailable, NotFound, RateLimited, Unavailable } from "../problems/Problem.ts"
 import { Line, Text } from "../Text.ts"
 
-/** One view of a page, counted by day, host, path and language. Nothing about the visitor is stored. */
+/** One view of a page, counted by day, host, path and language. The visitor's data is not stored. */
 export const PageView = Schema.Struct({
   host: Line(253),
   path: Line(500).check(Schema.isPattern(/^\//u, { expected: "a path that starts with /" })),

@@ -17,7 +17,7 @@ export const PatchTunnel = Rpc.make("PatchTunnel", {
 const ifMatch = "/if-match"
 export const otherSettings = () =>
   new InvalidRequest({
-    detail: "The Tunnel's settings differ from those that `If-Match` names.",
+    detail: "The Tunnel's settings do not match `If-Match`.",
     errors: [{ path: ifMatch, message: "the settings have changed" }],
   })
 export const isOtherSettings = ({ errors }: InvalidRequest): boolean =>
