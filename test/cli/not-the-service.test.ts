@@ -124,7 +124,7 @@ describe("a response of another server", { timeout: 120_000 }, () => {
     const told = await within({ XDG_CONFIG_HOME: "/dev/null" })(`${base}/device`, "login")
     expect(told).toMatchObject({ code: 1, out: "" })
     expect(told.errors).toMatch(
-      /^svc: The login cannot be kept in \/dev\/null\/svc\/login\.json \([^\n]+\): make [^\n]+\n$/,
+      /^svc: The login cannot be stored in \/dev\/null\/svc\/login\.json \([^\n]+\): make [^\n]+\n$/,
     )
     expect(asked).toBe(before)
   })

@@ -258,7 +258,7 @@ describe("a restore", () => {
     )
     const other = Buffer.alloc(32, 9).toString("base64")
     expect(await refusal(place("keyless"), kept, { SVC_MASTER_KEY: `2027:${other}` })).toMatch(
-      /sealed with master key "0"; SVC_MASTER_KEY has "2027"/,
+      /sealed with master key "0", but SVC_MASTER_KEY has "2027"/,
     )
     expect(await refusal(place("keyless"), kept, { SVC_MASTER_KEY: other })).toMatch(
       /has a master key "0", but not the one with which this backup is sealed/,
