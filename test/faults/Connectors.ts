@@ -50,7 +50,25 @@ const mentions = async (base: string, token: string) => {
   return texts
 }
 
-/** Kills runners fifty times at random moments of polls. Each mention must become exactly one Event. */
+/** Delays the mark of a poll, which is committed after its Events, so that a fault can hit the moment between both. */
+const delayMarks = async (deployment: Deployment) => {
+  await inStore(
+    deployment,
+    "create function delay_mark() returns trigger language plpgsql as 'begin perform pg_sleep(0.5); return new; end'",
+  )
+  await inStore(
+    deployment,
+    "create trigger delay_mark before update of mark on connector for each row execute function delay_mark()",
+  )
+}
+
+/** Statements that wait in the delay of {@link delayMarks}. */
+const delayed = "select pid from pg_stat_activity where wait_event = 'PgSleep' and query like '%update connector%'"
+
+/**
+ * Kills runners during polls. Every second kill falls between the Events of a poll and its mark, whose statement is
+ * canceled, so that the poll is repeated. Each mention must raise one Event.
+ */
 export const pollKill = async (): Promise<Row> => {
   const kills = times(50)
   const deployment = await deploy()
@@ -106,7 +124,32 @@ export const pollKill = async (): Promise<Row> => {
   }
 }
 
-/** A refresh token can be used once: its owner is suspended while another process takes over, then resumes. */
+/** The process with a connection to a port of this machine. */
+const clientOf = (port: number, processes: ReadonlyArray<Process>): Process | undefined => {
+  const remote = `:${port.toString(16).toUpperCase().padStart(4, "0")}`
+  const sockets = ["tcp", "tcp6"].flatMap((kind) =>
+    readFileSync(`/proc/net/${kind}`, "utf8")
+      .split("\n")
+      .map((line) => line.trim().split(/\s+/))
+      .filter((columns) => columns[2]?.endsWith(remote) === true)
+      .map((columns) => `socket:[${columns[9]}]`),
+  )
+  return processes.find(({ child }) => {
+    const folder = `/proc/${child.pid}/fd`
+    return readdirSync(folder).some((name) => {
+      try {
+        return sockets.includes(readlinkSync(`${folder}/${name}`))
+      } catch {
+        return false
+      }
+    })
+  })
+}
+
+/**
+ * Suspends the owner of a Connector while another process takes over, and resumes it. Its refresh token is valid once, so
+ * the worst moment is between the platform's response to a refresh and its commit: every second suspension falls there.
+ */
 export const refreshRace = async (): Promise<Row> => {
   const rounds = times(10)
   const deployment = await deploy()

@@ -97,8 +97,9 @@ const nextReport = async (service: Process) => {
 }
 
 /**
- * Opens all connections and writes to them while the service is suspended, so that it receives everything in one turn.
- * Resolves to the bytes of the responses when the connections have ended, at most two seconds later.
+ * Opens all connections and writes to them while the service is suspended, so that it reads everything in one turn.
+ * Returns the bytes of the responses when the connections have ended, or after two seconds if the service is responsive
+ * by then.
  */
 const strike = async (service: Process, { port, text, from: localAddress, greets }: Attack): Promise<number> => {
   let bytes = 0
@@ -165,7 +166,7 @@ export const hostilePipeline = async (): Promise<Row> => {
         const end = performance.now() + 2_000
         const [waits, bytes] = await Promise.all([waitsOf(() => checkHealth(service), end), strike(service, attack)])
         answered = Math.min(answered, bytes)
-        await sleep(600)
+        await nextReport(service)
         // The first round compiles the code.
         if (n === 0) continue
         held.push(heldSince(start))
