@@ -1,5 +1,5 @@
 /** Converts platform failures to the problems that callers receive, and to the reasons for which a Connector stops. */
-import { Moved } from "@svc/domain/actor/Moved"
+import { Moved } from "@svc/domain/actor/Protocol"
 import {
   ConnectorCapabilityUnsupported,
   ConnectorCredentialRefused,
