@@ -68,7 +68,7 @@ describe("svc grants", { timeout: 120_000 }, () => {
     expect((await mcp(service.base, access, "tools/list")).status).toBe(401)
     const unknown = await svc("grants", "revoke", "00000000-0000-7000-8000-000000000000", "--api", service.base)
     expect(unknown.code).not.toBe(0)
-    expect(unknown.errors).toContain("no such Grant")
+    expect(unknown.errors).toContain("The Grant does not exist.")
   })
 })
 
