@@ -61,16 +61,16 @@ describe("the guarded client", () => {
     const asked = { method: "POST", headers: {}, body: "x", atMost: 100 }
     const target = (path: string) => new URL(`http://127.0.0.1:${port}${path}`)
     let permissions = 0
-    const leaving = (isPermitted: () => boolean, atMost: number) => ({
-      ask: Effect.suspend(() => (permissions++ < atMost ? Effect.void : Effect.fail("stopped" as const))),
+    const permission = (isPermitted: () => boolean, atMost: number) => ({
+      request: Effect.suspend(() => (permissions++ < atMost ? Effect.void : Effect.fail("stopped" as const))),
       isPermitted,
     })
-    // Frozen while it connected: it asks once more, and is told of the stop.
+    // The process was suspended while it connected: it requests the permission again, which a stop has ended.
     const stopped = await withClient({}, (client) =>
       client.ask(
         target("/stopped"),
         asked,
-        leaving(() => false, 1),
+        permission(() => false, 1),
       ),
     )
     expect(stopped).toMatchObject({ _tag: "Failure", failure: "stopped" })
@@ -80,7 +80,7 @@ describe("the guarded client", () => {
       client.ask(
         target("/expired"),
         asked,
-        leaving(() => permissions === 2, 2),
+        permission(() => permissions === 2, 2),
       ),
     )
     expect(expired).toMatchObject({ _tag: "Success", success: { status: 200 } })

@@ -11,7 +11,7 @@ import type {
 } from "@svc/cluster/connectors/platforms/Platform"
 import * as PlatformHttp from "@svc/cluster/connectors/platforms/PlatformHttp"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
-import { freely } from "@svc/cluster/net/Leaving"
+import { unrestricted } from "@svc/cluster/net/SendPermission"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import type { AddressBook } from "@svc/domain/Addresses"
 import { Effect, Exit, Layer, Redacted, Scope, Semaphore } from "effect"
@@ -92,7 +92,7 @@ export const openRig = async (
     store: (_, registration) => Effect.succeed(registration),
     forget: () => Effect.void,
   }
-  const visit: PlatformContext = { http: PlatformHttp.make(client, freely), registrations }
+  const visit: PlatformContext = { http: PlatformHttp.make(client, unrestricted), registrations }
 
   const locks = new Map<Rows, Semaphore.Semaphore>()
   const rows = ({ credential }: Connected): Rows => {
@@ -106,7 +106,7 @@ export const openRig = async (
     via,
     registrations,
     http: PlatformHttp.make(client, {
-      ask: Effect.suspend(() => (held.paused ? Effect.fail(new Halted({ reason: "paused" })) : Effect.void)),
+      request: Effect.suspend(() => (held.paused ? Effect.fail(new Halted({ reason: "paused" })) : Effect.void)),
       isPermitted: () => !held.paused,
     }),
     credential: Effect.sync(() => held.credential),

@@ -16,7 +16,7 @@ import {
   Scheduler,
   Tracer,
 } from "effect"
-import { TracesLeave } from "../observe/Traceparent.ts"
+import { TracesExported } from "../observe/Traceparent.ts"
 
 const ambient = [
   Clock.Clock,
@@ -37,7 +37,7 @@ const ambient = [
   Scheduler.Scheduler,
   Scheduler.MaxOpsBeforeYield,
   Scheduler.PreventSchedulerYield,
-  TracesLeave,
+  TracesExported,
 ] as const
 
 /** Returns the services that the runtime reads from every fiber. */

@@ -159,7 +159,7 @@ export const layer = (settings: RetentionSettings) =>
         Effect.tap(
           Effect.map(Clock.currentTimeMillis, (now) => {
             since = unmarkedMillis
-            Singletons.ran("AuditMonths", now)
+            Singletons.recordRun("AuditMonths", now)
           }),
         ),
         Effect.catchCause((cause) => Effect.logWarning("The look at the months of the audit log failed", cause)),

@@ -194,13 +194,13 @@ const make = Effect.gen(function* () {
   const position = (list: string, cursor: string | undefined) => {
     if (cursor === undefined) return Effect.succeed(undefined)
     const [xid, id] = sealing.unstamp(list, cursor)?.split(" ") ?? []
-    return xid === undefined || id === undefined ? Effect.fail(Cursors.foreignCursor()) : Effect.succeed({ xid, id })
+    return xid === undefined || id === undefined ? Effect.fail(Cursors.invalidCursor()) : Effect.succeed({ xid, id })
   }
 
   return {
     /** Returns a page of records, of one Identity if it is given. */
     list: Effect.fn("AuditQueries.list")(function* (org: string, identityId: string | null, filter: AuditFilter) {
-      const listName = Cursors.narrowed(`audit/${org}`, filter)
+      const listName = Cursors.filteredList(`audit/${org}`, filter)
       const before = yield* position(listName, filter.cursor)
       const handle = filter.identity === undefined ? undefined : canonical(filter.identity)
       const found = (which: Statement.Fragment) => sql<SealedRow & { readonly xid: string; readonly settled: boolean }>`

@@ -11,7 +11,7 @@ import type { Ownership } from "../actor/Ownership.ts"
 import * as Permit from "../actor/Permit.ts"
 import { commit, type Fenced, type OwnIdentity } from "../actor/Write.ts"
 import type { GuardedClient } from "../net/GuardedClient.ts"
-import type { Leaving } from "../net/Leaving.ts"
+import type { SendPermission } from "../net/SendPermission.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, type Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -97,8 +97,8 @@ export const make = Effect.fnUntraced(function* (parts: {
    * Allows a request only if the connection is current and not paused. Checks the actor's state before each request,
    * and the store if the permit is about to expire.
    */
-  const leaving = (holds: (state: ConnectorState) => boolean): Leaving<Halted> => ({
-    ask: halted(
+  const whileCurrent = (holds: (state: ConnectorState) => boolean): SendPermission<Halted> => ({
+    request: halted(
       Effect.flatMap(ownership.state, (state) => {
         if (isPaused(state)) return Effect.fail(paused())
         if (!holds(state)) return Effect.fail(moved())
@@ -109,8 +109,8 @@ export const make = Effect.fnUntraced(function* (parts: {
   })
 
   /** Allows requests despite a pause, for calls that do not act through the account. */
-  const evenPaused = (holds: (state: ConnectorState) => boolean): Leaving<Halted> => ({
-    ask: halted(Effect.flatMap(ownership.state, (state) => (holds(state) ? Effect.void : Effect.fail(moved())))),
+  const evenPaused = (holds: (state: ConnectorState) => boolean): SendPermission<Halted> => ({
+    request: halted(Effect.flatMap(ownership.state, (state) => (holds(state) ? Effect.void : Effect.fail(moved())))),
     isPermitted: () => true,
   })
 
@@ -133,7 +133,7 @@ export const make = Effect.fnUntraced(function* (parts: {
     )
     return {
       ...context(identity),
-      http: PlatformHttp.make(client, isEvenPaused ? evenPaused(isOurs) : leaving(isOurs)),
+      http: PlatformHttp.make(client, isEvenPaused ? evenPaused(isOurs) : whileCurrent(isOurs)),
       account: connection.account,
       via: connection.via,
       credential: Effect.map(ours, ({ credential }) => credential),

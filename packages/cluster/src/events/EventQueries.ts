@@ -99,12 +99,12 @@ const make = Effect.gen(function* () {
   const position = (list: string, cursor: string | undefined) => {
     if (cursor === undefined) return Effect.succeed(undefined)
     const seq = sealing.unstamp(list, cursor)
-    return seq === undefined ? Effect.fail(Cursors.foreignCursor()) : Effect.succeed(seq)
+    return seq === undefined ? Effect.fail(Cursors.invalidCursor()) : Effect.succeed(seq)
   }
 
   return {
     list: Effect.fn("EventQueries.list")(function* (org: string, filter: EventFilter) {
-      const listName = Cursors.narrowed(`events/${org}`, filter)
+      const listName = Cursors.filteredList(`events/${org}`, filter)
       const before = yield* position(listName, filter.cursor)
       const name = filter.handle === undefined ? undefined : canonical(filter.handle)
       let identityId: string | undefined

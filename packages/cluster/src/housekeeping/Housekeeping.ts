@@ -119,7 +119,7 @@ export const sweep = Effect.gen(function* () {
 export const layer = Singleton.make(
   "Housekeeping",
   sweep.pipe(
-    Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.ran("Housekeeping", now))),
+    Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.recordRun("Housekeeping", now))),
     Effect.catchCause((cause) => Effect.logWarning("Housekeeping failed", cause)),
     Effect.repeat(Schedule.spaced(Timing.housekeeping)),
     Effect.asVoid,

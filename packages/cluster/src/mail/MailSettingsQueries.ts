@@ -99,7 +99,7 @@ const make = Effect.gen(function* () {
       orUnavailable(
         Cursors.page(
           sealing,
-          Cursors.narrowed(`recipients/${identityId}`, beginning === "" ? {} : { beginning }),
+          Cursors.filteredList(`recipients/${identityId}`, beginning === "" ? {} : { beginning }),
           request,
           (behind, atMost) =>
             recipients(

@@ -66,7 +66,7 @@ const make = Effect.gen(function* () {
   const position = (list: string, cursor: string | undefined) => {
     if (cursor === undefined) return Effect.succeed(undefined)
     const uid = sealing.unstamp(list, cursor)
-    return uid === undefined ? Effect.fail(Cursors.foreignCursor()) : Effect.succeed(Number(uid))
+    return uid === undefined ? Effect.fail(Cursors.invalidCursor()) : Effect.succeed(Number(uid))
   }
 
   /**
@@ -119,7 +119,7 @@ const make = Effect.gen(function* () {
    * a page.
    */
   const pageOf = Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
-    const list = Cursors.narrowed(`messages/${identityId}`, filter)
+    const list = Cursors.filteredList(`messages/${identityId}`, filter)
     const before = yield* position(list, filter.cursor)
     const atMost = filter.offset + filter.limit + 1
     const page = <Row extends { readonly uid: number }, A>(

@@ -23,7 +23,7 @@ import {
   TooLarge,
 } from "./BufferedResponse.ts"
 import * as GuardedSocket from "./GuardedSocket.ts"
-import { type Leaving, whilePermitted } from "./Leaving.ts"
+import { type SendPermission, whilePermitted } from "./SendPermission.ts"
 
 /** The maximum number of bytes that `post` reads of a response. */
 const readAtMost = 64 * 1024
@@ -176,7 +176,7 @@ const make = (options: GuardOptions) =>
       ask: <E>(
         url: URL,
         question: BufferedRequest,
-        leaving: Leaving<E>,
+        permission: SendPermission<E>,
       ): Effect.Effect<BufferedResponse, E | RequestFailed> =>
         begun((agent, start) => {
           const failed = (error: RequestFailed["error"]) =>
@@ -188,7 +188,7 @@ const make = (options: GuardOptions) =>
             Effect.catch((error) => failed(nameOf(error))),
             Effect.andThen(
               whilePermitted(
-                leaving,
+                permission,
                 (isPermitted) => wholeExchange(agent, url, question, isPermitted),
                 (error) => failed(error instanceof TooLarge ? "too_large" : nameOf(error)),
               ),
@@ -203,7 +203,7 @@ const make = (options: GuardOptions) =>
       listen: <E>(
         url: URL,
         listening: GuardedSocket.Listening,
-        leaving: Leaving<E>,
+        permission: SendPermission<E>,
       ): Effect.Effect<never, E | RequestFailed | GuardedSocket.NotOpened> =>
         Effect.suspend(() => {
           const failed = (error: RequestFailed["error"]) => Effect.fail(new RequestFailed({ error, durationMs: 0 }))
@@ -213,7 +213,7 @@ const make = (options: GuardOptions) =>
           return judgeHost(url.hostname).pipe(
             Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new CannotResolve(url.hostname)) }),
             Effect.catch((error) => failed(nameOf(error))),
-            Effect.andThen(leaving.ask),
+            Effect.andThen(permission.request),
             Effect.andThen(
               Effect.catch(
                 GuardedSocket.listen(url, listening, guardedLookup),

@@ -4,13 +4,15 @@
  * longer while it cannot be read.
  */
 import { Addresses } from "@svc/domain/Addresses"
-import { type ClientDetails, isDocument, normalised } from "@svc/domain/oauth/Client"
-import { Clock, Context, Effect, Layer } from "effect"
+import { type ClientDetails, isDocument, normalised, readDocument } from "@svc/domain/oauth/Client"
+import { Clock, Context, Effect, Layer, Option, Result, Schema } from "effect"
 import { sha256 } from "../credentials/CredentialMint.ts"
 import { PublicLimits } from "../limits/PublicLimits.ts"
+import type { BufferedResponse } from "../net/BufferedResponse.ts"
+import { GuardedClient } from "../net/GuardedClient.ts"
+import { unrestricted } from "../net/SendPermission.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { DocumentRefused, make as makeDocuments } from "./Documents.ts"
 
 export interface OAuthClient extends ClientDetails {
   readonly id: string
@@ -35,6 +37,81 @@ const view = ({ id, name, redirects, fetched_at }: Row): OAuthClient => ({
 
 /** Returns the id of a registered client. */
 const idOf = (details: ClientDetails) => `oc_${Buffer.from(sha256(normalised(details))).toString("base64url")}`
+
+/** Maximum size of a document in bytes. */
+const documentBytes = 5 * 1024
+
+/** The document is missing or invalid. `message` is for the developer of the client. */
+export class DocumentRefused extends Schema.TaggedError<DocumentRefused>()("DocumentRefused", {
+  message: Schema.String,
+}) {}
+
+/** A document, and how long it stays fresh. */
+interface ReadDocument {
+  readonly details: ClientDetails
+  readonly freshMillis: number
+}
+
+const refuse = (message: string) => Effect.fail(new DocumentRefused({ message }))
+
+const parse = (body: Uint8Array): Option.Option<unknown> => {
+  try {
+    return Option.some(JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)))
+  } catch {
+    return Option.none()
+  }
+}
+
+/** Returns `max-age` within bounds: changes are noticed within a day, and no client can force a request each time. */
+const freshFor = (cacheControl: string | null): number => {
+  const seconds = Number(/(?:^|[\s,])max-age=(\d{1,9})/i.exec(cacheControl ?? "")?.[1] ?? "0")
+  return Math.min(Math.max(seconds * 1000, Timing.documentFreshMillis.least), Timing.documentFreshMillis.most)
+}
+
+/**
+ * Returns a function that reads the metadata document at a client's id (draft-ietf-oauth-client-id-metadata-document
+ * section 4). The address is untrusted, so the request uses the guarded client: public addresses only, no redirects, a
+ * small size limit and a short timeout.
+ */
+const makeDocuments = Effect.gen(function* () {
+  const client = yield* GuardedClient
+  const book = yield* Addresses
+
+  const read = (
+    id: string,
+    { status, headers, body }: BufferedResponse,
+  ): Effect.Effect<ReadDocument, DocumentRefused> => {
+    if (status !== 200) return refuse(`The client_id URL responded with status ${status}.`)
+    if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(headers.get("content-type") ?? "")) {
+      return refuse("The response of the client_id URL is not JSON.")
+    }
+    const parsed = parse(body)
+    if (Option.isNone(parsed)) return refuse("The response of the client_id URL is not valid JSON.")
+    const details = readDocument(book, id, parsed.value)
+    return Result.isFailure(details)
+      ? refuse(details.failure.description)
+      : Effect.succeed({ details: details.success, freshMillis: freshFor(headers.get("cache-control")) })
+  }
+
+  return Effect.fn("OAuthDocuments.fetch")((id: string) =>
+    client
+      .ask(new URL(id), { method: "GET", headers: { accept: "application/json" }, atMost: documentBytes }, unrestricted)
+      .pipe(
+        Effect.timeoutOrElse({
+          duration: Timing.documentTimeoutMillis,
+          orElse: () => refuse("The client_id URL did not respond in time."),
+        }),
+        Effect.catchTag("RequestFailed", ({ error }) =>
+          refuse(
+            error === "too_large"
+              ? `The response of the client_id URL is longer than ${documentBytes} bytes.`
+              : `The client_id URL cannot be reached (${error}).`,
+          ),
+        ),
+        Effect.flatMap((answer) => read(id, answer)),
+      ),
+  )
+})
 
 const make = Effect.gen(function* () {
   const sql = yield* Writes

@@ -7,4 +7,4 @@ const lastRun = Metrics.gauge(
   ["name"],
 )
 
-export const ran = (name: string, millis: number): void => lastRun.set([name], millis / 1000)
+export const recordRun = (name: string, millis: number): void => lastRun.set([name], millis / 1000)

@@ -2,7 +2,7 @@
 import { Context, Effect, type Tracer } from "effect"
 
 /** Whether this process exports traces. The header would be useless otherwise. */
-export const TracesLeave = Context.Reference<boolean>("@svc/cluster/observe/TracesLeave", {
+export const TracesExported = Context.Reference<boolean>("@svc/cluster/observe/TracesExported", {
   defaultValue: () => false,
 })
 
@@ -11,7 +11,7 @@ export const headerOf = (span: Tracer.AnySpan): Record<string, string> =>
 
 /** Returns the header for the current span, or no header if traces are not exported. */
 export const traceparent: Effect.Effect<Record<string, string>> = Effect.gen(function* () {
-  if (!(yield* TracesLeave)) return {}
+  if (!(yield* TracesExported)) return {}
   const span = yield* Effect.option(Effect.currentParentSpan)
   return span._tag === "None" ? {} : headerOf(span.value)
 })

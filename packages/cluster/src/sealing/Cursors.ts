@@ -19,14 +19,14 @@ const pageParameters = new Set(["limit", "offset", "cursor", "after"])
  * Returns the name of a filtered list, so that a cursor is only valid for the same filter. The order of members and
  * undefined members make no difference.
  */
-export const narrowed = (list: string, filter: object): string => {
+export const filteredList = (list: string, filter: object): string => {
   const members = Object.entries(filter)
     .filter(([name, value]) => value !== undefined && !pageParameters.has(name))
     .sort(([a], [b]) => (a < b ? -1 : 1))
   return members.length === 0 ? list : `${list}?${JSON.stringify(members)}`
 }
 
-export const foreignCursor = () =>
+export const invalidCursor = () =>
   new InvalidCursor({
     detail:
       "The cursor was not issued by this service for this list. Pass it with the same path and filters as the request that returned it, or start without one.",
@@ -47,7 +47,7 @@ export const page = <Row, A, E, R>(
   Effect.gen(function* () {
     const behind = cursor === undefined ? undefined : sealing.unstamp(`list/${list}`, cursor)
     if (cursor !== undefined && behind === undefined) {
-      return yield* foreignCursor()
+      return yield* invalidCursor()
     }
     const rows = yield* read(behind, limit + 1)
     const shown = rows.slice(0, limit)

@@ -8,7 +8,7 @@ import type { OwnIdentity } from "../actor/Write.ts"
 import { GuardedClient } from "../net/GuardedClient.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import * as Metrics from "../observe/Metrics.ts"
-import { traceparent, TracesLeave } from "../observe/Traceparent.ts"
+import { traceparent, TracesExported } from "../observe/Traceparent.ts"
 import { Writes } from "../store/Database.ts"
 import * as Leasing from "../work/Leasing.ts"
 import type { Source } from "../work/Source.ts"
@@ -49,7 +49,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
     const deliveries = yield* Deliveries
     const client = yield* GuardedClient
     const sealing = yield* Sealing
-    const traced = yield* TracesLeave
+    const traced = yield* TracesExported
     const leasing = yield* Leasing.make
     const attempts = yield* FiberSet.make<void, unknown>()
     let underWay = 0

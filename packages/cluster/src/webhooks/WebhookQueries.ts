@@ -106,7 +106,7 @@ const make = Effect.gen(function* () {
       const ofEvent = eventId === undefined ? sql`` : sql`and event_id = ${eventId}::uuid`
       const { entries, next_cursor } = yield* Cursors.page(
         sealing,
-        Cursors.narrowed(`deliveries/${webhookId}`, { status, eventId }),
+        Cursors.filteredList(`deliveries/${webhookId}`, { status, eventId }),
         request,
         (behind, atMost) => sql<DeliveryRow>`
           select ${deliveryColumns} from delivery

@@ -47,7 +47,7 @@ export const make = (kind: string, sources: ReadonlyArray<Backlog>) => {
     /** Called in every scan. Updates the metrics at intervals, and first after abandoned work has had time to resume. */
     look: Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      Singletons.ran(`Overdue/${kind}`, now)
+      Singletons.recordRun(`Overdue/${kind}`, now)
       lookedAt ??= now
       if (now - lookedAt < Timing.latenessLookMillis) return
       lookedAt = now

@@ -7,7 +7,7 @@
 import type { Server } from "node:http"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import * as Redaction from "@svc/cluster/observe/Redaction"
-import { TracesLeave } from "@svc/cluster/observe/Traceparent"
+import { TracesExported } from "@svc/cluster/observe/Traceparent"
 import { apiVersion } from "@svc/domain/Version"
 import { ConfigProvider, Effect, Layer, Option, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -64,7 +64,7 @@ export const layer = (roles: ReadonlyArray<string>, rate: number) =>
           Tracer.Tracer,
           Effect.map(Tracer.Tracer, (inner) => sampling(inner, rate)),
         ),
-        Layer.succeed(TracesLeave, true),
+        Layer.succeed(TracesExported, true),
       ).pipe(
         Layer.provide(
           OtlpTracer.layerFromConfig({

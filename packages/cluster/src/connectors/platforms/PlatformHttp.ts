@@ -6,7 +6,7 @@
 import { Clock, Effect } from "effect"
 import type { GuardedClient, RequestFailed } from "../../net/GuardedClient.ts"
 import type { Listening } from "../../net/GuardedSocket.ts"
-import type { Leaving } from "../../net/Leaving.ts"
+import type { SendPermission } from "../../net/SendPermission.ts"
 import { type Halted, type PlatformFailure, PlatformRateLimited, PlatformUnreachable, Unsupported } from "./Failure.ts"
 
 export interface PlatformRequest {
@@ -58,7 +58,7 @@ const userAgent = "agent-identity-service"
 
 const bodyless = new Set(["GET", "HEAD"])
 
-export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>): PlatformHttp => {
+export const make = (client: GuardedClient["Service"], permission: SendPermission<Halted>): PlatformHttp => {
   let quiet: Date | undefined
 
   const answered = Effect.fnUntraced(function* (target: string | URL, asked: PlatformRequest) {
@@ -73,7 +73,7 @@ export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>)
           body: asked.body,
           atMost: asked.atMost ?? defaultAtMost,
         },
-        leaving,
+        permission,
       )
       .pipe(
         Effect.catchTag("RequestFailed", ({ error }) =>
@@ -124,7 +124,7 @@ export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>)
       const url = URL.parse(target)
       if (url === null) return yield* new PlatformUnreachable({ message: "The address is not valid." })
       return yield* client
-        .listen(url, { ...listening, headers: { "user-agent": userAgent, ...listening.headers } }, leaving)
+        .listen(url, { ...listening, headers: { "user-agent": userAgent, ...listening.headers } }, permission)
         .pipe(
           Effect.catchTags({
             RequestFailed: ({ error }) =>

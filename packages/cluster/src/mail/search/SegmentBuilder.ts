@@ -139,7 +139,7 @@ export const run: Effect.Effect<number, SqlError.SqlError, Unhurried> = Effect.g
 export const layer = Singleton.make(
   "Segmenting",
   run.pipe(
-    Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.ran("Segmenting", now))),
+    Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.recordRun("Segmenting", now))),
     Effect.catchCause((cause) => Effect.logWarning("A search segment could not be built", cause)),
     Effect.repeat(Schedule.spaced(Timing.segmenting)),
     Effect.asVoid,

@@ -3,7 +3,7 @@
  * `max_age`, so that suppressing the DNS record later has no effect. The cache is lost at restart.
  */
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
-import { freely } from "@svc/cluster/net/Leaving"
+import { unrestricted } from "@svc/cluster/net/SendPermission"
 import { BoundedMap } from "@svc/domain/BoundedMap"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { MTASTSPolicy } from "mailauth"
@@ -54,7 +54,7 @@ const make = Effect.gen(function* () {
       .ask(
         new URL(`https://mta-sts.${domain}/.well-known/mta-sts.txt`),
         { method: "GET", headers: {}, atMost: policyBytes },
-        freely,
+        unrestricted,
       )
       .pipe(
         Effect.flatMap(({ status, headers, body }) =>

@@ -7,19 +7,19 @@ import { Effect } from "effect"
 import { Timing } from "../Timing.ts"
 import { Withdrawn } from "./BufferedResponse.ts"
 
-export interface Leaving<E> {
+export interface SendPermission<E> {
   /** Requests or renews the permission. Fails if sending is not allowed. */
-  readonly ask: Effect.Effect<void, E>
+  readonly request: Effect.Effect<void, E>
   /** Returns whether the permission is still valid. Called in the turn in which the request is written. */
   readonly isPermitted: () => boolean
 }
 
 /** The permission of requests that no stop affects. */
-export const freely: Leaving<never> = { ask: Effect.void, isPermitted: () => true }
+export const unrestricted: SendPermission<never> = { request: Effect.void, isPermitted: () => true }
 
 /** Runs an exchange with a permission. Retries once if the permission expired, for example because the process was suspended. */
 export const whilePermitted = <A, E, E2>(
-  { ask, isPermitted }: Leaving<E>,
+  { request, isPermitted }: SendPermission<E>,
   exchange: (isPermitted: () => boolean) => Effect.Effect<A, Error>,
   failed: (error: Error) => Effect.Effect<never, E2>,
   isLast = false,
@@ -28,13 +28,13 @@ export const whilePermitted = <A, E, E2>(
     let isWritten = false
     const onWrite = () => (isWritten = isPermitted())
     const renewed: Effect.Effect<never, E> = Effect.sleep(Timing.permitMillis / 2).pipe(
-      Effect.andThen(Effect.suspend(() => (isWritten ? Effect.never : ask))),
+      Effect.andThen(Effect.suspend(() => (isWritten ? Effect.never : request))),
       Effect.forever,
     )
     const exchanged: Effect.Effect<A, E | E2> = Effect.catch(exchange(onWrite), (error) =>
       error instanceof Withdrawn && !isLast
-        ? whilePermitted({ ask, isPermitted }, exchange, failed, true)
+        ? whilePermitted({ request, isPermitted }, exchange, failed, true)
         : failed(error),
     )
-    return Effect.andThen(ask, Effect.raceFirst(exchanged, renewed))
+    return Effect.andThen(request, Effect.raceFirst(exchanged, renewed))
   })
