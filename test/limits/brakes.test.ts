@@ -62,7 +62,7 @@ const atTheBeginningOfAMinute = async () => {
   if (left < 15_000) await new Promise((resolve) => setTimeout(resolve, left + 100))
 }
 
-describe("a brake", () => {
+describe("a public limit", () => {
   for (const [name, brake] of Object.entries(brakes)) {
     if (brake === "by host") continue
     const most = quotaOf(name)

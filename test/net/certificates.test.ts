@@ -51,7 +51,7 @@ const smtpSerial = (port: number) =>
 const imapSerial = (port: number) => startTlsSerial(port, /(?:^|\n)(?:\*|a) OK [^\n]*\n$/, ["a STARTTLS\r\n"])
 
 describe("a certificate", () => {
-  it("that cannot be used is no renewal: another's key, no certificate, no file", async () => {
+  it("is not replaced by an unusable one: another certificate's key, an invalid certificate, a missing file", async () => {
     const [first, second] = [made(), made()]
     const renewed = () => Effect.runPromise(quiet(Certificates.renewed(files, "smtp", first)))
     put(first)

@@ -50,12 +50,12 @@ const answering = (...addresses: ReadonlyArray<string>): Resolve & { asked: numb
 }
 
 describe("the guarded client", () => {
-  it("answers the status and how long it took", async () => {
+  it("returns the status and the duration", async () => {
     const port = await http((_, response) => response.writeHead(202).end("fine"))
     expect(await post(`http://127.0.0.1:${port}/`)).toMatchObject({ _tag: "Success", success: { statusCode: 202 } })
   })
 
-  it("writes nothing once the permission to leave is gone, although it held when the connection was begun", async () => {
+  it("sends nothing if the permission ends while it connects", async () => {
     const heard: Array<string> = []
     const port = await http(({ url }, response) => (heard.push(url!), response.end("fine")))
     const asked = { method: "POST", headers: {}, body: "x", atMost: 100 }
@@ -87,7 +87,7 @@ describe("the guarded client", () => {
     expect(heard).toEqual(["/expired"])
   })
 
-  it("takes a redirect for the answer and does not follow it", async () => {
+  it("returns a redirect without following it", async () => {
     let followed = 0
     const inner = await http((_, response) => (followed++, response.end()))
     const port = await http((_, response) => response.writeHead(307, { location: `http://127.0.0.1:${inner}/` }).end())
@@ -95,7 +95,7 @@ describe("the guarded client", () => {
     expect(followed).toBe(0)
   })
 
-  it("gives up on a target that never answers, and on one whose body drips", async () => {
+  it("times out if a target never responds or sends its body slowly", async () => {
     const silent = await http(() => {})
     expect(await post(`http://127.0.0.1:${silent}/`)).toMatchObject(failure("timeout"))
     const dripping = await http((_, response) => {
@@ -106,7 +106,7 @@ describe("the guarded client", () => {
     expect(await post(`http://127.0.0.1:${dripping}/`)).toMatchObject(failure("timeout"))
   })
 
-  it("reads a bounded part of an endless body, whose status counts", async () => {
+  it("reads a bounded part of an endless body and returns the status", async () => {
     let sent = 0
     const port = await http((_, response) => {
       const chunk = Buffer.alloc(64 * 1024)
@@ -123,7 +123,7 @@ describe("the guarded client", () => {
     expect(sent).toBeLessThan(64 * 1024 * 1024)
   })
 
-  it("names what went wrong with the connection", async () => {
+  it("reports the cause of a connection failure", async () => {
     const resetting = await listening(createSocketServer((socket) => socket.resetAndDestroy()))
     expect(await post(`http://127.0.0.1:${resetting}/`)).toMatchObject(failure("connection"))
     expect(await post("http://127.0.0.1:9/")).toMatchObject(failure("connection"))
@@ -139,7 +139,7 @@ describe("the guarded client", () => {
     )
   })
 
-  it("never connects to an address that is not public, however it is written", async () => {
+  it("never connects to a non-public address in any notation", async () => {
     let reached = 0
     const port = await http((_, response) => (reached++, response.end()))
     for (const host of [
@@ -158,7 +158,7 @@ describe("the guarded client", () => {
     expect(reached).toBe(0)
   })
 
-  it("refuses a name with one private address among public ones", async () => {
+  it("rejects a name with one private address among public ones", async () => {
     const resolve: Resolve = (_, done) =>
       done(null, [
         { address: "93.184.216.34", family: 4 },
@@ -169,7 +169,7 @@ describe("the guarded client", () => {
     )
   })
 
-  it("judges the address it connects to, not the one a look-up before had (rebinding)", async () => {
+  it("checks the address that it connects to, not that of an earlier lookup (DNS rebinding)", async () => {
     let reached = 0
     const port = await http((_, response) => (reached++, response.end()))
     const resolve = answering("93.184.216.34", "127.0.0.1")
@@ -180,7 +180,7 @@ describe("the guarded client", () => {
     expect(reached).toBe(0)
   })
 
-  it("says of a target why it may not be one", async () => {
+  it("explains why a target is rejected", async () => {
     const judge = (url: string, options: Partial<GuardOptions> = {}) =>
       withClient({ allowPrivate: false, resolve: answering("93.184.216.34"), ...options }, (client) =>
         client.assertTarget(url),

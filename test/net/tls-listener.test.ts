@@ -7,7 +7,7 @@ import * as TlsListener from "@svc/cluster/net/TlsListener"
 import { Cause, Effect, Exit, Fiber, Logger, Scope } from "effect"
 import { expect, it } from "vitest"
 
-it("ends though a handshake is completed while it closes, by a client that then stays", async () => {
+it("closes even if a client completes a handshake meanwhile and stays connected", async () => {
   const pem = selfSigned(["runner.example.org"], new Date())
   const scope = Scope.makeUnsafe()
   const { address } = await Effect.runPromise(

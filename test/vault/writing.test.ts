@@ -102,7 +102,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("created or removed between the look-up and the write are stored nevertheless", () =>
+  it.effect("created or removed between the lookup and the write are stored nevertheless", () =>
     Effect.gen(function* () {
       const { put, read } = yield* prepared
       const sql = yield* Unhurried
