@@ -1,13 +1,13 @@
 /** An Identity that others have seen ready in the store, before its actor has heard of the commit. */
 import { createSecretKey } from "node:crypto"
-import type { Standing } from "@svc/cluster/actor/ActorHandlers"
+import type { ActorIdentity } from "@svc/cluster/actor/ActorHandlers"
 import * as ActorHandlers from "@svc/cluster/actor/ActorHandlers"
 import type { Ownership } from "@svc/cluster/actor/Ownership"
 import { expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 
 const org_id = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99"
-const identity = (status: Standing["status"]): Standing => ({
+const identity = (status: ActorIdentity["status"]): ActorIdentity => ({
   id: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a98",
   orgId: org_id,
   handle: "ada",
@@ -16,14 +16,14 @@ const identity = (status: Standing["status"]): Standing => ({
 })
 
 /** An actor in whose memory the Identity is `known`, with a change under way that makes it `next`. */
-const changing = (known: Standing, next: Standing): Ownership<Standing | undefined> => ({
+const changing = (known: ActorIdentity, next: ActorIdentity): Ownership<ActorIdentity | undefined> => ({
   state: Effect.succeed(known),
   settled: Effect.succeed(next),
   write: (_, run) => run({} as never, next) as never,
   change: () => Effect.die("nothing is changed"),
 })
 
-const asked = (known: Standing, next: Standing) =>
+const asked = (known: ActorIdentity, next: ActorIdentity) =>
   ActorHandlers.make(changing(known, next), () => Effect.die("no part is needed")).onReady(() =>
     Effect.succeed("done"),
   )({

@@ -33,7 +33,7 @@ interface Tenant {
 }
 
 /** The part of the Identity that handlers read. */
-export interface Standing extends OwnIdentity {
+export interface ActorIdentity extends OwnIdentity {
   readonly status: IdentityStatus
 }
 
@@ -70,7 +70,7 @@ export interface ActorHandlers {
   /** Handles a write from outside, which names no Org. `refuse` replies if the Identity is not ready. */
   readonly fromOutside: <P, A, E, R>(
     writer: Writer<P, A, E>,
-    refuse: (identity: Standing | undefined) => Effect.Effect<A, R>,
+    refuse: (identity: ActorIdentity | undefined) => Effect.Effect<A, R>,
   ) => Handler<P, A, Refused<E> | R>
   /**
    * Handles writes from outside and combines the messages that wait at the same time, in order of arrival. Each message
@@ -78,7 +78,7 @@ export interface ActorHandlers {
    */
   readonly fromOutsideTogether: <P, A, E, R>(
     writer: Writer<ReadonlyArray<P>, ReadonlyArray<Exit.Exit<A, R>>, E>,
-    refuse: (identity: Standing | undefined) => Effect.Effect<A, R>,
+    refuse: (identity: ActorIdentity | undefined) => Effect.Effect<A, R>,
     limits: Omit<Batcher.BatchLimits<P>, "atOnce">,
   ) => (request: Request<P>) => Rpc.Wrapper<Effect.Effect<A, Refused<E> | R>>
 }
@@ -95,16 +95,19 @@ const annotated = (by: Initiator) =>
 const notMine = () => new NotFound({ detail: "The Identity does not exist." })
 
 /** Returns the Identity, or fails with `NotFound` if it does not exist or belongs to another Org. */
-export const mine = <S extends Standing>(identity: S | undefined, { org_id }: Tenant): Effect.Effect<S, NotFound> =>
+export const requireOwner = <S extends ActorIdentity>(
+  identity: S | undefined,
+  { org_id }: Tenant,
+): Effect.Effect<S, NotFound> =>
   identity !== undefined && identity.orgId === org_id ? Effect.succeed(identity) : Effect.fail(notMine())
 
-const notReady = ({ status }: Standing) =>
+const notReady = ({ status }: ActorIdentity) =>
   new IdentityNotReady({
     detail: `The Identity is ${status}.`,
     agent_hint: status === "provisioning" ? "wait" : "stop",
   })
 
-const ready = <S extends Standing>(identity: S): Effect.Effect<S, IdentityNotReady> =>
+const ready = <S extends ActorIdentity>(identity: S): Effect.Effect<S, IdentityNotReady> =>
   identity.status === "ready" ? Effect.succeed(identity) : Effect.fail(notReady(identity))
 
 export const byOf = ({ headers }: Pick<Request<unknown>, "headers">): Initiator => decodeBy(headers[initiatorHeader])
@@ -144,7 +147,7 @@ export const onceElse =
   }
 
 /** Makes the handler builders. `ownership` and `part` refer to the actor whose handler runs. */
-export const make = <S extends Standing>(ownership: Ownership<S | undefined>, part: PartOf): ActorHandlers => {
+export const make = <S extends ActorIdentity>(ownership: Ownership<S | undefined>, part: PartOf): ActorHandlers => {
   /**
    * Reads the state after pending changes if the Identity is not ready in memory: the caller may already have read in
    * the store that it is ready.
@@ -166,7 +169,7 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>, pa
   return {
     onReady: (writer) => (request) =>
       standing.pipe(
-        Effect.flatMap((identity) => mine(identity, request.payload)),
+        Effect.flatMap((identity) => requireOwner(identity, request.payload)),
         Effect.flatMap(ready),
         Effect.flatMap((identity) => write(identity, request, writer)),
       ),
@@ -207,18 +210,18 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>, pa
     },
     onPresent: (writer) => (request) =>
       standing.pipe(
-        Effect.flatMap((identity) => mine(identity, request.payload)),
+        Effect.flatMap((identity) => requireOwner(identity, request.payload)),
         Effect.flatMap((identity) => write(identity, request, writer)),
       ),
     fromOutside:
-      <P, A, E, R>(writer: Writer<P, A, E>, refuse: (identity: Standing | undefined) => Effect.Effect<A, R>) =>
+      <P, A, E, R>(writer: Writer<P, A, E>, refuse: (identity: ActorIdentity | undefined) => Effect.Effect<A, R>) =>
       (request: Request<P>) =>
         Effect.flatMap(standing, (identity): Effect.Effect<A, Refused<E> | R> =>
           identity?.status === "ready" ? write(identity, request, writer) : refuse(identity),
         ),
     fromOutsideTogether: <P, A, E, R>(
       writer: Writer<ReadonlyArray<P>, ReadonlyArray<Exit.Exit<A, R>>, E>,
-      refuse: (identity: Standing | undefined) => Effect.Effect<A, R>,
+      refuse: (identity: ActorIdentity | undefined) => Effect.Effect<A, R>,
       limits: Omit<Batcher.BatchLimits<P>, "atOnce">,
     ) => {
       const batch = {

@@ -125,7 +125,7 @@ export const updateAccount = Effect.fnUntraced(function* (
   write: Fenced,
   state: ConnectorState,
   connectionId: string,
-  standing: AccountStatus,
+  status: AccountStatus,
   disclosure?: Disclosure,
 ) {
   const present = state.connection
@@ -133,10 +133,10 @@ export const updateAccount = Effect.fnUntraced(function* (
   const { sql, at } = write
   const connection: Connection = {
     ...present,
-    account: standing.account,
-    capabilities: standing.capabilities,
-    disclosed: standing.disclosed,
-    declared: present.declared || standing.disclosed,
+    account: status.account,
+    capabilities: status.capabilities,
+    disclosed: status.disclosed,
+    declared: present.declared || status.disclosed,
     // The first change is the one to undo.
     disclosure: present.disclosure ?? disclosure ?? null,
     checkDueAt: isPaused(state) ? null : later(at, Timing.profileCheckMillis),
@@ -144,11 +144,11 @@ export const updateAccount = Effect.fnUntraced(function* (
   yield* commit(
     write,
     sql`learned as (
-      update connector set account = ${standing.account.name}, capabilities = ${textArray(sql, standing.capabilities)},
-        disclosed = ${standing.disclosed}, declared = ${connection.declared}, disclosure = ${connection.disclosure}::text,
+      update connector set account = ${status.account.name}, capabilities = ${textArray(sql, status.capabilities)},
+        disclosed = ${status.disclosed}, declared = ${connection.declared}, disclosure = ${connection.disclosure}::text,
         check_due_at = ${connection.checkDueAt}::timestamptz,
-        updated_at = case when account = ${standing.account.name} and capabilities = ${textArray(sql, standing.capabilities)}
-          and disclosed = ${standing.disclosed} then updated_at else ${at}::timestamptz end
+        updated_at = case when account = ${status.account.name} and capabilities = ${textArray(sql, status.capabilities)}
+          and disclosed = ${status.disclosed} then updated_at else ${at}::timestamptz end
       where connection_id = ${connectionId}::uuid and exists (select from fence)
     )`,
   )
@@ -194,7 +194,7 @@ export const stop = Effect.fnUntraced(function* (
 })
 
 /** Restarts a stopped Connector whose profile is marked as automated again. */
-export const recover = Effect.fnUntraced(function* (fenced: Fenced, state: ConnectorState, standing: AccountStatus) {
+export const recover = Effect.fnUntraced(function* (fenced: Fenced, state: ConnectorState, status: AccountStatus) {
   const present = state.connection
   if (present === undefined || present.status !== "stopped" || state.identity === undefined) return { value: undefined }
   const { sql, at } = fenced
@@ -202,7 +202,7 @@ export const recover = Effect.fnUntraced(function* (fenced: Fenced, state: Conne
   const connection: Connection = {
     ...present,
     status: "connected",
-    disclosed: standing.disclosed,
+    disclosed: status.disclosed,
     lastError: null,
     pollDueAt: isPaused(state) ? null : at,
     checkDueAt: isPaused(state) ? null : later(at, Timing.profileCheckMillis),
@@ -210,7 +210,7 @@ export const recover = Effect.fnUntraced(function* (fenced: Fenced, state: Conne
   yield* commit(
     write,
     sql`recovered as (
-      update connector set status = 'connected', disclosed = ${standing.disclosed}, last_error = null,
+      update connector set status = 'connected', disclosed = ${status.disclosed}, last_error = null,
         poll_due_at = ${connection.pollDueAt}::timestamptz, check_due_at = ${connection.checkDueAt}::timestamptz, updated_at = ${at}
       where connection_id = ${present.id}::uuid and status = 'stopped' and exists (select from fence)
       returning identity_id

@@ -6,7 +6,7 @@ import { Clock, Effect } from "effect"
 import { Rpc } from "effect/rpc"
 import * as Permit from "../actor/Permit.ts"
 import type { Fenced } from "../actor/Write.ts"
-import { byOf, mine, type Request, type Standing } from "../actor/ActorHandlers.ts"
+import { byOf, requireOwner, type Request, type ActorIdentity } from "../actor/ActorHandlers.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, type Sql } from "../store/Database.ts"
 import type { SqlError } from "effect/sql"
@@ -49,9 +49,9 @@ export const requireIdentity = Effect.fnUntraced(function* (actor: Actor, tenant
     state = yield* calls.change(() => Effect.map(actor.reload, (reloaded) => ({ value: reloaded, state: reloaded })))
   }
   // Only the owner matters here; the Identity's actor checks the status.
-  const standing: Standing | undefined =
+  const owner: ActorIdentity | undefined =
     state.identity === undefined ? undefined : { ...state.identity, status: "ready" }
-  const identity = yield* mine(standing, tenant)
+  const identity = yield* requireOwner(owner, tenant)
   return { state, identity }
 })
 

@@ -1,7 +1,7 @@
 /** Handles the messages that start, repeat and reverse an Identity's sagas: its creation, retries and its deletion. */
 import { AccountDeleting, HandleTaken, IdentityBusy, IdentityQuotaExhausted } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
-import { byOf, mine, type Request } from "../actor/ActorHandlers.ts"
+import { byOf, requireOwner, type Request } from "../actor/ActorHandlers.ts"
 import type { Ownership } from "../actor/Ownership.ts"
 import { commit, type Fenced } from "../actor/Write.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
@@ -89,7 +89,7 @@ export const handlers = (actor: {
     }),
 
     Retry: Effect.fnUntraced(function* (request: Request<{ readonly org_id: string }>) {
-      const identity = yield* mine(yield* ownership.state, request.payload)
+      const identity = yield* requireOwner(yield* ownership.state, request.payload)
       if (identity.saga.status !== "failed") return
       const status = identity.saga.kind === "teardown" ? "deleting" : "provisioning"
       yield* ownership.change(byOf(request), (fenced) =>
@@ -101,7 +101,7 @@ export const handlers = (actor: {
     Delete: Effect.fnUntraced(function* (
       request: Request<{ readonly org_id: string; readonly account?: boolean | undefined }>,
     ) {
-      const identity = yield* mine(yield* ownership.state, request.payload)
+      const identity = yield* requireOwner(yield* ownership.state, request.payload)
       if (identity.status === "provisioning" && request.payload.account !== true) {
         return yield* new IdentityBusy({ detail: "The Identity is being provisioned.", retry_after_seconds: 1 })
       }
