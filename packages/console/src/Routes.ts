@@ -4,7 +4,7 @@ import { page } from "./router/Router.ts"
 export const routes = [
   page("/", () => import("./home/HomePage.tsx")),
   page("/identities", () => import("./identity/IdentitiesPage.tsx")),
-  page("/identities/new", () => import("./identity/NewIdentityPage.tsx")),
+  page("/identities/new", () => import("./identity/NewIdentity.tsx")),
   page("/identities/:handle", () => import("./identity/IdentityPage.tsx")),
   page("/vault", () => import("./vault/VaultPage.tsx")),
   page("/keys", () => import("./keys/KeysPage.tsx")),

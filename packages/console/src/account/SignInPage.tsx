@@ -8,7 +8,7 @@ import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Check, TextField } from "../ui/Field.tsx"
 import { CommandForm, useForm } from "../ui/Form.tsx"
 import { Note, Page } from "../ui/Page.tsx"
-import { keepReturn } from "../client/Return.ts"
+import { keepReturn } from "../client/Session.ts"
 import { say } from "./texts.ts"
 
 const names = { en: "English", de: "Deutsch", fr: "Français" } as const

@@ -1,6 +1,6 @@
 /** The attachments of a message that awaits approval, with previews of images and text. */
 import { useQuery } from "@tanstack/preact-query"
-import { beginning, shownAtMost } from "../client/Beginning.ts"
+import { beginning, shownAtMost } from "../client/TextPreview.ts"
 import { bytes } from "../texts/Texts.ts"
 import { Icon } from "../ui/Icon.tsx"
 import { Loaded } from "../ui/Loaded.tsx"

@@ -1,12 +1,34 @@
 /** The session of this browser. The credential is an httpOnly cookie, so scripts only see the account that it belongs to. */
 import { effect, signal } from "@preact/signals"
 import { type Answer, call, Refused, signedOut } from "./Client.ts"
-import { later } from "./Later.ts"
+import { later } from "./Idle.ts"
 import { follow, unfollow } from "./Live.ts"
 import { client } from "./Queries.ts"
-import { takeReturn } from "./Return.ts"
 import { go, place } from "../router/Router.ts"
 import { language, speak } from "../texts/Texts.ts"
+
+/** The path to open after sign-in, stored for all tabs, because the sign-in link opens a new one. */
+const returnKey = "svc-return"
+const keptMillis = 15 * 60_000
+
+export const keepReturn = (path: string) => {
+  try {
+    if (path !== "/") localStorage.setItem(returnKey, JSON.stringify({ path, at: Date.now() }))
+  } catch {
+    // Storage is not available: sign-in leads to Home.
+  }
+}
+
+/** Returns the stored path once; undefined if it is missing or expired. */
+export const takeReturn = (): string | undefined => {
+  try {
+    const kept = JSON.parse(localStorage.getItem(returnKey) ?? "null") as { path: string; at: number } | null
+    localStorage.removeItem(returnKey)
+    return kept !== null && Date.now() - kept.at < keptMillis && kept.path.startsWith("/") ? kept.path : undefined
+  } catch {
+    return undefined
+  }
+}
 
 type SessionAnswer = Answer<"GET /api/auth/session">
 

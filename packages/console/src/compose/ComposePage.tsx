@@ -7,7 +7,7 @@ import { go, place } from "../router/Router.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty } from "../ui/Page.tsx"
-import { begin, type Beginning } from "./begin.ts"
+import { begin, type Beginning } from "./initial.ts"
 import { Composer } from "./Composer.tsx"
 import { say } from "./texts.ts"
 

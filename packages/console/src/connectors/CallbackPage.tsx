@@ -8,9 +8,8 @@ import { Skeleton } from "../ui/Loaded.tsx"
 import { Note, Page } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { tell } from "../ui/Toast.tsx"
-import { begunAs, forget } from "./Begun.ts"
-import { connectorsOf } from "./ConnectorStatus.tsx"
-import { reread } from "./Reread.ts"
+import { begunAs, forget } from "./PendingAuthorization.ts"
+import { connectorsOf, reread } from "./Platforms.tsx"
 import { say } from "./texts.ts"
 
 const CallbackPage = () => {

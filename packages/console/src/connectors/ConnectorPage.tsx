@@ -13,11 +13,17 @@ import { Empty, Facts, Note, Section, Segments, Status } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
-import { type Connector, connectorsOf, ConnectorStatus } from "./ConnectorStatus.tsx"
-import { reread, standing } from "./Reread.ts"
-import { Said, type View } from "./Said.tsx"
-import { PlatformFrame } from "./PlatformFrame.tsx"
-import { aboutOf, titleOf } from "./PlatformWords.ts"
+import {
+  type Connector,
+  connectorsOf,
+  ConnectorStatus,
+  reread,
+  standing,
+  aboutOf,
+  titleOf,
+  PlatformFrame,
+} from "./Platforms.tsx"
+import { Said, type View } from "./Posts.tsx"
 import { say } from "./texts.ts"
 import "./connectors.css"
 

@@ -8,9 +8,17 @@ import { Loaded } from "../ui/Loaded.tsx"
 import { Note, Section } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
-import { type Connector, connectorsOf, ConnectorStatus, type Platform, platforms } from "./ConnectorStatus.tsx"
-import { reread, standing } from "./Reread.ts"
-import { aboutOf, titleOf } from "./PlatformWords.ts"
+import {
+  type Connector,
+  connectorsOf,
+  ConnectorStatus,
+  type Platform,
+  platforms,
+  reread,
+  standing,
+  aboutOf,
+  titleOf,
+} from "./Platforms.tsx"
 import { say } from "./texts.ts"
 import "./connectors.css"
 

@@ -1,21 +1,69 @@
 /** The overview of an Identity: set-up progress, new secrets, addresses, first steps and recent activity. */
 import { identityPath } from "../router/Paths.ts"
-import type { Answer } from "../client/Client.ts"
-import { useCall } from "../client/Queries.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { useCall, outdated } from "../client/Queries.ts"
 import { EventList } from "../events/EventList.tsx"
 import { MailRows } from "../mail/MailRows.tsx"
 import { readyTimes } from "../texts/Texts.ts"
-import { ButtonLink } from "../ui/Button.tsx"
+import { ButtonLink, Button } from "../ui/Button.tsx"
 import { Copyable } from "../ui/Copy.tsx"
 import { Loaded, Skeleton } from "../ui/Loaded.tsx"
-import { Facts, Section } from "../ui/Page.tsx"
+import { Facts, Section, Note } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
 import { type Identity, IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { TunnelStatus } from "../frame/IdentityStatus.tsx"
-import { SagaSteps } from "./SagaSteps.tsx"
 import { ShowOnce, useSecrets } from "./ShowOnce.tsx"
 import { say } from "./texts.ts"
 import "./identity.css"
+import { useCommand } from "../client/Commands.ts"
+import { Icon } from "../ui/Icon.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+
+type Step = Identity["saga"]["steps"][number]
+
+const signs = { done: "check", failed: "cross", running: "wait", retrying: "again", pending: undefined } as const
+
+const Line = ({ name, status, error }: Step) => {
+  const sign = signs[status]
+  return (
+    <li data-status={status}>
+      <span class="sign">{sign === undefined ? null : <Icon name={sign} />}</span>
+      <span class="grow">
+        {say(`step_${name}`)}
+        {error === null || status === "done" ? null : <span class="muted small"> · {error}</span>}
+      </span>
+      <span class="muted small">{say(`step_${status}`)}</span>
+    </li>
+  )
+}
+
+export const SagaSteps = ({ identity }: { readonly identity: Identity }) => {
+  const { handle, saga } = identity
+  const command = useCommand(async (key) => {
+    await call("POST /api/identities/:handle/retry", { params: { handle } }, { key })
+    await outdated(["/api/identities"])
+  })
+  return (
+    <Section title={say(saga.kind === "provisioning" ? "setting_up" : "tearing_down")}>
+      <ol class="box steps" aria-live="polite">
+        {saga.steps.map((step) => (
+          <Line key={step.name} {...step} />
+        ))}
+      </ol>
+      {saga.status === "failed" ? (
+        <Note tone="bad">
+          <p>{say("saga_failed")}</p>
+          <div class="bar">
+            <Button icon="again" command={command}>
+              {say("again")}
+            </Button>
+          </div>
+        </Note>
+      ) : null}
+      <ProblemNote failure={command.failure} />
+    </Section>
+  )
+}
 
 readyTimes()
 

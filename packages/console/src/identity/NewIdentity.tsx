@@ -11,8 +11,16 @@ import { Button } from "../ui/Button.tsx"
 import { TextField } from "../ui/Field.tsx"
 import { Form, wrongAt } from "../ui/Form.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
-import { Status } from "../ui/Page.tsx"
+import { Status, Page } from "../ui/Page.tsx"
 import { say } from "./texts.ts"
+
+const NewIdentityPage = () => (
+  <Page title={say("new_title")} lead={say("new_lead")}>
+    <NewIdentity />
+  </Page>
+)
+
+export default NewIdentityPage
 
 type Availability = Answer<"GET /api/handles/:handle">
 

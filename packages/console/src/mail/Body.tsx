@@ -1,7 +1,7 @@
 /** The content of a message: text with folded quotes, HTML in a frame, headers, or source. */
 import { useQuery } from "@tanstack/preact-query"
 import { useState } from "preact/hooks"
-import { beginning, shownAtMost } from "../client/Beginning.ts"
+import { beginning, shownAtMost } from "../client/TextPreview.ts"
 import type { Answer } from "../client/Client.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"

@@ -1,5 +1,5 @@
 /** The navigation of a Mailbox: conversations, received, sent, drafts and approvals. */
-import { useLater } from "../client/Later.ts"
+import { useLater } from "../client/Idle.ts"
 import { useList } from "../client/Queries.ts"
 import { mailPath } from "../router/Paths.ts"
 import { place, query } from "../router/Router.ts"

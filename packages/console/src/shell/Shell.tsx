@@ -1,7 +1,7 @@
 /** The layout around every page: navigation, notices, palette and shortcuts. */
 import type { ComponentChildren, FunctionComponent } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { later } from "../client/Later.ts"
+import { later } from "../client/Idle.ts"
 import { connection } from "../client/Live.ts"
 import { identityPath } from "../router/Paths.ts"
 import { account, announce, look as lookForSession, signOut, state } from "../client/Session.ts"
@@ -14,7 +14,7 @@ import { Menu } from "../ui/Menu.tsx"
 import { Status } from "../ui/Page.tsx"
 import { Toasts } from "../ui/Toast.tsx"
 import { useIdentities } from "./Identities.ts"
-import { LookChoice } from "./LookChoice.tsx"
+import { LookChoice } from "./Look.tsx"
 import { open as palette, Palette } from "./Palette.tsx"
 import { places } from "./places.ts"
 import { Shortcuts } from "./Shortcuts.tsx"
@@ -23,26 +23,34 @@ import { say } from "./texts.ts"
 
 const isAt = (to: string) => (to === "/" ? path.value === "/" : path.value === to || path.value.startsWith(`${to}/`))
 
-/** The first Identities, listed in the navigation. */
+/** Number of Identities that the navigation lists. */
+const listed = 9
+
+/** The first Identities, with a link to the others. */
 const Agents = () => {
   const identities = useIdentities().data?.identities ?? []
   if (identities.length === 0) return null
   return (
     <ul class="agents">
-      {identities.slice(0, 9).map(({ handle, status, tunnel }) => {
+      {identities.slice(0, listed).map(({ handle, status }) => {
         const to = identityPath(handle)
         return (
           <li key={handle}>
             <a href={`/console${to}`} class="one-line" {...(isAt(to) ? { "aria-current": "true" } : {})}>
-              <span
-                class="dot"
-                data-tone={status === "failed" ? "bad" : status !== "ready" ? "busy" : tunnel.connected ? "ok" : "off"}
-              />
+              <span class="dot" data-tone={status === "failed" ? "bad" : status === "ready" ? "ok" : "busy"} />
               <bdi class="one-line">{handle}</bdi>
+              {status === "ready" ? null : (
+                <span class="hidden-text">{say(status === "failed" ? "agent_failed" : "agent_busy")}</span>
+              )}
             </a>
           </li>
         )
       })}
+      {identities.length > listed ? (
+        <li>
+          <a href="/console/identities">{say("all_identities")}</a>
+        </li>
+      ) : null}
     </ul>
   )
 }
@@ -139,7 +147,7 @@ const Lost = () =>
         >
           {say("lost_leave")}
         </Button>
-        <ButtonLink kind="primary" href="/auth/sign-in" target="_blank">
+        <ButtonLink kind="primary" href="/auth/sign-in" target="_blank" autofocus>
           {say("sign_in")}
         </ButtonLink>
         <Button icon="again" onClick={() => void lookForSession()} aria-label={say("reload")} />
@@ -152,7 +160,10 @@ const Spoken = () => {
   const [Heard, setHeard] = useState<FunctionComponent>()
   useEffect(
     () =>
-      later(() => void import("./Heard.tsx").then((module) => setHeard(() => module.default)).catch(() => undefined)),
+      later(
+        () =>
+          void import("./EventAnnouncer.tsx").then((module) => setHeard(() => module.default)).catch(() => undefined),
+      ),
     [],
   )
   return Heard === undefined ? null : <Heard />

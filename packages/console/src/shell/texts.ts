@@ -2,6 +2,9 @@ import { texts } from "../texts/Texts.ts"
 
 export const say = texts({
   skip: ["Skip to content", "Zum Inhalt springen", "Aller au contenu"],
+  agent_failed: ["Failed", "Fehlgeschlagen", "En échec"],
+  agent_busy: ["In progress", "In Arbeit", "En cours"],
+  all_identities: ["View all Identities", "Alle Identitäten anzeigen", "Afficher toutes les identités"],
   navigation: ["Main", "Hauptnavigation", "Navigation principale"],
   home: ["Home", "Übersicht", "Accueil"],
   identities: ["Identities", "Identitäten", "Identités"],

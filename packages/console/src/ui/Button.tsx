@@ -46,6 +46,7 @@ interface LinkProps extends Look {
   readonly rel?: string
   readonly download?: string
   readonly "aria-label"?: string
+  readonly autofocus?: boolean
 }
 
 /** A link that looks like a button. */

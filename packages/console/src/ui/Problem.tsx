@@ -1,10 +1,52 @@
 /** The problem of a failed request: title, detail, next step and request id. */
 import type { ComponentChildren } from "preact"
-import { Refused, Unreachable } from "../client/Client.ts"
+import { Refused, Unreachable, type Problem } from "../client/Client.ts"
 import { Button } from "./Button.tsx"
 import { CopyButton } from "./Copy.tsx"
 import { say } from "./texts.ts"
-import { titleOf } from "./problems.ts"
+import type { Code } from "@svc/domain/problems/Table"
+import { language } from "../texts/Texts.ts"
+
+/** Problems that a browser can meet; English titles come with the response. */
+const titles: { readonly [K in Code]?: readonly [de: string, fr: string] } = {
+  invalid_request: ["Die Eingabe ist nicht gültig", "La saisie n’est pas valide"],
+  invalid_cursor: ["Die Position in der Liste ist ungültig", "La position dans la liste n’est pas valide"],
+  not_found: ["Nicht gefunden", "Introuvable"],
+  payload_too_large: ["Die Eingabe ist zu groß", "La saisie est trop grande"],
+  conflict: ["Konflikt mit dem aktuellen Zustand", "Conflit avec l’état actuel"],
+  precondition_failed: ["Inzwischen geändert", "Modifié entre-temps"],
+  rate_limited: ["Zu viele Aufrufe", "Trop d’appels"],
+  unavailable: ["Ein Teil des Dienstes ist nicht erreichbar", "Une partie du service est injoignable"],
+  internal: ["Bei uns ist etwas schiefgegangen", "Une erreur s’est produite chez nous"],
+  unauthenticated: ["Du bist nicht angemeldet", "Vous n’êtes pas connecté"],
+  account_deleting: ["Das Konto wird gelöscht", "Le compte est en cours de suppression"],
+  session_required: ["Anmeldung in der Konsole erforderlich", "Connexion à la console requise"],
+  admin_required: ["Nur der Kontoinhaber ist dazu berechtigt", "Réservé au titulaire du compte"],
+  invite_required: ["Zum Registrieren ist eine Einladung erforderlich", "Une invitation est requise pour s’inscrire"],
+  tos_not_accepted: ["Die Nutzungsbedingungen müssen akzeptiert werden", "Les conditions doivent être acceptées"],
+  tos_version_mismatch: [
+    "Diese Fassung der Bedingungen gilt nicht mehr",
+    "Cette version des conditions n’est plus la bonne",
+  ],
+  magic_link_invalid: ["Der Link gilt nicht mehr", "Le lien n’est plus valable"],
+  device_authorization_settled: ["Diese Anmeldung ist schon entschieden", "Cette demande a déjà été traitée"],
+  confirmation_mismatch: ["Die Bestätigung stimmt nicht", "La confirmation ne correspond pas"],
+  handle_taken: ["Der Name ist vergeben", "Le nom est pris"],
+  handle_reserved: ["Der Name ist reserviert", "Le nom est réservé"],
+  handle_invalid: ["Der Name ist nicht gültig", "Le nom n’est pas valide"],
+  identity_busy: ["Die Identität wird gerade eingerichtet", "L’identité est en cours de création"],
+  identity_not_ready: ["Die Identität ist nicht bereit", "L’identité n’est pas prête"],
+  identity_quota_exhausted: ["Das Kontingent an Identitäten ist aufgebraucht", "Le quota d’identités est épuisé"],
+  recipient_not_allowed: ["Ein Empfänger ist nicht erlaubt", "Un destinataire n’est pas autorisé"],
+  content_changed: ["Die Nachricht hat sich geändert", "Le message a changé"],
+  mail_relay_unavailable: ["Die Mail konnte nicht übergeben werden", "Le message n’a pas pu être remis"],
+  webhook_target_refused: ["Diese Adresse ist als Ziel nicht erlaubt", "Cette adresse n’est pas admise comme cible"],
+  webhook_mismatch: ["Der Webhook gehört zu einer anderen Identität", "Le webhook appartient à une autre identité"],
+  secret_name_invalid: ["Der Name des Geheimnisses ist nicht gültig", "Le nom du secret n’est pas valide"],
+}
+
+export const titleOf = ({ code, title }: Problem): string =>
+  language.value === "en" ? title : (titles[code]?.[language.value === "de" ? 0 : 1] ?? title)
 
 interface ProblemProps {
   readonly failure: Error | undefined

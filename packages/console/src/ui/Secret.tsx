@@ -4,7 +4,8 @@ import { Button } from "./Button.tsx"
 import { CopyButton } from "./Copy.tsx"
 import { say } from "./texts.ts"
 
-export const mask = (value: string) => `${value.slice(0, 7)}${"•".repeat(18)}`
+/** Replaces a secret by dots; only the prefix that names its kind stays. */
+export const mask = (value: string) => `${/^(?:svc_[a-z]+_|whsec_)/.exec(value)?.[0] ?? ""}${"•".repeat(18)}`
 
 export const Secret = ({ value, what }: { readonly value: string; readonly what: string }) => {
   const [open, setOpen] = useState(false)

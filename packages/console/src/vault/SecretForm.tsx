@@ -7,7 +7,7 @@ import { Note } from "../ui/Page.tsx"
 import { say as common } from "../ui/texts.ts"
 import { tell } from "../ui/Toast.tsx"
 import { say } from "./texts.ts"
-import { inputOf } from "./Values.tsx"
+import { inputOf } from "./SecretView.tsx"
 
 interface Present {
   readonly name: string

@@ -1,5 +1,20 @@
 /** The color scheme: the system's unless one is chosen. */
 import { effect, signal } from "@preact/signals"
+import { Segments } from "../ui/Page.tsx"
+import { say } from "./texts.ts"
+
+export const LookChoice = () => (
+  <Segments
+    label={say("look")}
+    value={look.value}
+    options={[
+      ["system", say("look_system")],
+      ["light", say("look_light")],
+      ["dark", say("look_dark")],
+    ]}
+    onValue={(wanted) => (look.value = wanted)}
+  />
+)
 
 export type Look = "system" | "light" | "dark"
 

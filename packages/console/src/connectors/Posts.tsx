@@ -7,8 +7,7 @@ import { Loaded } from "../ui/Loaded.tsx"
 import { Empty } from "../ui/Page.tsx"
 import { say as common } from "../ui/texts.ts"
 import { Time } from "../ui/Time.tsx"
-import type { Platform } from "./ConnectorStatus.tsx"
-import { titleOf } from "./PlatformWords.ts"
+import { type Platform, titleOf } from "./Platforms.tsx"
 import { say } from "./texts.ts"
 
 type Post = Answer<"GET /api/identities/:handle/connectors/:platform/posts">["posts"][number]
