@@ -35,7 +35,7 @@ export const staleHolders: Mutants = {
     from: 'return yield* refuse("The mail status", version)',
     to: "yield* Effect.void",
     bug: "a change of the mail status overwrites a newer version in spite of If-Match",
-    tests: ["api/mail-settings"],
+    tests: ["api/representations"],
   },
   "ai-disclosure-of-any-version": {
     file: "cluster/src/mail/MailSettings.ts",

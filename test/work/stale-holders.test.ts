@@ -11,7 +11,7 @@ import { mutants } from "../mutants/Mutants.ts"
 const schema = path.join(root, "packages", "cluster", "src", "store", "schema")
 
 /** Columns by which a later write recognizes that its holder is stale. */
-const isGuard = /^(?:epoch|until|version|attempt_started_at|\w*lease\w*|\w*_epoch|\w*fence\w*|holder)$/
+const isGuard = /^(?:epoch|until|version|switch_version|attempt_started_at|\w*lease\w*|\w*_epoch|\w*fence\w*|holder)$/
 
 const columns = readdirSync(schema).flatMap((file) =>
   [
@@ -33,6 +33,7 @@ const guards: Readonly<Record<string, ReadonlyArray<string> | string>> = {
   "draft.version": ["draft-of-any-version", "sent-draft-of-any-version", "draft-sent-in-any-version"],
   "draft_picture.version":
     "records which version of a draft its message shows; it is compared with the draft and not held",
+  "mailbox.switch_version": ["mail-status-of-any-version"],
   "outbox.attempt_started_at": [
     "outcome-of-a-lost-lease",
     "lost-lease-renewed",
