@@ -9,6 +9,13 @@ export const staleHolders: Mutants = {
     bug: "a process that lost an actor to another process still changes its rows",
     tests: ["cluster/ownership", "cluster/proof"],
   },
+  "content-sent-under-a-lost-lease": {
+    file: "cluster/src/mail/sending/outbox/SendingGate.ts",
+    from: "and o.attempt_started_at = asked.started_at",
+    to: "and asked.started_at is not null",
+    bug: "a process that lost the lease of a message sends its content beside the new holder",
+    tests: ["sending/together"],
+  },
   "outcome-of-a-lost-lease": {
     file: "cluster/src/mail/sending/outbox/OutboxRecords.ts",
     from: "where o.id = e.id and o.attempt_started_at = e.started_at",

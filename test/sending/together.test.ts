@@ -186,6 +186,10 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
               }),
             { concurrency: "unbounded" },
           )
+        // A holder that lost the lease gets no permit.
+        const outdated = { id: rows[0]!.outbox, started_at: new Date(at.getTime() - 1000) }
+        const stale = Effect.flatMap(gates.of(owners[0]!.id), (gate) => gate.enter(outdated, ownerships[0]!).mayLeave)
+        expect(yield* Effect.scoped(stale)).toBe(false)
         // Messages of another Identity are not sent under its name.
         expect(
           yield* looks([

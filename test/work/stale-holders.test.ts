@@ -35,6 +35,7 @@ const guards: Readonly<Record<string, ReadonlyArray<string> | string>> = {
     "records which version of a draft its message shows; it is compared with the draft and not held",
   "mailbox.switch_version": ["mail-status-of-any-version"],
   "outbox.attempt_started_at": [
+    "content-sent-under-a-lost-lease",
     "outcome-of-a-lost-lease",
     "lost-lease-renewed",
     "lost-lease-goes-on",
