@@ -191,4 +191,32 @@ export const mailGatewaySending: Mutants = {
     bug: "content is written although the permission expired after DATA",
     tests: ["mail/sending/permission", "mail/sending/relay", "mail/sending/direct"],
   },
+  "rset-after-refusal-kept": {
+    file: "mail-gateway/src/mail/sending/smtp/Conversation.ts",
+    from: "if (!isPositive(reply!)) wire.close()",
+    to: "",
+    bug: "a connection whose RSET was refused is used again",
+    tests: ["mail/sending/relay-replies"],
+  },
+  "size-limit-off-by-one": {
+    file: "mail-gateway/src/mail/sending/smtp/Conversation.ts",
+    from: "if (maxSize > 0 && size > maxSize)",
+    to: "if (maxSize > 0 && size >= maxSize)",
+    bug: "a message of exactly the size that the server takes bounces",
+    tests: ["mail/sending/relay-replies"],
+  },
+  "early-reply-ignored": {
+    file: "mail-gateway/src/mail/sending/smtp/Conversation.ts",
+    from: "if (wire.isOpen && !wire.isQuiet)",
+    to: "if (!wire.isOpen && !wire.isQuiet)",
+    bug: "a server that replies before the end of a message is believed to have the whole",
+    tests: ["mail/sending/relay-replies"],
+  },
+  "refused-at-rcpt-is-sent": {
+    file: "mail-gateway/src/mail/sending/smtp/Conversation.ts",
+    from: 'isPositive(reply) ? toSmtpReply(final, "DATA", accepted) : toSmtpReply(reply, "RCPT")',
+    to: 'toSmtpReply(final, "DATA", accepted)',
+    bug: "a recipient that was refused at RCPT counts as sent",
+    tests: ["mail/sending/relay"],
+  },
 }

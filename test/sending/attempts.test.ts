@@ -40,6 +40,86 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
     }),
   )
 
+  it.effect("is repeated for a recipient that it held back, not for one that got the message", () =>
+    Effect.gen(function* () {
+      const people = ["first@part.example", "second@part.example"]
+      transport.answering.outside = ({ recipients, mayLeave }) =>
+        Effect.as(
+          mayLeave,
+          recipients.map((recipient) =>
+            recipient === people[0]
+              ? { recipient, state: "sent" as const, reply: reply(250, "2.0.0", "Ok") }
+              : { recipient, state: "held" as const, reply: null },
+          ),
+        )
+      const ada = yield* correspondent("adapart", people)
+      yield* ada.send({ to: people, text: "Hello." })
+      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      transport.answering.outside = taken
+      yield* passing(
+        Effect.andThen(ask(ada.actor.Work(undefined, { discard: true })), ada.deliveries),
+        (found) => found.every(({ status }) => status === "sent"),
+        "1 minute",
+      )
+      const attempts = transport.transmissions.filter(({ domain }) => domain === "part.example")
+      expect(attempts.map(({ recipients }) => recipients)).toEqual([people, [people[1]]])
+    }),
+  )
+
+  it.effect("that lost its lease gets no permission to send, also after a stop and a start", () =>
+    Effect.gen(function* () {
+      const reached = yield* Deferred.make<void>()
+      const goOn = yield* Deferred.make<void>()
+      const permitted = yield* Deferred.make<boolean>()
+      transport.answering.outside = ({ recipients, mayLeave }) =>
+        Effect.gen(function* () {
+          yield* Deferred.succeed(reached, undefined)
+          yield* Deferred.await(goOn)
+          yield* Deferred.succeed(permitted, yield* mayLeave)
+          return recipients.map((recipient) => ({ recipient, state: "held" as const, reply: null }))
+        })
+      const ada = yield* correspondent("adapermit", ["late@permit.example"])
+      yield* ada.send({ to: ["late@permit.example"], text: "Hello." })
+      yield* passing(Deferred.isDone(reached), (done) => done)
+      // The stop ends the permit, so that the attempt has to ask for another.
+      yield* ada.switchMail({ outgoing: "stopped" })
+      yield* ada.switchMail({ outgoing: "active" })
+      yield* Effect.flatMap(
+        Writes,
+        (sql) => sql`
+          update outbox set attempt_started_at = attempt_started_at + interval '1 second' where identity_id = ${ada.id}`,
+      )
+      yield* Deferred.succeed(goOn, undefined)
+      expect(yield* Deferred.await(permitted)).toBe(false)
+    }),
+  )
+
+  it.effect("keeps the time and the reason of the first bounce of a suppressed address", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = taken
+      const address = "twice@bounce.example"
+      const ada = yield* correspondent("adabounce", [address])
+      for (const text of ["One.", "Two."]) yield* ada.send({ to: [address], text })
+      yield* passing(ada.deliveries, (found) => found.length === 2 && found.every(({ status }) => status === "sent"))
+      const messages = yield* Effect.flatMap(
+        Reads,
+        (sql) =>
+          sql<{ id: string }>`select message_id as id from outgoing where identity_id = ${ada.id} order by created_at`,
+      )
+      const suppression = Effect.flatMap(
+        Reads,
+        (sql) => sql`select suppressed_at, suppression from allowed_recipient where identity_id = ${ada.id}`,
+      )
+      const bounce = { outbox_id: null, status: "5.1.1", hard: true, recipient: address }
+      yield* ask(ada.actor.RecordBounce({ ...bounce, message_id: messages[0]!.id, diagnostic: "first" }))
+      const first = yield* suppression
+      expect(first).toMatchObject([{ suppression: "first" }])
+      yield* TestClock.adjust("1 hour")
+      yield* ask(ada.actor.RecordBounce({ ...bounce, message_id: messages[1]!.id, diagnostic: "second" }))
+      expect(yield* suppression).toEqual(first)
+    }),
+  )
+
   it.effect("adds no Allowed Recipient on a bounce, also if it was removed meanwhile", () =>
     Effect.gen(function* () {
       transport.answering.outside = later

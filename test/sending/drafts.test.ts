@@ -28,6 +28,37 @@ layer(actors())("a draft", (it) => {
     }),
   )
 
+  it.effect("is not changed by a caller whose version was replaced after it was checked", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("draftrace", [])
+      const drafts = yield* Drafts
+      const sql = yield* Unhurried
+      const uuid = yield* makeUuidV7
+      const id = toPublic("msg_", uuid)
+      for (const change of [drafts.replace(ada.id, id, { text: "Late." }, [1]), drafts.remove(ada.id, id, [1])]) {
+        yield* sql`delete from draft where id = ${uuid}`
+        yield* drafts.create(ada.id, uuid, { text: "First." })
+        const late = yield* sql.withTransaction(
+          Effect.gen(function* () {
+            const [{ pid } = { pid: 0 }] = yield* sql<{ pid: number }>`
+              select pg_backend_pid() as pid from draft where id = ${uuid} for update`
+            const late = yield* Effect.forkChild(Effect.flip(change))
+            yield* passing(
+              sql<{ waiting: boolean }>`
+                select exists (select from pg_stat_activity where ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
+              ([row]) => row?.waiting === true,
+              0,
+            )
+            yield* sql`update draft set version = 2 where id = ${uuid}`
+            return late
+          }),
+        )
+        expect(yield* ending(late)).toMatchObject({ _tag: "Success", value: { code: "precondition_failed" } })
+        expect((yield* drafts.read(ada.id, id)).draft.text).toBe("First.")
+      }
+    }),
+  )
+
   it.effect.each([
     ["changed", "conflict", "Second."],
     ["removed", "not_found", undefined],

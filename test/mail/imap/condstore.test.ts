@@ -82,6 +82,33 @@ describe("STORE with UNCHANGEDSINCE", () => {
   })
 })
 
+describe("STORE with .SILENT", () => {
+  const of = (uid: number, lines: ReadonlyArray<string>) =>
+    lines.filter((line) => line.includes(`UID ${uid} `)).map((line) => line.replace(/\d{2,}/g, "n"))
+
+  it("returns the MODSEQ of stored messages, and the flags of those that others changed meanwhile", async () => {
+    const { client, other, highest, close } = await open()
+    const before = await highest()
+    await other.say("UID STORE 3 +FLAGS (\\Flagged)")
+    const { untagged } = await client.say(`UID STORE 2:5 (UNCHANGEDSINCE ${before}) +FLAGS.SILENT (\\Answered)`)
+    expect(of(2, untagged)).toEqual(["* 1 FETCH (UID 2 MODSEQ (n))"])
+    expect(of(3, untagged)).toEqual(["* 2 FETCH (UID 3 FLAGS (\\Flagged) MODSEQ (n))"])
+    expect(of(5, untagged)).toEqual(["* 3 FETCH (UID 5 MODSEQ (n))"])
+    close()
+  })
+
+  it("hides only its own change, not later ones", async () => {
+    const { other, login, close } = await open()
+    const client = await login()
+    await client.say("SELECT INBOX")
+    expect((await client.say("UID STORE 3 +FLAGS.SILENT (\\Answered)")).untagged).toEqual([])
+    await other.say("UID STORE 3 +FLAGS (\\Flagged)")
+    expect(of(3, (await client.say("NOOP")).untagged)).toEqual(["* 2 FETCH (UID 3 FLAGS (\\Answered \\Flagged))"])
+    client.close()
+    close()
+  })
+})
+
 describe("FETCH with CHANGEDSINCE", () => {
   // Flags, sizes, structures and bytes are read in different ways.
   it.each(["FLAGS", "RFC822.SIZE", "ENVELOPE", "BODY.PEEK[HEADER.FIELDS (SUBJECT)]"])(
@@ -129,6 +156,39 @@ describe("SELECT with QRESYNC", () => {
     close()
   })
 
+  it("reports changes of the messages that the client knows only", async () => {
+    const { client, other, login, highest, close } = await open()
+    const before = await highest()
+    const [status] = (await client.say("STATUS INBOX (UIDVALIDITY)")).untagged
+    const validity = /UIDVALIDITY (\d+)/.exec(status!)![1]
+    await other.append("INBOX", letter(7))
+    await other.say("UID STORE 2,5,7 +FLAGS (\\Flagged)")
+    await other.say("UID STORE 3,7 +FLAGS.SILENT (\\Deleted)")
+    await other.say("EXPUNGE")
+    const again = await login()
+    await again.say("ENABLE QRESYNC")
+    const { untagged } = await again.say(`SELECT INBOX (QRESYNC (${validity} ${before} 2:3))`)
+    expect(untagged.filter((line) => line.includes("VANISHED"))).toEqual(["* VANISHED (EARLIER) 3"])
+    expect(untagged.filter((line) => line.includes("FETCH"))).toEqual([expect.stringMatching(/^\* 1 FETCH \(UID 2 /)])
+    again.close()
+    close()
+  })
+
+  it("reports a message that was moved away as vanished, like the session that has the folder open", async () => {
+    const { client, other, login, highest, close } = await open()
+    const before = await highest()
+    const [status] = (await client.say("STATUS INBOX (UIDVALIDITY)")).untagged
+    const validity = /UIDVALIDITY (\d+)/.exec(status!)![1]
+    await other.say("UID MOVE 3 Trash")
+    expect((await client.say("NOOP")).untagged).toContain("* 2 EXPUNGE")
+    const again = await login()
+    await again.say("ENABLE QRESYNC")
+    const { untagged } = await again.say(`SELECT INBOX (QRESYNC (${validity} ${before}))`)
+    expect(untagged).toContain("* VANISHED (EARLIER) 3")
+    again.close()
+    close()
+  })
+
   it("reports no changes if UIDVALIDITY differs", async () => {
     const { login, close } = await open()
     const again = await login()
@@ -140,22 +200,27 @@ describe("SELECT with QRESYNC", () => {
   })
 })
 
-describe("FETCH with CHANGEDSINCE", () => {
-  it("returns messages that changed only in the folder, by COPY or \\Deleted", async () => {
-    const { client, other, highest, close } = await open()
-    const fetched = async (since: number) =>
-      (await client.say(`UID FETCH 1:* (FLAGS) (CHANGEDSINCE ${since})`)).untagged.map(
-        (line) => /UID (\d+)/.exec(line)![1],
-      )
-    const before = await highest()
+describe("EXPUNGE and CLOSE", () => {
+  it("keep messages that the client has not been told of", async () => {
+    const { client, other, close } = await open()
+    await client.say("UID STORE 5 +FLAGS.SILENT (\\Deleted)")
+    await other.append("INBOX", letter(7))
+    await other.say("UID STORE 7 +FLAGS.SILENT (\\Deleted)")
+    await client.say("EXPUNGE")
+    expect((await other.say("UID SEARCH ALL")).untagged).toContain("* SEARCH 2 3 7")
+    close()
+  })
+
+  it("remove nothing from a folder that was opened by EXAMINE", async () => {
+    const { client, other, close } = await open()
     await other.say("UID STORE 3 +FLAGS.SILENT (\\Deleted)")
-    expect(await fetched(before)).toEqual(["3"])
-    await other.say("UID COPY 2 INBOX")
-    await client.say("NOOP")
-    expect(await fetched(before)).toEqual(["3", "7"])
-    const after = await highest()
-    expect(await fetched(after)).toEqual([])
-    expect(await fetched(after - 1)).toEqual(["7"])
+    await client.say("EXAMINE INBOX")
+    expect((await client.say("EXPUNGE")).tagged).toMatch(/^NO/)
+    expect((await client.say("CLOSE")).tagged).toMatch(/^OK/)
+    expect((await other.say("UID SEARCH ALL")).untagged).toContain("* SEARCH 2 3 5")
+    await client.say("SELECT INBOX")
+    await client.say("CLOSE")
+    expect((await other.say("UID SEARCH ALL")).untagged).toContain("* SEARCH 2 5")
     close()
   })
 })

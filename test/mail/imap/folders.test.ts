@@ -104,4 +104,105 @@ layer(actors())("folder commands", (it) => {
       ])
     }),
   )
+
+  it.effect("keep all flags of an appended message, in copies too", () =>
+    Effect.gen(function* () {
+      const { org_id, id, actor, folder } = yield* makeMailbox("hedy")
+      const flags = rows(
+        (sql) => sql<{ name: string }>`
+          select f.name, m.seen, m.flagged, m.answered, m.labels, p.deleted, p.draft
+          from placed p join message m on m.id = p.message_id join folder f on f.id = p.folder_id
+          where f.identity_id = ${id} order by f.name, m.uid`,
+      )
+      const none = { seen: false, flagged: false, answered: false, deleted: false, draft: false, labels: [] }
+      const each = (["seen", "flagged", "answered", "deleted", "draft"] as const).map((flag) => ({
+        ...none,
+        [flag]: true,
+      }))
+      for (const change of [...each, { ...none, labels: ["work"] }]) {
+        yield* ask(actor.AppendMail({ org_id, folder: "INBOX", mail: yield* receivedMail(), change }))
+      }
+      const expected = [...each, { ...none, labels: ["work"] }]
+      const inFolder = (name: string) => expected.map((one) => ({ name, ...one }))
+      expect(yield* flags).toEqual(inFolder("INBOX"))
+      const inbox = yield* folder("INBOX")
+      const copy = { org_id, folder_id: inbox.id, uids: [[1, 6]] as const, to: "Junk" }
+      yield* ask(actor.CopyMessages({ ...copy, move: false }))
+      expect(yield* flags).toEqual([...inFolder("INBOX"), ...inFolder("Junk")])
+      yield* ask(actor.CopyMessages({ ...copy, to: "Trash", move: true }))
+      expect(yield* flags).toEqual([...inFolder("Junk"), ...inFolder("Trash")])
+    }),
+  )
+
+  it.effect("change nothing in the folder of another Identity", () =>
+    Effect.gen(function* () {
+      const mine = yield* makeMailbox("joan")
+      const other = yield* makeMailbox("rosalind")
+      yield* mine.receive
+      const inbox = yield* mine.folder("INBOX")
+      const state = rows(
+        (sql) => sql`
+          select p.folder_id, p.uid, p.identity_id, p.deleted, p.modseq, m.seen, m.modseq as message_modseq, b.bytes_used
+          from placed p join message m on m.id = p.message_id join mailbox b on b.identity_id = p.identity_id`,
+      )
+      yield* ask(
+        mine.actor.ChangeFolderFlags({
+          org_id: mine.org_id,
+          folder_id: inbox.id,
+          uids: [[1, 1]],
+          change: { deleted: true },
+        }),
+      )
+      const before = yield* state
+      const named = { org_id: other.org_id, folder_id: inbox.id, uids: [[1, 1]] as const }
+      yield* ask(other.actor.ChangeFolderFlags({ ...named, change: { seen: true, deleted: false } }))
+      for (const move of [false, true]) yield* ask(other.actor.CopyMessages({ ...named, to: "Trash", move }))
+      for (const uids of [null, named.uids]) yield* ask(other.actor.ExpungeFolder({ ...named, uids }))
+      expect(yield* state).toEqual(before)
+    }),
+  )
+
+  it.effect("free the room of a message that its last folder loses, and not before", () =>
+    Effect.gen(function* () {
+      const { org_id, id, actor, folder } = yield* makeMailbox("katherine")
+      const used = Effect.map(
+        rows((sql) => sql<{ used: number }>`select bytes_used::int as used from mailbox where identity_id = ${id}`),
+        ([row]) => row!.used,
+      )
+      for (const size of [100, 20]) yield* ask(actor.ReceiveMail(yield* receivedMail({ size })))
+      const inbox = yield* folder("INBOX")
+      yield* ask(actor.CopyMessages({ org_id, folder_id: inbox.id, uids: [[1, 1]], to: "Trash", move: false }))
+      const remove = Effect.fnUntraced(function* (name: string) {
+        const folder_id = (yield* folder(name)).id
+        const all = { org_id, folder_id, uids: [[1, 2]] as const }
+        yield* ask(actor.ChangeFolderFlags({ ...all, change: { deleted: true } }))
+        yield* ask(actor.ExpungeFolder({ org_id, folder_id, uids: null }))
+      })
+      yield* remove("INBOX")
+      expect(yield* used).toBe(100)
+      yield* remove("Trash")
+      expect(yield* used).toBe(0)
+    }),
+  )
+
+  it.effect("rename a folder with the folders below it, but not INBOX's, and never into itself", () =>
+    Effect.gen(function* () {
+      const { org_id, id, actor } = yield* makeMailbox("annie")
+      const names = Effect.map(
+        rows(
+          (sql) =>
+            sql<{ name: string }>`select name from folder where identity_id = ${id} and use is null order by name`,
+        ),
+        (found) => found.map(({ name }) => name),
+      )
+      for (const name of ["INBOX/sub", "a/b", "ab"]) yield* ask(actor.CreateFolder({ org_id, name, use: null }))
+      const rename = (from: string, to: string) => ask(actor.RenameFolder({ org_id, from, to }))
+      expect(yield* Effect.flip(rename("a", "a/c"))).toMatchObject({ reason: "exists" })
+      expect(yield* Effect.flip(rename("a", "INBOX"))).toMatchObject({ reason: "exists" })
+      yield* rename("a", "x/y")
+      expect(yield* names).toEqual(["INBOX/sub", "ab", "x", "x/y", "x/y/b"])
+      yield* rename("INBOX", "old")
+      expect(yield* names).toEqual(["INBOX/sub", "ab", "old", "x", "x/y", "x/y/b"])
+    }),
+  )
 })

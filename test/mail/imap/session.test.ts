@@ -1,4 +1,5 @@
 /** Sessions without sockets and database, fed bytes in arbitrary chunks. */
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as MemoryStore from "./MemoryStore.ts"
 import { append, login, open, type Options, random, whole } from "./Sessions.ts"
@@ -200,6 +201,17 @@ describe("an IMAP session", () => {
       `${login}${append("b")}c SELECT INBOX\r\nd FETCH 1 (BODY.PEEK[1]<2> BINARY.PEEK[2]<1> BODY.PEEK[1]<9>)\r\n`,
     )
     expect(text).toContain("BODY[1]<2> {2}\r\nxt BINARY[2]<1> ~{3}\r\n\x01\x02\x03 BODY[1]<9> {0}\r\n)")
+  })
+
+  it("returns COPYUID for a complete copy, and none if the UIDs of a repeated copy are unknown", async () => {
+    const commands = `${login}${append("b")}${append("c")}d SELECT INBOX\r\ne COPY 1:2 Sent\r\nf MOVE 2 Sent\r\n`
+    const whole = (await converse(commands)).text
+    expect(whole).toMatch(/e OK \[COPYUID \d+ 1:2 1:2\]/)
+    expect(whole).toMatch(/\* OK \[COPYUID \d+ 2 3\] Moved\r\n\* 2 EXPUNGE\r\nf OK/)
+    const store = { ...MemoryStore.make(), copy: () => Effect.succeed({ uidValidity: 1, from: [1, 2], to: [] }) }
+    const repeated = (await converse(commands, { store })).text
+    expect(repeated).toContain("e OK COPY completed")
+    expect(repeated).not.toContain("COPYUID")
   })
 
   it("keeps the source route of an address in ENVELOPE", async () => {

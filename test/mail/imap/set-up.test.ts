@@ -1,6 +1,7 @@
 /** Automatic configuration of mail clients. */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
+import { ImapClient } from "../../harness/Imap.ts"
 import { startService, type TestService } from "../../harness/Service.ts"
 
 let service: TestService
@@ -32,4 +33,22 @@ it("the show-once response, autoconfig and Apple's profile contain the same sett
   expect(profile.body).toContain(`<key>OutgoingMailServerPortNumber</key><integer>${service.submissionPort}</integer>`)
   const foreign = await call<string>(service.base, "GET", "/mail/apple.mobileconfig?address=<b>@elsewhere.example")
   expect([foreign.status, foreign.body]).toEqual([400, "Say whose Mailbox: ?address=name@mail.localhost\n"])
+})
+
+it("the mailbox password and the Identity's key are refused while the account is being deleted", async () => {
+  const token = (await signUp(service.base)).session
+  const { handle, secrets } = await makeIdentity(service.base, token)
+  const login = async (password: string) => {
+    const client = await ImapClient.connect(service.imapPort)
+    const { tagged } = await client.say(`LOGIN ${handle} ${password}`)
+    client.close()
+    return tagged
+  }
+  const passwords = [secrets.imap.password, secrets.identity_key]
+  for (const password of passwords) expect(await login(password)).toMatch(/^OK/)
+  await service.query(
+    (sql) => sql`
+      update org set status = 'deleting' where id = (select org_id from identity where canonical = ${handle}) returning id`,
+  )
+  for (const password of passwords) expect(await login(password)).toMatch(/^NO \[AUTHENTICATIONFAILED\]/)
 })

@@ -1,7 +1,7 @@
 /** Receiving mail servers for tests, compliant or scripted, and the transports to reach them. */
 import { createServer, type Socket } from "node:net"
 import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
-import type { Transmission } from "@svc/cluster/mail/sending/MailTransport"
+import { MailTransport, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Dane } from "@svc/mail-gateway/mail/sending/dane/Dane"
 import * as DirectTransport from "@svc/mail-gateway/mail/sending/DirectTransport"
@@ -223,3 +223,21 @@ export const transmission = (more: Partial<Transmission> = {}): Transmission => 
   isPermitted: () => true,
   ...more,
 })
+
+/** Sends each message over a new connection to the relay. */
+export const via = (url: string, ca?: string) => {
+  const transport = throughRelay(url, ca)
+  return (more: Partial<Transmission> = {}) =>
+    Effect.flatMap(MailTransport, ({ send }) => send(transmission(more))).pipe(Effect.provide(transport))
+}
+
+/** Sends messages over one transport, hence one pool of connections. */
+export const over = <A, E, R>(
+  url: string,
+  work: (
+    send: (more?: Partial<Transmission>) => ReturnType<MailTransport["Service"]["send"]>,
+  ) => Effect.Effect<A, E, R>,
+) =>
+  Effect.flatMap(MailTransport, ({ send }) => work((more) => send(transmission(more)))).pipe(
+    Effect.provide(throughRelay(url)),
+  )

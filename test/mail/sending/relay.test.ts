@@ -2,29 +2,12 @@
 import type { Socket } from "node:net"
 import { expect, layer } from "@effect/vitest"
 import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
-import { MailTransport, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
+import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
 import { pause } from "@svc/cluster/store/Deadline"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Effect, Layer } from "effect"
 import { foundation } from "../../harness/Stores.ts"
-import { certificate, content, reply, scripted, sink, strange, throughRelay, transmission } from "./Sinks.ts"
-
-const via = (url: string, ca?: string) => {
-  const transport = throughRelay(url, ca)
-  return (more: Partial<Transmission> = {}) =>
-    Effect.flatMap(MailTransport, ({ send }) => send(transmission(more))).pipe(Effect.provide(transport))
-}
-
-/** Uses one transport, hence one pool. */
-const over = <A, E, R>(
-  url: string,
-  work: (
-    send: (more?: Partial<Transmission>) => ReturnType<MailTransport["Service"]["send"]>,
-  ) => Effect.Effect<A, E, R>,
-) =>
-  Effect.flatMap(MailTransport, ({ send }) => work((more) => send(transmission(more)))).pipe(
-    Effect.provide(throughRelay(url)),
-  )
+import { certificate, content, over, reply, scripted, sink, strange, throughRelay, transmission, via } from "./Sinks.ts"
 
 layer(foundation)("A relay", (it) => {
   it.effect("gets the message unchanged, with signatures on top, over verified TLS", () =>

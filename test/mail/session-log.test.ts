@@ -1,0 +1,29 @@
+/** The log entry of an SMTP session: what it did, by the replies that the client got. */
+import { Effect, Logger, References } from "effect"
+import type { SMTPServerSession } from "smtp-server"
+import * as SessionLog from "@svc/mail-gateway/mail/smtp/SessionLog"
+import { expect, it } from "vitest"
+
+it("the log entry of a session counts accepted, deferred and refused recipients and messages", () => {
+  const entries: Array<unknown> = []
+  const logger = Logger.make(({ fiber }) => entries.push(fiber.getRef(References.CurrentLogAnnotations)))
+  const log = SessionLog.make((line) => Effect.runSync(Effect.provide(line, Logger.layer([logger]))))
+  // Only these members are read.
+  const session = { id: "one", remoteAddress: "192.0.2.1", secure: true } as SMTPServerSession
+  const reply = (responseCode: number) => ({ responseCode, message: "x" }) as Parameters<typeof log.recipient>[1]
+  log.begin(session)
+  for (const code of [undefined, undefined, 450, 499, 500, 550, 554]) {
+    log.recipient(session, code === undefined ? null : reply(code))
+  }
+  for (const code of [undefined, 451, 550, 552]) log.message(session, code === undefined ? null : reply(code))
+  log.end(session)
+  expect(entries).toMatchObject([
+    {
+      session: "one",
+      tls: true,
+      ended: "left",
+      recipients: { accepted: 2, deferred: 2, refused: 3 },
+      messages: { accepted: 1, deferred: 1, refused: 2 },
+    },
+  ])
+})
