@@ -51,7 +51,9 @@ const filled = Effect.fnUntraced(function* (org: string, handle: string) {
   const { id, actor } = yield* makeIdentity(org, handle)
   const raw = new TextEncoder().encode(`Subject: to ${handle}\r\n\r\nFrom here\r\nx\r\n`)
   const content = { raw, text: "From here\nx", html: null, headers: [], search_text: "" }
-  yield* ask(actor.ReceiveMail(yield* receivedMail({ subject: `to ${handle}`, content })))
+  yield* ask(
+    actor.ReceiveMail(yield* receivedMail({ subject: `to ${handle}`, tag: "a", tags: ["a", handle], content })),
+  )
   return { id, handle, actor }
 })
 
@@ -66,6 +68,10 @@ layer(actors())("an export", (it) => {
       const files = yield* archive(org, null, id, true)
       expect(lines<{ handle: string }>(files["identities.jsonl"]).map(({ handle }) => handle)).toEqual(["ada", "bob"])
       expect(lines<Message>(files["messages.jsonl"]).map(({ subject }) => subject)).toEqual(["to ada", "to bob"])
+      expect(lines<Message>(files["messages.jsonl"]).map(({ tags }) => tags)).toEqual([
+        ["a", "ada"],
+        ["a", "bob"],
+      ])
       const places = lines<{ folders: ReadonlyArray<string> }>(files["messages.jsonl"]).map(({ folders }) => folders)
       expect(places).toEqual([["INBOX"], ["INBOX"]])
       const shared = lines<{ name: string; use: string }>(files["folders.jsonl"]).filter(({ use }) => use === "inbox")
