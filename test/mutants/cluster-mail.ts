@@ -223,7 +223,7 @@ export const clusterMail: Mutants = {
     file: "cluster/src/mail/Mailbox.ts",
     from: "modseq = modseq + 1, bytes_used = bytes_used - all_gone.bytes",
     to: "modseq = modseq + 1",
-    bug: "removed mail counts against the quota for ever",
+    bug: "removed mail counts against the quota permanently",
     tests: ["mail/mailbox"],
   },
   "renews-any-lease": {
@@ -272,7 +272,7 @@ export const clusterMail: Mutants = {
     file: "cluster/src/mail/sending/outbox/OutboxRecords.ts",
     from: "Timing.outboxWaitsMillis[leased.attempts]",
     to: "Timing.outboxWaitsMillis[leased.attempts + 1]",
-    bug: "the first wait is skipped, and mail is given up a day early",
+    bug: "the first wait is skipped, and mail fails a day early",
     tests: ["sending/outbox"],
   },
   "suppressed-since-last-bounce": {
