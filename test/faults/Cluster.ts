@@ -215,13 +215,22 @@ export const killCreate = async (): Promise<Row> => {
     }
     killing = false
     await Promise.all(creators)
-    const settled = async () => {
-      const { body } = await call(service.base, "GET", "/api/identities", { token: session })
-      return body.identities as ReadonlyArray<{ handle: string; status: string; tunnel: { port: number } }>
+    interface Created {
+      readonly handle: string
+      readonly status: string
+      readonly tunnel: { readonly port: number }
     }
-    const isSettled = ({ status }: { readonly status: string }) => status === "ready" || status === "failed"
-    await until("every saga's end", async () => (await settled()).every(isSettled), 60).catch(() => {})
-    const all = await settled()
+    const isSettled = ({ status }: Created) => status === "ready" || status === "failed"
+    let all: ReadonlyArray<Created> = []
+    await until(
+      "every saga's end",
+      async () => {
+        const { status, body } = await call(service.base, "GET", "/api/identities", { token: session })
+        if (status === 200) all = body.identities
+        return status === 200 && all.every(isSettled)
+      },
+      60,
+    ).catch(() => {})
     const unfinished = all.filter((identity) => !isSettled(identity)).length
     const by = new Map(all.map((identity) => [identity.handle, identity]))
     const lost = acknowledged.filter((handle) => !by.has(handle)).length

@@ -159,9 +159,13 @@ export const refreshRace = async (): Promise<Row> => {
     const { actors, gateway } = await roles(deployment)
     const { session } = await signUp(gateway.base)
     const { handle } = await connected(gateway.base, session, server)
-    /** Suspends the process whose refresh the platform has completed, before it receives the response. */
+    /**
+     * Suspends the process whose refresh the platform has completed, before it receives the response. Returns undefined
+     * if there is no refresh for a minute, as after the Connector was stopped.
+     */
     const suspendedAtRefresh = () =>
-      new Promise<Process>((resolve) => {
+      new Promise<Process | undefined>((resolve) => {
+        setTimeout(() => resolve(undefined), 60_000)
         server.settings.after = async (route) => {
           const owner = route === "POST /oauth/token" ? clientOf(Number(new URL(server.base).port), actors) : undefined
           if (owner === undefined) return
@@ -183,6 +187,7 @@ export const refreshRace = async (): Promise<Row> => {
     })()
     for (let n = 0; n < rounds; n++) {
       const owner = await suspendedAtRefresh()
+      if (owner === undefined) break
       if (n % 2 === 1) {
         owner.signal("SIGCONT")
         await sleep(Math.random() * 200)
