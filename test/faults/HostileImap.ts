@@ -17,9 +17,9 @@ import { deploy, type Process } from "../harness/Deployment.ts"
 import { ImapClient } from "../harness/Imap.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
 import { times } from "./Load.ts"
-import { waitsOf } from "./Waits.ts"
+import { turnsIn, waitsOf } from "./Waits.ts"
 
-/** Duration of each attack. */
+/** The duration of each attack. */
 const seconds = 4
 const rounds = times(3)
 
@@ -126,17 +126,8 @@ export const hostileImap = async (): Promise<Row> => {
       SVC_MAILBOX_BYTES: String(2 ** 40),
       NODE_OPTIONS: `--import=${meter}`,
     })
-    /** Returns the longest block that the meter has reported since output position `from`. */
-    const heldSince = (from: number): number =>
-      Math.max(
-        0,
-        ...[
-          ...service
-            .output()
-            .slice(from)
-            .matchAll(/^held ([\d.]+) ms$/gm),
-        ].map(([, held]) => Number(held)),
-      )
+    /** Returns the longest turn that the meter has reported after `from` characters of output. */
+    const heldSince = (from: number): number => Math.max(0, ...turnsIn(service.output().slice(from)))
     const owner = await signUp(service.base)
     const [mine, theirs] = [
       await makeIdentity(service.base, owner.session),

@@ -12,7 +12,7 @@ import { startOrigin } from "../bench/TunnelReferences.ts"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Process, until } from "../harness/Deployment.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
-import { waitsOf } from "./Waits.ts"
+import { turnsIn, waitsOf } from "./Waits.ts"
 
 const connections = 100
 /**
@@ -93,7 +93,7 @@ const checkHealth = async ({ base }: Process) => (await fetch(`${base}/api/healt
 /** Waits for the meter's next report, which includes every turn before it. */
 const nextReport = async (service: Process) => {
   const start = service.output().length
-  await until("a report of the meter", () => /^held/m.test(service.output().slice(start)), 60)
+  await until("a report of the meter", () => turnsIn(service.output().slice(start)).length > 0, 60)
 }
 
 /**
@@ -147,13 +147,7 @@ export const hostilePipeline = async (): Promise<Row> => {
       ...attacksOn(other.handle, other.secrets.identity_key),
       "1,000 GET through a Tunnel": attacksOn(handle, "")["1,000 GET through a Tunnel"]!,
     }
-    const heldSince = (from: number): number => {
-      const said = service
-        .output()
-        .slice(from)
-        .matchAll(/^held ([\d.]+) ms$/gm)
-      return Math.max(0, ...[...said].map(([, held]) => Number(held)))
-    }
+    const heldSince = (from: number): number => Math.max(0, ...turnsIn(service.output().slice(from)))
     const figures: Record<string, number> = {}
     const silent: Array<string> = []
     let worst = 0

@@ -35,7 +35,7 @@ export const model = async (): Promise<Row> => {
     while (goesOn && done() < operations) {
       const next = Math.min(operations, done() + perCrash)
       const walking = Promise.all(all.map((walker) => walk(walker, () => done() >= next)))
-      // Crashes in the middle of a batch, that many operations after the previous crash.
+      // The kill hits running operations, a random number of operations after the previous kill.
       const middle = done() + draw(perCrash)
       while (goesOn && done() < Math.min(middle, next)) await sleep(1)
       await sleep(draw(10))

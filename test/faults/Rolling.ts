@@ -9,7 +9,7 @@ import { type Fleet, fleet } from "./Fleet.ts"
 import { figures, outcome, timed } from "./Load.ts"
 import { missing, register } from "./Writes.ts"
 
-/** Writes and reads all Identities until it is stopped. */
+/** Writes and reads every Identity while `goesOn` returns true. */
 const calling = (gateways: Fleet, token: string, handles: ReadonlyArray<string>, goesOn: () => boolean) => {
   const seen = outcome()
   const written: Array<string> = []

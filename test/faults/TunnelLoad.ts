@@ -31,7 +31,7 @@ export interface Seen {
   readonly waits: Array<number>
 }
 
-/** Sends requests over 8 connections until `end`. */
+/** Sends requests over 8 connections for some milliseconds. */
 export const load = async (port: number, handle: string, millis: number): Promise<Seen> => {
   const seen: Seen = { answered: 0, failed: 0, longestGapMillis: 0, waits: [] }
   const end = Date.now() + millis
