@@ -89,6 +89,6 @@ describe.concurrent("Key with one scope", () => {
 
   it("opens the Tunnel if it may change Tunnels", { timeout: 120_000 }, async () => {
     expect(await letIn(byLink)).toEqual(["tunnel:write", "tunnel:admin"])
-    expect(readFileSync(page, "utf8")).toContain("A tunnel takes `tunnel:write`")
+    expect(readFileSync(page, "utf8")).toContain("A tunnel needs `tunnel:write`")
   })
 })

@@ -115,6 +115,7 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
           subject: "n0",
           snippet: "",
           tag: null,
+          tags: [],
           origin: mails[0]!.origin,
           size: 1_000,
           received_at: "2026-11-20T10:00:00.123Z",

@@ -202,7 +202,7 @@ describe.skipIf(!has("chromium"))("Pages in a browser", () => {
     })
     await page.goto(`${service.base}/api/docs`)
     await page.getByText("Getting started").first().waitFor()
-    await page.getByText("Mail a link that signs up or signs in").first().waitFor()
+    await page.getByText("Send a magic link for sign-up or sign-in").first().waitFor()
     expect(foreign).toEqual([])
     await page.close()
   })
