@@ -109,7 +109,7 @@ export const failover = () =>
     id: "failover",
     what: "kill -9 of one of two actor processes under load of 100 Identities",
     disturb: async (victim) => victim.signal("SIGKILL"),
-    longestMillis: 4000,
+    longestMillis: 2000,
     unavailable: false,
   })
 
@@ -136,9 +136,9 @@ export const drain = () =>
         "longest ms while another joined": longestFrom(joined),
       }
     },
-    longestMillis: 4000,
+    longestMillis: 2000,
     unavailable: false,
-    longestGoal: 1000,
+    longestGoal: 500,
   })
 
 export const freeze = () =>
