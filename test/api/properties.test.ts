@@ -121,7 +121,7 @@ describe("Path and query of", () => {
             encodeURIComponent(name === "handle" ? one : two),
           )
           const answer = await send(operation, operation.body, path)
-          if (answer.status === 404 && answer.body?.detail === "There is no such path.") return
+          if (answer.status === 404 && answer.body?.detail === "The path does not exist.") return
           // A dot segment names another path.
           if (answer.status === 405) return
           expectDocumented(operation, answer.status, answer.body)

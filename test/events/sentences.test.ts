@@ -12,7 +12,7 @@ describe("an Event's sentence", () => {
     const from = { address: "grace@example.org", name: "Grace" }
     expect(inAll("email.received", { from, subject: "Lunch?" })).toEqual([
       "ada received a mail from grace@example.org: Lunch?",
-      "ada hat eine Mail von grace@example.org erhalten: Lunch?",
+      "ada hat eine E-Mail von grace@example.org erhalten: Lunch?",
       "ada a reçu un message de grace@example.org\u00a0: Lunch?",
     ])
     expect(inAll("api_key.revoked", { name: "laptop" }, null)).toEqual([

@@ -16,7 +16,7 @@ const duration = Metrics.histogram(
   Metrics.seconds,
   ["area"],
 )
-const active = Metrics.gauge("http_server_active_requests", "Requests under way, streams among them", [])
+const active = Metrics.gauge("http_server_active_requests", "Requests in flight, streams included", [])
 
 /** The label of requests outside the API's endpoints. */
 const elsewhere = { route: "(page)", area: "pages" }

@@ -16,9 +16,10 @@
  *
  * Fencing does not depend on any of this: an actor writes only under its own epoch (`actor/Ownership.ts`).
  *
- * The second and the last point replace sleeps of the library, which has no option for them. {@link clock} finds these sleeps by
- * the log annotation of their loop and by their duration; `test/cluster/membership.test.ts` fails if the library
- * changes either.
+ * The library has no option for the sleeps that the second and the last point replace. {@link clock} recognizes these
+ * sleeps by the log annotation of their loop and by their duration; `test/cluster/membership.test.ts` fails if the
+ * library changes either. No other duration in these loops may be equal, such as the timeout of lock operations
+ * (a third of `shardLockExpiration`).
  */
 import { Clock, Context, Duration, Effect, Layer, Option, References, type Scope } from "effect"
 import { ClusterError, Runner, RunnerStorage, ShardingConfig, SqlRunnerStorage } from "effect/cluster"
@@ -33,7 +34,7 @@ const runnerLock = 0x72756e72
 /** The kind of key that the change feed carries when a runner registers or leaves. */
 const feedKind = "runners"
 
-/** The connections of this process to runners. They are closed when their runner is no longer a member. */
+/** The connections of this process to runners. A connection is closed when its runner is no longer a member. */
 export class RunnerConnections extends Context.Service<
   RunnerConnections,
   {
@@ -72,7 +73,7 @@ const makeStorage = Effect.gen(function* () {
   let session: SqlConnection.Connection | undefined
   let machineId: number | undefined
 
-  /** Takes this runner's lock. It is shared, because the session of a predecessor at the same address may not have ended. */
+  /** Takes this runner's lock, in shared mode: the session of a predecessor at the same address may still hold it. */
   const hold = Effect.suspend(() =>
     session === undefined || machineId === undefined
       ? Effect.void
@@ -83,7 +84,7 @@ const makeStorage = Effect.gen(function* () {
       ? Effect.void
       : Effect.timeoutOption(session.executeRaw("select 1", []), Timing.shardLockRefresh),
   ).pipe(Effect.ignore)
-  // The library reserves a connection for its shard locks, and the next one after it has lost that.
+  // The library reserves a connection for its shard locks, and a new one when that connection fails.
   const reserve = Effect.tap(sql.reserve, (reserved) => {
     session = reserved
     return hold

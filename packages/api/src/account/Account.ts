@@ -94,7 +94,7 @@ export const exportsGroup = RequestServices.group(
       archive: Effect.fnUntraced(function* ({ params }) {
         const { kind } = yield* Caller
         if (fromPublic("exp_", params.id) === undefined)
-          return yield* new NotFound({ detail: "There is no such export." })
+          return yield* new NotFound({ detail: "The export does not exist." })
         const body = yield* exports.archive(...(yield* within), params.id, kind === "session")
         return HttpServerResponse.stream(body, {
           contentType: "application/zip",

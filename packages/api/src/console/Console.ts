@@ -99,7 +99,7 @@ const missing = page({
   body: `<h1>The console is not built</h1><p>The service itself is up: <a href="/api/docs">documentation</a>, <a href="/api/healthz">health</a>.</p><p>To see what went wrong, run in the checkout</p><pre>node packages/console/build.ts</pre><p>and start the service again.</p>`,
 })
 
-const nothing = HttpServerResponse.text("There is no such file.\n", {
+const nothing = HttpServerResponse.text("The file does not exist.\n", {
   status: 404,
   headers: { "cache-control": "no-store" },
 })

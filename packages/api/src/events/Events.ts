@@ -34,7 +34,7 @@ export const layer = RequestServices.group(
         const event_id = fromPublic("evt_", params.id)
         const webhook_id = fromPublic("wh_", payload.webhook_id)
         if (event_id === undefined || webhook_id === undefined)
-          return yield* new NotFound({ detail: "There is no such Webhook." })
+          return yield* new NotFound({ detail: "The Webhook does not exist." })
         if (subject === null) {
           return yield* new WebhookMismatch({
             detail: "An Org-level Event concerns no Identity and reaches no Webhook.",

@@ -121,7 +121,7 @@ type Nowhere = (request: HttpServerRequest.HttpServerRequest) => HttpServerRespo
 const refuse = (book: Addresses["Service"], problem: Problem, headers: Record<string, string> = {}) =>
   Effect.map(RequestId, (id) => HttpServerResponse.setHeaders(render(book, id, problem), headers))
 
-const noSuchPath = new NotFound({ detail: "There is no such path." })
+const noSuchPath = new NotFound({ detail: "The path does not exist." })
 
 const noOneHost = new InvalidRequest({ detail: "The request must have exactly one Host header." })
 

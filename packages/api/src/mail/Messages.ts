@@ -51,7 +51,7 @@ export const layer = RequestServices.group(
     const opened = <A, E>(id: IdentityId, message: string, read: (raw: Uint8Array) => Effect.Effect<A, E>) =>
       opening.withPermits(1)(Effect.flatMap(messages.raw(id, message), read))
     const noAttachment = () => new NotFound({ detail: "The message has no such attachment." })
-    const noMessage = () => new NotFound({ detail: "There is no such message." })
+    const noMessage = () => new NotFound({ detail: "The message does not exist." })
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ query }) {

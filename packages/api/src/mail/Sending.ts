@@ -31,7 +31,7 @@ export const layer = RequestServices.group(
     const uuidOf = (id: string) => {
       const uuid = fromPublic("msg_", id)
       return uuid === undefined
-        ? Effect.fail(new NotFound({ detail: "There is no such message." }))
+        ? Effect.fail(new NotFound({ detail: "The message does not exist." }))
         : Effect.succeed(uuid)
     }
     const draftOf = (id: IdentityId, draft: string) =>

@@ -100,7 +100,7 @@ export const layer = HttpRouter.use((router) =>
       }
       // This error makes a client whose registration was deleted register again.
       if ((yield* clients.known(clientId)) === undefined) {
-        return refusal("invalid_client", "There is no such client.", 401)
+        return refusal("invalid_client", "The client does not exist.", 401)
       }
       return yield* type === "authorization_code" ? exchange(sent, clientId) : refresh(sent, clientId)
     })

@@ -99,7 +99,7 @@ export const layer = HttpRouter.use((router) =>
       Effect.flatMap(reader, ({ scripts }) => {
         const found = scripts.get(request.url.split("?", 1)[0]!)
         return found === undefined
-          ? Effect.fail(new NotFound({ detail: "There is no such file." }))
+          ? Effect.fail(new NotFound({ detail: "The file does not exist." }))
           : Effect.succeed(found)
       }),
     )

@@ -45,7 +45,7 @@ export const layer = RequestServices.group(
     const uuidOf = (id: string) => {
       const uuid = fromPublic("wh_", id)
       return uuid === undefined
-        ? Effect.fail(new NotFound({ detail: "There is no such Webhook." }))
+        ? Effect.fail(new NotFound({ detail: "The Webhook does not exist." }))
         : Effect.succeed(uuid)
     }
     const view = (identityId: IdentityId, webhookId: string) =>
@@ -142,7 +142,7 @@ export const layer = RequestServices.group(
       request: Effect.fnUntraced(function* ({ params }) {
         const { id, handle } = yield* Subject
         const delivery = fromPublic("dlv_", params.delivery_id)
-        if (delivery === undefined) return yield* new NotFound({ detail: "There is no such delivery." })
+        if (delivery === undefined) return yield* new NotFound({ detail: "The delivery does not exist." })
         const webhookId = yield* uuidOf(params.id)
         yield* judgeTypes((yield* webhooks.read(id, webhookId)).webhook.event_types)
         return yield* webhooks.request(id, handle, webhookId, delivery)

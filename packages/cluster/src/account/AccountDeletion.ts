@@ -20,7 +20,7 @@ const batch = 2_000
 
 /** Commits the start of the deletion, after which callers are rejected. Repeating it changes nothing. */
 export const begin = Effect.fnUntraced(function* (write: Fenced, org: OrgState) {
-  if (org === undefined) return yield* new NotFound({ detail: "There is no such account." })
+  if (org === undefined) return yield* new NotFound({ detail: "The account does not exist." })
   const { sql, at, by } = write
   const value = yield* commit<{ requested_at: Date; identities: number }>(
     write,

@@ -199,7 +199,7 @@ const make = (settings: AccountSettings) =>
         orUnavailable(
           Effect.flatMap(sql`delete from session where id = ${id} and org_id = ${org} returning 1`, (gone) =>
             gone.length === 0
-              ? Effect.fail(new NotFound({ detail: "There is no such session." }))
+              ? Effect.fail(new NotFound({ detail: "The session does not exist." }))
               : Effect.sync(() => feed.announce({ org })),
           ),
         ),

@@ -35,7 +35,7 @@ const make = Effect.gen(function* () {
   const feed = yield* ChangeFeed
   const sealing = yield* Sealing
   const columns = keyColumns(reads)
-  const missing = Effect.fail(new NotFound({ detail: "There is no such key." }))
+  const missing = Effect.fail(new NotFound({ detail: "The key does not exist." }))
 
   const inserted = Effect.fnUntraced(function* (
     org: string,

@@ -1,5 +1,5 @@
 /**
- * Resolves credentials. Each is looked up by its SHA-256 on every call, so a revocation applies immediately in every
+ * Resolves credentials. Every call looks its credential up by SHA-256, so a revocation applies immediately in every
  * process and there is no cache to invalidate. The same statement looks up the Identity that the call names, within the
  * credential's Org. Concurrent calls share one select.
  */
@@ -107,9 +107,7 @@ const namedOf = (row: NamedColumns, canonical: string): IdentityRef | undefined 
     ? undefined
     : { id: row.named_id, handle: row.named_handle, canonical, status: row.named_status }
 
-const refused = Effect.fail(
-  new Unauthenticated({ detail: "The call carries no credential, or one that is unknown, revoked or expired." }),
-)
+const refused = Effect.fail(new Unauthenticated({ detail: "The credential is missing, unknown, revoked or expired." }))
 const onlyForTools = Effect.fail(new Unauthenticated({ detail: "This credential is for the MCP server only." }))
 const ended = Effect.fail(new KeyExpired({ detail: "The key has expired." }))
 const revoked = Effect.fail(new GrantRevoked({ detail: "The access of this app was revoked or has expired." }))

@@ -101,7 +101,7 @@ const within = (
 }
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
-const unknown = new NotFound({ detail: "There is no such user code." })
+const unknown = new NotFound({ detail: "The user code does not exist." })
 
 /** Returns where the key is sealed. The name contains the hash of the device code, so only its holder can open it. */
 const keyPlace = (org: string, id: string, keyId: string, deviceHash: Uint8Array): Place => ({

@@ -1,7 +1,7 @@
 /**
- * The credential that made something which acts on its own afterwards: a Webhook, or the approval of a device login. What was
- * made ends with its creator. A key that was rotated is replaced by its successor, which has the same rights, so only the end of
- * the last successor counts. What a session made has no end: a session is the account holder, whatever becomes of it.
+ * The credential that created a Webhook or approved a device login. Both act later without the credential, so they stop
+ * when their creator ends. A rotated key is continued by its successor, so only the end of the last successor counts.
+ * Webhooks and approvals of a session never stop, because a session stands for the account holder.
  */
 import { scopesOf, type Scopes, unlimited } from "@svc/domain/account/Scope"
 import type { Statement } from "effect/sql"

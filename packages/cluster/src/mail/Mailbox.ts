@@ -109,5 +109,5 @@ const removeOne = Effect.fnUntraced(function* (
   { org_id, message_id }: { readonly org_id: string; readonly message_id: string },
 ) {
   const { removed } = yield* removeAll(write, { org_id, message_ids: [message_id] })
-  if (removed.length === 0) return yield* new NotFound({ detail: "There is no such message." })
+  if (removed.length === 0) return yield* new NotFound({ detail: "The message does not exist." })
 })

@@ -61,7 +61,7 @@ const make = Effect.gen(function* () {
   const selected = columns(sql)
   const selectedText = textColumns(sql)
   const find = MessageSearch.make(sql)
-  const missing = Effect.fail(new NotFound({ detail: "There is no such message." }))
+  const missing = Effect.fail(new NotFound({ detail: "The message does not exist." }))
 
   const position = (list: string, cursor: string | undefined) => {
     if (cursor === undefined) return Effect.succeed(undefined)

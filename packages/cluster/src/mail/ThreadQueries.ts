@@ -98,7 +98,7 @@ const make = Effect.gen(function* () {
         identityId,
         sql`select * from thread where identity_id = ${identityId} and id = ${uuid}::uuid`,
       )
-      if (found === undefined) return yield* new NotFound({ detail: "There is no such thread." })
+      if (found === undefined) return yield* new NotFound({ detail: "The thread does not exist." })
       const { entries, next_cursor } = yield* Cursors.page(
         sealing,
         `threads/${identityId}/${found.id}`,

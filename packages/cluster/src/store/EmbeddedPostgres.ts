@@ -48,8 +48,8 @@ const until = <A>(look: Effect.Effect<A | undefined, EmbeddedPostgresError>): Ef
   )
 
 /**
- * Returns the server, started if it does not run. Only one process at a time starts it. Whatever a killed process left behind
- * is waited for or removed: a server that is being stopped, processes that hold the shared memory, and lock files.
+ * Returns the server, started if it does not run. Only one process at a time starts it. It first waits for a server that is
+ * being stopped, ends processes that hold the shared memory of a killed server, and removes its lock files.
  */
 const ensureRunning = Effect.fnUntraced(function* (installation: Server.Installation) {
   const { home } = installation
@@ -67,7 +67,7 @@ const ensureRunning = Effect.fnUntraced(function* (installation: Server.Installa
   )
 }, Effect.scoped)
 
-/** Returns the server when it accepts connections; started here unless it runs. */
+/** Starts the server unless it runs, and returns it when it accepts connections. */
 const started = Effect.fnUntraced(function* (
   installation: Server.Installation,
 ): Effect.fn.Return<Running, EmbeddedPostgresError | "again"> {
@@ -78,8 +78,8 @@ const started = Effect.fnUntraced(function* (
 })
 
 /**
- * Fails when the server is gone again: with "again" if it was not started here (it was being stopped), or if it met the
- * remains of a killed server. Otherwise its log has the reason.
+ * Fails when the server has ended: with "again" if another process was stopping it, or if files or shared memory of a killed
+ * server prevented the start; otherwise with the reason from its log.
  */
 const diedEarly = (
   home: string,

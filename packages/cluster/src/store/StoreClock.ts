@@ -3,7 +3,8 @@
  * one process and compared by another, so a process whose clock is wrong, or is set while it runs, must not change them.
  *
  * The time is the store's time at the last measurement plus the monotonic time since then. The clock of the process
- * is used only until the first measurement succeeds.
+ * is used only until the first measurement succeeds. Monotonic time does not pass while a virtual machine is suspended,
+ * so after that the time is wrong until the next measurement.
  */
 import { Clock, Effect, Layer, Schedule } from "effect"
 import { Timing } from "../Timing.ts"

@@ -148,7 +148,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         ),
       )
 
-    /** Returns the active secrets. They are reloaded when another one is current; a retired secret expires by the clock. */
+    /** Returns the active secrets, reloaded after a rotation. A retired secret expires by the clock. */
     const secretsOf = (identity: OwnIdentity, current: string | null, at: Date) =>
       Effect.map(
         known === undefined || known.current !== current

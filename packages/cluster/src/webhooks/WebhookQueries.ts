@@ -90,7 +90,7 @@ const make = Effect.gen(function* () {
     read: Effect.fn("WebhookQueries.read")(function* (identityId: IdentityId, webhookId: string) {
       const [row] = yield* sql<WebhookRow & { version: number }>`${yield* webhooks}
         where w.id = ${webhookId} and w.identity_id = ${identityId}`
-      if (row === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
+      if (row === undefined) return yield* new NotFound({ detail: "The Webhook does not exist." })
       return { webhook: webhookView(row), version: row.version }
     }, orUnavailable),
     /** Newest first. */
@@ -100,7 +100,7 @@ const make = Effect.gen(function* () {
       request: DeliveryRequested,
     ) {
       const [webhook] = yield* sql`select 1 from webhook where id = ${webhookId} and identity_id = ${identityId}`
-      if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
+      if (webhook === undefined) return yield* new NotFound({ detail: "The Webhook does not exist." })
       const { status, eventId } = request
       const ofStatus = status === undefined ? sql`` : sql`and status = ${status}`
       const ofEvent = eventId === undefined ? sql`` : sql`and event_id = ${eventId}::uuid`
@@ -134,7 +134,7 @@ const make = Effect.gen(function* () {
         select w.url, e.id as event_id, e.type as event_type, e.data as event_data, e.created_at as event_created_at
         from delivery d join webhook w on w.id = d.webhook_id join event e on e.id = d.event_id
         where d.id = ${deliveryId} and d.webhook_id = ${webhookId} and w.identity_id = ${identityId}`
-      if (row === undefined) return yield* new NotFound({ detail: "There is no such delivery." })
+      if (row === undefined) return yield* new NotFound({ detail: "The delivery does not exist." })
       const at = new Date(yield* Clock.currentTimeMillis)
       const body = yield* bodyOf({ id: identityId, handle }, row, at)
       const headers = {
@@ -148,7 +148,7 @@ const make = Effect.gen(function* () {
     delivery: (id: string) =>
       orUnavailable(
         Effect.flatMap(sql<DeliveryRow>`select ${deliveryColumns} from delivery where id = ${id}`, ([row]) =>
-          row === undefined ? Effect.fail(new NotFound({ detail: "There is no such delivery." })) : deliveryView(row),
+          row === undefined ? Effect.fail(new NotFound({ detail: "The delivery does not exist." })) : deliveryView(row),
         ),
       ),
   }

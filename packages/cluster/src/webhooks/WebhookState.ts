@@ -1,6 +1,6 @@
 /**
- * What a Webhook may deliver. A Webhook carries no more than its creator may read at the time of the delivery
- * (credentials/Creator), so a Webhook whose creator ended is stopped until another credential adopts it.
+ * Decides what a Webhook may deliver: no more than its creator may read at the time of the delivery
+ * (credentials/Creator). A Webhook whose creator ended is stopped until another credential adopts it.
  */
 import { expand, lacksToReceive } from "@svc/domain/events/Event"
 import type { Webhook } from "@svc/domain/webhooks/Webhook"
@@ -23,7 +23,7 @@ const mayRead = (creator: CreatorRow, type: string) => lacksToReceive(creatorSco
 export const withheld = (creator: CreatorRow, type: string): CreatorEnd | undefined =>
   endOf(creator) ?? (mayRead(creator, type) ? undefined : "creator_narrowed")
 
-/** Returns the status of a Webhook. It is stopped if its creator may read none of its Events. */
+/** Returns the status of a Webhook: `stopped` if its creator may read none of its Events. */
 export const stateOf = (webhook: WebhookState): Pick<Webhook, "status" | "stopped_reason"> => {
   if (webhook.status === "disabled") return { status: "disabled", stopped_reason: null }
   const types = expand(webhook.event_types)

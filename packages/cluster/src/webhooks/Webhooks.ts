@@ -66,7 +66,7 @@ const assertActive = Effect.fnUntraced(function* ({ sql, identity, at }: Write, 
   const [webhook] = yield* sql<WebhookState>`
     select status, event_types, ${creatorColumns(sql)} from webhook w ${joinWebhookCreator(sql, sql`${at}::timestamptz`)}
     where w.id = ${webhookId} and w.identity_id = ${identity.id}`
-  if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
+  if (webhook === undefined) return yield* new NotFound({ detail: "The Webhook does not exist." })
   const { status } = stateOf(webhook)
   if (status === "active") return
   const why = status === "disabled" ? "" : " because the credential that made it may not read its Events any more"
@@ -81,8 +81,8 @@ const replay = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
     from event e left join webhook w on w.id = ${message.webhook_id} and exists (
       select from identity i where i.id = w.identity_id and i.org_id = ${identity.orgId})
     where e.id = ${message.event_id} and e.org_id = ${identity.orgId}`
-  if (found === undefined) return yield* new NotFound({ detail: "There is no such Event." })
-  if (found.webhook_identity === null) return yield* new NotFound({ detail: "There is no such Webhook." })
+  if (found === undefined) return yield* new NotFound({ detail: "The Event does not exist." })
+  if (found.webhook_identity === null) return yield* new NotFound({ detail: "The Webhook does not exist." })
   if (found.event_identity !== found.webhook_identity) {
     return yield* new WebhookMismatch({ detail: "The Webhook and the Event belong to different Identities." })
   }
@@ -144,8 +144,8 @@ const patch = Effect.fnUntraced(function* (
     where id = ${change.webhook_id} and identity_id = ${identity.id}`
   if (before === undefined) {
     return yield* change.if_version === null
-      ? new NotFound({ detail: "There is no such Webhook." })
-      : new PreconditionFailed({ detail: "There is no such Webhook." })
+      ? new NotFound({ detail: "The Webhook does not exist." })
+      : new PreconditionFailed({ detail: "The Webhook does not exist." })
   }
   if (!matches(change.if_version, before.version)) {
     return yield* new PreconditionFailed({ detail: `The Webhook is at version ${before.version}.` })
@@ -215,7 +215,7 @@ const remove = Effect.fnUntraced(function* (
     remains as (insert into removed_webhook (id, removed_at) select id, ${at}::timestamptz from gone on conflict do nothing)`,
     { columns: sql`exists (select from gone) as gone` },
   )
-  if (!row.gone) return yield* new NotFound({ detail: "There is no such Webhook." })
+  if (!row.gone) return yield* new NotFound({ detail: "The Webhook does not exist." })
 })
 
 /** Raises a `webhook.test` Event for one Webhook, which no list shows. */

@@ -4,6 +4,7 @@ import { say } from "../approvals/reviewing.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { ButtonLink } from "../ui/Button.tsx"
 import { MailActions, MailNav } from "./MailNav.tsx"
+import { Addresses, Headers } from "./MessageParts.tsx"
 import { useState } from "preact/hooks"
 import { Refused } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
@@ -15,22 +16,6 @@ import { incomplete, loadsImages, type Pending } from "../approvals/Completeness
 import { Decide } from "../approvals/Decide.tsx"
 import { Previews } from "../approvals/Previews.tsx"
 import "../approvals/approvals.css"
-
-const Addresses = ({ of }: { readonly of: Pending["to"] }) => (
-  <>
-    {of.map(({ name, address }, index) => (
-      <span key={index}>
-        {index === 0 ? null : ", "}
-        {name === null ? null : (
-          <>
-            <bdi>{name}</bdi>{" "}
-          </>
-        )}
-        <bdi class="mono muted">{name === null ? address : `<${address}>`}</bdi>
-      </span>
-    ))}
-  </>
-)
 
 const Passages = ({ title, of }: { readonly title: string; readonly of: ReadonlyArray<string> }) =>
   of.length === 0 ? null : (
@@ -90,16 +75,7 @@ const Content = ({
           {text ?? ""}
         </pre>
       ) : (
-        <dl class="box message-headers">
-          {message.headers.map(({ name, value }, index) => [
-            <dt key={index}>
-              <bdi>{name}</bdi>
-            </dt>,
-            <dd key={`${index}:`}>
-              <bdi>{value}</bdi>
-            </dd>,
-          ])}
-        </dl>
+        <Headers of={message.headers} />
       )}
     </div>
   )

@@ -8,6 +8,7 @@ import { Loaded } from "../ui/Loaded.tsx"
 import { Note, Segments } from "../ui/Page.tsx"
 import { bytes } from "../texts/Texts.ts"
 import { HtmlFrame } from "../frame/HtmlFrame.tsx"
+import { Headers } from "./MessageParts.tsx"
 import { say } from "./texts.ts"
 
 export type Message = Answer<"GET /api/identities/:handle/messages/:id">
@@ -62,19 +63,6 @@ const Text = ({ message: { text, text_reply } }: { readonly message: Message }) 
   )
 }
 
-const Headers = ({ message }: { readonly message: Message }) => (
-  <dl class="box message-headers">
-    {message.headers.map(({ name, value }, index) => [
-      <dt key={index}>
-        <bdi>{name}</bdi>
-      </dt>,
-      <dd key={`${index}:`}>
-        <bdi>{value}</bdi>
-      </dd>,
-    ])}
-  </dl>
-)
-
 const Source = ({ handle, message }: OfMessage) => {
   const path = `/api/identities/${encodeURIComponent(handle)}/messages/${message.id}/raw`
   const source = useQuery<string>({
@@ -119,7 +107,7 @@ export const Body = (props: OfMessage) => {
       {view === "html" ? (
         <Html {...props} />
       ) : view === "headers" ? (
-        <Headers message={message} />
+        <Headers of={message.headers} />
       ) : view === "source" ? (
         <Source {...props} />
       ) : (

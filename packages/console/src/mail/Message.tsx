@@ -15,33 +15,16 @@ import { tell } from "../ui/Toast.tsx"
 import { Body, type Message } from "./Body.tsx"
 import { DeliveryState } from "./Delivery.tsx"
 import { Labels, useMarking } from "./Marks.tsx"
+import { Addresses } from "./MessageParts.tsx"
 import { say } from "./texts.ts"
 import { Verdict, VerdictNote } from "./Verdict.tsx"
 
 readyTimes()
 
 type Summary = Answer<"GET /api/identities/:handle/threads/:id">["messages"][number]
-type Address = Summary["to"][number]
 
-/** Maximum number of addresses shown; a message may have thousands. */
+/** The number of addresses shown per field. */
 const addressesShown = 40
-
-const Addresses = ({ of }: { readonly of: ReadonlyArray<Address> }) => (
-  <>
-    {of.slice(0, addressesShown).map(({ name, address }, index) => (
-      <span key={index}>
-        {index === 0 ? null : ", "}
-        {name === null ? null : (
-          <>
-            <bdi>{name}</bdi>{" "}
-          </>
-        )}
-        <bdi class="mono muted">{name === null ? address : `<${address}>`}</bdi>
-      </span>
-    ))}
-    {of.length > addressesShown ? ` ${say("and_more", { count: of.length - addressesShown })}` : null}
-  </>
-)
 
 const Attachments = ({ handle, message }: { readonly handle: string; readonly message: Message }) =>
   message.attachments.length === 0 ? null : (
@@ -144,10 +127,10 @@ const Whole = ({ handle, message, onRemoved }: ActionsProps) => {
       <Facts
         facts={[
           [say("from"), message.from === null ? say("no_sender") : <Addresses of={[message.from]} />],
-          [say("to"), <Addresses of={message.to} />],
-          message.cc.length > 0 && [say("cc"), <Addresses of={message.cc} />],
-          message.bcc.length > 0 && [say("bcc"), <Addresses of={message.bcc} />],
-          message.reply_to.length > 0 && [say("reply_to"), <Addresses of={message.reply_to} />],
+          [say("to"), <Addresses of={message.to} atMost={addressesShown} />],
+          message.cc.length > 0 && [say("cc"), <Addresses of={message.cc} atMost={addressesShown} />],
+          message.bcc.length > 0 && [say("bcc"), <Addresses of={message.bcc} atMost={addressesShown} />],
+          message.reply_to.length > 0 && [say("reply_to"), <Addresses of={message.reply_to} atMost={addressesShown} />],
           [say(isOutbound ? (isSent ? "written" : "created") : "date"), <Time at={message.received_at} form="full" />],
           message.tags.length > 0 && [
             say(message.tags.length === 1 ? "tag" : "tags"),

@@ -63,7 +63,7 @@ export const namedScopes = (
     ? Result.succeed(scopesOf([...new Set(names)].join(" ")))
     : Result.fail(
         new ScopeUnknown({
-          detail: `There is no scope ${unknown[0]}.`,
+          detail: `The scope ${unknown[0]} does not exist.`,
           scopes: unknown.slice(0, 20),
         }),
       )

@@ -125,7 +125,7 @@ export const judge = (policy: EndpointPolicy, caller: CallerInfo, named: Named):
       const { owner, resource } = named
       const visible =
         owner !== undefined && (caller.identities === null || (owner !== null && mayActOn(caller, owner.canonical)))
-      return visible ? Result.succeed(owner) : Result.fail(new NotFound({ detail: `There is no such ${resource}.` }))
+      return visible ? Result.succeed(owner) : Result.fail(new NotFound({ detail: `The ${resource} does not exist.` }))
     }
   }
 }

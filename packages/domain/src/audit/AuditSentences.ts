@@ -268,7 +268,7 @@ export const groups: Readonly<Record<string, keyof typeof objects>> = {
 
 const kinds: Readonly<Record<string, InThree>> = {
   session: ["The account holder", "Der Kontoinhaber", "Le titulaire du compte"],
-  admin_key: ["An Admin Key", "Ein Admin-Schlüssel", "Une clé d’administration"],
+  admin_key: ["An Admin Key", "Ein Admin Key", "Une clé Admin"],
   identity_key: ["An Identity Key", "Ein Identitätsschlüssel", "Une clé d’identité"],
   grant: ["An app", "Eine App", "Une application"],
   imap_password: ["A mail program", "Ein Mailprogramm", "Un logiciel de messagerie"],

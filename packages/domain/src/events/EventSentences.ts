@@ -8,7 +8,7 @@ type Data = Readonly<Record<string, unknown>>
 const unknowns = {
   somebody: ["somebody", "jemandem", "quelqu’un"],
   holder: ["the account holder", "der Kontoinhaber", "le titulaire du compte"],
-  admin: ["an Admin Key", "ein Admin-Schlüssel", "une clé d’administration"],
+  admin: ["an Admin Key", "ein Admin Key", "une clé Admin"],
   own: ["its own key", "der eigene Schlüssel", "sa propre clé"],
   app: ["an app", "eine App", "une application"],
   service: ["the service", "der Dienst", "le service"],
@@ -25,7 +25,7 @@ const sentences = {
   "identity.deleted": ["{h} was deleted", "{h} wurde gelöscht", "{h} a été supprimée"],
   "email.received": [
     "{h} received a mail from {from}{subject}",
-    "{h} hat eine Mail von {from} erhalten{subject}",
+    "{h} hat eine E-Mail von {from} erhalten{subject}",
     "{h} a reçu un message de {from}{subject}",
   ],
   "email.sent": [
@@ -35,12 +35,12 @@ const sentences = {
   ],
   "email.bounced": [
     "A mail from {h} to {recipient} bounced{diagnostic}",
-    "Eine Mail von {h} an {recipient} kam zurück{diagnostic}",
+    "Eine E-Mail von {h} an {recipient} kam zurück{diagnostic}",
     "Un message de {h} à {recipient} est revenu{diagnostic}",
   ],
   "email.refused": [
     "{h} turned away mail from {from}{full}",
-    "{h} hat Mail von {from} abgewiesen{full}",
+    "{h} hat E-Mails von {from} abgewiesen{full}",
     "{h} a refusé du courrier de {from}{full}",
   ],
   "email.recipient_blocked": [
@@ -55,22 +55,22 @@ const sentences = {
   ],
   "email.approved": [
     "A mail from {h} was approved by {by}",
-    "Eine Mail von {h} wurde freigegeben: {by}",
+    "Eine E-Mail von {h} wurde freigegeben: {by}",
     "Un message de {h} a été approuvé par {by}",
   ],
   "email.approval_refused": [
     "A mail from {h} was rejected by {by}{reason}",
-    "Eine Mail von {h} wurde abgelehnt: {by}{reason}",
+    "Eine E-Mail von {h} wurde abgelehnt: {by}{reason}",
     "Un message de {h} a été rejeté par {by}{reason}",
   ],
   "mail.stopped": [
     "Outgoing mail of {h} was stopped by {by}{reason}",
-    "Ausgehende Mail von {h} wurde angehalten: {by}{reason}",
+    "Der Versand von {h} wurde angehalten: {by}{reason}",
     "Le courrier sortant de {h} a été arrêté par {by}{reason}",
   ],
   "mail.started": [
     "Outgoing mail of {h} was started again by {by}",
-    "Ausgehende Mail von {h} wurde wieder gestartet: {by}",
+    "Der Versand von {h} wurde wieder gestartet: {by}",
     "Le courrier sortant de {h} a été relancé par {by}",
   ],
   "card.updated": [

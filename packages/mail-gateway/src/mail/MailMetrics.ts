@@ -25,7 +25,7 @@ const sizes = Metrics.histogram(
 ).of()
 const durations = Metrics.histogram(
   "svc_smtp_accept_duration_seconds",
-  "From the end of DATA to its answer",
+  "Time from the end of DATA to the reply",
   Metrics.seconds,
   [],
 ).of()

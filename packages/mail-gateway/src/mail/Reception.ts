@@ -75,9 +75,9 @@ const make = (options: { readonly mailboxBytes: number }) =>
       status: yield* AcceptingMailboxes.make((mailbox) => Effect.mapError(lookUp(mailbox), unavailable)),
 
       /**
-       * Stores a message durably, once for all addresses of the Mailbox. A retry of a transaction that was not answered with 250 is not stored again. Returns
-       * false, and stores nothing, if `isPermitted` returns false in the turn in which the message is handed to the
-       * Mailbox.
+       * Stores a message durably, once for all addresses of the Mailbox. The retry of a transaction that got no 250 is not
+       * stored again. Returns false, and stores nothing, if `isPermitted` returns false in the turn in which the message
+       * is handed to the Mailbox.
        */
       deliver: Effect.fnUntraced(function* (
         mail: IncomingMail,

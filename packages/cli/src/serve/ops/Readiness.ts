@@ -1,15 +1,15 @@
 /**
- * Whether this process accepts work. It is ready once all parts have started, until it is asked to stop: readiness then
- * fails first, and the listeners close after a delay, so that balancers have redirected traffic before a port closes.
+ * The readiness of this process. The process is ready from the start of all its parts until it receives a signal to stop.
+ * Readiness then fails first, and the listeners close after a delay, so that balancers redirect traffic before a port
+ * closes.
  */
 import { Health } from "@svc/cluster/health/Health"
 import type { HealthReport } from "@svc/domain/health/HealthApi"
 import { type Duration, Effect, Layer } from "effect"
 
 /**
- * Seconds between the readiness of a restarted process and the stop of the next one in a rolling restart. By then, a
- * balancer that checks every second and needs two successes has added the process, and callers have found Identities
- * that moved to it.
+ * Seconds between the readiness of a restarted process and the stop of the next one in a rolling restart. The time is
+ * enough for a balancer that checks every second and needs two successes, and for Identities to move to the process.
  */
 export const restartPauseSeconds = 5
 

@@ -72,7 +72,7 @@ const make = Effect.gen(function* () {
       download_url: row.status === "ready" ? `/api/exports/${id}/archive` : null,
     }
   }
-  const missing = new NotFound({ detail: "There is no such export." })
+  const missing = new NotFound({ detail: "The export does not exist." })
 
   const read = Effect.fn("Exports.read")(function* (org: string, identityId: string | null, id: string) {
     const uuid = fromPublic("exp_", id)

@@ -52,7 +52,7 @@ const waitingOf = ({ sql, identity, at }: Write, id: string, approve: boolean) =
 const decide = Effect.fnUntraced(function* (write: Write, decision: Decision) {
   const { message_id, approve, reason } = decision
   const waiting = yield* waitingOf(write, message_id, approve)
-  if (waiting === undefined) return yield* new NotFound({ detail: "There is no such message to decide on." })
+  if (waiting === undefined) return yield* new NotFound({ detail: "No message with this id waits for a decision." })
   if (waiting.status !== "awaiting_approval" || waiting.lapsed) {
     return yield* new Conflict({
       detail: waiting.lapsed

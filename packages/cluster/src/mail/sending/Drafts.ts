@@ -43,7 +43,7 @@ const summaryOf = (mail: NewMail): SummaryRow["summary"] => ({
   attachments: (mail.attachments ?? []).map(({ filename, content_type }) => ({ filename, content_type })),
 })
 
-const missing = () => new NotFound({ detail: "There is no such draft." })
+const missing = () => new NotFound({ detail: "The draft does not exist." })
 
 const make = Effect.gen(function* () {
   const reads = yield* Reads
@@ -78,7 +78,7 @@ const make = Effect.gen(function* () {
       select version from draft where id = ${uuid} and identity_id = ${identityId}`
     // A precondition on a missing resource fails, whatever it names (RFC 9110 section 13.1.1).
     if (row === undefined) {
-      return yield* condition === null ? missing() : new PreconditionFailed({ detail: "There is no such draft." })
+      return yield* condition === null ? missing() : new PreconditionFailed({ detail: "The draft does not exist." })
     }
     if (!matches(condition, row.version)) {
       return yield* new PreconditionFailed({ detail: `The draft is at version ${row.version}.` })

@@ -61,7 +61,7 @@ const isAnother = ({ draft_version }: Command, { draft }: SendingState) =>
 
 const otherDraft = ({ draft }: SendingState) =>
   draft === null
-    ? new NotFound({ detail: "There is no such draft." })
+    ? new NotFound({ detail: "The draft does not exist." })
     : new Conflict({ detail: "The draft was changed meanwhile.", agent_hint: "wait" })
 
 const noMailbox = () => new NotFound({ detail: "The Identity has no Mailbox." })

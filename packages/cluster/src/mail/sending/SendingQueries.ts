@@ -167,7 +167,7 @@ const make = Effect.gen(function* () {
                      encode(m.sha256, 'hex') as content_sha256
               from outgoing o join message m on m.id = o.message_id
               where o.message_id = ${uuid} and o.identity_id = ${identityId}`
-      if (row === undefined) return yield* new NotFound({ detail: "There is no such message." })
+      if (row === undefined) return yield* new NotFound({ detail: "The message does not exist." })
       const { status, ...waiting } = row
       if (status !== "awaiting_approval") {
         return yield* new Conflict({ detail: "The message is not waiting for approval." })
@@ -179,7 +179,7 @@ const make = Effect.gen(function* () {
     outbound: Effect.fnUntraced(function* (identityId: IdentityId, id: string) {
       const uuid = fromPublic("msg_", id)
       const found = uuid === undefined ? undefined : yield* outboundOf(sql, identityId, uuid)
-      if (found === undefined) return yield* new NotFound({ detail: "There is no such message." })
+      if (found === undefined) return yield* new NotFound({ detail: "The message does not exist." })
       return found
     }, orUnavailable),
   }

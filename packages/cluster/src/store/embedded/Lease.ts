@@ -1,8 +1,8 @@
 /**
  * The leases of the processes that use the server. A lease is a pipe to a small shell, which sees the pipe close however its
- * process ends, `kill -9` included. The shell of the last process stops the server, if the pid is still the server's. While a
- * shell decides and until the server has stopped, it is listed in `leaving`, so that a process that starts meanwhile never uses
- * a server that is about to stop.
+ * process ends, `kill -9` included. The shell of the last process stops the server, if the pid is still the server's. From its
+ * decision until the server has stopped, the shell is listed in `leaving`, so that a process that starts in that time does not
+ * use a server that is about to stop.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import * as fs from "node:fs"
@@ -57,8 +57,8 @@ export const take = (home: string): Promise<Lease> =>
   })
 
 /**
- * Returns whether the shell of a former process may still stop the server. A process that has taken its lease before never
- * sees its server stopped once this is false.
+ * Returns whether the shell of a former process may still stop the server. If the caller already holds a lease, nobody
+ * stops the server once this is false.
  */
 export const isLeaving = (home: string): boolean =>
   fs.readdirSync(path.join(home, "leaving")).some((pid) => isShell(pid))

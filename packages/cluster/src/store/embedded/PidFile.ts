@@ -49,7 +49,7 @@ export const running = (data: string): Running | undefined => {
     : undefined
 }
 
-/** A server writes its lock file as soon as it has created it, so an empty file that is older is of a server that was killed. */
+/** A server writes its lock file right after creating it, so a file that is still empty after a second belongs to a killed server. */
 const isHalfWritten = (lock: string): boolean => {
   const stat = fs.statSync(lock, { throwIfNoEntry: false })
   return stat?.size === 0 && Date.now() - stat.mtimeMs > 1000
@@ -65,8 +65,8 @@ export const clearStaleSockets = (directory: string): void => {
 }
 
 /**
- * Ends the processes of a server that was killed: they hold its shared memory, and a statement that computes does not notice
- * the end of its server. Only Linux tells which processes these are; elsewhere they are waited for.
+ * Ends the remaining processes of a killed server, which hold its shared memory and may run a statement for a long time.
+ * Only Linux shows which processes these are; on other systems the start waits for them.
  */
 export const endOrphans = (data: string): void => {
   if (process.platform !== "linux" || running(data) !== undefined) return

@@ -50,11 +50,11 @@ export const password = (home: string, account: Account): string => {
   return fs.readFileSync(file, "utf8")
 }
 
-/** PostgreSQL wants to know what its account is called; containers like to run as a number. */
+/** PostgreSQL requires an account with a name, but containers often run as a number without one. */
 const nameless = ({ uid = process.getuid?.() }: Account) =>
   `PostgreSQL cannot be started as uid ${uid}, which has no name on this machine: run as a user that /etc/passwd names (in a container: a line "svc:x:${uid}:${uid}::/:/bin/sh" there), or set DATABASE_URL to use a server of your own.`
 
-/** A database cluster, unless there is one. It is made aside and renamed whole, so a kill leaves no half of one. */
+/** Creates the database cluster if it does not exist. A temporary folder is renamed at the end, so a kill leaves no partial cluster. */
 export const initialise = ({ home, native, account }: Installation) => {
   if (hasData(home)) return
   for (const left of fs.readdirSync(home).filter((name) => name.startsWith("init-"))) {
@@ -178,7 +178,7 @@ export const accepting = (home: string): Promise<Running | undefined> => {
   })
 }
 
-/** What PostgreSQL logs if the remains of a server that was killed are in its way. */
+/** Matches what PostgreSQL logs if a start fails because of files or shared memory of a killed server. */
 const remains = /pre-existing shared memory block|lock file ".*" (?:already exists|is empty)/
 
 /** Returns whether a start failed only because of the remains of a killed server, by the log from a position on. */

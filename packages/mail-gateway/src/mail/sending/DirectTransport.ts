@@ -185,7 +185,7 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
       if (destination.backOffUntil > now) {
         return Outcomes.deferred(
           transmission,
-          Outcomes.withoutReply("None of the domain's servers could be reached a moment ago", null),
+          Outcomes.withoutReply("All servers of the domain were unreachable a moment ago", null),
         )
       }
       const letter = yield* letters.of(transmission)

@@ -119,12 +119,12 @@ export const make = Effect.fnUntraced(function* (options: {
     const refuseCaller = (code: Code, detail: string) =>
       Effect.andThen(recording.refused(caller, from, name, code), refuse(code, detail))
     if (!mayActOn(caller, name)) {
-      return yield* refuseCaller("foreign_identity", "An Identity Key may hold the tunnel of its own Identity only.")
+      return yield* refuseCaller("foreign_identity", "An Identity Key can only connect the Tunnel of its own Identity.")
     }
     const narrow = judgeNetwork(caller, from) ?? judgeScope("tunnel:write", caller, book)
     if (narrow !== undefined) return yield* refuseCaller(narrow.code, narrow.detail)
     const looked = yield* Effect.result(tunnels.standing(name))
-    if (looked._tag === "Failure") return yield* refuse("unavailable", "The name could not be looked up.")
+    if (looked._tag === "Failure") return yield* refuse("unavailable", "The lookup of the name failed.")
     const standing = looked.success
     if (standing === undefined || standing.orgId !== caller.org.id) {
       return yield* refuseCaller("not_found", "The Identity does not exist.")

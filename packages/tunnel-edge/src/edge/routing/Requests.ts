@@ -153,7 +153,7 @@ export const make = Effect.fnUntraced(function* (options: {
 
   const route = (head: Head, client: string): Effect.Effect<Route> =>
     find(head, client).pipe(
-      Effect.catch(() => Effect.succeed(problemFor(book, head, "unavailable", "The name could not be looked up."))),
+      Effect.catch(() => Effect.succeed(problemFor(book, head, "unavailable", "The lookup of the name failed."))),
       Effect.map((found) => {
         const answered = Buffer.isBuffer(found)
         EdgeMetrics.routed(answered ? found : undefined)

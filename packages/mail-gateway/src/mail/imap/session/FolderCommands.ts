@@ -205,7 +205,7 @@ export const subscribe = Effect.fnUntraced(function* (store: Store, subscribes: 
 
 /** A single quota root for the whole Mailbox in bytes (RFC 9208). */
 export const quota = Effect.fnUntraced(function* (conversation: Conversation, store: Store, root: string) {
-  if (root !== "") return no("There is no such quota root.", "NONEXISTENT")
+  if (root !== "") return no("The quota root does not exist.", "NONEXISTENT")
   const { used, limit } = yield* store.quota
   conversation.write(`* QUOTA "" (STORAGE ${Math.ceil(used / 1024)} ${Math.floor(limit / 1024)})\r\n`)
   return ok("GETQUOTA completed.")

@@ -123,7 +123,7 @@ export const expunge = Effect.fnUntraced(function* (
   // Only messages that the client knows are expunged.
   const uids =
     messages === undefined ? selected.view.uidsAt([[1, selected.view.count]]) : named(selected, messages, true)
-  if (uids === undefined) return bad("There is no such message.")
+  if (uids === undefined) return bad("The message does not exist.")
   if (uids.length > 0) yield* store.expunge(selected.folder, uids)
   yield* sync(conversation, store, true)
   return ok("EXPUNGE completed.", conversation.condstore ? `HIGHESTMODSEQ ${selected.modseq}` : undefined)

@@ -17,7 +17,7 @@ export const find = Effect.fnUntraced(function* (
 ) {
   const { folders } = yield* store.folders
   const folder = folders.find((one) => one.name === name)
-  if (folder === undefined) return yield* new Refused({ code, message: "There is no such mailbox." })
+  if (folder === undefined) return yield* new Refused({ code, message: "The mailbox does not exist." })
   return folder
 })
 

@@ -52,7 +52,7 @@ export interface Account {
 }
 
 const refusals: Readonly<Record<FolderRefused["reason"], readonly [Refused["code"], string]>> = {
-  missing: ["NONEXISTENT", "There is no such mailbox."],
+  missing: ["NONEXISTENT", "The mailbox does not exist."],
   exists: ["ALREADYEXISTS", "The mailbox already exists."],
   taken: ["USEATTR", "Another mailbox has this use."],
   too_many: ["LIMIT", "There are too many mailboxes."],
@@ -250,7 +250,7 @@ export const make = Effect.fnUntraced(function* ({
         const { folders } = yield* orUnavailable(sql.folders)
         const place = folders.find(({ name }) => name === folder)
         if (place === undefined) {
-          return yield* new Refused({ code: "TRYCREATE", message: "There is no such mailbox." })
+          return yield* new Refused({ code: "TRYCREATE", message: "The mailbox does not exist." })
         }
         const appended = Effect.gen(function* () {
           const raw = yield* read
