@@ -192,7 +192,12 @@ export const hostileImap = async (): Promise<Row> => {
       figures[`session p99 ms, ${name}`] = told("imap")
       figures[`health p99 ms, ${name}`] = told("health")
     }
-    const grown = (await memoryOf(service)) - rested
+    // Memory that is returned after the attacks is no leak.
+    let grown = Infinity
+    for (let n = 0; n < 15 && grown >= grownAtMost; n++) {
+      await sleep(n === 0 ? 0 : 2000)
+      grown = (await memoryOf(service)) - rested
+    }
     const { tagged } = await honest.say("NOOP")
     honest.close()
     return {
