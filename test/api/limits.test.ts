@@ -111,16 +111,21 @@ describe("Limits", () => {
       token: session,
       body: { name: "listener" },
     })
+    // A response that is garbage-collected closes its stream, so all are kept until the end.
+    const opened: Array<{ readonly response: Response; readonly close: () => void }> = []
     const open = async (token: string) => {
       const controller = new AbortController()
       const response = await fetch(`${service.base}/api/events/stream`, {
         headers: { authorization: `Bearer ${token}` },
         signal: controller.signal,
       })
-      return { response, close: () => controller.abort() }
+      const stream = { response, close: () => controller.abort() }
+      opened.push(stream)
+      return stream
     }
     const refusal = async (token: string) => {
       const { response } = await open(token)
+      expect(response.status).toBe(429)
       const { code, detail } = (await response.json()) as { code: string; detail: string }
       return { status: response.status, retryAfter: response.headers.get("retry-after"), code, detail }
     }
@@ -145,6 +150,7 @@ describe("Limits", () => {
       async () => (await open(session)).response.status,
       (status) => status === 200,
     )
+    for (const { close } of opened) close()
   })
 })
 
