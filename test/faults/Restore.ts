@@ -93,7 +93,9 @@ const compare = async (base: string, token: string, handle: string, { secrets, m
   const subjects = new Set<string>()
   let cursor = ""
   do {
-    const { body } = await call(base, "GET", `/api/identities/${handle}/messages?limit=100${cursor}`, { token })
+    const { status, body } = await call(base, "GET", `/api/identities/${handle}/messages?limit=100${cursor}`, { token })
+    // Without the list, its messages count as lost.
+    if (status !== 200) break
     for (const { subject } of body.messages) subjects.add(subject)
     cursor = body.next_cursor === null ? "" : `&cursor=${encodeURIComponent(body.next_cursor)}`
   } while (cursor !== "")
@@ -160,7 +162,10 @@ export const restore = async (): Promise<Row> => {
     try {
       const { base } = await elsewhere.start()
       const { missing, wrong, lostMail } = await compare(base, session, handle, loaded, began)
-      const goesOn = (await makeIdentity(base, session)).identity.status === "ready"
+      const goesOn = await makeIdentity(base, session).then(
+        ({ identity }) => identity.status === "ready",
+        () => false,
+      )
       const before = [...loaded.secrets.values()].filter(({ at }) => at < began).length
       return {
         id: "restore",
