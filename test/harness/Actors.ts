@@ -114,12 +114,13 @@ export const actors = (settings: ActorSettings = {}) => {
 /**
  * Polls the store until it shows the expected state, and returns that state and the elapsed test time in milliseconds.
  * Each poll advances the clock by `step`, which wakes sleeping fibers. A poll that queries the store keeps the clock
- * from running ahead of work in flight; use a `step` of 0 where a deadline must not pass.
+ * from running ahead of work in flight; use a `step` of 0 where a deadline must not pass, for example from the value on
+ * that shows that an attempt has begun.
  */
 export const passing = <A, R>(
   look: Effect.Effect<A, unknown, R>,
   holds: (value: A) => boolean,
-  step: Duration.Input = "100 millis",
+  step: Duration.Input | ((value: A) => Duration.Input) = "100 millis",
 ) =>
   Effect.gen(function* () {
     const deadline = Date.now() + 20_000
@@ -128,7 +129,7 @@ export const passing = <A, R>(
       const value = yield* Effect.orDie(look)
       if (holds(value)) return { value, millis: (yield* Clock.currentTimeMillis) - start }
       if (Date.now() > deadline) throw new Error(`did not come about; last seen: ${JSON.stringify(value)}`)
-      yield* TestClock.adjust(step)
+      yield* TestClock.adjust(typeof step === "function" ? step(value) : step)
     }
   })
 

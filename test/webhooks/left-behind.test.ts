@@ -14,6 +14,7 @@ import { quietFeed } from "../harness/Stores.ts"
 
 interface Row {
   readonly status: string
+  readonly leased: boolean
   readonly attempts: ReadonlyArray<{
     readonly number: number
     readonly status_code: number | null
@@ -23,7 +24,11 @@ interface Row {
 
 const look = (id: string) =>
   Effect.flatMap(Reads, (sql) =>
-    Effect.map(sql<Row>`select status, attempts from delivery where id = ${id}`, ([row]) => row),
+    Effect.map(
+      sql<Row>`
+      select status, attempts, attempt_started_at is not null as leased from delivery where id = ${id}`,
+      ([row]) => row,
+    ),
   )
 const status = (handle: string) =>
   Effect.flatMap(Reads, (sql) =>
@@ -61,7 +66,10 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
         where id = ${delivery_id}`
 
       yield* Effect.gen(function* () {
-        const again = yield* passing(look(delivery_id), delivered, "1 second")
+        const again = yield* passing(look(delivery_id), delivered, (row) =>
+          // The expired lease is recorded with the next one, and from then on a post is under way that has a timeout.
+          row!.attempts.length === 0 ? "1 second" : 0,
+        )
         expect(again.millis).toBeGreaterThanOrEqual(60_000)
         expect(again.value!.attempts).toMatchObject([
           { number: 1, status_code: null, error: "interrupted" },
@@ -97,7 +105,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       yield* sql`update delivery set attempt_started_at = ${later} where id = ${id}`
       const owner = { id: identity_id, orgId: org_id, handle: "ada" }
       yield* deliveries.record(owner, leased!, { durationMs: 5, statusCode: 200, error: null, text: null }, later)
-      expect(yield* look(id)).toEqual({ status: "queued", attempts: [] })
+      expect(yield* look(id)).toMatchObject({ status: "queued", attempts: [] })
       yield* deliveries.record(
         owner,
         { ...leased!, started_at: later },
@@ -170,7 +178,9 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       yield* ending(leaving)
 
       silent = false
-      const again = yield* passing(look(delivery_id), delivered, "1 second").pipe(Effect.provide(process()))
+      const again = yield* passing(look(delivery_id), delivered, (row) => (row!.leased ? 0 : "1 second")).pipe(
+        Effect.provide(process()),
+      )
       expect(again.value!.attempts).toMatchObject([{ error: "interrupted" }, { number: 2, status_code: 200 }])
       expect(receiver.got[1]!.headers["webhook-id"]).toBe(receiver.got[0]!.headers["webhook-id"])
     }),
