@@ -1,4 +1,4 @@
-/** A database with an Org and one Identity in it, without a service that would act on them. */
+/** A database with an Org and one Identity, and no running service that would process their Events. */
 import * as Stores from "@svc/cluster/store/Database"
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"

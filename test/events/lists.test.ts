@@ -1,4 +1,4 @@
-/** Lists of Events: what they show, in which order, and what not yet. */
+/** Lists of Events: their content and order, and which Events they do not contain yet. */
 import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { fromPublic } from "@svc/domain/Ids"
@@ -53,7 +53,7 @@ layer(storesLayer)("the list of Events", (it) => {
       yield* numbered.await
       const second = yield* insertEvent(org, "mail.started")
       expect((yield* list(org)).ids).toEqual([first])
-      // A list that was asked for meanwhile waits a little for its end.
+      // A list that is requested while a transaction is open waits a short time for its end.
       const waiting = yield* Effect.forkChild(list(org), { startImmediately: true })
       yield* rows((sql) => sql`select 1`)
       yield* end.open

@@ -22,7 +22,7 @@ interface Row {
   readonly caused_by: unknown
 }
 
-/** Runs what is raised behind a gate of so many rows, and takes all Events and deliveries there are with it. */
+/** Raises Events for a gate with the given number of rows, then removes and returns all stored Events and deliveries. */
 const behind = Effect.fnUntraced(function* (rows: number, ctes: Statement.Fragment) {
   const sql = yield* Org
   yield* sql`with gate as (select n as number, 'key ' || n as name from generate_series(1, ${rows}::int) n), ${ctes} select 1`

@@ -1,4 +1,4 @@
-/** What each type of Event says: one schema for each, which the document's examples fit. */
+/** The data of each Event type: every type has a schema, and the examples in the API description conform to it. */
 import { document } from "@svc/api/openapi/Document"
 import { Event, eventData, EventType, identityEventTypes, nameOf, orgEventTypes } from "@svc/domain/events/Event"
 import { deliveredTypes, WebhookPayload } from "@svc/domain/events/WebhookPayload"
@@ -12,7 +12,7 @@ const schemas = document["components"].schemas
 const example = (schema: object) =>
   exampleOf(schema, (ref: string) => schemas[ref.replace("#/components/schemas/", "")])
 
-/** One Event as the store has it. */
+/** Returns an Event as the store returns it. */
 const stored = (type: string, data: unknown) => ({
   id: "evt_01kjr8xr3v7k2t9m4q6w8y0zab",
   type,
@@ -22,7 +22,7 @@ const stored = (type: string, data: unknown) => ({
   data,
 })
 
-/** What the API answers for it, and how often the operator was told. */
+/** Returns the Event as the API encodes it, and the number of log lines that encoding it wrote. */
 const shown = (event: unknown) => {
   let told = 0
   const logger = Logger.make(() => void told++)

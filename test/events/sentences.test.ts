@@ -1,4 +1,4 @@
-/** Events as sentences for people. */
+/** Sentences that describe Events to people. */
 import { eventTypes } from "@svc/domain/events/Event"
 import { eventSentence } from "@svc/domain/events/EventSentences"
 import { describe, expect, it } from "vitest"

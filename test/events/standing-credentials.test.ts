@@ -1,4 +1,4 @@
-/** Revocation reaches what lasts. */
+/** Revoking a credential ends connections and waits that were opened with it. */
 import { expect, layer } from "@effect/vitest"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import * as Stores from "@svc/cluster/store/Database"
@@ -10,7 +10,7 @@ import { makeOrg } from "../harness/Events.ts"
 
 const services = StandingCredentials.layer.pipe(Layer.provideMerge(databaseLayer))
 
-/** `hours` to its end; null: none. */
+/** Creates an API key that expires in `hours`, or never if `hours` is null. */
 const makeKey = Effect.fnUntraced(function* (org: string, hours: number | null = null) {
   const sql = yield* Stores.Writes
   const id = yield* makeUuidV7

@@ -1,4 +1,4 @@
-/** What open streams share: which Events they give out, in which order, and at what cost. */
+/** Tails that open streams share: which Events they return, in which order, and with how many queries. */
 import { expect, layer } from "@effect/vitest"
 import { EventQueries, type PlacedEvent } from "@svc/cluster/events/EventQueries"
 import { EventTails } from "@svc/cluster/events/EventTails"
@@ -11,7 +11,7 @@ import { insertEvent, makeOrg, settled } from "../harness/Events.ts"
 import { quietFeed, sealingLayer } from "../harness/Stores.ts"
 
 let looks = 0
-/** The number of further reads of the Org's Events that fail because the store is unavailable. */
+/** Lets the next `looks` reads of the Org's Events fail as if the store were unavailable. */
 const away = { org: "", looks: 0 }
 const counted = Layer.effect(
   EventQueries,
@@ -33,7 +33,7 @@ const services = EventTails.layer.pipe(
 
 const ids = (found: ReadonlyArray<PlacedEvent>) => found.map(({ event }) => fromPublic("evt_", event.id))
 
-/** A transaction that has its number and stays open until it is told to insert, and then until it is told to commit. */
+/** Opens a transaction and assigns its id. It inserts its Event and commits when the test requests it. */
 const transaction = Effect.fnUntraced(function* (org: string) {
   const sql = yield* Stores.Unhurried
   const [numbered, go, inserted, end] = [Latch.makeUnsafe(), Latch.makeUnsafe(), Latch.makeUnsafe(), Latch.makeUnsafe()]
@@ -72,7 +72,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
       const first = yield* insertEvent(org, "mail.stopped")
       Object.assign(away, { org, looks: 2 })
       feed.announce({ org })
-      // Nobody announces it again: the look is made again until the store answers.
+      // The Event is not announced again: the tail retries until the store responds.
       expect(ids(yield* stream.next)).toEqual([first])
       expect(away.looks).toBeLessThanOrEqual(0)
 
@@ -80,7 +80,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
       const { at } = yield* (yield* EventQueries).beginning(other, null, undefined)
       const second = yield* insertEvent(other, "mail.stopped")
       yield* settled
-      // A tail that begins behind it: the stream has to read by itself.
+      // The shared tail starts after this stream's position, so the stream has to read the Events in between itself.
       const { open } = yield* EventTails
       const behind = yield* open(other, null, at)
       Object.assign(away, { org: other, looks: 1 })
@@ -96,7 +96,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
       const feed = yield* ChangeFeed
       const stream = yield* opened(org)
       const [first, second] = [yield* transaction(org), yield* transaction(org)]
-      // The later transaction takes the smaller `seq`.
+      // The transaction with the later id inserts first and gets the smaller `seq`.
       yield* second.insert
       yield* first.insert
       yield* first.commit

@@ -1,4 +1,4 @@
-/** What is told to other processes, and how often. */
+/** Notifications to other processes: their content, and how many statements they need. */
 import { expect, it } from "@effect/vitest"
 import { decode, encode, make } from "@svc/cluster/feed/CrossProcessFeed"
 import { Duration, Effect, Latch } from "effect"
@@ -22,7 +22,7 @@ it.effect("the first change is notified immediately and the following ones in ba
     expect(sent).toEqual([["a"]])
     yield* TestClock.adjust("1 millis")
     expect(sent).toEqual([["a"], ["b", "c"]])
-    // The second is under way for as long as the store takes.
+    // The second statement is in flight until the store responds.
     announce("d")
     announce("e")
     yield* aWhile
@@ -55,7 +55,7 @@ it("splits keys to fit into notifications, and ignores its own notifications", (
   expect(payloads.every((payload) => Buffer.byteLength(payload) < 8_000)).toBe(true)
   expect(payloads.flatMap((payload) => decode("you", payload))).toEqual(keys)
   expect(payloads.flatMap((payload) => decode("me", payload))).toEqual([])
-  // A statement that tells by itself names nobody.
+  // A notification that a SQL statement sends itself names no sending process.
   expect(decode("me", "tunnel/ada")).toEqual(["tunnel/ada"])
   expect(encode("me", [])).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** The feed over the store: from process to process, and what is found when a word is lost. */
+/** The change feed over the store: notifications between processes, and the detection of lost notifications. */
 import { expect, layer } from "@effect/vitest"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as Stores from "@svc/cluster/store/Database"
@@ -10,9 +10,9 @@ import { insertEvent, makeOrg } from "../harness/Events.ts"
 import { rows } from "../harness/Stores.ts"
 
 /**
- * Waits for what the feed says next; meanwhile the time goes on that its re-checks and pauses take. A look asks the store,
- * so that time goes no faster than the store answers; it goes slowly enough that a word told over a connection which has
- * yet to be opened is told before an ask's time is over, since nothing would tell it again.
+ * Waits for the next notification while the test's clock advances through re-checks and pauses. Each poll queries the store, so that the
+ * clock does not run ahead of it. The step is small: a notification that needs a new connection must arrive before the timeout of the
+ * statement, since it is not repeated.
  */
 const next = Effect.fnUntraced(function* <A>(changes: { readonly await: Effect.Effect<A> }) {
   const fiber = yield* Effect.forkChild(changes.await, { startImmediately: true })
@@ -27,15 +27,15 @@ const next = Effect.fnUntraced(function* <A>(changes: { readonly await: Effect.E
   return yield* Fiber.join(fiber)
 })
 
-/** A process of its own, as far as the feed goes, once it listens. */
+/** Starts a feed as another process would, and returns it once it is listening. */
 const process = Effect.gen(function* () {
   const feed = Context.get(yield* Layer.build(Layer.fresh(ChangeFeed.layer)), ChangeFeed)
-  // Followers are woken by the connection, subscribers of a key by the first re-check too.
+  // Opening the connection wakes followers. The first re-check also wakes subscribers of a key.
   yield* next(yield* feed.follow("begin"))
   return feed
 })
 
-/** Everybody is woken when a process begins to watch; what comes after that is what a test is about. */
+/** Consumes the first notification, which every new subscription receives; tests look at later ones. */
 const begun = (subscriptions: ReadonlyArray<{ readonly await: Effect.Effect<void> }>) =>
   Effect.forEach(subscriptions, next, { discard: true })
 

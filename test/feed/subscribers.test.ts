@@ -1,9 +1,9 @@
-/** Who is woken by what: in memory, without a store. */
+/** Subscribers in memory, without a store: which keys wake which subscribers. */
 import { expect, it } from "@effect/vitest"
 import { make } from "@svc/cluster/feed/Subscribers"
 import { Effect, Exit, Fiber, Scope } from "effect"
 
-/** Whether the wait resolves by itself, without anything further happening. */
+/** Returns whether the wait ends without a further notification. */
 const resolves = (wait: Effect.Effect<unknown>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(wait, { startImmediately: true })
@@ -21,10 +21,10 @@ it.effect("changes between two waits are one notification, and no later one is l
     for (let i = 0; i < 3; i++) subscribers.wake("org")
     expect(yield* resolves(changes.await)).toBe(true)
     expect(yield* resolves(changes.await)).toBe(false)
-    // Between the look and the wait.
+    // A notification before the wait begins.
     subscribers.wake("org")
     expect(yield* resolves(changes.await)).toBe(true)
-    // While it waits.
+    // A notification during the wait.
     const waiting = yield* Effect.forkChild(changes.await, { startImmediately: true })
     subscribers.wake("org")
     yield* Fiber.join(waiting)

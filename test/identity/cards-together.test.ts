@@ -72,11 +72,11 @@ layer(actors())("concurrent changes of a card", (it) => {
       expect(yield* patch(0, "first", [1], done)).toMatchObject({ value: { version: 2 } })
       const outcomes = yield* Effect.all(
         [
-          // Something that is under way while the others gather.
+          // A patch that has its own command id.
           patch(1, "second", null),
           patch(2, "third", [3], yield* makeUuidV7),
           patch(3, "too late", [3], yield* makeUuidV7),
-          // Two of a command that was done: as it was meant for a version that is past, and as it was for any.
+          // Two repetitions of a completed command: one requires a version that is outdated, one accepts any version.
           patch(4, "first", [1], done),
           patch(5, "first", null, done),
           patch(6, "third", null),
@@ -98,7 +98,7 @@ layer(actors())("concurrent changes of a card", (it) => {
       ])
       expect(outcomes[2]).toMatchObject({ cause: { reasons: [{ error: { code: "precondition_failed" } }] } })
       expect(outcomes[6]).toMatchObject({ cause: { reasons: [{ error: { code: "not_found" } }] } })
-      // Each finds the card as it was when it came again.
+      // Each repetition returns the card as the first execution left it.
       expect(outcomes.slice(3, 5).every(Exit.isSuccess)).toBe(true)
       expect((yield* eventsOf("mixed")).map(({ request_id }) => request_id)).toEqual([
         "req_0",

@@ -15,7 +15,7 @@ layer(actors())("claiming an Identity", (it) => {
       )
       const wrote = yield* Deferred.make<void>()
       const claiming = yield* Deferred.make<void>()
-      // A write that has asked for its fence, and commits only once another process waits for it with its claim.
+      // A write that has taken its fence, and commits only after another process waits for it with a claim.
       const former = yield* sql
         .withTransaction(
           Effect.gen(function* () {

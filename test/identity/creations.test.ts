@@ -1,4 +1,4 @@
-/** Identities that are created at the same time, in one statement: what befalls one is nothing to the others. */
+/** Concurrent creations of Identities in one statement: each succeeds or fails independently. */
 import { ask } from "@svc/cluster/actor/Ask"
 import * as CreationBatch from "@svc/cluster/identity/CreationBatch"
 import { Identities } from "@svc/cluster/actor/Identities"
@@ -11,7 +11,7 @@ import { holder, rows } from "../harness/Stores.ts"
 
 const saga = JSON.stringify({ kind: "provisioning", status: "completed", steps: [], started_at: 0, finished_at: null })
 
-/** A creation as the name's actor would ask for it, `epochs` after the last claim. */
+/** Makes a creation as the actor of the handle would, `epochs` after the latest claim. */
 const creation = Effect.fnUntraced(function* (orgId: string, handle: string, quota = 10, epochs = 0) {
   const sql = yield* Writes
   yield* sql`insert into actor (kind, id, epoch) values ('Identity', ${handle}, 1) on conflict do nothing`
@@ -37,7 +37,7 @@ const creation = Effect.fnUntraced(function* (orgId: string, handle: string, quo
   return made
 })
 
-/** Asked for in one turn of the event loop, so that they share a statement. */
+/** Runs the creations in one turn of the event loop, so that they share a statement. */
 const together = (...creations: ReadonlyArray<CreationBatch.Creation>) =>
   Effect.flatMap(Effect.service(CreationBatch.CreationBatch), ({ make }) =>
     Effect.forEach(creations, (one) => Effect.exit(make(one)), { concurrency: "unbounded" }),
@@ -52,7 +52,7 @@ const outcome = (exit: Exit.Exit<CreationBatch.Created, { readonly _tag: string 
     },
   })
 
-/** Names of the Org, with the transactions that made them, and how many it has ever created. */
+/** Returns the handles of the Org, the number of transactions that created them, and how many Identities the Org has ever created. */
 const made = (orgId: string) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
@@ -89,7 +89,7 @@ layer(actors({ limits: { identityQuota: 10 } }), { timeout: "60 seconds" })("the
         const { names, count } = yield* made(org)
         expect([names?.length, count]).toEqual([10, 10])
       }
-      // A name that was refused is free.
+      // A handle whose creation was rejected is available again.
       const [{ n }] = (yield* rows((sql) => sql<{ n: number }>`select count(*)::int as n from handle`)) as [
         { n: number },
       ]
@@ -99,7 +99,7 @@ layer(actors({ limits: { identityQuota: 10 } }), { timeout: "60 seconds" })("the
         ([row]) => row!.n === 20,
         0,
       )
-      // Made in the same commits, they were provisioned beside one another.
+      // Identities that were created in shared commits are also provisioned in shared commits.
       const [{ n: commits }] = (yield* rows(
         (sql) => sql<{ n: number }>`select count(distinct xmin::text)::int as n from identity`,
       )) as [{ n: number }]

@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { actors, makeOrg } from "../harness/Actors.ts"
 
 layer(actors())("the key of a new Identity", (it) => {
-  // The plan is kept as it was made with few keys, and those in use are the keys of every Org.
+  // PostgreSQL may keep a plan that was made when there were few keys, and the index of active keys covers all Orgs.
   it.effect("is found among the Identity's own keys with any query plan", () =>
     Effect.gen(function* () {
       const [sql, sealing] = [yield* Reads, yield* Sealing]

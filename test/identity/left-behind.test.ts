@@ -1,4 +1,4 @@
-/** A saga whose process died or froze within a step, and another process that takes it up (docs/crash-matrix.md). */
+/** A saga whose process crashed or was suspended during a step, and the process that resumes it (docs/crash-matrix.md). */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Saga } from "@svc/domain/identity/Identity"
 import { ask } from "@svc/cluster/actor/Ask"
@@ -10,7 +10,7 @@ import { Deferred, Effect, Layer, Logger } from "effect"
 import { makeOrg, passing, tunnelPorts } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 
-/** The saga's steps; the card's says that it was reached, and begins only when it is released. */
+/** The saga's steps, except that the step of the card signals `reached` and waits for `letGo` before it begins. */
 const held = (reached: Deferred.Deferred<void>, letGo: Effect.Effect<void>) =>
   Layer.effect(
     ProvisioningSteps,
@@ -29,7 +29,7 @@ const look = (handle: string) =>
     ),
   )
 
-/** What the steps made, and what was told of it. */
+/** Returns what the steps have created, and the Events about it. */
 const made = (handle: string) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
@@ -45,7 +45,7 @@ const made = (handle: string) =>
   )
 const whole = { mailboxes: 1, ports: 1, cards: 1, keys: 1, told: ["identity.ready"] }
 
-/** Its process is within the step of the card then. */
+/** Creates an Identity and waits until its process is in the step of the card. */
 const create = Effect.fnUntraced(function* (handle: string, reached: Deferred.Deferred<void>) {
   const org_id = yield* makeOrg
   yield* ask((yield* Identities).of(handle).Create({ org_id, identity_id: yield* makeUuidV7, handle }))
@@ -57,7 +57,7 @@ layer(shared, { timeout: "60 seconds" })("a saga interrupted within a step", (it
     Effect.gen(function* () {
       const reached = yield* Deferred.make<void>()
       yield* create("ada", reached).pipe(Effect.provide(process(held(reached, Effect.never))))
-      // The steps before it share its commit, which was not made.
+      // Earlier steps share the commit of this step, which was not made.
       expect((yield* look("ada"))!.saga.steps.map(({ status }) => status)).toEqual([
         "running",
         "pending",

@@ -1,4 +1,4 @@
-/** Actors of one process that ask one another: each message is served by the one it is to. */
+/** Calls between actors of one process: each message is processed by the actor that it is addressed to. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -13,7 +13,7 @@ layer(actors())("an actor", (it) => {
       const org_id = yield* makeOrg
       const ada = yield* makeIdentity(org_id, "adanext")
       const grace = yield* makeIdentity(org_id, "gracenext")
-      // The library hands the asking fiber's context, its address within it, to whoever serves the message.
+      // The library passes the context of the calling fiber, including the caller's address, to the called actor.
       const address = new EntityAddress.EntityAddress({
         entityType: EntityType.make("Identity"),
         entityId: EntityId.make("adanext"),

@@ -1,4 +1,4 @@
-/** Identities whose steps are done in one statement: what befalls one is nothing to the others. */
+/** Identities that are provisioned in one statement: each succeeds or fails independently. */
 import { identityKeyPlace, imapPasswordPlace } from "@svc/cluster/credentials/ShowOnce"
 import { sha256Hex } from "@svc/cluster/credentials/CredentialMint"
 import * as Provisioning from "@svc/cluster/identity/Provisioning"
@@ -26,7 +26,7 @@ const makeOwner = Effect.gen(function* () {
   return { orgId, dataKey }
 })
 
-/** An Identity that was created, as its actor would provision it, `epochs` after the last claim. */
+/** Creates an Identity and returns its provisioning as its actor would request it, `epochs` after the latest claim. */
 const born = Effect.fnUntraced(function* (
   owner: Effect.Success<typeof makeOwner>,
   handle: string,
@@ -64,7 +64,7 @@ const born = Effect.fnUntraced(function* (
 })
 type Born = Effect.Success<ReturnType<typeof born>>
 
-/** Asked for in one turn of the event loop, so that they share a statement. */
+/** Runs the provisionings in one turn of the event loop, so that they share a statement. */
 const together = (...all: ReadonlyArray<Pick<Born, "provisioning">>) =>
   Effect.flatMap(Effect.service(ProvisioningBatch.ProvisioningBatch), ({ finish }) =>
     Effect.forEach(all, ({ provisioning }) => Effect.exit(finish(provisioning)), { concurrency: "unbounded" }),
@@ -76,7 +76,7 @@ const outcome = (exit: Exit.Exit<boolean, { readonly _tag: string }>) =>
     onFailure: ({ reasons: [reason] }) => (reason?._tag === "Fail" ? reason.error._tag : "defect"),
   })
 
-/** What an Identity has, and in which transaction it got ready. */
+/** Returns what an Identity has, and the transaction in which it became ready. */
 const has = ({ identity: { id } }: Born) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
@@ -144,7 +144,7 @@ layer(
           card: identity.handle,
           told: ["identity.ready", "api_key.created"],
         })
-        // Sealed for this Identity, and the key that its row is the hash of.
+        // The secret is sealed for this Identity, and the stored hash is the hash of the key.
         const token = yield* sealing.open(identity.dataKey, identityKeyPlace(identity), identity_key!)
         expect(sha256Hex(new TextDecoder().decode(token))).toBe(hash)
         yield* sealing.open(identity.dataKey, imapPasswordPlace(identity), imap_password!)
@@ -176,7 +176,7 @@ layer(
     Effect.gen(function* () {
       const owner = yield* makeOwner
       const [good, bad, last] = [yield* born(owner, "good"), yield* born(owner, "bad"), yield* born(owner, "last")]
-      // The key of another.
+      // The last part is replaced by the key of another Identity.
       const parts = [...bad.provisioning.parts.slice(0, 3), good.provisioning.parts[3]!]
       const spoilt = { provisioning: { ...bad.provisioning, parts } }
       expect((yield* together(good, spoilt, last)).map(outcome)).toEqual(["ready", "SqlError", "ready"])

@@ -1,4 +1,4 @@
-/** An Identity that others have seen ready in the store, before its actor has heard of the commit. */
+/** An Identity that is already ready in the store while its actor still waits for the result of the commit. */
 import { createSecretKey } from "node:crypto"
 import type { ActorIdentity } from "@svc/cluster/actor/ActorHandlers"
 import * as ActorHandlers from "@svc/cluster/actor/ActorHandlers"
@@ -15,7 +15,7 @@ const identity = (status: ActorIdentity["status"]): ActorIdentity => ({
   status,
 })
 
-/** An actor in whose memory the Identity is `known`, with a change under way that makes it `next`. */
+/** An actor whose state is `known`, with a change in progress that will set it to `next`. */
 const changing = (known: ActorIdentity, next: ActorIdentity): Ownership<ActorIdentity | undefined> => ({
   state: Effect.succeed(known),
   settled: Effect.succeed(next),

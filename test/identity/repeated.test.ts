@@ -1,4 +1,4 @@
-/** Messages that reach an Identity's actor twice, as after an answer that was lost: what they ask for is done once. */
+/** Messages that an Identity's actor receives twice, for example after a lost response: their effect happens once. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { ask } from "@svc/cluster/actor/Ask"
@@ -113,7 +113,7 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
         { uid_next: 2, bytes_used: 5 },
       ])
       expect(yield* sql`select id from event where identity_id = ${id} and type = 'email.received'`).toHaveLength(1)
-      // What came ahead of the second try belongs to no message; housekeeping finds it.
+      // The body that was stored ahead for the second attempt belongs to no message; housekeeping removes it.
       expect(
         yield* sql`select 1 from message_content c where not exists (select from message m where m.id = c.message_id)`,
       ).toHaveLength(1)
@@ -135,7 +135,7 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       const keys = yield* live
       expect(keys).toHaveLength(1)
       expect(keys[0]!.id).not.toBe(first!.id)
-      // The one that can be fetched is the one that works.
+      // The API returns the secret that works.
       expect(yield* shown).toEqual([{ key_id: keys[0]!.id }])
       yield* ask(actor.Acknowledge({ org_id }))
       yield* ask(actor.Acknowledge({ org_id }))
@@ -168,7 +168,7 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       yield* ask(actor.Delete({ org_id }))
       yield* Effect.exit(ask(actor.Delete({ org_id })))
       yield* passing(look("ada"), (row) => row === undefined)
-      // The store knows it a moment before the actor does, which until then answers as to the second.
+      // The store shows the new state shortly before the actor has it; until then the actor responds as to the second message.
       const again = Effect.match(ask(actor.Delete({ org_id })), {
         onFailure: (refusal): unknown => refusal,
         onSuccess: () => undefined,

@@ -26,7 +26,7 @@ layer(actors())("an actor in memory", (it) => {
         asked(HttpServerRequest.fromWeb(new Request("http://localhost/api/identities"))),
       )
       yield* passing(identityOf("ada"), (row) => row?.status === "ready", 0)
-      // A turn of the event loop releases the objects that it still holds when it ends.
+      // A timer callback is a new turn of the event loop; the previous turn may hold objects until it ends.
       const look = Effect.promise(async () => {
         await new Promise((resolve) => setTimeout(resolve, 20))
         collect()

@@ -11,12 +11,12 @@ import { beforeEach } from "vitest"
 import { actors, makeOrg, passing, tunnelPorts } from "../harness/Actors.ts"
 
 let broken = true
-/** When the broken step was tried, in milliseconds of the test's time. */
+/** Times of the attempts of the failing step, in milliseconds of test time. */
 let tries: Array<number> = []
-/** Which step, whose rows share a commit with those of the step before it, cannot be written. */
+/** The step with the injected failure. It shares a commit with the previous step. */
 let unwritten: "tunnel" | "identity_key" | undefined
 
-/** The port through which the saga works, with steps that can be made to fail: the card's by itself, the others in the store. */
+/** The provisioning steps with injected failures: the step of the card fails itself, the others fail in the store. */
 const fragile = Layer.effect(
   ProvisioningSteps,
   Effect.map(Effect.service(ProvisioningSteps), (steps) => ({
@@ -57,7 +57,7 @@ const events = (handle: string) =>
     ),
   )
 
-/** Transactions that wrote what an Identity is provisioned with, by what they wrote; and whether both secrets can be shown. */
+/** Returns the number of transactions that provisioned an Identity, the parts that they wrote, and whether both secrets are available. */
 const made = (handle: string) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
@@ -83,7 +83,7 @@ const create = Effect.fnUntraced(function* (handle: string) {
   return { org_id, actor }
 })
 
-// What one test broke is whole for the next, however it ended.
+// Removes the injected failure, regardless of how the previous test ended.
 beforeEach(() => {
   unwritten = undefined
 })
@@ -122,7 +122,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
         ["card", "pending", 0, null],
         ["identity_key", "pending", 0, null],
       ])
-      // What stands behind the step in the same statement was not done either.
+      // Later steps of the same statement were rolled back as well.
       expect((yield* made("dorothy")).parts).toEqual(["mailbox", "shown"])
       unwritten = "identity_key"
       const refused = yield* passing(look("dorothy"), (row) => row?.saga.steps[3]!.status === "retrying")
@@ -130,7 +130,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
         ["mailbox", "done", 1, null],
         ["tunnel", "done", 2, null],
         ["card", "done", 1, null],
-        // Once, or more often where nobody looked in between.
+        // At least one attempt; more if several happened between two polls.
         ["identity_key", "retrying", expect.any(Number), "internal error"],
       ])
       unwritten = undefined
@@ -158,7 +158,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       tries = []
       const { actor, org_id } = yield* create("grace")
       const failed = yield* passing(look("grace"), (row) => row?.status === "failed")
-      // 1, 2, 4, 8 and 16 s, each up to a fifth shorter or longer.
+      // Delays of 1, 2, 4, 8 and 16 s with up to 20 % jitter.
       expect(tries).toHaveLength(6)
       for (const [index, least] of [800, 1_600, 3_200, 6_400, 12_800].entries()) {
         expect(tries[index + 1]! - tries[index]!).toBeGreaterThanOrEqual(least)
@@ -192,7 +192,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       )
       expect(yield* keys).toEqual([{ revoked: false, told: null }])
       const by = onBehalfOf({ kind: "admin_key", credentialId: "k", requestId: "req_1" })
-      // The teardown's own steps cannot be done: what is revoked was revoked before them.
+      // The remaining teardown steps fail; the credentials must already be revoked.
       yield* Effect.flatMap(Writes, (sql) => sql`alter table show_once rename to show_once_gone`)
       yield* ask(actor.Delete({ org_id }, by))
       const after = yield* keys

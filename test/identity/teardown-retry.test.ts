@@ -10,7 +10,7 @@ layer(actors())("A failed teardown", (it) => {
       const org_id = yield* makeOrg
       const { actor } = yield* makeIdentity(org_id, "ada")
       const sql = yield* Unhurried
-      // The fault: the store refuses to delete the card.
+      // The injected failure: the store refuses to delete the card.
       yield* sql.unsafe(`
         create function stuck() returns trigger language plpgsql as $$ begin raise exception 'the card is stuck'; end $$`)
       yield* sql.unsafe(`create trigger stuck before delete on card for each row execute function stuck()`)

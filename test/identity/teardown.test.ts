@@ -1,4 +1,4 @@
-/** What an Identity leaves behind when it goes, and what it does not; what it is given at first, and for how long. */
+/** Deleting an Identity: what is removed and what stays. Also its initial secrets and how long they are available. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Identities } from "@svc/cluster/actor/Identities"
@@ -28,7 +28,7 @@ const portOf = (identity: string) =>
     ([row]) => row?.port,
   )
 
-/** Deletes the Identity and waits until it is gone. */
+/** Deletes the Identity and waits until its row is removed. */
 const gone = Effect.fnUntraced(function* (org_id: string, handle: string, actor: Actor) {
   yield* ask(actor.Delete({ org_id }))
   yield* passing(identityOf(handle), (row) => row === undefined, 0)
@@ -103,7 +103,7 @@ layer(actors({ ports: { first: 20_000, last: 20_001 } }))("a TCP port", (it) => 
       yield* gone(org_id, "grace", grace.actor)
       yield* TestClock.adjust("28 days")
       yield* TestClock.adjust("23 hours")
-      // A saga tries for half a minute and then gives up; both ports rest.
+      // A saga gives up after half a minute; then no port is called any more.
       const edsger = (yield* Identities).of("edsger")
       yield* ask(edsger.Create({ org_id, identity_id: yield* makeUuidV7, handle: "edsger" }))
       yield* passing(identityOf("edsger"), (row) => row?.status === "failed")
@@ -125,7 +125,7 @@ layer(actors())("show-once secrets", (it) => {
       const key = yield* keyOf(org_id, "ada")
       yield* TestClock.adjust("1 second")
       expect(yield* secretsOf(org_id, "ada")).toEqual({})
-      // They are forgotten, not revoked.
+      // Unread secrets are erased, but not revoked.
       expect(yield* caller(key)).toMatchObject({ kind: "identity_key" })
     }),
   )

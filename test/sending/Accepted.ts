@@ -6,8 +6,8 @@ import { Clock, Effect } from "effect"
 export const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
 /**
- * A message that was accepted and committed, as the actor's statement leaves it: a row of the outbox for each domain. In one
- * transaction, since a process that runs leases a row as soon as it sees it.
+ * Inserts a message as the actor's statement leaves it after the commit: an outbox row for each domain. It uses one transaction, because a
+ * running process leases every row that it can see.
  */
 export const accepted = (identityId: string, domains?: readonly [string, ...Array<string>]) =>
   Effect.flatMap(Writes, (sql) => sql.withTransaction(inserted(identityId, domains)))

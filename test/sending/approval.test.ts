@@ -55,7 +55,7 @@ describe("a message that waits for approval", () => {
     const whole = (await person("GET", `/approvals/${id}`)).body
     expect(whole.content_sha256).toBe(sha256(await rawOf(id)))
     expect(whole.html).toContain("the end")
-    // Reading the message as such has no hash either.
+    // The message without its approval preview has no hash either.
     expect((await person("GET", `/messages/${id}`)).body.approval.content_sha256).toBeNull()
   })
 

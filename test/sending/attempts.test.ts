@@ -1,4 +1,4 @@
-/** Effects of a delivery attempt: who is retried, which rows change, and which addresses a bounce lists. */
+/** Effects of a delivery attempt: which recipients are retried, which rows change, and which addresses a bounce lists. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Outbox } from "@svc/cluster/mail/sending/outbox/Outbox"
@@ -56,7 +56,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
       yield* ada.send({ to: people, text: "Hello." })
       yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
       transport.answering.outside = taken
-      // One step of the clock: a second one during the attempt would end its permit.
+      // Advance the clock once: a second step during the attempt would expire its permit.
       const [{ next } = { next: null }] = yield* ada.rows
       yield* TestClock.adjust(next!.getTime() - (yield* Clock.currentTimeMillis))
       yield* ask(ada.actor.Work(undefined, { discard: true }))
@@ -81,7 +81,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
       const ada = yield* correspondent("adapermit", ["late@permit.example"])
       yield* ada.send({ to: ["late@permit.example"], text: "Hello." })
       yield* passing(Deferred.isDone(reached), (done) => done)
-      // The stop ends the permit, so that the attempt has to ask for another.
+      // Stopping mail revokes the permit, so that the attempt has to request another.
       yield* ada.switchMail({ outgoing: "stopped" })
       yield* ada.switchMail({ outgoing: "active" })
       yield* Effect.flatMap(
@@ -208,7 +208,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
       const before = yield* ada.rows
       yield* Deferred.succeed(final, undefined)
       yield* Deferred.await(over)
-      // The actor has capacity again after recording: the next message is sent after that.
+      // The actor sends the next message only after the outcome of the first one is recorded.
       transport.answering.outside = ({ recipients }) =>
         Effect.succeed(recipients.map((recipient) => ({ recipient, state: "sent" as const, reply: null })))
       yield* ask(ada.actor.AllowRecipient({ org_id: ada.org_id, address: "next@after.example" }))

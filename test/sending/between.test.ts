@@ -55,7 +55,7 @@ describe("mail between two agents", () => {
         (status) => status === "done",
       )
     await done()
-    // The state after a process died between delivery and record; the lease has expired.
+    // The state after a process crashed between the delivery and its record; the lease has expired.
     const id = fromPublic("msg_", sent.body.id)!
     await service.query((sql) => sql`update outgoing set status = 'queued', rows_left = 1 where message_id = ${id}`)
     await service.query((sql) => sql`update outgoing_recipient set status = 'queued' where message_id = ${id}`)

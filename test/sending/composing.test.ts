@@ -6,7 +6,7 @@ import { write } from "@svc/mail-gateway/mail/composing/MessageWriter"
 import { Effect, Layer } from "effect"
 import { describe, expect } from "vitest"
 
-/** Large enough to be composed in the thread. */
+/** A message that is large enough to be composed in the worker thread. */
 const letter = (words: string): Letter => ({
   messageId: "<1@mail.localhost>",
   date: new Date("2026-11-20T12:00:00.000Z"),

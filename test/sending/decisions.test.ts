@@ -1,4 +1,4 @@
-/** Decisions about mail that waits for approval: whose they are, and when they are refused. */
+/** Decisions about mail that waits for approval: who may decide, and when a decision is rejected. */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { fromPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"

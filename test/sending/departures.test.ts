@@ -162,7 +162,7 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
       expect(yield* last.told).toMatchObject([
         { type: "limit.near", data: { limit: "mail_hourly", used: 80, quota: 100, window: "hour" }, deliveries: 0 },
       ])
-      // Only an Identity whose Event queued a delivery has due work.
+      // Only the Identity whose Event queued a Webhook delivery has due work.
       expect([plain.due(), waiting.due(), last.due()]).toEqual([0, 1, 0])
       const boxes = yield* sql<{ near: boolean }>`
         select mail_near_at is not null as near from mailbox
@@ -200,9 +200,9 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
           yield* sql`update mailbox set modseq = modseq + 1 where identity_id = ${held.id}`
           const both = yield* Effect.forkDetach(depart(yield* held.departure("late"), yield* free.departure("at once")))
           yield* passing(waits, ([row]) => row!.n > 0, 0)
-          // Stored already by the same statement.
+          // The same statement has already stored this message.
           expect(yield* subjects(free)).toEqual(["at once"])
-          // And while the other message waits.
+          // A message is also stored while the other one waits.
           expect(yield* depart(yield* free.departure("again"))).toEqual([Exit.succeed(true)])
           expect(yield* waits).toEqual([{ n: 1 }])
           return both

@@ -26,7 +26,7 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
   it.effect("rejects a message if any recipient is not allowed, expired or suppressed, and names each of them", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("judgeone", ["good@x.example"])
-      // A verified sender may be replied to for 30 days.
+      // A reply to a verified sender is allowed for 30 days.
       const from = { address: "old@x.example", name: null }
       const verified = { verdict: "verified" as const, spf: "pass", dkim: "pass", dmarc: "pass", domain: "x.example" }
       yield* ask(ada.actor.ReceiveMail(yield* receivedMail({ from, origin: verified })))
@@ -195,7 +195,7 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
     Effect.gen(function* () {
       const ada = yield* correspondent("judgeeight", ["b@c.example"])
       const names = ["From", "AI-Disclosure", "Auto-Submitted", "Bcc", "Content-Type", "X-A:B", "x y", "Received", ""]
-      // Some relays read additional recipients or content from these.
+      // Header fields from which some relays read additional recipients or content.
       const orders = [
         "X-SMTPAPI",
         "x-smtpapi",

@@ -1,7 +1,4 @@
-/**
- * Outgoing mail whose process died (docs/crash-matrix.md "Mail out"): before delivery, and before the outcome was
- * recorded.
- */
+/** Outgoing mail whose process crashed before the delivery or before recording the outcome (docs/crash-matrix.md "Mail out"). */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
@@ -23,7 +20,7 @@ const look = (message: string) =>
       ([row]) => row,
     ),
   )
-/** Statements about the outbox that are under way. */
+/** Outbox statements that are in progress. */
 const underWay = Effect.flatMap(
   Reads,
   (sql) => sql<{ waits: boolean }>`
@@ -31,7 +28,7 @@ const underWay = Effect.flatMap(
     where state = 'active' and query like '%outbox o%' and datname = current_database() and pid <> pg_backend_pid()`,
 )
 const isSent = (row: { readonly status: string } | undefined) => row?.status === "sent"
-/** Advances the clock until the attempt has begun, and not during it: its permit ends after two seconds. */
+/** Advances the clock only until the attempt has begun: its permit expires after two seconds. */
 const untilAttempt = (number: number) => (row: { readonly attempts: number } | undefined) =>
   (row?.attempts ?? 0) < number ? "1 second" : 0
 
@@ -50,12 +47,12 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail of a crashed process", (
         yield* passing(ready, ([row]) => row?.status === "ready")
       }).pipe(Effect.provide(process(undefined, transport)))
 
-      // Its process died between the commit and the delivery.
+      // The first process crashed between the commit and the delivery.
       const { message, outbox } = yield* accepted(identity_id)
       yield* passing(look(message), isSent, untilAttempt(1)).pipe(Effect.provide(process(undefined, transport)))
       expect(transport.transmissions.length).toBe(1)
 
-      // Another died between the remote 250 and our record: no living process holds the lease.
+      // Another process crashed between the remote 250 and the record: no running process holds the lease.
       const sql = yield* Writes
       const at = yield* now
       yield* sql`update outgoing set status = 'queued', rows_left = 1 where message_id = ${message}`
@@ -140,7 +137,7 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail of a crashed process", (
           yield* ask(Context.get(context, Identities).of("ada").Work(undefined, { discard: true }))
           yield* passing(underWay, (statements) => statements.some(({ waits }) => waits), 0)
           const leaving = yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
-          // Whatever is interrupted by that has been; the statement goes on.
+          // Gives the shutdown time to interrupt its fibers while the statement is still running.
           yield* pause(300)
           return leaving
         }),

@@ -53,11 +53,11 @@ layer(actors({ transport }))("the outbox", (it) => {
         const due = row!.next!.getTime() - (yield* Effect.clockWith((clock) => clock.currentTimeMillis))
         expect(due).toBeLessThanOrEqual(wait)
         expect(due).toBeGreaterThan(wait - 10_000)
-        // Nothing was attempted one second before the retry.
+        // One second before the retry is due, no new attempt has begun.
         yield* TestClock.adjust(Math.max(0, due - 1000))
         expect(attempts().length).toBe(index + 1)
         yield* TestClock.adjust(1000)
-        // Waits longer than an actor stays in memory end by the scan, which this test runs itself.
+        // The scan ends waits that are longer than an actor stays in memory. The test runs it itself.
         yield* ask(ada.actor.Work(undefined, { discard: true }))
         yield* passing(ada.rows, ([now]) => now?.attempts === index + 2 && !now.leased, "10 millis")
       }
@@ -263,7 +263,7 @@ layer(actors({ transport }))("the outbox", (it) => {
       for (let n = 0; n < 20; n++) {
         yield* TestClock.adjust("10 seconds")
         const now = yield* Clock.currentTimeMillis
-        // At most a third of the lease at a time: the test's clock must not run ahead of the renewals.
+        // The clock advances by at most a third of the lease, so that it does not run ahead of the renewals.
         yield* passing(ada.rows, ([row]) => row!.next!.getTime() - now >= 40_000, 0)
       }
       expect(sentTo("long@long.example").length).toBe(1)
@@ -295,7 +295,7 @@ layer(actors({ transport: nowhere }))("the outbox without a transport", (it) => 
         ["No relay is configured.", 0],
         [null, 1],
       ])
-      // A process with a transport picks it up at start.
+      // A process with a transport leases the message when it starts.
       yield* Layer.build(HeldMailRelease.layer).pipe(Effect.provide(recording().layer), Effect.scoped)
       const now = yield* Clock.currentTimeMillis
       expect((yield* ada.rows).map(({ held, next }) => [held, next !== null && next.getTime() <= now])).toEqual([

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 
 type Mail = NonNullable<ConstructorParameters<typeof MailComposer>[0]>
 
-/** Options as `composing/Writing` passes them; the random boundaries are the same for both. */
+/** Options as the `MimeRenderer` gets them; both renderers use the same random boundaries. */
 const composed = (mail: Mail) =>
   new MailComposer({
     from: { address: "ada@mail.localhost", name: "Ada" },

@@ -1,6 +1,6 @@
 /**
- * A stop of outgoing mail across processes: what a former owner of the Identity may still begin if it was frozen before
- * DATA and does not know of the stop (docs/crash-matrix.md "Mail out").
+ * Stopping outgoing mail across processes: what a former owner of the Identity may still send if it was suspended before DATA and does not
+ * know of the stop (docs/crash-matrix.md "Mail out").
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
@@ -13,7 +13,7 @@ import { process, shared } from "../harness/Processes.ts"
 import { recording } from "../harness/Transport.ts"
 import { accepted } from "./Accepted.ts"
 
-/** An attempt of the first process, frozen at a given point, and what it can do after it thaws. */
+/** Suspends an attempt of the first process at the given point, and returns what it may do after it resumes. */
 const frozenAttempt = Effect.fnUntraced(function* (handle: string, place: "before asking" | "before DATA") {
   const frozen = yield* Deferred.make<() => boolean>()
   const thawed = yield* Deferred.make<void>()
@@ -42,7 +42,7 @@ const frozenAttempt = Effect.fnUntraced(function* (handle: string, place: "befor
   yield* passing(isFrozen, (done) => done, "10 millis")
   const isPermitted = yield* Deferred.await(frozen)
   const second = yield* Layer.build(process())
-  // A failing test must still end.
+  // Resumes the attempt even if the test fails, so that the test can end.
   yield* Effect.addFinalizer(() => Deferred.succeed(thawed, undefined))
   const stop = Effect.gen(function* () {
     const actor = Context.get(second, Identities).of(handle)

@@ -19,7 +19,7 @@ interface Owner {
   readonly handle: string
 }
 
-/** Creates ready Identities in one Org; Grace has a Webhook for sent mail. */
+/** Creates ready Identities in one Org; the Identity grace has a Webhook for sent mail. */
 const people = Effect.gen(function* () {
   const org_id = yield* makeOrg
   const identities = yield* Identities
@@ -67,7 +67,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
         const sql = yield* Writes
         const queue = yield* Outbox
         const [ada, grace] = [yield* ownerOf("ada"), yield* ownerOf("grace")]
-        // One is sent, one lost its lease, one is deferred, one has a Webhook.
+        // One message is sent, one has lost its lease, one is deferred, and one belongs to an Identity with a Webhook.
         const owners = [ada, ada, grace, grace]
         const messages = yield* Effect.forEach(owners, (owner) => accepted(owner.id))
         const at = yield* now

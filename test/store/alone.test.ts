@@ -1,4 +1,4 @@
-/** Each statement has a connection to itself: one that waits, or takes long, holds up nobody. */
+/** Each statement has its own connection, so a statement that waits or takes long delays no other. */
 import { expect, layer } from "@effect/vitest"
 import { Reads, Unhurried, Writes } from "@svc/cluster/store/Database"
 import { Effect, Fiber } from "effect"
@@ -19,7 +19,7 @@ layer(databaseLayer)("a statement that waits", (it) => {
           Effect.gen(function* () {
             yield* holder`select pg_advisory_xact_lock(4711)`
             const waits = yield* Effect.forkChild(sql`select pg_advisory_xact_lock(4711)`)
-            // Asked by the same client: it would hear nothing before the lock is free.
+            // This query uses the same client; on a shared connection it would wait for the lock.
             const others = yield* passing(
               sql<{
                 waiting: boolean

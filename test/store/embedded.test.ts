@@ -1,4 +1,4 @@
-/** The embedded database as processes of a machine share it: real processes, real kills. */
+/** The embedded database shared by processes of one machine, with real processes and real kills. */
 import { type ChildProcess, spawn } from "node:child_process"
 import {
   chmodSync,
@@ -27,7 +27,7 @@ const directory = () => {
   return made
 }
 
-/** A process that is about to open the database: it has loaded its modules and does nothing before `open`. */
+/** Starts a process that has loaded its modules and waits for `open` before it opens the database. */
 const loaded = async (where: string) => {
   const child = spawn(process.execPath, [fixture, where], { stdio: ["pipe", "pipe", "inherit"] })
   children.push(child)
@@ -65,7 +65,7 @@ const ended = (child: ChildProcess) =>
     (code) => code !== null,
   )
 
-/** A process that holds the database and runs statements. */
+/** Starts a process that keeps the database open and runs statements. */
 const holder = async (where: string) => {
   const made = await loaded(where)
   expect(await made.open()).toBe("ready")
@@ -82,7 +82,7 @@ const checkpointerOf = (server: number) =>
       .split(" ")
       .find((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("checkpointer")),
   )
-/** Whether a process holds the lock under which it starts the server. */
+/** Returns whether a process holds the lock under which the server is started. */
 const isStarting = (where: string) => {
   const database = new DatabaseSync(path.join(where, "pg18", "start.lock"))
   try {
@@ -101,7 +101,7 @@ const gone = (pid: number) =>
     20,
   )
 
-/** Waits until SIGINT is pending for a stopped server. */
+/** Waits until SIGINT is pending for a suspended server. */
 const toldToEnd = (server: number) =>
   eventually(
     async () => /^ShdPnd:\s*(\w+)$/m.exec(readFileSync(`/proc/${server}/status`, "utf8"))?.[1],
@@ -151,7 +151,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
       async () => readdirSync(path.join(where, "pg18", "leases")),
       (leases) => leases.length === 0,
     )
-    // As after a restart of the machine, where the number now belongs to someone else: us.
+    // After a restart of the machine, another process may have the recorded pid; here it is this process.
     writeFileSync(pidFile(where), [String(process.pid), ...lines.slice(1)].join("\n"))
     const three = await holder(where)
     expect(await three.query("select n from t")).toBe('[{"n":1}]')
@@ -165,7 +165,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     const server = serverOf(where)
     process.kill(server, "SIGSTOP")
     try {
-      // It is told to end (SIGINT waits for it), and does not get to it before its holder is gone.
+      // The server has a pending SIGINT, and cannot handle it before its last process is killed.
       one.child.stdin!.end()
       await toldToEnd(server)
       one.kill()
@@ -185,7 +185,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     const one = await holder(where)
     await one.query("create table t as select 5 as n")
     const server = serverOf(where)
-    // The shutdown ends with the checkpointer, so it lasts as long as that is suspended.
+    // The checkpointer ends last, so the shutdown lasts as long as the checkpointer is suspended.
     const checkpointer = checkpointerOf(server)
     process.kill(checkpointer, "SIGSTOP")
     try {
@@ -225,7 +225,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
         async () => readdirSync(path.join(where, "pg18", "leases")),
         (leases) => leases.length === 1,
       )
-      // The server accepts connections still, since it has not seen the signal yet.
+      // The suspended server has not handled the signal yet, so it still accepts connections.
       await new Promise((resolve) => setTimeout(resolve, 200))
       expect(opened).toBeUndefined()
     } finally {

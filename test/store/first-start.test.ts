@@ -1,4 +1,4 @@
-/** A first start of the embedded database that was cut short, and the next one. */
+/** A first start of the embedded database that was interrupted, and the start after it. */
 import { spawn } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
@@ -8,7 +8,7 @@ import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect } from "effect"
 import { expect, it } from "vitest"
 
-/** Holds the lock of a start, as a process does that is in the midst of one. */
+/** Holds the start lock like a process that is starting the server. */
 const starter = `
   const { DatabaseSync } = require("node:sqlite")
   new DatabaseSync(process.argv[1]).exec("BEGIN EXCLUSIVE")
@@ -32,7 +32,7 @@ it.skipIf(process.platform !== "linux")(
       const start = Effect.runPromise(
         Effect.scoped(Effect.map(EmbeddedPostgres.open({ directory }), () => readdirSync(home))),
       )
-      // Its lease is taken first; what comes after that waits for the lock.
+      // The process writes its lease before it waits for the lock.
       const leases = path.join(home, "leases")
       while (!existsSync(leases) || readdirSync(leases).length === 0) await setTimeout(5)
       for (let look = 0; look < 20; look++) {

@@ -1,4 +1,4 @@
-/** What holds back lists of Events: a transaction of anybody in the PostgreSQL cluster, seen by the metric and the doctor. */
+/** Open transactions that delay lists of Events, in any database of the PostgreSQL cluster, as reported by the metric and the doctor. */
 import { writers } from "@svc/cli/doctor/Store"
 import * as Database from "@svc/cluster/store/Database"
 import { makeHeld } from "@svc/cluster/store/Horizon"
@@ -7,14 +7,14 @@ import { Context, Effect, Fiber, Latch, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { connection, databaseLayer } from "../harness/Database.ts"
 
-/** A client of the database next door, by a role of the same cluster. */
+/** Connects to another database of the same PostgreSQL cluster, optionally as another role. */
 const nextDoor = (role?: Pick<Database.ConnectionSettings, "username" | "password">) =>
   Effect.map(
     Layer.build(Layer.fresh(Database.layer({ ...connection(), ...role, database: "postgres" }))),
     Context.get(Database.Unhurried),
   )
 
-/** A transaction there that has written and stays open; answers its process, and what ends it. */
+/** Opens a transaction in that database that has written and stays open. Returns its process id and an effect that ends it. */
 const openWriter = Effect.gen(function* () {
   const sql = yield* nextDoor()
   const [written, end] = [yield* Latch.make(), yield* Latch.make()]
@@ -30,12 +30,12 @@ const openWriter = Effect.gen(function* () {
     )
     .pipe(Effect.forkScoped)
   yield* written.await
-  // Something that comes after it, whoever writes it.
+  // A later transaction id, so that the open transaction is behind it.
   yield* (yield* nextDoor())`select pg_current_xact_id()::text as xid`
   return { pid, end: Effect.andThen(end.open, Fiber.await(fiber)) }
 })
 
-/** Others of the cluster write too, and end soon. */
+/** Polls, since other tests in the same PostgreSQL cluster also write for short times. */
 const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(look, { until: holds, times: 2000 })
 

@@ -1,4 +1,4 @@
-/** The embedded server where its package, or the account, is not what a developer's machine has. */
+/** The embedded server with unusual packages, permissions or user accounts. */
 import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
-/** A package as npm lays it down: binaries, libraries, and the list of links that nobody made. */
+/** Creates a package as npm unpacks it: binaries, libraries, and a list of links that were not created. */
 const installed = (programs: Readonly<Record<string, string>>) => {
   const native = path.join(directory, "package", "native")
   for (const folder of ["bin", "lib"]) mkdirSync(path.join(native, folder), { recursive: true })
@@ -34,14 +34,14 @@ describe.skipIf(process.platform === "win32")("an installation", () => {
 
   it.each(["EACCES", "EROFS", "EPERM"])("that nobody may write to (%s) is copied, with its links", (code) => {
     const native = installed({ postgres: "exit 0" })
-    // As a system's package manager leaves it, where the permissions hold for us (for root they do not).
+    // A read-only package, as a system's package manager installs it. Permissions do not restrict root.
     for (const folder of ["bin", "lib", ""]) chmodSync(path.join(native, folder), 0o555)
     const home = path.join(directory, "home")
     mkdirSync(home)
     const used = provide(home, {}, native, refused(code))
     expect(used).toBe(path.join(home, "native"))
     expect(lstatSync(path.join(used, "lib", "libpq.so.5")).isSymbolicLink()).toBe(true)
-    // The next start finds the copy whole, and writes nothing.
+    // The next start uses the existing copy and writes nothing.
     const made = lstatSync(used).ino
     expect(provide(home, {}, native, refused(code))).toBe(used)
     expect(lstatSync(used).ino).toBe(made)

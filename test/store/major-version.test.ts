@@ -1,4 +1,4 @@
-/** The data of another major version of PostgreSQL is not passed over. */
+/** A start rejects data of another major version of PostgreSQL. */
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"

@@ -1,4 +1,4 @@
-/** Bringing the schema up to date, by several processes at once and after one that was cut short. */
+/** Creating and migrating the schema: by several processes concurrently, and after an interrupted start. */
 import * as Stores from "@svc/cluster/store/Database"
 import { migrate, waiting } from "@svc/cluster/store/Migrations"
 import { isOlder, refuseOlderVersion, requireVersion } from "@svc/cluster/store/MinimumVersion"
@@ -7,7 +7,7 @@ import { Effect, Exit, Fiber, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseLayer } from "../harness/Database.ts"
 
-/** A database as it is on the first start. */
+/** Resets the database to its state before the first start. */
 const emptied = Effect.gen(function* () {
   const sql = yield* Stores.Unhurried
   yield* sql.unsafe("drop schema public cascade")
@@ -38,7 +38,7 @@ it.live("a failed migration is rolled back, and the next start runs all of it", 
     const before = yield* applied
     yield* emptied
     const sql = yield* Stores.Unhurried
-    // The third of them fails: what the others made is of the same transaction.
+    // The third migration fails; the earlier ones ran in the same transaction.
     yield* sql.unsafe("create table public_limit (n int)")
     expect(Exit.isFailure(yield* Effect.exit(migrate))).toBe(true)
     expect(yield* tables).toHaveLength(1)
@@ -56,12 +56,12 @@ it.live("a migration that waits for a lock rolls back, and succeeds once the loc
     let told = 0
     const counting = Logger.layer([Logger.make(() => void told++)])
     let running: Fiber.Fiber<unknown, unknown> | undefined
-    // Somebody is in the midst of a change to a table that the third of them makes, and takes it back in the end.
+    // Another transaction creates a table that the third migration also creates, and rolls back in the end.
     const held = writes.withTransaction(
       Effect.gen(function* () {
         yield* writes`create table public_limit (n int)`
         running = yield* Effect.forkDetach(Effect.provide(migrate, counting))
-        // Having let go of all it had: nobody else waits behind it.
+        // The waiting migration rolls back and releases all its locks, so that no other statement waits for it.
         while (told === 0) yield* Effect.sleep("20 millis")
         return yield* Effect.fail("taken back")
       }),
@@ -90,7 +90,7 @@ it.live("a program older than the store allows is refused with a message; the sa
     yield* refuseOlderVersion(sql)
     const require = (version: string) => Effect.provideService(requireVersion(version), SqlClient.SqlClient, sql)
     yield* require("0.3.0")
-    // It is never lowered, by whichever migration.
+    // The minimum version is never lowered by any migration.
     yield* require("0.2.0")
     const refused = yield* Effect.flip(refuseOlderVersion(sql, "0.2.9"))
     expect(refused).toMatchObject({
@@ -100,7 +100,7 @@ it.live("a program older than the store allows is refused with a message; the sa
       ),
     })
     for (const version of ["0.3.0", "0.3.1", "0.10.0", "1.0.0"]) yield* refuseOlderVersion(sql, version)
-    // Before anything is changed.
+    // An outdated program is rejected before it changes anything.
     yield* sql.unsafe("delete from svc_migrations")
     expect(yield* Effect.flip(migrate)).toMatchObject({ _tag: "StoreUnfit" })
   }).pipe(Effect.provide(databaseLayer)),

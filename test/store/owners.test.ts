@@ -76,7 +76,7 @@ layer(databaseLayer)("every table of the schema", (it) => {
           expect(text, `${name}: ${erased.by} does not delete it`).toContain(erased.statement)
         }
       }
-      // A table that names an account or an Identity is only kept for a reason that is known here.
+      // Tables that name an account or an Identity and are kept after its deletion, each for a known reason.
       const named = yield* sql<{ name: string }>`
         select distinct table_name::text as name from information_schema.columns
         where table_schema = 'public' and column_name in ('org_id', 'identity_id')`

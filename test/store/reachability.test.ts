@@ -1,11 +1,11 @@
-/** An outage of the database is one warning for each pool, and its end another, however much fails meanwhile. */
+/** A database outage logs one warning per pool when it begins and one when it ends, however many statements fail in between. */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import * as Database from "@svc/cluster/store/Database"
 import { Effect, Exit, Layer, Logger, References, Schedule } from "effect"
 import { describe, expect, it } from "vitest"
 import { connection } from "../harness/Database.ts"
 
-/** A server in front of PostgreSQL that can be taken away. */
+/** A proxy in front of PostgreSQL that the test can close and reopen. */
 const front = async () => {
   const { path, host, port } = connection()
   const sockets = new Set<Socket>()

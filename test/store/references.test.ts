@@ -1,10 +1,10 @@
-/** What goes takes along what refers to it, which the database finds by an index: else one Org's removal reads everybody's rows. */
+/** Foreign keys: an index covers the referring column, so that deleting one Org does not scan the rows of all Orgs. */
 import { expect, layer } from "@effect/vitest"
 import { Reads } from "@svc/cluster/store/Database"
 import { Effect } from "effect"
 import { databaseLayer } from "../harness/Database.ts"
 
-/** Of these there are a few at any time: what is yet to be revoked, and mail that is yet to be written. */
+/** These tables are always small, since their rows are removed once a revocation or mail is done. */
 const few = ["connector_revocation(org_id)", "grant_notice(org_id)"]
 
 layer(databaseLayer)("a reference", (it) => {

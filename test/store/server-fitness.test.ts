@@ -1,4 +1,6 @@
-/** A start looks at the PostgreSQL of `DATABASE_URL` before it changes anything, and refuses in one sentence. */
+/**
+ * Checks of the PostgreSQL server of `DATABASE_URL` at start: an unsuitable server is rejected with one sentence before anything changes.
+ */
 import { execFile, execFileSync, spawn } from "node:child_process"
 import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -162,7 +164,7 @@ describe.skipIf(!has("postgres15"))("a PostgreSQL 15", { timeout: 60_000 }, () =
   })
 })
 
-/** PgBouncer in front of the PostgreSQL of this worker, in the given mode and with so many sessions of PostgreSQL. */
+/** Starts PgBouncer in front of this worker's PostgreSQL, with the given pool mode and pool size. */
 const pooler = async (mode: string, size: number, database: string) => {
   const home = folder()
   const port = await freePort()

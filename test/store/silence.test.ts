@@ -47,7 +47,7 @@ describe("connections to the database that stop answering without closing", () =
     expect(proxy.silence()).toBeGreaterThan(2)
     const first = await all()
     expect(first.some(Exit.isFailure)).toBe(true)
-    // From the silence on it is back within 15 s; the first round took 5 s of them.
+    // The store must recover within 15 s after the silence began. The first round took 5 s of them.
     await eventually(all, (exits) => exits.every(Exit.isSuccess), 10)
     await closeScope(scope)
   }, 30_000)

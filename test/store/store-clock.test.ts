@@ -9,7 +9,7 @@ import { databaseLayer } from "../harness/Database.ts"
 const hour = Duration.toMillis("1 hour")
 
 layer(databaseLayer)("StoreClock", (it) => {
-  /** A process whose own clock differs from the store's, and can be set. */
+  /** A process whose own clock differs from the store's clock and can be set. */
   const process = Effect.gen(function* () {
     const test = yield* Clock.Clock
     const own = { skew: 0 }
@@ -58,7 +58,7 @@ layer(databaseLayer)("StoreClock", (it) => {
     Effect.gen(function* () {
       const { start } = yield* process
       const clock = yield* start(0)
-      // The monotonic time of the test is an hour ahead of the store.
+      // The test's monotonic time is an hour ahead of the store.
       yield* TestClock.adjust("1 hour")
       while ((yield* differs(clock)) > hour / 60) yield* TestClock.adjust(Timing.storeClock)
     }),

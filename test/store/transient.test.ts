@@ -1,10 +1,10 @@
-/** Which failures of the database are told as "come again", and which are a defect. */
+/** Database errors that are reported as `unavailable`, and those that are defects. */
 import { isTransient, orUnavailable } from "@svc/cluster/store/Database"
 import { Context, Effect, Metric } from "effect"
 import { SqlError } from "effect/sql"
 import { describe, expect, it } from "vitest"
 
-/** As the driver says what it has no name for. */
+/** Returns an error as the driver reports it if it has no name for it. */
 const failed = (code: string, text: string) =>
   new SqlError.SqlError({
     reason: new SqlError.UnknownError({ cause: Object.assign(new Error(text), { code }), message: "Failed" }),
@@ -36,7 +36,7 @@ describe("a failure of the database", () => {
       await because(failed("53100", "could not extend file").reason)
       await because(failed("22P02", "invalid input syntax").reason)
     }
-    // The first ones begin the counts: what stands under their names may be of a file of tests before.
+    // Earlier test files may have incremented the counters, so the test compares with their values after a first round.
     await failures()
     const [deadlock = 0, server = 0, ...others] = all()
     await failures()
