@@ -1,4 +1,4 @@
-/** An Identity that is connected to the tests' own Mastodon server, on actors in memory. */
+/** Identities that are connected to accounts of the tests' own Mastodon server, on actors in memory. */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { Timing } from "@svc/cluster/Timing"
@@ -10,7 +10,7 @@ import { type MastodonServer, startServer } from "./mastodon/Server.ts"
 import type { ServerOptions } from "./mastodon/Settings.ts"
 import type { Account } from "./mastodon/World.ts"
 
-/** A server that goes with the test. */
+/** Starts a server that stops with the test. */
 export const aServer = (options: ServerOptions = {}) =>
   Effect.acquireRelease(
     Effect.promise(() => startServer(options)),
@@ -21,7 +21,7 @@ export const connectors = Effect.fnUntraced(function* (handle: string, platform 
   return (yield* Connectors).of(handle, platform)
 })
 
-/** Through OAuth, with the account holder saying yes. */
+/** Connects an account through OAuth; the account holder allows it. */
 export const connect = Effect.fnUntraced(function* (
   server: MastodonServer,
   handle: string,
@@ -39,7 +39,7 @@ export const connect = Effect.fnUntraced(function* (
   return start
 })
 
-/** An Org with an Identity whose account `bot` is connected. */
+/** Creates an Org with an Identity whose account `bot` is connected. */
 export const connected = Effect.fnUntraced(function* (
   server: MastodonServer,
   handle: string,

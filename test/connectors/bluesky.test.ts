@@ -1,4 +1,4 @@
-/** One network for all suites: bringing it up takes longer than most of them. */
+/** All suites share one network, because starting it takes longer than most of the suites. */
 import { afterAll, beforeAll, describe } from "vitest"
 import * as Actor from "./bluesky/Actor.ts"
 import * as Connecting from "./bluesky/Connecting.ts"

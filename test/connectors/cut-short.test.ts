@@ -1,4 +1,4 @@
-/** Connecting an account, cut short between what the platform has done and our commit of it (docs/crash-matrix.md). */
+/** Connecting an account, interrupted between the platform's action and our commit of it (docs/crash-matrix.md). */
 import { expect, layer } from "@effect/vitest"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
@@ -29,7 +29,7 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
       const finish = through(
         actor.Finish({ org_id, state: start.state, query, apply_disclosure: true }, onBehalfOf(holder)),
       )
-      // The platform has given its token when the connection is written down.
+      // The platform has issued its token before the connection is stored.
       expect(yield* cutOff(finish)).toMatchObject({ _tag: "Failure", failure: unavailable })
       expect(yield* rowOf(id)).toBeUndefined()
       expect(yield* eventsOf(id)).toEqual([])
@@ -48,7 +48,7 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
       const actor = yield* connectors("grace")
       const bot = server.world.join("botgrace", "I compute.")
       const sql = yield* Writes
-      // As a database says that goes down in the midst of the statement.
+      // The error that a database returns if it shuts down during the statement.
       yield* sql`create function test_down() returns trigger language plpgsql as
         $$ begin raise exception 'terminating connection' using errcode = '57P01'; end $$`
       yield* sql`create trigger test_down before update on connector for each row
@@ -61,7 +61,7 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
       yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
       yield* passing(rowOf(id), (row) => row?.disclosed === true, "1 second")
       expect(bot).toMatchObject(said)
-      // Who knows whether it was us: what is there stays.
+      // The disclosure may have been there before, so disconnecting leaves it in the profile.
       yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
       expect(bot).toMatchObject(said)
     }),

@@ -53,7 +53,7 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
         yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
         expect(bot).toMatchObject({ bot: false, note: "I compute." })
         expect(server.tokens.size).toBe(0)
-        // The server may have forgotten us with the token.
+        // The server may have deleted the application together with the token.
         yield* connect(server, kind, org_id, bot)
         expect(yield* rowOf(id)).toMatchObject({ status: "connected" })
       }),
@@ -76,13 +76,13 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
   for (const kind of ["mastodon", "gotosocial"] as const) {
     it.effect(`${kind}: posts once when the response is lost and the command is retried`, () =>
       Effect.gen(function* () {
-        // The server keeps its own time, by which a post is recognized.
+        // The platform matches posts by the server's real time, so the test's clock starts there.
         yield* TestClock.setTime(Date.now())
         const server = yield* aServer({ kind })
         const { org_id, actor } = yield* connected(server, `lost${kind}`)
         const grace = server.world.join("grace@elsewhere.example")
         const asked = server.world.publish(grace, `@botlost${kind} why?`)
-        // The same words, said before.
+        // An earlier post with the same text.
         yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "Because." })) }))
         const post = { org_id, ...(yield* publishing({ text: "Because.", reply_to: asked.uri })) }
         server.settings.loses = (route) => route === "POST /api/v1/statuses"
@@ -106,7 +106,7 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
       yield* connect(server, "bea", org_id, bot)
       expect([...server.applications.keys()]).toEqual([before])
       yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
-      // As Mastodon does with those that nobody has used for a day.
+      // Mastodon deletes applications that nobody has used for a day.
       server.applications.clear()
       yield* connect(server, "bea", org_id, bot)
       expect(yield* rowOf(id)).toMatchObject({ status: "connected" })

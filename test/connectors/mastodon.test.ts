@@ -37,7 +37,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const start = yield* through(
         actor.Authorize({ org_id, account: `bea@${new URL(server.base).host}` }).pipe(Effect.flip),
       )
-      // The host alone is https, which a test's server does not speak.
+      // A host without a scheme means https, which the test's server does not support.
       expect(start).toMatchObject({ code: "connector_platform_error", agent_hint: "wait" })
       const begun = yield* through(actor.Authorize({ org_id, account: server.base }))
       expect(begun.instance_rules).toEqual([
@@ -68,7 +68,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
         text: "@grace@elsewhere.example It is -1/30.",
         reply_to: asked.uri,
       })
-      // Seen by no more people than what it answers.
+      // A reply is not more visible than the post that it replies to.
       expect([...server.world.statuses.values()].at(-1)).toMatchObject({ visibility: "unlisted" })
       const thread = yield* through(actor.ReadThread({ org_id, uri: answer.uri }))
       expect(thread.entries.map(({ text }) => text)).toEqual([
@@ -160,7 +160,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       )
       expect(tooLong).toMatchObject({ code: "invalid_request", errors: [{ path: "/text" }] })
       expect(server.seen.some(({ path }) => path === "/api/v1/statuses")).toBe(false)
-      // A web address counts as 23, whatever its length.
+      // A URL counts as 23 characters, whatever its length.
       yield* through(
         actor.Publish({
           org_id,
@@ -237,7 +237,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const server = yield* aServer({ old: true, tokenSeconds: 30 })
       const { org_id, actor } = yield* connected(server, "jim")
       const [before] = server.tokens.keys()
-      // It ends within the minute, so each call refreshes it first; two at once spend one refresh token.
+      // The token expires within a minute, so each call refreshes it first. Two concurrent calls use one refresh token.
       yield* Effect.all(
         [1, 2].map((n) =>
           Effect.flatMap(publishing({ text: `Hi ${n}` }), (post) => through(actor.Publish({ org_id, ...post }))),

@@ -12,7 +12,9 @@ import { aServer, connect, eventsOf, publishing, rowOf } from "./Connected.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 
-/** As its hint says: a process that looks for mentions may be in the midst of a refresh when another takes over. */
+/**
+ * Retries a call as its error's hint says: a process that polls for mentions may be refreshing the token while another process takes over.
+ */
 const patiently = <A, E extends { readonly _tag: string }, R>(asked: Effect.Effect<A, E, R>) =>
   Effect.retry(asked, {
     while: ({ _tag }) => _tag === "connector_platform_error",
@@ -20,8 +22,8 @@ const patiently = <A, E extends { readonly _tag: string }, R>(asked: Effect.Effe
   })
 
 /**
- * Time goes on while the ask is under way: whoever was overtaken waits before it takes anything again. In small steps, so
- * that an ask whose work is real time does not come to its deadline.
+ * Runs a call while the clock advances, since a former owner waits before it continues. The steps are small, so that the call's timeout
+ * does not expire while it waits for real I/O.
  */
 const meanwhile = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
@@ -32,7 +34,7 @@ const meanwhile = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
 layer(shared, { timeout: 60_000 })("two processes that both believe that they own a Connector", (it) => {
   it.effect("spend a refresh token once, because the previous owner checks its ownership before it sends", () =>
     Effect.gen(function* () {
-      // A token that ends within the minute is refreshed before each use; a refresh token is good once.
+      // A token that expires within a minute is refreshed before each use, and a refresh token is valid once.
       const server = yield* aServer({ tokenSeconds: 30 })
       const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]
       const org_id = yield* makeOrg
@@ -66,7 +68,7 @@ layer(shared, { timeout: 60_000 })("two processes that both believe that they ow
             ),
           ),
         )
-      // The other takes over, and then the first one wakes up with what it had in memory.
+      // The second process takes over. Then the first process continues with its outdated memory.
       yield* post(second, "two")
       expect((yield* read(first)).entries.map(({ text }) => text)).toEqual(["two", "one"])
       yield* read(second)
@@ -94,7 +96,7 @@ layer(shared, { timeout: 60_000 })("two processes that both believe that they ow
             .of("cat", "mastodon")
             .ReadPosts({ org_id, of: "posts", limit: 50, cursor: null }),
         )
-      // The server has spent the token, and its answer is on the way when another takes over.
+      // The server has used up the refresh token, and its response is delayed until another process has taken over.
       const release = Promise.withResolvers<void>()
       let spent = 0
       server.settings.after = async (route) => {
@@ -132,7 +134,7 @@ layer(shared, { timeout: 60_000 })("two processes that both believe that they ow
       yield* passing(identityOf("bea"), (row) => row?.status === "ready")
       yield* Effect.provide(meanwhile(connect(server, "bea", org_id, server.world.join("botbea"))), first)
       yield* passing(rowOf(identity_id), (row) => row?.mark != null)
-      // Both read the notifications before either has moved the mark.
+      // Both processes read the notifications before either of them has moved the mark.
       yield* rows((sql) => sql`select 1`)
       for (let n = 1; n <= 5; n++) server.world.publish(server.world.join("grace"), `@botbea ${n}`)
       const wake = (one: Context.Context<Connectors>) =>
@@ -169,7 +171,8 @@ layer(shared, { timeout: 60_000 })("two processes that both believe that they ow
       )
       const calls: Array<string> = []
       server.settings.before = async (path) => void calls.push(path)
-      // The pause has waited for the permit of the first one, which still believes that it is the owner and not paused.
+      // The pause waited until the first process's permit expired. The first process still believes that it owns the Connector and that the
+      // Connector is active.
       expect(yield* permits).toEqual([])
       const read = through(actorOf(first).ReadPosts({ org_id, of: "posts", limit: 50, cursor: null }))
       expect(yield* meanwhile(Effect.flip(read))).toMatchObject({ code: "connector_paused" })

@@ -12,11 +12,11 @@ import { aServer, connect, connected, eventsOf, publishing, rowOf } from "./Conn
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const polls = (server: { readonly seen: ReadonlyArray<{ readonly path: string }> }) =>
   server.seen.filter(({ path }) => path === "/api/v1/notifications").length
-/** Until the first poll has set the mark. */
+/** Waits until the first poll has stored its mark. */
 const marked = (id: string) => passing(rowOf(id), (row) => row?.mark != null, 0)
 const heard = (id: string) => Effect.map(eventsOf(id), (events) => events.filter(({ data }) => "post" in data))
 
-/** With what wakes actors whose work is due later than they stay in memory. */
+/** Includes the scan that wakes actors whose work is due later than they stay in memory. */
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
 
 layer(watched, { timeout: 60_000 })("polls", (it) => {
@@ -131,7 +131,7 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
       const server = yield* aServer()
       const { org_id, actor } = yield* connected(server, "bea")
       const run = Effect.runPromiseWith(yield* Effect.context<never>())
-      // The upload is answered when the pause stands.
+      // The response to the upload is delayed until the pause is committed.
       server.settings.before = async (path) => {
         if (path === "/api/v2/media") await run(ask(actor.Pause({ org_id, paused: true, everyone: true })))
       }

@@ -100,7 +100,7 @@ describe("the Connector API", () => {
   it("rejects invalid requests with their codes before any call", async () => {
     const { handle } = await connected()
     const other = await makeIdentity(service.base, owner.session)
-    // The accounts are listened for, and what the server is was asked, meanwhile.
+    // Background calls for streams and for the server's description do not count.
     const called = () =>
       server.seen.filter(({ path }) => !/notifications|streaming|instance|nodeinfo/.test(path)).length
     const calls = called()
@@ -170,7 +170,7 @@ describe("the Connector API", () => {
       ([row]) => row?.mark != null,
     )
     server.world.publish(server.world.join("grace"), `@${bot.acct} hello`)
-    // The next poll is half a minute away; the account holder may have it sooner by a pause.
+    // The next poll is due in half a minute; pausing and resuming starts it now.
     await api("PATCH", at(handle, "/mastodon"), { paused: true })
     await api("PATCH", at(handle, "/mastodon"), { paused: false })
     await eventually(

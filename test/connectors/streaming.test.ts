@@ -17,7 +17,7 @@ const polls = (server: MastodonServer) =>
 const opened = (server: MastodonServer) => Effect.sync(() => server.streams.opened())
 const open = (server: MastodonServer) => Effect.sync(() => server.streams.open())
 
-/** Time goes on slowly: sockets are the machine's own. Without a stream a poll comes after 30 seconds. */
+/** Advances the clock slowly, because sockets work in real time. A poll without a stream comes after 30 seconds. */
 const slowly = "10 millis"
 const withoutStream = 25_000
 
@@ -87,7 +87,7 @@ layer(watched, { timeout: 60_000 })("a server with streams", (it) => {
       server.world.publish(server.world.join("grace"), "@botdan now")
       yield* passing(told(id), (texts) => texts.length === 1, "1 second")
       yield* passing(polls(server), (count) => count >= 6, "10 seconds")
-      // Once in each way that a token may go.
+      // One attempt for each way to send the token.
       expect(server.streams.asked()).toBe(2)
     }),
   )
@@ -128,7 +128,7 @@ layer(watched, { timeout: 60_000 })("a malicious stream", (it) => {
         const handle = `eve${Object.keys(harms).indexOf(what)}`
         const { id } = yield* connected(server, handle)
         yield* passing(rowOf(id), (row) => row?.mark != null, 0)
-        // No time has passed: it was let go for what it did.
+        // The clock does not advance, so the connection was closed because of the server's data and not by a timeout.
         yield* passing(
           Effect.sync(() => closed.length),
           (count) => count > 0,

@@ -37,7 +37,7 @@ const said = (text: string, role: number): Message => ({
   referenceTaskIds: [],
 })
 
-/** An agent as the SDK's users write one. */
+/** An agent as users of the A2A SDK write it. */
 const agent = (card: AgentCard): RequestListener => {
   const handler = new DefaultRequestHandler(card, new InMemoryTaskStore(), {
     execute: async ({ userMessage }, bus) => {
@@ -57,7 +57,7 @@ const agent = (card: AgentCard): RequestListener => {
   }
 }
 
-/** `*.localhost` is this machine, whatever its resolver says. */
+/** Resolves `*.localhost` to this machine, regardless of the system's resolver. */
 const viaLoopback = (async (input: string | URL | Request, init?: RequestInit) => {
   const url = new URL(input instanceof Request ? input.url : input)
   const answer = await ask(Number(url.port), "", url.pathname + url.search, {

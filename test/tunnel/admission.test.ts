@@ -69,7 +69,7 @@ describe("admission to a tunnel", () => {
     expect((await patch(handle, { tls: "passthrough" })).status).toBe(200)
     const other = await patch(handle, { basic_auth: { username: "ada", password: "x" } })
     expect([other.status, other.body.errors.map(({ path }: any) => path)]).toEqual([400, both])
-    // Neither can slip in beside the other.
+    // Concurrent requests for settings that conflict: one of them is rejected.
     const identities = await Promise.all([0, 1, 2, 3].map(() => makeIdentity(service.base, session)))
     for (const { handle: one } of identities) {
       const answers = await Promise.all([
@@ -93,7 +93,7 @@ describe("admission to a tunnel", () => {
     expect(before.body.card).not.toHaveProperty("securitySchemes")
     await patch(handle, { basic_auth: { username: "ada", password: "x" } })
     const after = await read()
-    // The SDK's own reading of it (A2A 1.0).
+    // The card as the A2A 1.0 SDK reads it.
     const card = AgentCard.fromJSON(after.body.card)
     expect(card.securitySchemes["tunnel"]?.scheme).toMatchObject({
       $case: "httpAuthSecurityScheme",
@@ -106,7 +106,7 @@ describe("admission to a tunnel", () => {
       ({ body }) => body.includes("securitySchemes"),
     )
     expect(JSON.parse(shown.body)).toEqual(after.body.card)
-    // Somewhere else the Tunnel's password is of no use.
+    // The Tunnel's password does not apply to another host.
     await patchCard({
       interfaces: [{ url: "https://elsewhere.example/", protocol_binding: "JSONRPC", protocol_version: "1.0" }],
     })
@@ -170,7 +170,7 @@ describe("admission to a tunnel", () => {
     const braked = await guess(handle, "ada:right")
     expect([braked.status, JSON.parse(braked.body).code]).toEqual([429, "rate_limited"])
     expect(Number(braked.headers["retry-after"])).toBeGreaterThan(0)
-    // Who shows nothing is asked, and other tunnels are as they were.
+    // A request without a password gets 401, and other tunnels are unaffected.
     expect((await ask(service.edgePort, handle, "/")).status).toBe(401)
     expect((await guess(other, "ada:right")).status).toBe(200)
   })

@@ -13,7 +13,7 @@ const accept = (socket: Socket, events: Partial<LinkEvents> = {}): Link => {
   return link
 }
 
-/** An edge that only knows links. `refuses` may take a dial for itself. */
+/** An edge that only accepts links. `refuses` may handle a dial itself; it returns true if it did. */
 const edge = async (refuses: (request: IncomingMessage, socket: Socket) => boolean = () => false) => {
   const links: Array<Link> = []
   const waiting: Array<() => void> = []
@@ -27,7 +27,7 @@ const edge = async (refuses: (request: IncomingMessage, socket: Socket) => boole
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}`,
-    /** The link that was made after so many others. */
+    /** Returns the link with this number, counted from 0; waits until it exists. */
     link: async (n: number) => {
       while (links.length <= n) await new Promise<void>((resolve) => waiting.push(resolve))
       return links[n]!
@@ -50,7 +50,7 @@ describe("an agent", () => {
     })
     const tunnel = connectTunnel({ key: "svc_id_x", edge: url, port: 1, links: 2 })
     expect((await tunnel.ready).url).toBe("b")
-    // The dial of the second link is under way when the tunnel is closed, and its refusal says to come again later.
+    // The dial of the second link is in flight when the tunnel is closed, and its response asks the agent to retry later.
     const socket = await second
     const closed = tunnel.close()
     const body = JSON.stringify({ code: "tunnel_duplicate_edge", detail: "one link is here" })
@@ -80,7 +80,7 @@ describe("an agent", () => {
     const { url, stop } = await edge((_, socket) => {
       accept(socket, {
         hello: () => {
-          // From here on this edge is slow to read.
+          // This edge reads slowly from here on.
           socket.pause()
           greeted(socket)
         },

@@ -1,4 +1,4 @@
-/** An edge behind a balancer: clients are who the balancer says they are, and nobody else is believed. */
+/** An edge behind a load balancer: only the balancer may state the address of a client. */
 import { createServer as createHttpServer, type Server } from "node:http"
 import { connect } from "node:net"
 import { connect as connectSecure } from "node:tls"
@@ -9,7 +9,7 @@ import { hostOf, raw } from "../harness/Public.ts"
 import { freePort } from "../harness/Ports.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
-/** Where the balancer's connections come from; the agent and other clients come from 127.0.0.1. */
+/** The address from which the balancer connects; the agent and other clients connect from 127.0.0.1. */
 const balancer = "127.0.0.2"
 const client = "203.0.113.7"
 const header = (address: string) => `PROXY TCP4 ${address} 10.0.0.1 40000 443\r\n`
@@ -20,7 +20,7 @@ let tunnel: Tunnel
 let handle: string
 let tcpPort: number
 
-/** Says bytes as the balancer, in the clear or with TLS behind the header. */
+/** Sends bytes from the balancer's address, in plain text or with TLS after the header, and returns the response. */
 const throughBalancer = (port: number, first: string, then: string, secure = false) =>
   new Promise<string>((resolve) => {
     const socket = connect({ port, host: "127.0.0.1", localAddress: balancer })

@@ -12,7 +12,7 @@ it("limits open connections per client and in total", () => {
   expect([from("192.0.2.2"), from("192.0.2.3")].map(caps.admit)).toEqual([true, false])
   first.emit("close")
   expect(caps.admit(from("192.0.2.1"))).toBe(true)
-  // A link is not the public's, and is not given back twice.
+  // A link does not count as a public connection, and releasing it twice does not free a second place.
   caps.release(second)
   second.emit("close")
   expect(caps.size()).toBe(2)

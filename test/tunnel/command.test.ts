@@ -11,7 +11,7 @@ let service: TestService
 let session: string
 let origin: Server
 let port: number
-/** Answers the requests that were asked to wait. */
+/** Functions that send the delayed responses. */
 const waiting: Array<() => void> = []
 
 beforeAll(async () => {
@@ -64,7 +64,7 @@ it("reports when the local port stops and resumes responding", { timeout: 60_000
   const { handle, secrets } = await makeIdentity(service.base, session)
   const dead = await freePort()
   const tunnel = svc(secrets.identity_key, String(dead))
-  // Before anybody asks.
+  // The warning appears before the first request.
   await tunnel.until(() => tunnel.errors().includes(`127.0.0.1:${dead} is unreachable (ECONNREFUSED)`))
   expect((await ask(service.edgePort, handle, "/")).status).toBe(502)
   const late = createServer((_, outgoing) => outgoing.end("late"))
@@ -94,9 +94,9 @@ it("finishes requests in flight on the first signal and accepts no new ones", { 
   )
   tunnel.stop()
   await tunnel.until(() => tunnel.out().includes("Waiting for"))
-  // A connection that asks once more is answered, and told that this was the last.
+  // The response to a last request on an open connection has `Connection: close`.
   expect(await kept.say(get("/last"), /localhost$/)).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n/)
-  // One that has nothing to say ends without a word.
+  // An idle connection closes without a response.
   await idle.closed
   expect((await ask(service.edgePort, handle, "/new")).status).toBe(503)
   for (const say of waiting.splice(0)) say()

@@ -1,4 +1,4 @@
-/** An edge that leaves waits for what is in flight, wherever it came from, and for nothing else. */
+/** A draining edge waits for all requests in flight, whichever way they arrived, and for nothing else. */
 import { EventEmitter } from "node:events"
 import type { Socket } from "node:net"
 import * as Connections from "@svc/tunnel-edge/edge/listening/Connections"
@@ -12,7 +12,7 @@ afterEach(() => void vi.useRealTimers())
 
 const drainMillis = 60_000
 
-/** A drain with one thing after the other in flight; `done` are the steps that were taken, in their order. */
+/** Starts a drain with work in flight that the test controls; `done` lists the completed steps in order. */
 const draining = () => {
   const done: Array<string> = []
   const busy = { connections: 0, peers: false, leases: false, links: 0 }

@@ -32,7 +32,7 @@ afterAll(async () => {
   await deployment.stop()
 }, 60_000)
 
-/** Link `conn` dials the edge of that place, then the ones after it. */
+/** Opens a Tunnel whose link `conn` first dials the edge at the index `places[conn]` and then the following ones. */
 const open = (key: string, more: object = {}, places: ReadonlyArray<number> = [0, 1]) => {
   const tries = new Map<number, number>()
   const tunnel = connectTunnel({
@@ -60,7 +60,7 @@ describe("three edges", () => {
     await open(secrets.identity_key).ready
     await eventually(() => linksOf(handle), two)
     for (const edge of [0, 1, 2]) expect(await through(edge, handle)).toBe(`200 origin ${handle}.tunnel.localhost`)
-    // What is set through the API holds at every edge, also where the host is that of the agent's own port.
+    // Settings of the API apply at every edge, also if the host header is that of the agent's local port.
     await call(api.base, "PATCH", `/api/identities/${handle}/tunnel`, {
       token: session,
       body: { host_header: "local" },
@@ -73,7 +73,7 @@ describe("three edges", () => {
     }
     const usage = async () =>
       (await call(api.base, "GET", `/api/identities/${handle}/tunnel`, { token: session })).body.usage
-    // Counted once each, where the public came in.
+    // Requests count once, at the edge that received them from the client.
     const asked = 3 + 3
     expect((await eventually(usage, ({ requests }) => requests >= asked)).requests).toBeLessThan(asked + 20)
   })
@@ -108,7 +108,7 @@ describe("three edges", () => {
     const [answer] = (await once(first, "data")) as [Buffer]
     expect(answer.toString("latin1")).toMatch(/^HTTP\/1\.1 101 /)
     expect(await raw(edges[1]!.edgePort, upgrade("idt/1", 1))).toMatch(/^HTTP\/1\.1 409 [^]*"tunnel_duplicate_edge"/)
-    // A WebSocket handshake that fails after the lease was taken leaves none behind.
+    // A WebSocket handshake that fails after the lease was acquired releases the lease.
     const broken = upgrade("websocket", 0).replace("\r\n\r\n", "\r\nSec-WebSocket-Protocol: idt.1\r\n\r\n")
     const other = await makeIdentity(api.base, session)
     expect(await raw(edges[1]!.edgePort, broken.replace(secrets.identity_key, other.secrets.identity_key))).toMatch(
@@ -118,9 +118,9 @@ describe("three edges", () => {
       () => linksOf(other.handle),
       (links) => links.length === 0,
     )
-    // The edge may end it before it answers the other.
+    // The edge may close the first link before it responds to the second one.
     const closed = once(first, "close")
-    // The same link dialled again is one whose end the edge has not noticed yet.
+    // If a link dials again, the edge has not noticed the end of the former link yet.
     expect(await raw(edges[1]!.edgePort, upgrade("idt/1", 0), /101/)).toMatch(/^HTTP\/1\.1 101 /)
     await closed
   })
@@ -131,13 +131,13 @@ describe("three edges", () => {
     await eventually(() => linksOf(handle), two)
     edges[0]!.signal("SIGKILL")
     await edges[0]!.gone
-    // The edge with the other link is not touched at all, and the third finds it.
+    // The edge with the other link is unaffected, and the third edge finds that link.
     expect(await through(1, handle)).toMatch(/^200 /)
     await eventually(
       () => through(2, handle),
       (text) => text.startsWith("200 "),
     )
-    // One of them had it, and the other knew that it was a neighbour's.
+    // One edge has listened on the port; the other edges knew that this edge owned it.
     await eventually(
       () => raw(identity.tunnel.port, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
       (text) => text.startsWith("HTTP/1.1 200 "),
@@ -160,7 +160,7 @@ describe("three edges", () => {
     })
     tunnels.push(tunnel)
     await tunnel.ready
-    // The kernel deals connections out: some come to the edge without the link, and go its one hop.
+    // The kernel distributes connections. Some arrive at the edge without the link, which forwards them once.
     const statuses = await Promise.all(
       Array.from({ length: 40 }, () => ask(Number(shared.SVC_EDGE_PORT), handle, "/").then(({ status }) => status)),
     )

@@ -53,7 +53,7 @@ it("a TCP port that another program holds is reported and replaced", { timeout: 
     status: "warn",
     detail: expect.stringContaining(String(port)),
   })
-  // The former one rests: it is not given to the next.
+  // The released port is not assigned to the next Identity.
   const other = await makeIdentity(service.base, session)
   expect(other.identity.tunnel.port).not.toBe(port)
   stranger.close()

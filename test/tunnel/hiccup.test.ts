@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Shards that this service holds, by its session's locks. */
+/** Returns the number of shards that this service owns, counted by the locks of its database session, and that session's process id. */
 const shards = async () => {
   const [row] = await service.query<{ pid: number | null; locks: number }>(
     (sql) => sql`
@@ -26,7 +26,7 @@ it("writes resume within seconds after the ownership session fails", { timeout: 
     const { pid, locks } = await shards()
     await service.query((sql) => sql`select pg_terminate_backend(${pid})`)
     const statuses: Array<number> = []
-    // Until every shard is held again, by another session.
+    // Repeats until another session has acquired the lock of every shard.
     for (let now = await shards(); now.pid === pid || now.locks < locks; now = await shards()) {
       const { status } = await call(service.base, "PATCH", `/api/identities/${handle}/tunnel`, {
         token: session,

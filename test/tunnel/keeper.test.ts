@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest"
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setImmediate", "performance"] }))
 afterEach(() => void vi.useRealTimers())
 
-/** A link to a peer that was frozen: what is written to it is taken, and nothing comes back. */
+/** A link to a suspended peer: it accepts data, and nothing is received from it. */
 const frozen = () => {
   let why: string | undefined
   const carrier = new Duplex({ read: () => {}, write: (_, __, done) => done() })

@@ -1,6 +1,6 @@
 /**
- * Links whose edge dies, or cannot be heard, at the moments when the store and the actor know different things
- * (docs/crash-matrix.md). One edge on real sockets; its looks come by the test's clock.
+ * Links whose edge crashes or becomes unreachable when the store and the actor have different knowledge (docs/crash-matrix.md). One edge
+ * uses real sockets; the test's clock triggers its checks.
  */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Audit } from "@svc/cluster/audit/Audit"
@@ -38,7 +38,7 @@ const world = Layer.mergeAll(TunnelLinks.layer, TunnelUsage.layer, Health.layer,
   Layer.provideMerge(actors({ ports: { first: first!, last: last! } })),
 )
 
-/** With an edge, which leaves in order afterwards. */
+/** Runs the work with an edge, which is shut down regularly afterwards. */
 const withEdge = <A, E, R>(work: (port: number) => Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const scope = yield* Scope.make()
@@ -62,7 +62,7 @@ const linksOf = (name: string) =>
     (sql) => sql`select edge_id, lease_until from tunnel_link where canonical = ${name}`,
   )
 
-/** A lease of an edge that is not there any more. */
+/** Inserts a lease of an edge that no longer runs. */
 const leased = Effect.fnUntraced(function* (identityId: string, canonical: string) {
   const links = yield* TunnelLinks
   const id = yield* makeUuidV7
@@ -131,7 +131,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
       const link = yield* leased(id, handle)
       yield* ask(actor.TunnelChanged())
       expect(yield* told(id)).toEqual(["tunnel.connected"])
-      // The edge detached, and died.
+      // The edge detached the link and crashed before it informed the actor.
       yield* (yield* TunnelLinks).detach([link])
       yield* withEdge(() => passing(told(id), (types) => types.length > 1, Timing.linkRenew))
       expect(yield* told(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
@@ -148,7 +148,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
             yield* agentAt(port, key)
             const answer = Effect.promise(() => Public.ask(port, handle, "/"))
             yield* passing(told(id), (types) => types.length > 0, 0)
-            // As if the actor was unavailable when the link arrived.
+            // The state if the actor was unavailable when the link connected.
             const sql = yield* Writes
             yield* sql`update identity set tunnel_connected = false where id = ${id}`
             const connected = rows<{ is: boolean }>(
@@ -157,7 +157,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
             yield* passing(connected, ([row]) => row!.is, Timing.linkRenew)
 
             const before = (yield* linksOf(handle))[0]!
-            // A renewal whose connection goes under it.
+            // A renewal whose database connection is closed.
             yield* cutOff(Effect.void, "tunnel_link", { step: Timing.linkRenew })
             expect((yield* answer).body).toBe("here")
             const renewed = passing(
@@ -167,7 +167,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
             )
             const [after] = (yield* renewed).value
             expect(after!.edge_id).toBe(before.edge_id)
-            // Nobody renewed it in time, and another edge swept it.
+            // The lease was not renewed in time, and another edge removed it.
             yield* sql`delete from tunnel_link where canonical = ${handle}`
             yield* passing(linksOf(handle), ([link]) => link !== undefined, Timing.linkRenew)
             expect((yield* answer).body).toBe("here")
@@ -195,7 +195,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
       const restored = { restored: true, successor: null }
       expect(yield* both).toEqual([restored, restored])
       expect(yield* linksOf(handle)).toHaveLength(1)
-      // Only a link of another process takes the name, and only a removed Identity ends the link.
+      // A link is not restored if a link of another process has replaced it. Only deleting the Identity closes the link.
       yield* links.detach([link.id])
       const other = yield* leased(id, handle)
       const sql = yield* Writes
@@ -204,7 +204,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
         restored: false,
         successor: { instance: row!.instance, client: "test" },
       })
-      // A link whose lease expired is not a successor.
+      // An expired lease of another process does not replace the link.
       yield* sql`update tunnel_link set lease_until = now() - interval '1 second' where id = ${other}`
       expect(yield* links.restore(link)).toEqual(restored)
       yield* sql`delete from tunnel_link where canonical = ${handle}`

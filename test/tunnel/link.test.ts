@@ -20,7 +20,7 @@ const open = (key: string, more: object) =>
 const ask = (handle: string, target: string) => Public.ask(service.edgePort, handle, target)
 const answering = (text: string) => ({ handler: (_: unknown, outgoing: any) => outgoing.end(text) })
 
-/** All at once: each waits for what an edge does now and then. */
+/** The tests run concurrently, because each waits for a periodic task of the edge. */
 describe.concurrent("a link", () => {
   const connected = async (handle: string) =>
     (await call(service.base, "GET", `/api/identities/${handle}`, { token: session })).body.tunnel.connected
@@ -70,7 +70,7 @@ describe.concurrent("a link", () => {
       () => connected(handle),
       (is) => is,
     )
-    // As after a crash of PostgreSQL, which empties unlogged tables.
+    // The state after a crash of PostgreSQL, which empties unlogged tables.
     const gone = await service.query(
       (sql) => sql`
         delete from tunnel_link l using identity i where i.id = l.identity_id and i.handle = ${handle} returning l.canonical`,
@@ -97,7 +97,7 @@ describe.concurrent("a link", () => {
     expect(await refusal(other.secrets.identity_key, ada.handle)).toEqual([403, "foreign_identity"])
     expect(await refusal(stranger, ada.handle)).toEqual([404, "not_found"])
     expect(await refusal(session, "nobody-here")).toEqual([404, "not_found"])
-    // A further key is as good as its scopes and networks, and the token of an app is good for the tools alone.
+    // Additional keys are limited by their scopes and networks. Access tokens of apps cannot open a link.
     const narrow = async (rights: object) =>
       (await call(service.base, "POST", `/api/identities/${ada.handle}/keys`, { token: session, body: rights })).body
         .key

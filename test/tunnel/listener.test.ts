@@ -26,10 +26,10 @@ it("disconnects a TLS client that sends its ClientHello slowly, and enforces the
   const arrived = async (bytes: number) => {
     while (taken.bytesRead < bytes) await new Promise((resolve) => setImmediate(resolve))
   }
-  // A record of 512 bytes, of which some come now and then: it is never silent for long.
+  // A TLS record of 512 bytes, of which a few arrive at a time, so that the connection is never idle for long.
   drip.write(Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 252]))
   await arrived(9)
-  // Whoever reads the hello has set its deadline by then.
+  // The edge has set the deadline for the TLS hello by then.
   await new Promise((resolve) => setImmediate(resolve))
   vi.advanceTimersByTime(Timing.helloMillis - 1)
   drip.write(Buffer.from([3]))

@@ -1,4 +1,4 @@
-/** What an edge counts, at the edges of its leases: the functions alone, with a store and an actor of the test's. */
+/** The metering of an edge at the limits of its leases, without sockets. The test provides the store and the actor. */
 import * as PasswordThrottle from "@svc/tunnel-edge/edge/routing/PasswordThrottle"
 import * as Metering from "@svc/tunnel-edge/edge/Metering"
 import * as Registry from "@svc/tunnel-edge/edge/links/Registry"
@@ -99,7 +99,7 @@ describe("the password throttle", () => {
     expect(guesses.brakedFor("one", "192.0.2.1")).toBe(1)
     now = 60_000
     expect(guesses.brakedFor("one", "192.0.2.1")).toBe(0)
-    // The next minute begins anew, with as many guesses.
+    // The next minute allows the same number of attempts again.
     for (let n = 0; n < 9; n++) guesses.failed("one", "192.0.2.1")
     expect(guesses.brakedFor("one", "192.0.2.1")).toBe(0)
     guesses.failed("one", "192.0.2.1")
@@ -138,7 +138,7 @@ describe("link selection", () => {
       const one = links.find((other) => other.id === id)
       if (id !== "drains" && one !== undefined) registry.remove(one)
       else if (one !== undefined) {
-        // The last that is left says that it goes: from here on the name is waited for.
+        // When the last remaining link leaves, the edge records the time, and requests for the handle wait from then on.
         expect(registry.lostAt("ada")).toBeUndefined()
         now = 200
         registry.leave(one)

@@ -1,4 +1,4 @@
-/** What an edge tells of bytes while its asks or their answers are lost (docs/crash-matrix.md), on the test's clock. */
+/** Reports of transferred bytes while an edge's requests or their responses are lost (docs/crash-matrix.md), on the test's clock. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
@@ -18,14 +18,14 @@ const day = ClusterTiming.transferWindowMillis
 const away = new Unavailable({ detail: "away", retry_after_seconds: 1 })
 const nextDay = Effect.flatMap(Clock.currentTimeMillis, (now) => TestClock.setTime((Math.floor(now / day) + 1) * day))
 
-/** Bytes of each day that is known. */
+/** Returns the recorded bytes of each day. */
 const counted = (org: string) =>
   Effect.map(
     rows<{ bytes: number }>((sql) => sql`select bytes::int from tunnel_transfer where org_id = ${org} order by day`),
     (found) => found.map(({ bytes }) => bytes),
   )
 
-/** An edge's counting for an Org; `way` is what becomes of its asks: those of the deaf are done, and their answers lost. */
+/** Creates the metering of an edge for an Org. `way` controls its requests: `away` loses the request, `deaf` loses the response. */
 const metered = Effect.fnUntraced(function* (org: string) {
   const actor = (yield* Orgs).of(org)
   const edge = yield* makeUuidV7
@@ -67,7 +67,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ quotas: { tunnel_transfer: 
           (lost) => lost > before,
           0,
         )
-        // Nothing is under way any more but the wait for the next try.
+        // Only the delay before the next attempt remains.
         yield* passing(
           Effect.sync(() => flushing.pollUnsafe()),
           (exit) => exit !== undefined,
@@ -81,7 +81,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ quotas: { tunnel_transfer: 
       passage.count("in", 200)
       yield* unheard
       expect(yield* counted(org)).toEqual([1_000])
-      // First what was told before, then what came since.
+      // The first flush repeats the report that may have arrived. The second flush sends the bytes counted since then.
       yield* metering.flush
       yield* metering.flush
       expect(yield* counted(org)).toEqual([1_200])
@@ -114,7 +114,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ quotas: { tunnel_transfer: 
         passed += bytes
         return passage.count("in", bytes)
       }
-      // Before the first lease so much may pass.
+      // The number of bytes that may pass before the first lease.
       expect(pass(60 * 1024)).toBe(true)
       expect(pass(4 * 1024)).toBe(false)
       yield* TestClock.adjust("3 seconds")
@@ -142,7 +142,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ quotas: { tunnel_transfer: 
       passage.count("in", 1_000)
       yield* first.metering.flush
       passage.count("in", 500)
-      // It is gone; another one takes over, whose numbers begin anew.
+      // The first edge has crashed. Another edge takes over and counts from zero.
       const second = yield* metered(org)
       second.metering.open(org, id, () => {}).count("in", 70)
       yield* second.metering.flush

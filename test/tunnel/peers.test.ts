@@ -1,4 +1,4 @@
-/** Links between edges: who may open one, and what counts as in flight on it. */
+/** Links between edges: who may open one, and which streams count as in flight. */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import * as Peers from "@svc/tunnel-edge/edge/links/Peers"
@@ -14,7 +14,7 @@ const peers = () => {
     edgeId: "edge",
     connectHost: "connect.tunnel.localhost",
     ca: () => undefined,
-    // What is stamped is the text itself: the sealing has tests of its own.
+    // The stamp contains the text itself; the sealing is tested elsewhere.
     sealing: {
       stamp: (purpose: string, text: string) => `${purpose}:${text}`,
       unstamp: (purpose: string, text: string) =>
@@ -30,7 +30,7 @@ const peers = () => {
   return made
 }
 
-/** An edge's port, as its listener hands it to its peers. */
+/** Starts a port that hands connections to the peers, like an edge's listener. */
 const listening = async (accepting: Peers.Peers) => {
   const server = createServer((socket) =>
     socket.once("data", (bytes: Buffer) => {
@@ -44,7 +44,7 @@ const listening = async (accepting: Peers.Peers) => {
   return (server.address() as AddressInfo).port
 }
 
-/** What an edge answers to somebody who shows this stamp; empty where it closes at once. */
+/** Returns an edge's response to a connection with this stamp; empty if the edge closes the connection. */
 const shown = (port: number, stamp: string | undefined) =>
   new Promise<string>((resolve) => {
     const socket: Socket = connect(port, "127.0.0.1", () =>

@@ -1,4 +1,4 @@
-/** A Tunnel's TCP port listens no longer than an agent is there, whenever that goes. */
+/** A Tunnel's TCP port listens only while an agent is connected, whenever the agent disconnects. */
 import { connect } from "node:net"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
@@ -22,7 +22,7 @@ const makePorts = (host = "127.0.0.1") =>
     [],
   )
 
-/** The error of a connection to it; undefined where somebody listens. */
+/** Returns the error of a connection to the port, or undefined if it is accepted. */
 const refusal = (port: number) =>
   new Promise<string | undefined>((resolve) => {
     const socket = connect(port, "127.0.0.1")

@@ -5,7 +5,7 @@ import { RequestSplitter } from "@svc/tunnel-edge/protocol/RequestSplitter"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 
-/** Two ends that hand each other their bytes in pieces of the given sizes. */
+/** Creates two connected endpoints that exchange bytes in pieces of the given sizes. */
 const pair = (sizes: () => number) => {
   const opened: Array<MuxStream> = []
   const deliver = (to: () => Mux, chunks: ReadonlyArray<Buffer>) => {
@@ -93,7 +93,7 @@ describe("the mux", () => {
     await turns(() => opened.length === 1)
     const reader = opened[0]!
     const chunk = Buffer.alloc(64 * 1024)
-    /** What is under way to a reader that stops reading. */
+    /** Writes to a reader that has stopped reading, and returns the number of bytes in flight. */
     const underWay = async () => {
       let arrived = 0
       reader.onData = (bytes) => (arrived += bytes.length)
@@ -107,7 +107,7 @@ describe("the mux", () => {
     }
     expect(await underWay()).toBe(manifest.limits.windowBytes)
     for (let i = 0; i < 16; i++) await underWay()
-    // Up to a quarter was delivered and not told yet.
+    // Up to a quarter of the window may be delivered and not acknowledged yet.
     const widest = await underWay()
     expect(widest).toBeLessThanOrEqual(manifest.limits.windowAtMost)
     expect(widest).toBeGreaterThan(manifest.limits.windowAtMost * 0.75)

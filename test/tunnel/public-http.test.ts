@@ -46,7 +46,7 @@ describe("the route of a request", () => {
     did.length = 0
     client(get("/2") + get("/3") + get("/4"))
     expect([did, streams]).toEqual([["pause", "nextTurn"], [forwardedGet("/1") + forwardedGet("/2")]])
-    // The client has said everything, and the agent hears so behind the last request.
+    // The client has sent everything, and the agent receives the end of input after the last request.
     connection.ended()
     connection.turned()
     expect([did.splice(0), streams]).toEqual([
@@ -213,7 +213,7 @@ it("is sent once, and nothing is written to a closed connection", () => {
       })
       const { connection, did } = one
       const isGone = () => did.some((what) => what === "destroy" || what === "abort")
-      /** As a mux would have it: a stream that was reset or has ended brings nothing more. */
+      /** Delivers data from the agent as the multiplexer does: a stream that was reset or has ended delivers nothing. */
       let live = 0
       const fromAgent = (brings: () => void, ends: boolean) => {
         const resets = did.filter((what) => what.startsWith("reset")).length

@@ -2,7 +2,7 @@ import { encode, Refusal } from "@svc/tunnel-edge/protocol/RequestHead"
 import { RequestSplitter } from "@svc/tunnel-edge/protocol/RequestSplitter"
 import { describe, expect, it } from "vitest"
 
-/** What goes on of these bytes, and the status they are refused with. */
+/** Returns the forwarded bytes, and the status with which the input was rejected. */
 const pass = (text: string, host?: string) => {
   const out: Array<string> = []
   const heads: Array<{ readonly host: string; readonly upgrade: boolean }> = []
@@ -16,7 +16,7 @@ const pass = (text: string, host?: string) => {
   )
   let status: number | undefined
   try {
-    // Byte by byte, so that no limit of a piece matters.
+    // Passes single bytes, so that no limit depends on the size of a chunk.
     for (const byte of Buffer.from(text, "latin1")) splitter.feed(Buffer.from([byte]))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error

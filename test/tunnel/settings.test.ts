@@ -79,7 +79,7 @@ describe("tunnel settings", () => {
     const seen = (headers = {}) => call(service.base, "GET", path, { token: session, headers })
     const tag = (await seen()).headers.get("etag")!
     expect((await seen({ "if-none-match": tag })).status).toBe(304)
-    // Another link does not change the Tunnel's settings, but changes the response.
+    // A second link does not change the Tunnel's settings, but its response contains the number of links.
     const second = connectTunnel({ key, edge: `http://connect.tunnel.localhost:${service.edgePort}`, port })
     tunnels.push(second)
     await second.ready
@@ -133,12 +133,12 @@ describe("tunnel settings", () => {
     const allowed = await ask(service.edgePort, handle, "/", { headers: basic("ada:l0vel:ace ü") })
     expect(allowed.status).toBe(200)
     expect(JSON.parse(allowed.body)).not.toHaveProperty("authorization")
-    // Each request of a connection shows them; answers to those before it come first.
+    // Each request of a connection needs the credentials. The response to an earlier request comes first.
     const { authorization } = basic("ada:l0vel:ace ü")
     const first = `GET /one HTTP/1.1\r\nHost: ${hostOf(handle)}\r\nAuthorization: ${authorization}\r\n\r\n`
     const both = await raw(service.edgePort, `${first}GET /two HTTP/1.1\r\nHost: ${hostOf(handle)}\r\n\r\n`)
     expect([...both.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status)).toEqual(["200", "401"])
-    // Other settings leave it as it is; null opens the tunnel again.
+    // Changing another setting keeps the password. Null removes it.
     await patch(handle, { host_header: "local" })
     expect((await ask(service.edgePort, handle, "/")).status).toBe(401)
     await patch(handle, { basic_auth: null })
@@ -235,7 +235,7 @@ describe("the transfer limit of an Org", () => {
         ),
       )
     }
-    // What was used of the last lease before the answer came is all that is over the limit.
+    // Only requests that the edge admitted from its last lease before the response arrived may exceed the limit.
     expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual(5)
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(3)
     const blocked = await ask(service.edgePort, other.handle, "/")
@@ -252,7 +252,7 @@ describe("the transfer limit of an Org", () => {
     ])
     expect(limits[1].data).toMatchObject({ limit: "tunnel_transfer", quota: 4 * MiB, window: "day" })
     expect(limits[1].data.used).toBeGreaterThanOrEqual(0.8 * 4 * MiB)
-    // Other Orgs go on.
+    // Other Orgs are unaffected.
     const { handle: stranger } = await withTunnel(port)
     expect((await ask(service.edgePort, stranger, "/")).status).toBe(200)
   })

@@ -67,7 +67,7 @@ describe("an edge with a wildcard certificate", () => {
       edge: `https://connect.tunnel.localhost:${service.edgePort}`,
       ca: wildcard.cert,
       handler: (_, outgoing) => {
-        // Without a length it ends with its connection, as HTTP/1.0 has it.
+        // A response without a length ends when the connection is closed, as in HTTP/1.0.
         outgoing.removeHeader("transfer-encoding")
         outgoing.write("half")
         begun.push(() => outgoing.socket!.resetAndDestroy())
@@ -138,7 +138,7 @@ describe("an edge with a wildcard certificate", () => {
 
   it("switches to WebSocket when an intermediary blocks other upgrades", { timeout: 30_000 }, async () => {
     const { handle, secrets } = await makeIdentity(service.base, session)
-    // A proxy that opens TLS and knows WebSocket only, as there are in offices.
+    // A proxy that intercepts TLS and supports only WebSocket upgrades, as in some offices.
     const seen: Array<string | undefined> = []
     const between = createSecureServer(wildcard, (_, outgoing) => outgoing.writeHead(400).end("<h1>Bad request</h1>"))
     between.on("upgrade", (incoming, client: Socket, head) => {

@@ -15,10 +15,10 @@ let ada: Awaited<ReturnType<typeof makeIdentity>>
 let origin: Server
 let originPort: number
 let tunnel: Tunnel
-/** What the agent told of requests. */
+/** Log lines of the agent about requests. */
 const told: Array<string> = []
 
-/** What an application behind a tunnel may be. */
+/** The application behind the tunnel. */
 const application: RequestListener = (incoming, outgoing) => {
   const url = new URL(incoming.url ?? "/", "http://x")
   switch (url.pathname) {
@@ -183,7 +183,7 @@ describe("requests through the tunnel", () => {
     const text = await raw(`${head}\u0001\u0002 not HTTP at all\n\n`, /not HTTP at all/)
     expect(text).toMatch(/^HTTP\/1\.1 101 /)
     expect(text).toContain("\u0001\u0002 not HTTP at all")
-    // An application that does not upgrade is asked the next request as any other.
+    // If an application does not upgrade a request, the next request reaches it normally.
     const plain = createHttpServer((_, outgoing) => outgoing.end("plain"))
     const port = await freePort()
     await new Promise<void>((resolve) => plain.listen(port, "127.0.0.1", resolve))
@@ -218,7 +218,7 @@ describe("the TCP port", () => {
     const echo = createServer({ allowHalfOpen: true }, (socket) => {
       const chunks: Array<Buffer> = []
       socket.on("data", (chunk: Buffer) => chunks.push(chunk))
-      // Answers only when the client has said everything.
+      // Responds after the client has ended its output.
       socket.on("end", () => socket.end(Buffer.concat(chunks).toString().toUpperCase()))
     })
     const port = await freePort()

@@ -1,4 +1,4 @@
-/** A Webhook carries no more than the credential that made it may read now, and ends with that credential. */
+/** A Webhook only receives Events that the credential that created it may still read, and stops when that credential is revoked. */
 import { stateOf, withheld } from "@svc/cluster/webhooks/WebhookState"
 import { allows, scopesOf, type ScopeName } from "@svc/domain/account/Scope"
 import { identityEventTypes } from "@svc/domain/events/Event"
@@ -27,7 +27,7 @@ const session = async (method: string, path: string, body?: unknown) =>
 const at = (path: string) => `/api/identities/${owner.handle}${path}`
 const hook = (id: string) => at(`/webhooks/${id}`)
 
-/** A credential, and the acts that end or narrow it. */
+/** A credential, with the actions that revoke or restrict it. */
 interface Made {
   readonly token: string
   readonly id: string
@@ -160,7 +160,7 @@ describe("Webhook", () => {
     await raiseCardUpdated()
     expect(await lastDelivery(id)).toEqual(["failed", reason])
     expect(receiver.got).toEqual([])
-    // Changes that do not redirect Events do not adopt the Webhook.
+    // A change that keeps the Webhook's destination does not reactivate the Webhook.
     await session("PATCH", hook(id), { description: "seen" })
     expect(await state(id)).toEqual(["stopped", reason])
     await session("PATCH", hook(id), { status: "active" })
@@ -173,7 +173,7 @@ describe("Webhook", () => {
     await session("DELETE", hook(id))
   })
 
-  it("of a session goes on after the session ended", async () => {
+  it("of a session keeps receiving Events after the session ended", async () => {
     const other = await person(service.base)
     const path = `/api/identities/${other.handle}/webhooks`
     const body = { url: receiver.url, event_types: ["email.received"] }

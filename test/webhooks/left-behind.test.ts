@@ -1,4 +1,4 @@
-/** A delivery whose process died between the post and its record (docs/crash-matrix.md). */
+/** A Webhook delivery whose process crashed between the request and its record (docs/crash-matrix.md). */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
@@ -57,7 +57,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
         yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
         yield* passing(look(delivery_id), delivered)
       }).pipe(Effect.provide(process()))
-      // As the process leaves it that died before it could write down what came of the post.
+      // The state after the process crashed before it recorded the response.
       const sql = yield* Writes
       const at = new Date(yield* Clock.currentTimeMillis)
       yield* sql`
@@ -67,7 +67,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
 
       yield* Effect.gen(function* () {
         const again = yield* passing(look(delivery_id), delivered, (row) =>
-          // The expired lease is recorded with the next one, and from then on a post is under way that has a timeout.
+          // The next lease records that the former one expired. The clock stops then, because a request with a timeout is in flight.
           row!.attempts.length === 0 ? "1 second" : 0,
         )
         expect(again.millis).toBeGreaterThanOrEqual(60_000)
@@ -100,7 +100,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
         leased: [],
         due: new Date(at.getTime() + 60_000),
       })
-      // The lease ran out meanwhile, and another process began an attempt of its own.
+      // The lease has expired, and another process has begun its own attempt.
       const later = new Date(at.getTime() + 61_000)
       yield* sql`update delivery set attempt_started_at = ${later} where id = ${id}`
       const owner = { id: identity_id, orgId: org_id, handle: "ada" }
@@ -116,7 +116,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
     }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide(quietFeed)))),
   )
 
-  it.effect("is recorded separately from those that ended in the same statement", () =>
+  it.effect("is recorded separately from other deliveries in the same statement", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const deliveries = yield* Deliveries
@@ -135,7 +135,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       const { leased } = yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })
       expect(leased).toHaveLength(3)
       const owner = { id: identity_id, orgId: org_id, handle: "ada" }
-      // No text of the store has a NUL. They end together, and so share a statement.
+      // PostgreSQL cannot store NUL in a text. The attempts end together, so that they share a statement.
       const ends = yield* Effect.forEach(
         leased,
         (one, index) => {
@@ -216,7 +216,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
           yield* ask(Context.get(context, Identities).of("linus").Work(undefined, { discard: true }))
           yield* passing(leaseWaits, (rows) => rows.length > 0, 0)
           const leaving = yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
-          // Whatever is interrupted by that has been; the statement goes on.
+          // Gives the shutdown time to interrupt its fibers while the statement is still running.
           yield* pause(300)
           return leaving
         }),

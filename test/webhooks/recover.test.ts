@@ -1,4 +1,4 @@
-/** Finding out why a Webhook did not get an Event: what it answered, what it is sent, and sending again what failed. */
+/** Finding out why an Event was not delivered: the Webhook's responses, the request body, and replays of failed deliveries. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
@@ -35,7 +35,7 @@ afterAll(async () => {
 const deliveries = (query = "") => call(service.base, "GET", `${at}/deliveries${query}`, { token })
 
 let version = 1
-/** A card that changes, and what its delivery was answered with. */
+/** Changes the card, and returns the delivery of that Event and its response. */
 const delivered = async (status: number, body: string | Buffer) => {
   answer = { status, body }
   await call(service.base, "PATCH", `/api/identities/${handle}/card`, { token, body: { version: `1.${version++}` } })
@@ -67,7 +67,7 @@ describe("the log", () => {
     expect((await deliveries(`?event_id=${well.event_id}`)).body.deliveries).toHaveLength(1)
     expect((await deliveries("?status=nothing")).status).toBe(400)
     expect((await deliveries("?event_id=evt_nothing")).status).toBe(400)
-    // A cursor leads through the list it was made for, and no other.
+    // A cursor is valid only for the list that returned it.
     const { next_cursor } = (await deliveries("?status=failed&limit=2")).body
     expect((await deliveries(`?status=failed&limit=2&cursor=${next_cursor}`)).body.deliveries).toHaveLength(2)
     expect((await deliveries(`?limit=2&cursor=${next_cursor}`)).status).toBe(400)

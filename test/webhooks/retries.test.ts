@@ -1,4 +1,4 @@
-/** The delivery queue by the test's clock: the table of waits, leases that run out, secrets that retire. */
+/** The delivery queue on the test's clock: retry delays, expired leases and retired secrets. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
 import * as IdentityActor from "@svc/cluster/capabilities/IdentityActor"
@@ -37,7 +37,7 @@ const deliveries = (webhook: string) =>
   )
 const oldest = (webhook: string) => Effect.map(deliveries(webhook), ([first]) => first)
 
-/** A ready Identity with a Webhook, and what is done to both. */
+/** Creates a ready Identity with a Webhook, and returns actions on both. */
 const makeWebhook = Effect.fnUntraced(function* (handle: string, url: string, event_types = ["webhook.test"]) {
   const org_id = yield* makeOrg
   const { actor, id } = yield* makeIdentity(org_id, handle)
@@ -53,11 +53,11 @@ const makeWebhook = Effect.fnUntraced(function* (handle: string, url: string, ev
   return { org_id, actor, identity_id: id, webhook_id, signing_secret, register, test }
 })
 
-/** Goes on to a time, and from there until the next attempt has been recorded. */
+/** Advances the clock to `due`, and waits until attempt `number` is recorded. */
 const attempted = Effect.fnUntraced(function* (webhook: string, number: number, due: number) {
   yield* TestClock.setTime(due)
   const has = (delivery: Delivery | undefined) => (delivery?.attempts.length ?? 0) >= number
-  // While an attempt is under way no time passes: it meets a real receiver.
+  // The clock does not advance while an attempt sends its request to a real receiver.
   yield* passing(oldest(webhook), (found) => has(found) || (found?.attempt_started_at ?? null) !== null)
   return (yield* passing(oldest(webhook), has, 0)).value!
 })
@@ -144,7 +144,7 @@ layer(actors())("a delivery", (it) => {
     }),
   )
 
-  it.effect("to a target that hangs only blocks the four places of its own Webhook", () =>
+  it.effect("to an unresponsive target only uses the four slots of its own Webhook", () =>
     Effect.gen(function* () {
       const hanging = yield* receiverOf(() => {})
       const good = yield* receiverOf()
@@ -180,7 +180,7 @@ layer(actors())("a delivery", (it) => {
       yield* sql`
         insert into event (id, org_id, identity_id, handle, type, data, created_at)
         values (${event_id}, ${org_id}, ${identity_id}, 'ada', 'mail.stopped', '{}', ${started})`
-      // As the process leaves it that died during the first attempt.
+      // The state after a process crashed during the first attempt.
       yield* sql`
         insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, attempt_started_at, next_attempt_at, created_at)
         values (${delivery_id}, ${webhook_id}, ${identity_id}, ${event_id}, 'mail.stopped', 'queued', ${started}, ${lease}, ${started})`
@@ -193,7 +193,7 @@ layer(actors())("a delivery", (it) => {
         { number: 1, error: "interrupted", status_code: null },
         { number: 2, error: null, status_code: 200 },
       ])
-      // The wait after the first went by while the lease ran.
+      // The delay after the first attempt passed while its lease was valid.
       expect(Date.parse(value!.attempts[1]!.started_at)).toBeGreaterThanOrEqual(lease.getTime())
       expect(receiver.got).toHaveLength(1)
     }),
@@ -206,7 +206,7 @@ layer(actors())("a delivery", (it) => {
       yield* ask(actor.PatchWebhook({ org_id, webhook_id, if_version: null, patch: { status: "disabled" } }))
       expect(yield* Effect.flip(test)).toMatchObject({ code: "conflict" })
       const sql = yield* Writes
-      // An Event that saw it active committed behind the change.
+      // An Event whose statement read the Webhook as active and committed after the change.
       const now = new Date(yield* Clock.currentTimeMillis)
       yield* sql`
         with event as (
@@ -214,7 +214,7 @@ layer(actors())("a delivery", (it) => {
           values (${yield* makeUuidV7}, ${org_id}, ${identity_id}, 'grace', 'mail.stopped', '{}', ${now}) returning id)
         insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, next_attempt_at, created_at)
         select ${yield* makeUuidV7}, ${webhook_id}, ${identity_id}, id, 'mail.stopped', 'queued', ${now}, ${now} from event`
-      // The work ends, as it does where nothing is due, and the scan does not find it.
+      // The actor finds no due work and ends, and the scan does not find the delivery.
       yield* ask((yield* Identities).of("grace").Work(undefined))
       const late = new Date(now.getTime() + hour)
       for (const source of IdentityActor.sources) expect(yield* source.overdue(sql, late, 10)).not.toContain("grace")
@@ -240,19 +240,19 @@ layer(actors())("a signing secret", (it) => {
         yield* passing(deliveries(webhook_id), (all) => all.every(({ status }) => status === "delivered"), 0)
         return receiver.got.at(-1)!
       })
-      // The queue has read its secrets before they change.
+      // The queue has read the signing secrets before they change.
       expect(receiver.isSignedWith(former, yield* delivered)).toBe(true)
       const secret_id = yield* makeUuidV7
       const rotated = yield* ask(actor.RotateSecret({ org_id, secret_id }))
       const at = yield* Clock.currentTimeMillis
       expect(rotated.signing_secret).not.toBe(former)
       expect(rotated.previous_valid_until).toEqual(new Date(at + 24 * hour))
-      // The same command again answers the same.
+      // A repeated command returns the same secret.
       expect(yield* ask(actor.RotateSecret({ org_id, secret_id }))).toEqual(rotated)
       const signedWith = (got: (typeof receiver.got)[number]) =>
         [former, rotated.signing_secret].map((secret) => receiver.isSignedWith(secret, got))
       expect(signedWith(yield* delivered)).toEqual([true, true])
-      // The actor reads its secrets here, and still has them in memory a minute later.
+      // The actor reads its signing secrets here and keeps them in memory for a minute.
       yield* TestClock.setTime(at + 24 * hour - minute)
       expect(signedWith(yield* delivered)).toEqual([true, true])
       yield* TestClock.setTime(at + 24 * hour)

@@ -143,7 +143,7 @@ describe("the list of Events", () => {
   })
 })
 
-describe("what an Identity has", () => {
+describe("the API of an Identity's Webhooks and keys", () => {
   let handle: string
   let key: string
   beforeAll(async () => {
@@ -161,7 +161,7 @@ describe("what an Identity has", () => {
     (await at("POST", "/webhooks", { url, event_types })).body
   const deliveries = (id: string) => log(handle, id)
 
-  it("as a Webhook is read, changed under conditions, and removed with its log", async () => {
+  it("returns a Webhook, changes it under conditions, and removes it with its log", async () => {
     const { id } = await hook("http://127.0.0.1:9/")
     const read = await at("GET", `/webhooks/${id}`)
     expect(read.body).not.toHaveProperty("signing_secret")
@@ -180,7 +180,7 @@ describe("what an Identity has", () => {
     expect((await at("DELETE", `/webhooks/${id}`)).status).toBe(404)
   })
 
-  it("as a Webhook is tested with an Event that is in no list", async () => {
+  it("tests a Webhook with an Event that is in no list", async () => {
     const receiver = await startReceiver()
     const { id, signing_secret } = await hook(receiver.url)
     const test = await at("POST", `/webhooks/${id}/test`)
@@ -198,7 +198,7 @@ describe("what an Identity has", () => {
     await receiver.stop()
   })
 
-  it("as a Webhook that is disabled ends what waits for it and takes nothing more", async () => {
+  it("ends the queued deliveries of a disabled Webhook and queues no more", async () => {
     const { id } = await hook("http://127.0.0.1:9/", ["mail.stopped"])
     await at("PATCH", "/mail", { outgoing: "stopped" })
     await eventually(
@@ -222,7 +222,7 @@ describe("what an Identity has", () => {
     expect(conflict.map(({ body }) => body.code)).toEqual(["conflict", "conflict"])
   })
 
-  it("as a signing secret is rotated by an Identity Key; the former one signs on for a day", async () => {
+  it("rotates a signing secret with an Identity Key; the former secret signs for one more day", async () => {
     const { signing_secret: former } = await hook("http://127.0.0.1:9/")
     const rotated = await call(service.base, "POST", `/api/identities/${handle}/webhook-secret/rotate`, { token: key })
     expect(rotated.status).toBe(200)
@@ -231,7 +231,7 @@ describe("what an Identity has", () => {
     expect((await hook("http://127.0.0.1:9/")).signing_secret).toBe(rotated.body.signing_secret)
   })
 
-  it("as a key is rotated by the account: the former stops at once, the new one is shown once", async () => {
+  it("rotates an Identity Key for the account: the former key stops working immediately, and the new key is shown once", async () => {
     expect(
       (await call(service.base, "POST", `/api/identities/${handle}/identity-key/rotate`, { token: key })).body.code,
     ).toBe("admin_required")

@@ -1,4 +1,4 @@
-/** A Connector's actor with an account at the network: from connecting to the Events of what is said to it, and its end. */
+/** The actor of a Connector with a Bluesky account: connecting, Events for mentions and replies, posting, and disconnecting. */
 import { layer } from "@effect/vitest"
 import { onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Effect, Fiber } from "effect"
@@ -41,7 +41,7 @@ export const suite = (context: Context) => {
     it.effect("raises one Event for each mention, reply and direct message, and replies to the mention", () =>
       Effect.gen(function* () {
         const { org_id, id, actor } = yield* connected("lea")
-        // The first poll only finds where the next begins.
+        // The first poll only determines the position from which the next poll reads.
         yield* passing(rowOf(id), (row) => row?.polled_at !== null, 0)
         const own = yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "Ask me." })) }))
         const mention = yield* Effect.promise(() => context.grace.post("@lea.test what is new?"))
@@ -68,7 +68,7 @@ export const suite = (context: Context) => {
         const reply = yield* publishing({ text: "Nothing.", reply_to: mention.uri })
         const answer = yield* through(actor.Publish({ org_id, ...reply }))
         expect(answer.reply_to).toBe(mention.uri)
-        // The command again is the same post.
+        // A repeated command returns the existing post.
         expect(yield* through(actor.Publish({ org_id, ...reply }))).toEqual(answer)
         yield* nextPoll(id)
         expect(yield* eventsOf(id)).toHaveLength(4)
@@ -82,7 +82,7 @@ export const suite = (context: Context) => {
         const texts = ["one", "two", "three"]
         for (const text of texts) {
           const post = { org_id, ...(yield* publishing({ text })) }
-          // It may be answered, cut off, or never get there: the command comes again until it is acknowledged.
+          // The first attempt may succeed, be interrupted or not arrive; the command is repeated until it succeeds.
           const first = yield* Effect.forkChild(Effect.exit(through(actor.Publish(post))))
           yield* Effect.promise(() => context.network.stop())
           yield* Fiber.join(first)
@@ -137,7 +137,7 @@ export const suite = (context: Context) => {
         const left = yield* Effect.promise(() =>
           sessions.selectFrom("refresh_token").selectAll().where("did", "=", owner.did).execute(),
         )
-        // The one of the owner's own agent.
+        // The remaining session is that of the owner's own client.
         expect(left).toHaveLength(1)
       }),
     )

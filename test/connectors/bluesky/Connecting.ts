@@ -1,4 +1,4 @@
-/** Connecting an account by an app password. */
+/** Connecting an account with an app password. */
 import { Redacted } from "effect"
 import { describe, expect, it } from "vitest"
 import { connect, type Context } from "./Context.ts"

@@ -1,4 +1,4 @@
-/** Identities that are connected to the network, on actors in memory. */
+/** Identities that are connected to accounts of the Bluesky network, on actors in memory. */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
@@ -15,7 +15,7 @@ export const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message
 export const connecting = (context: Context) => {
   const platforms = Platforms.layer({
     disclosure: "This account is automated.",
-    // Where things are is known once the network runs.
+    // The servers' addresses are only known once the network runs.
     setting: (name) => {
       const { plc, pds, chat } = context.network
       return { SVC_BLUESKY_PLC_URL: plc, SVC_BLUESKY_HANDLE_RESOLVER: pds, SVC_BLUESKY_CHAT_DID: chat.did }[name]
@@ -34,7 +34,10 @@ export const connecting = (context: Context) => {
     return { org_id, id, owner, actor, password }
   })
 
-  /** The clock goes on to when the next poll is due and no further, since a call has 20 seconds of it; the poll is made. */
+  /**
+   * Advances the clock to the next poll and waits until the poll is recorded. The clock stops there, since calls time out after 20 seconds
+   * of test time.
+   */
   const nextPoll = Effect.fnUntraced(function* (id: string) {
     const { value: before } = yield* passing(rowOf(id), (row) => row?.poll_due_at != null, 0)
     yield* TestClock.adjust(before!.poll_due_at!.getTime() - (yield* Clock.currentTimeMillis) + 1_000)

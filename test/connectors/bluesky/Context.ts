@@ -1,10 +1,10 @@
-/** What the suites of Bluesky share: one network, one platform, three people. */
+/** The network, platform and people that all Bluesky suites share. */
 import { randomUUID } from "node:crypto"
 import type { NewPost } from "@svc/cluster/connectors/platforms/Platform"
 import type { Network, Person } from "../network/Network.ts"
 import type { Rig } from "../network/Rig.ts"
 
-/** Filled before the first test. */
+/** Its members are set before the first test. */
 export interface Context {
   network: Network
   rig: Rig
@@ -16,7 +16,7 @@ export interface Context {
 export const connect = ({ rig }: Context, person: Person, dm = true) =>
   person.appPassword({ dm }).then((password) => rig.connect(person.handle, password))
 
-/** A record as it stands in its repository. */
+/** Returns a record of the person's repository. */
 export const recordAt = async (
   { ada }: Context,
   uri: string,
@@ -26,7 +26,7 @@ export const recordAt = async (
   return { cid: cid!, value }
 }
 
-/** A version 7 uuid of now. */
+/** Returns a version 7 UUID of the current time. */
 export const command = () => {
   const millis = Date.now().toString(16).padStart(12, "0")
   return `${millis.slice(0, 8)}-${millis.slice(8)}-7${randomUUID().slice(15)}`

@@ -1,4 +1,4 @@
-/** That the profile says the account is automated. */
+/** The disclosure in an account's profile that the account is automated. */
 import { describe, expect, it } from "vitest"
 import type { Person } from "../network/Network.ts"
 import { disclosure } from "../network/Rig.ts"

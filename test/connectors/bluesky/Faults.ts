@@ -1,4 +1,4 @@
-/** The account's server away, silent, refusing, rate limiting and hostile. */
+/** An account's server that is unreachable, does not respond, rejects or limits requests, or is malicious. */
 import { createServer, type RequestListener, type Server } from "node:http"
 import { createServer as createSocketServer, type Socket } from "node:net"
 import { Redacted } from "effect"
@@ -51,7 +51,7 @@ export const suite = (context: Context) =>
       expect(failure).toMatchObject({ _tag: "PlatformRateLimited", until: expect.any(Date) })
     }, 120_000)
 
-    /** A Connector whose server is this. */
+    /** Creates a Connector whose server is `listener`. */
     const at = async (
       listener: RequestListener,
       use: (connected: Awaited<ReturnType<typeof connect>>) => Promise<void>,

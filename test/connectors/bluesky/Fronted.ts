@@ -1,6 +1,6 @@
 /**
- * A Connector whose account's server is slow, refuses, limits and cuts connections while posts go on: each command is one
- * post, each mention one Event, and nobody waits for what does not answer.
+ * A Connector whose server is slow, rejects or limits requests, or closes connections. Each command must create one post, each mention one
+ * Event, and no call may wait for a response that never arrives.
  */
 import { layer } from "@effect/vitest"
 import { onBehalfOf } from "@svc/cluster/actor/Ask"
@@ -25,10 +25,10 @@ const answering =
       .writeHead(status, { "content-type": "application/json", ...headers })
       .end(JSON.stringify({ error, message: `${error} of the test` }))
 
-/** Seconds that the server wants to be left alone for. */
+/** Seconds for which the server asks clients to send no requests. */
 const quietSeconds = 120
 
-/** What a request meets; `now` in milliseconds. */
+/** Handlers that simulate each fault, by name; `now` is in milliseconds. */
 const faults: Readonly<Record<string, (now: number) => (asked: Asked) => void>> = {
   "cut before it is received": () => (asked) => void asked.request.socket.destroy(),
   "done, and its answer lost": () => (asked) => (unheard(asked), asked.pass()),
@@ -50,7 +50,7 @@ export const suite = (context: Context) => {
     context.network.front.gate = undefined
   })
 
-  /** Lets requests of one method through a fault each, and everything else as it is. */
+  /** Handles requests of one method with `meet`, and passes all others to the server. */
   const before = (method: string, meet: (asked: Asked) => void) => {
     context.network.front.gate = (asked) => (asked.method === method ? meet(asked) : asked.pass())
   }
@@ -64,7 +64,7 @@ export const suite = (context: Context) => {
         .then(({ data }: any) => data.records.map(({ value }: any) => value.text)),
     )
 
-  // An actor that has nothing to do for a while leaves, and is woken for its next poll.
+  // An idle actor is removed from memory and loaded again for its next poll.
   const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors({ platforms })))
   layer(watched, { timeout: "3 minutes" })("a misbehaving server", (it) => {
     it.effect("receives one post per command, and each failure has a matching problem", () =>
@@ -77,7 +77,7 @@ export const suite = (context: Context) => {
           const post = { org_id, ...(yield* publishing({ text })) }
           let met = 0
           const now = yield* Clock.currentTimeMillis
-          // The first try meets it, and of every second text the second try too.
+          // The fault hits the first attempt, and for every second text also the second attempt.
           before("com.atproto.repo.createRecord", (asked) =>
             met++ < 1 + (at % 2) ? faults[kind]!(now)(asked) : asked.pass(),
           )
@@ -88,7 +88,7 @@ export const suite = (context: Context) => {
           }
           yield* open
           expect(Exit.isSuccess(made) && made.value.text).toBe(text)
-          // Done, it is done: the command again asks nobody.
+          // Repeating a completed command sends no request to the server.
           before("com.atproto.repo.createRecord", answering(500, "NotAgain"))
           expect(yield* Effect.exit(through(actor.Publish(post)))).toEqual(made)
           yield* open
@@ -131,7 +131,7 @@ export const suite = (context: Context) => {
             asked++
             faults[kind]!(now)(one)
           })
-          // No further than when it is due, since a call has 20 seconds of this clock.
+          // The clock stops when the poll is due, since calls time out after 20 seconds of test time.
           yield* TestClock.adjust(now - (yield* Clock.currentTimeMillis))
           yield* passing(
             Effect.sync(() => asked),
@@ -141,7 +141,7 @@ export const suite = (context: Context) => {
           const { value: row } = yield* passing(
             rowOf(id),
             (row) => row?.poll_due_at != null && row.poll_due_at.getTime() !== due,
-            // The call takes the machine's time, of which this clock must not make its 20 seconds; a try may wait for the next.
+            // The call takes real time, during which the test's clock must not advance by 20 seconds. A retry may happen in the next poll.
             "1 millis",
           )
           yield* open
@@ -180,7 +180,7 @@ export const suite = (context: Context) => {
         const paused = actor.Pause({ org_id, paused: true, everyone: false }, onBehalfOf(holder))
         yield* through(paused)
         expect(yield* textsOf(owner)).toEqual(["goes on"])
-        // Calls that left before the pause end.
+        // Calls that were sent before the pause complete.
         for (const asked of held) asked.pass()
         expect(Exit.isSuccess(yield* Fiber.join(waiting))).toBe(true)
         expect(

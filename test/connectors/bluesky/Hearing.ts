@@ -1,4 +1,4 @@
-/** What a poll tells and what a list shows. */
+/** The Events of a poll, and the entries of a list of notifications. */
 import { describe, expect, it } from "vitest"
 import { connect, post, recordAt, type Context } from "./Context.ts"
 
@@ -22,7 +22,7 @@ export const suite = (context: Context) =>
       ])
       expect(heard.more).toBe(false)
       expect((await poll(heard.mark)).received).toEqual([])
-      // A mark that was not committed tells the same again.
+      // A poll from an earlier mark, whose successor was not committed, returns the same posts again.
       expect((await poll(begun.mark)).received).toHaveLength(2)
     })
 
@@ -42,11 +42,12 @@ export const suite = (context: Context) =>
         ;({ mark, more } = next)
       }
       expect(told).toEqual(Array.from({ length: 60 }, (_, n) => `@hedy.test ${n}`))
-      // It arrives now and sorts below what was told already.
+      // This post arrives last, but its time is before that of posts that were already reported.
       await context.alan.post("@hedy.test late", { at: new Date(start + 50_500) })
       const late = await context.rig.run(context.rig.platform.poll(session, mark))
       expect(late.received.map(({ post }) => post.text)).toEqual(["@hedy.test late"])
-      // The same as a list, over more than one page of the server's and with a direct message in it: each once, in turn.
+      // The list has the same entries in order and without duplicates, although it spans several pages of the server and contains a direct
+      // message.
       const other = await connect(context, context.ada)
       await context.rig.run(context.rig.platform.sendDm(other.session, post("psst", { to: "hedy.test" })))
       const { entries } = await context.rig.run(
@@ -80,7 +81,7 @@ export const suite = (context: Context) =>
       const other = await connect(context, context.grace)
       for (let n = 0; n < 3; n++) await context.grace.post(`@emmy.test ${n}`)
       await context.rig.run(context.rig.platform.sendDm(other.session, post("psst", { to: "emmy.test" })))
-      // The message may have been sent within this very millisecond.
+      // The message may have been sent in the current millisecond.
       await context.grace.post("@emmy.test 3", { at: new Date(Date.now() + 1) })
       const pages: Array<Array<string>> = []
       let cursor: string | undefined

@@ -1,4 +1,4 @@
-/** OAuth against the server's own authorization server: PAR, PKCE, DPoP and, with a public address, private_key_jwt. */
+/** OAuth with the server's own authorization server: PAR, PKCE, DPoP and, with a public address, private_key_jwt. */
 import { metadata } from "@svc/cluster/connectors/platforms/bluesky/ClientMetadata"
 import type { Connected } from "@svc/cluster/connectors/platforms/Platform"
 import { Redacted } from "effect"
@@ -9,7 +9,7 @@ import { openRig, type Rig } from "../network/Rig.ts"
 import { type Context, post } from "./Context.ts"
 import { has } from "../../harness/Programs.ts"
 
-/** Nobody is asked for it here; the server refuses names that are reserved for examples. */
+/** No request is sent to this address. The server rejects domain names that are reserved for examples. */
 const publicUrl = "https://connectors.agent-identity.dev"
 const localUrl = "http://localhost:8080"
 
@@ -23,7 +23,7 @@ export const suite = (context: Context) =>
     beforeAll(async () => {
       known = await openRig(context.network, { baseUrl: publicUrl })
       local = await openRig(context.network, { baseUrl: localUrl })
-      // The authorization server looks our document up at its address, which leads nowhere on this machine.
+      // The authorization server fetches our client metadata document from its public address, which does not exist on this machine.
       globalThis.fetch = (async (input, init) => {
         const url = input instanceof Request ? input.url : String(input)
         if (!url.startsWith(publicUrl)) return fetch(input, init)
@@ -55,7 +55,7 @@ export const suite = (context: Context) =>
       const rows = rig.rows(connected)
       return { begun, returned, connected, rows, session: rig.session(connected, rows) }
     }
-    /** The access token as it is at its end. */
+    /** Lets the access token expire. */
     const expire = (rows: { credential: Connected["credential"] }) => {
       const kept = JSON.parse(Redacted.value(rows.credential))
       kept.saved.tokenSet.expires_at = new Date(Date.now() - 60_000).toISOString()
@@ -92,8 +92,8 @@ export const suite = (context: Context) =>
         const begun = await begin(known, publicUrl, "ada.test")
         const page = await (await openBrowser()).newPage()
         try {
-          // Our own page, which this machine has under no public address. Not every browser lets a redirect be answered
-          // in its place; all say where it leads.
+          // Our redirect page has no public address on this machine. Some browsers do not let a test intercept a redirect, but all of them
+          // report its target.
           await page.route(`${publicUrl}/**`, (route) => route.fulfill({ body: "Connected." }))
           const arrived = page.waitForRequest((request) => request.url().startsWith(`${publicUrl}/`))
           await page.goto(begun.url)

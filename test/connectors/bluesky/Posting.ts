@@ -1,4 +1,4 @@
-/** What the account posts. */
+/** Posts that the account publishes. */
 import { describe, expect, it } from "vitest"
 import { connect, recordAt, post, type Context } from "./Context.ts"
 
@@ -61,7 +61,7 @@ export const suite = (context: Context) =>
         path: "/text",
         message: "The text has 301 characters; Bluesky allows 300.",
       })
-      // 200 families are 5,000 bytes, which the platform's other limit refuses.
+      // 200 family emoji are 5,000 bytes, which exceeds the platform's limit in bytes.
       expect(await context.rig.failure(context.rig.platform.validate(post("👩‍👩‍👧‍👦".repeat(200))))).toMatchObject({
         path: "/text",
       })
@@ -97,7 +97,7 @@ export const suite = (context: Context) =>
       expect(again).toMatchObject({ uri: first.uri, text: "once" })
       const { entries } = await context.rig.run(context.rig.platform.posts(session, { limit: 50, cursor: undefined }))
       expect(entries.filter(({ text }) => text === "once")).toHaveLength(1)
-      // Nothing was made of this one before it came again.
+      // The first attempt of this command created no post.
       const other = await context.rig.run(context.rig.platform.post(session, post("late", { again: true })))
       expect(other.text).toBe("late")
     })

@@ -1,4 +1,4 @@
-/** The account's posts, and conversations. */
+/** Reading the account's posts and conversations. */
 import { describe, expect, it } from "vitest"
 import { connect, post, type Context } from "./Context.ts"
 

@@ -1,4 +1,4 @@
-/** The session of an app password: used again, refreshed by one, ended. */
+/** Sessions with an app password: they are reused, refreshed once by concurrent calls, and ended. */
 import { createHmac } from "node:crypto"
 import { Redacted } from "effect"
 import { describe, expect, it } from "vitest"
@@ -7,7 +7,7 @@ import type { Rows } from "../network/Rig.ts"
 import { tokenSecret } from "../network/Servers.ts"
 import { connect, post, type Context } from "./Context.ts"
 
-/** The row's access token as it is two hours later. */
+/** Replaces the access token with one that expired. */
 const expire = (rows: Rows) => {
   const tokens = JSON.parse(Redacted.value(rows.credential))
   const [head, claims] = tokens.accessJwt.split(".")
@@ -17,7 +17,7 @@ const expire = (rows: Rows) => {
   rows.credential = Redacted.make(JSON.stringify({ ...tokens, accessJwt: `${signed}.${mark}` }))
 }
 
-/** A session that notes the methods it calls. */
+/** Records the methods that a session calls. */
 const watched = (session: Session) => {
   const called: Array<string> = []
   const fetch: typeof globalThis.fetch = (input, init) => {
@@ -73,7 +73,7 @@ export const suite = (context: Context) =>
       expire(rows)
       const before = rows.credential
       await context.rig.run(context.rig.platform.post(session, post("one")))
-      // The commit that kept it was never made.
+      // The state as if the refreshed credential was never committed.
       rows.credential = before
       await context.rig.run(context.rig.platform.post(session, post("two")))
       expect(rows.keeps).toBe(2)

@@ -1,4 +1,4 @@
-/** What {@link module:Server} says of itself; an old one, or one of Pleroma's kind, says less. */
+/** Documents in which {@link module:Server} describes itself. Old versions and servers like Pleroma have fewer of them. */
 import type { Settings } from "./Settings.ts"
 
 const versions: { readonly [K in Settings["kind"]]: string } = {

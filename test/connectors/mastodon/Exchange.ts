@@ -1,4 +1,4 @@
-/** Bodies, pages and refusals of {@link module:Server}. */
+/** Request bodies, pagination and errors of {@link module:Server}. */
 import type { IncomingMessage, ServerResponse } from "node:http"
 
 export class Refused extends Error {
@@ -11,7 +11,7 @@ export class Refused extends Error {
   }
 }
 
-/** `formOnly`: members of JSON are not found, as where the server's names of them are of forms. */
+/** Reads the request's body. If `formOnly` is set, the server ignores JSON. */
 export const read = async (request: IncomingMessage, formOnly = false): Promise<Record<string, any>> => {
   const chunks: Array<Buffer> = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
@@ -26,13 +26,13 @@ export const read = async (request: IncomingMessage, formOnly = false): Promise<
 
 const isAfter = (one: string, other: string) => (one.length === other.length ? one > other : one.length > other.length)
 
-/** A page by `max_id` and `min_id`, whose next and former are said in `Link`. */
+/** Returns a page selected by `max_id` and `min_id`, and sets the `Link` header with its neighbors. */
 export const page = <A extends { readonly id: string }>(
   response: ServerResponse,
   url: URL,
   all: ReadonlyArray<A>,
   most: number,
-  /** Takes `min_id` for `since_id`: the newest page in place of the oldest. */
+  /** Treats `min_id` like `since_id`: returns the newest matching entries instead of the oldest. */
   sinceOnly = false,
 ): ReadonlyArray<A> => {
   const limit = Math.min(Number(url.searchParams.get("limit") ?? 20), most)

@@ -1,4 +1,4 @@
-/** The grants of OAuth at {@link module:Server}: codes, refreshes, and an application's own. */
+/** OAuth grants of {@link module:Server}: authorization codes, refresh tokens and client credentials. */
 import { createHash, randomBytes } from "node:crypto"
 import { Refused } from "./Exchange.ts"
 import type { Settings } from "./Settings.ts"
@@ -95,7 +95,7 @@ export const makeGrants = ({
     refresh_token: (body: Record<string, any>) => {
       const application = applicationOf(body)
       const token = refreshes.get(body["refresh_token"])
-      // Each is good once; used twice it is somebody else's.
+      // A refresh token is valid once; a second use is recorded, since it may be theft.
       if (refreshes.delete(body["refresh_token"])) spent.add(body["refresh_token"])
       else if (spent.has(body["refresh_token"])) settings.spentTwice++
       if (token === undefined || token.application !== application) {

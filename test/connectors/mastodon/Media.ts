@@ -1,4 +1,4 @@
-/** Pictures at {@link module:Server}, which may take a while to be finished. */
+/** Uploaded images of {@link module:Server}, whose processing may take a while. */
 import { Refused } from "./Exchange.ts"
 
 interface Picture {
@@ -11,7 +11,7 @@ export class Media {
   readonly pictures = new Map<string, Picture>()
   private readonly looksLeft = new Map<string, number>()
 
-  /** `looks`: how often it is said that it is not finished. */
+  /** Stores an image whose first `looks` status requests report that it is still being processed. */
   add(id: string, picture: Picture, looks: number) {
     this.pictures.set(id, picture)
     this.looksLeft.set(id, looks)

@@ -1,7 +1,7 @@
 /**
- * A server that speaks Mastodon's published API, as strictly as the real one where the product could be wrong: it takes
- * no unknown application, code, verifier, redirect or token, counts characters, paginates by `Link` alone, limits calls,
- * and answers its errors in the recorded words (`docs.joinmastodon.org/methods`).
+ * A server for Mastodon's published API, as strict as the real one where a client could be wrong. It rejects unknown applications, codes,
+ * verifiers, redirects and tokens, counts characters, paginates by `Link` only, limits calls, and returns recorded error messages
+ * (`docs.joinmastodon.org/methods`).
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Kind, ServerOptions, Settings } from "./Settings.ts"
@@ -24,7 +24,7 @@ export const startServer = async (options: ServerOptions = {}) => {
   const settings: Settings = { kind: "mastodon", limited: false, spentTwice: 0, remaining: 300, ...options }
   let base = ""
   const isKind = (...kinds: ReadonlyArray<Kind>) => kinds.includes(settings.kind)
-  // ULIDs, flakes, and a time before a hash.
+  // Ids as these servers make them: ULIDs, flake ids, and a time followed by a hash.
   if (isKind("gotosocial")) world.idOf = (n) => `01JD${String(n).padStart(22, "0")}`
   if (isKind("pleroma")) world.idOf = (n) => `AbCd${String(n).padStart(14, "0")}`
   if (isKind("snac")) world.idOf = (n) => `17323${String(n).padStart(37, "0")}`
@@ -47,7 +47,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     if (text.trim() === "" && attached.length === 0) {
       throw new Refused(422, "Validation failed: Text can't be blank")
     }
-    // A web address counts as 23 characters, and a mention without its domain.
+    // A URL counts as 23 characters, and a mention without its domain.
     const counted = text.replace(/https?:\/\/\S+/g, "x".repeat(23)).replace(/(@[\w.-]+)@[\w.:-]*\w/g, "$1")
     if ([...new Intl.Segmenter().segment(counted)].length > world.characters) {
       throw new Refused(422, `Validation failed: Text character limit of ${world.characters} exceeded`)
@@ -265,7 +265,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     seen,
     settings,
     streams,
-    /** The account holder allows it in a browser: the address that the browser is sent to. */
+    /** Allows the application as the account holder would in a browser, and returns the redirect address. */
     allow: (authorizationUrl: string, account: Account): string => {
       const url = new URL(authorizationUrl)
       const application = applications.get(url.searchParams.get("client_id") ?? "")

@@ -1,44 +1,44 @@
-/** How {@link module:Server} behaves, which a test may change as it goes. */
+/** Behavior of {@link module:Server}. A test may change it at any time. */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { WebSocket } from "ws"
 
 /**
- * Whom it acts like, where they differ from Mastodon, as read in their sources: the ids, the way a token goes to a stream,
- * what a form must be, what is not there.
+ * The software that the server imitates. The differences to Mastodon are taken from the sources: id formats, where a stream takes its
+ * token, accepted body formats, and missing endpoints.
  */
 export type Kind = "mastodon" | "pleroma" | "gotosocial" | "snac"
 
 export interface ServerOptions {
   readonly kind?: Kind
-  /** GoToSocial before 0.19. */
+  /** Has no endpoint to revoke tokens, like GoToSocial before 0.19. */
   readonly revokesNone?: boolean
-  /** What to do with a request in place of answering it; true where it was taken care of. */
+  /** Handles a request instead of the server; returns true if it did. */
   readonly instead?: (request: IncomingMessage, response: ServerResponse) => boolean
-  /** Before PKCE and the metadata document. */
+  /** Imitates a version without PKCE and the metadata document. */
   readonly old?: boolean
-  /** Tokens end after so many seconds, as Pleroma's do. */
+  /** Lifetime of tokens in seconds; Pleroma's tokens expire. */
   readonly tokenSeconds?: number
-  /** Whether its answer to this call gets lost on the way. */
+  /** Returns whether the response to this call is lost. */
   loses?: (route: string) => boolean
-  /** How often it says of a picture that it is not finished. */
+  /** Number of status requests that report an image as still being processed. */
   processing?: number
-  /** It has the streaming API: one that works, or one that does this with whoever listens. */
+  /** Provides the streaming API, or calls this function with each client instead. */
   streaming?: true | ((socket: WebSocket) => void)
-  /** It names an address for streams, where there are none. */
+  /** Announces a streaming address, but rejects all streams. */
   readonly refusesStreams?: boolean
-  /** What happens before a call is answered. */
+  /** Runs before a call is processed. */
   before?: (path: string) => Promise<void>
-  /** What happens when a call was answered, before the answer leaves. */
+  /** Runs after a call is processed, before the response is sent. */
   after?: (route: string) => Promise<void>
-  /** When it takes calls again. */
+  /** Time at which the rate limit resets. */
   reset?: Date
 }
 
 export interface Settings extends ServerOptions {
   readonly kind: Kind
-  /** It answers 429. */
+  /** Responds with 429. */
   limited: boolean
   remaining: number
-  /** How often a refresh token came that was spent before. */
+  /** Number of refresh requests with a token that was already used. */
   spentTwice: number
 }

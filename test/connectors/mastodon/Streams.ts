@@ -1,6 +1,6 @@
 /**
- * The streaming API of {@link module:Server}: a WebSocket whose token is the subprotocol, and one message for each
- * notification, as recorded of the real one.
+ * The streaming API of {@link module:Server}: a WebSocket whose subprotocol is the token, with one message per notification, as recorded
+ * from a real server.
  */
 import type { IncomingMessage, Server } from "node:http"
 import { type WebSocket, WebSocketServer } from "ws"
@@ -12,7 +12,7 @@ export const attachStreams = (
   world: World,
   parts: {
     readonly accountOf: (token: string) => Account | undefined
-    /** What to do with a stream in place of carrying it; true where it was taken care of. */
+    /** Returns a function that handles the stream instead, if there is one. */
     readonly instead: () => ((socket: WebSocket) => void) | undefined
     readonly opens: () => boolean
     readonly kind: () => Kind
@@ -28,7 +28,7 @@ export const attachStreams = (
     const refuse = (status: string) => socket.end(`HTTP/1.1 ${status}\r\ncontent-length: 0\r\n\r\n`)
     asked++
     if (!parts.opens() || url.pathname !== "/api/v1/streaming") return refuse("404 Not Found")
-    // Mastodon takes it every way, Pleroma not in the header, GoToSocial not as a subprotocol that it would confirm.
+    // Mastodon accepts the token in every way, Pleroma only as the subprotocol. GoToSocial does not confirm a token as subprotocol.
     const given = {
       header: /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1],
       protocol: request.headers["sec-websocket-protocol"],
@@ -61,11 +61,11 @@ export const attachStreams = (
   }
 
   return {
-    /** How many were opened so far. */
+    /** Number of streams opened so far. */
     opened: () => opened,
     open: () => open.size,
     asked: () => asked,
-    /** All of them are lost, as when the server is started anew. */
+    /** Closes all streams, as a restart of the server does. */
     drop: () => {
       for (const socket of open.keys()) socket.terminate()
     },

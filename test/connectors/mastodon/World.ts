@@ -1,4 +1,4 @@
-/** Who and what is on the server of {@link module:Server}: accounts, statuses, who sees them, and who is told. */
+/** Accounts and statuses of {@link module:Server}, their visibility, and notifications. */
 export interface Account {
   readonly id: string
   readonly username: string
@@ -47,13 +47,13 @@ export class World {
   characters = 500
   readonly accounts = new Map<string, Account>()
   readonly statuses = new Map<string, Status>()
-  /** Posts of other servers, which this one learns of when it is asked to look. */
+  /** Statuses of other servers, which this server fetches when a search requests them. */
   readonly elsewhere = new Map<string, () => Status>()
-  /** What else is done about a notification. */
+  /** Called for each notification. */
   told: (account: Account, notification: Notification) => void = () => {}
   private last = 100
 
-  /** How a number becomes an id: of one length, so that they are in the order of their letters. */
+  /** Makes an id of a number. All ids have the same length, so their alphabetical order is their order in time. */
   idOf: (n: number) => string = String
 
   nextId(): string {

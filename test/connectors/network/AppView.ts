@@ -1,11 +1,11 @@
 /**
- * Stands in for Bluesky's AppView behind an account's own server, as far as a Connector asks for it: notifications and
- * threads, computed anew from what stands in the repositories of the test's server.
+ * Replaces Bluesky's AppView behind an account's own server, as far as a Connector uses it: notifications and threads, computed from the
+ * repositories of the test's server on each request.
  */
 import { open, Refusal, type Service } from "./Service.ts"
 
 export interface AppView extends Service {
-  /** What it was asked, in turn. */
+  /** Received methods in order. */
   readonly asked: Array<string>
 }
 
@@ -18,10 +18,10 @@ interface Stored {
 
 const collection = "app.bsky.feed.post"
 
-/** What the server's limits do not hold for: an AppView hears of posts by itself, and asks nobody. */
+/** Exempts the AppView from the server's rate limits: the real AppView reads a feed of posts and sends no such requests. */
 export const bypass = "stand-ins"
 
-/** `pds` is known only once it runs, with the address of this. */
+/** Starts the AppView. The address of the account's server is a function, since that server needs this one's address to start. */
 export const openAppView = async (pds: () => string): Promise<AppView> => {
   const asked: Array<string> = []
   const get = async (method: string, query: Record<string, string>) => {
@@ -29,7 +29,7 @@ export const openAppView = async (pds: () => string): Promise<AppView> => {
       headers: { "x-ratelimit-bypass": bypass },
     })
     const body = (await answer.json()) as any
-    // An account that was taken down is not given out, and not everybody has a profile.
+    // Records of a suspended account are unavailable, and some accounts have no profile.
     const isGone = /^(Repo|RecordNotFound)|Could not find repo/.test(`${body.error} ${body.message}`)
     if (!answer.ok && !isGone) throw new Error(`${method}: ${JSON.stringify(body)}`)
     return body

@@ -1,4 +1,4 @@
-/** Stands in for the service of direct messages (`chat.bsky.convo`): conversations of two, in memory, with their log. */
+/** Replaces the service for direct messages (`chat.bsky.convo`): conversations of two people and their log, in memory. */
 import { open, Refusal, type Service } from "./Service.ts"
 
 interface Message {
@@ -17,7 +17,7 @@ interface Convo {
 }
 
 export interface Chat extends Service {
-  /** The answer of the next `sendMessage` is lost: the message is there. */
+  /** Stores the message of the next `sendMessage`, but loses the response. */
   loseNextAnswer: () => void
 }
 

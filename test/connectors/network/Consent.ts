@@ -1,4 +1,4 @@
-/** A person at the pages of the server's own authorization server, by the calls that those pages make. */
+/** A person at the pages of the server's authorization server, simulated by the calls that those pages make. */
 import { type IncomingHttpHeaders, request } from "node:http"
 import type { Person } from "./Network.ts"
 
@@ -18,7 +18,7 @@ const ask = (url: URL, method: string, headers: Record<string, string>, body?: s
     outgoing.on("error", reject).end(body)
   })
 
-/** Signs in and says yes or no; answers where the browser is sent back to. */
+/** Signs in, allows or denies the request, and returns the redirect address. */
 export const consent = async (
   authorizationUrl: string,
   { handle, did, password }: Person,

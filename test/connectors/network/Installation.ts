@@ -1,7 +1,7 @@
 /**
- * Brings the network's servers to this machine: three hundred packages that only these tests want, so they are no part of
- * the workspace. They are installed on first use, as the lock file in `packages/` has them, into a folder of the
- * cache that is named after what is in it. Large ones that the servers never come to are left out (`packages/unused`).
+ * Installs the network's servers: three hundred packages that only these tests use and that are therefore not part of the workspace. The
+ * first use installs the versions of the lock file in `packages/` into a cache folder that is named after the hash of that file. Large
+ * packages that the servers never load are left out (`packages/unused`).
  */
 import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -20,7 +20,7 @@ const files = [
 const packages = path.join(import.meta.dirname, "packages")
 const cache = path.join(import.meta.dirname, "..", "..", "..", "node_modules", ".cache")
 
-/** The URL of the folder that the network's packages are in, or why they are not. */
+/** The URL of the folder with the network's packages, or why they are missing. */
 export type Installed = { readonly packages: string } | { readonly missing: string }
 
 const wanted = async () => {
@@ -30,15 +30,15 @@ const wanted = async () => {
 }
 
 /**
- * What an npm around us was told (its prefix, its workspace) is not meant for another folder; the way to its registry is, and
- * the authority that vouches for it.
+ * Removes the settings of a surrounding npm run, such as its prefix and workspace. Settings for the registry, proxies and certificates
+ * stay.
  */
 export const environmentOf = (around: NodeJS.ProcessEnv): NodeJS.ProcessEnv => {
   const way = /^npm_config_(?:registry|cache|ca|cafile|cert|key|strict_ssl|userconfig|.*proxy)$/i
   return Object.fromEntries(Object.entries(around).filter(([name]) => !/^npm_/i.test(name) || way.test(name)))
 }
 
-/** npm itself, as whoever runs the tests has it. No install script runs: nothing here needs one. */
+/** Runs the npm that runs the tests. Install scripts are disabled; no package needs one. */
 const npm = (folder: string) =>
   new Promise<string | undefined>((resolve) => {
     const own = process.env["npm_execpath"]
@@ -58,7 +58,7 @@ const npm = (folder: string) =>
     child.on("exit", (code) => resolve(code === 0 ? undefined : said || `npm ended with ${code}`))
   })
 
-/** Another test process may be at it: whoever comes second waits, unless the first one is gone. */
+/** Runs with a lock file, since another test process may install at the same time. A lock of a process that has ended is ignored. */
 const locked = async <A>(lock: string, run: () => Promise<A>): Promise<A> => {
   for (;;) {
     try {
@@ -87,7 +87,7 @@ const isAlive = (pid: number) => {
 }
 
 const install = async (folder: string): Promise<string | undefined> => {
-  // Of a lock file that has changed since, and of installs that were cut short.
+  // Removes folders of former lock files and of interrupted installations.
   for (const old of await readdir(cache)) {
     if (old.startsWith("bluesky-network-") && !old.endsWith(".lock")) {
       await rm(path.join(cache, old), { recursive: true, force: true })
@@ -103,7 +103,7 @@ const install = async (folder: string): Promise<string | undefined> => {
   return failed
 }
 
-/** Installs what is missing. Tests without it are skipped, and say why. */
+/** Installs the packages if they are missing. If that fails, the tests are skipped and state the reason. */
 export const installed = async (): Promise<Installed> => {
   const folder = path.join(cache, await wanted())
   await mkdir(cache, { recursive: true })

@@ -1,6 +1,6 @@
 /**
- * A Bluesky network for a test: the real directory and the real server of accounts ({@link serversOf}), in process,
- * with stand-ins for what lies behind the server's own proxying.
+ * A Bluesky network for tests: the real directory and the real account server ({@link serversOf}) in this process, with replacements for
+ * the services behind the account server's proxy.
  */
 import crypto from "node:crypto"
 import { mkdtemp, rm } from "node:fs/promises"
@@ -13,22 +13,22 @@ import { type Chat, openChat } from "./Chat.ts"
 import { serversOf } from "./Servers.ts"
 import { listening } from "./Service.ts"
 
-/** An account with a session of its own, by which a test does what its owner does. */
+/** An account with its own session, through which a test acts as the account's owner. */
 export interface Person {
   readonly did: string
   readonly handle: string
   readonly password: string
-  /** `@atproto/api`, signed in. */
+  /** The signed-in client of `@atproto/api`. */
   readonly agent: AtpAgent
   readonly appPassword: (options?: { readonly dm?: boolean }) => Promise<string>
-  /** Posts as its owner's app would, mentions looked up. */
+  /** Posts as the owner's app would, with resolved mentions. */
   readonly post: (
     text: string,
     options?: { readonly reply?: object; readonly at?: Date },
   ) => Promise<{ uri: string; cid: string }>
 }
 
-/** What is done with a request by its method's name; `pass` has the server answer it. */
+/** Handles a request to the account server; `pass` lets the server process it. */
 export type Gate = (asked: {
   readonly method: string
   readonly request: IncomingMessage
@@ -36,7 +36,7 @@ export type Gate = (asked: {
   readonly pass: () => void
 }) => void
 
-/** Nobody hears what is answered: the connection is cut where the answer would begin. */
+/** Processes the request, but closes the connection instead of sending the response. */
 export const unheard = ({ response }: Parameters<Gate>[0]): void => {
   const cut = () => {
     response.socket?.destroy()
@@ -53,19 +53,19 @@ export interface Network {
   readonly appView: AppView
   readonly chat: Chat
   readonly person: (handle: string) => Promise<Person>
-  /** The server of accounts goes away, its data stay. */
+  /** Stops the account server; its data are kept. */
   readonly stop: () => Promise<void>
   readonly start: () => Promise<void>
-  /** What stands in front of the server, as a proxy would; undefined lets everything through. */
+  /** Intercepts requests to the account server like a proxy; if undefined, all requests pass. */
   readonly front: { gate: Gate | undefined }
-  /** The server's own context, for what no call of it can bring about. */
+  /** The account server's internal context, for state that no request can produce. */
   readonly context: () => any
   readonly close: () => Promise<void>
 }
 
 /**
- * Passwords are hashed by the server as they are, but cheaply: a third of the work of these tests was making it dear to
- * guess them. Answers what sets it right again. Only who leaves the price to Node is meant, as the server does.
+ * Makes the server's password hashing cheap, which was a third of the CPU time of these tests. Returns a function that restores it. Only
+ * calls without explicit cost parameters are affected, as the server makes them.
  */
 const cheapPasswords = () => {
   const { scrypt } = crypto

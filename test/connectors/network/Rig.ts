@@ -1,4 +1,4 @@
-/** A platform as the Connector actor drives it, with the actor's rows in memory: sessions, their lock, what they keep. */
+/** Runs a platform as the actor of a Connector does, with the actor's rows in memory: sessions, their lock and their stored state. */
 import { generateKeyPairSync, createPublicKey } from "node:crypto"
 import { make as makeBluesky } from "@svc/cluster/connectors/platforms/bluesky/Platform"
 import { Halted, type PlatformFailure } from "@svc/cluster/connectors/platforms/Failure"
@@ -17,11 +17,11 @@ import type { AddressBook } from "@svc/domain/Addresses"
 import { Effect, Exit, Layer, Redacted, Scope, Semaphore } from "effect"
 import type { Network } from "./Network.ts"
 
-/** What a Connector's rows hold. */
+/** The rows of a Connector. */
 export interface Rows {
   credential: Credential
   readonly kept: Map<string, string>
-  /** How often the lock was taken, and how often a credential was kept. */
+  /** Number of times the lock was acquired, and number of times a credential was stored. */
   locked: number
   keeps: number
   paused: boolean
@@ -31,7 +31,7 @@ export interface Rig {
   readonly platform: Platform
   readonly visit: PlatformContext
   readonly key: { readonly kid: string }
-  /** A Connector of what was just connected. Sessions over the same rows are processes that share them. */
+  /** Creates the rows of a new connection. Several sessions over the same rows act like several processes. */
   readonly rows: (connected: Connected) => Rows
   readonly session: (connected: Connected, rows: Rows) => Session
   readonly run: <A>(effect: Effect.Effect<A, PlatformFailure>) => Promise<A>

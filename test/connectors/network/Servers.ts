@@ -1,9 +1,9 @@
-/** The directory and the server of accounts as `packages/` has them, in this process. */
+/** The directory and the account server of the packages in `packages/`, in this process. */
 import { AsyncLocalStorage } from "node:async_hooks"
 import type { Server } from "node:http"
 import * as path from "node:path"
 
-/** What the server of accounts signs the tokens of app passwords with. */
+/** The secret with which the account server signs the tokens of app passwords. */
 export const tokenSecret = "jwt-secret"
 
 export interface Directory {
@@ -13,19 +13,19 @@ export interface Directory {
 
 export interface Accounts {
   readonly listener: Server
-  /** The server's own, whose types are not installed where these are checked. */
+  /** The server's context is untyped, because its types are not installed when this file is checked. */
   readonly ctx: any
   readonly close: () => Promise<void>
 }
 
-/** Nobody else's handles are asked for: its own are those that it has accounts of. */
+/** Resolves handles from the server's own accounts only, without requests to other servers. */
 const handlesAreLocal = (ctx: any) => {
   ctx.idResolver.handle.resolve = async (handle: string) => (await ctx.accountManager.getAccount(handle))?.did
 }
 
 /**
- * Sign-ins are judged by the server as they are, but answered at once: so that nobody guesses by how long one takes, each
- * takes a third of a second, which was most of the time of these tests. Answers what sets it right again.
+ * Removes the delay of sign-ins: the server takes a third of a second for each, to hide its duration from attackers, which was most of the
+ * time of these tests. Returns a function that restores the delay.
  */
 const promptSignIns = (ctx: any) => {
   const { setTimeout } = globalThis
@@ -39,7 +39,7 @@ const promptSignIns = (ctx: any) => {
   }
 }
 
-/** `packages` is the URL of the folder that they are in. */
+/** Loads the servers from `packages`, the URL of the folder with their packages. */
 export const serversOf = async (packages: string) => {
   const [{ PDS }, plc]: ReadonlyArray<any> = await Promise.all(
     ["@atproto/pds", "@did-plc/server"].map((name) => import(`${packages}/${name}/dist/index.js`)),
@@ -50,7 +50,7 @@ export const serversOf = async (packages: string) => {
       await server.start()
       return { url: `http://localhost:${port}`, close: () => server.destroy() }
     },
-    /** Its data stay in the folder. */
+    /** Starts an account server whose data are stored in the folder `data`. */
     accounts: async (data: string, config: object): Promise<Accounts> => {
       const server = await PDS.fromEnv({
         devMode: true,
@@ -61,7 +61,7 @@ export const serversOf = async (packages: string) => {
         serviceHandleDomains: [".test"],
         modServiceUrl: "https://moderator.invalid",
         modServiceDid: "did:example:invalid",
-        // The same at each start.
+        // The key is the same at every start.
         plcRotationKeyK256PrivateKeyHex: "8b12f5a1c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e",
         inviteRequired: false,
         disableSsrfProtection: true,

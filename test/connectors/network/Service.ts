@@ -1,16 +1,16 @@
 /**
- * What the stand-ins for Bluesky's own services have in common: a server on a free port, the DID that leads to it, and
- * whom the account's server says that it asks for (service authentication, https://atproto.com/specs/xrpc).
+ * A server on a free port with a DID, on which the replacements for Bluesky's services are built. It identifies the calling account by
+ * service authentication (https://atproto.com/specs/xrpc).
  */
 import { createServer, type IncomingMessage, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 
 export interface Asked {
-  /** The lexicon's method. */
+  /** The method's lexicon id. */
   readonly method: string
   readonly query: URLSearchParams
   readonly body: any
-  /** The account that asks. */
+  /** The calling account. */
   readonly did: string
 }
 
@@ -69,7 +69,7 @@ const documentOf = (did: string, id: string, serviceEndpoint: string) => ({
   service: [{ id: `#${id}`, type: "BskyService", serviceEndpoint }],
 })
 
-/** The token's claims; its signature is the account's server's to make, and nobody else reaches this port. */
+/** Returns the account of the token's claims. The signature is not verified, since only the account server can reach this port. */
 const askedFor = (authorization: string | undefined, method: string, audience: string): string => {
   const [, claims] = (authorization ?? "").replace(/^Bearer /, "").split(".")
   if (claims === undefined) throw new Refusal(401, "AuthMissing", "Authentication Required")

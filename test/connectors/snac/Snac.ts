@@ -1,4 +1,4 @@
-/** A server of the Fediverse that is not Mastodon and not ours: snac (Debian's `snac2`), where it is installed. */
+/** A Fediverse server that is neither Mastodon nor ours: snac (Debian's `snac2`), if installed. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process"
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
@@ -17,7 +17,7 @@ const freePort = () =>
     })
   })
 
-/** A server of its own with these accounts, which say yes to whoever asks. */
+/** Starts a server with these accounts, which accept every follow request. */
 export const startSnac = async (users: ReadonlyArray<string>) => {
   const port = await freePort()
   const host = `127.0.0.1:${port}`
@@ -50,7 +50,7 @@ export const startSnac = async (users: ReadonlyArray<string>) => {
   return {
     base,
     host,
-    /** The account holder signs in at the page, in a browser: where that is sent to. */
+    /** Signs in as the account holder at the authorization page, and returns the redirect address. */
     allow: async (page: string, user: string): Promise<string> => {
       const shown = await fetch(page)
       if (!shown.ok) throw new Error(`the page answered ${shown.status}`)
@@ -70,14 +70,14 @@ export const startSnac = async (users: ReadonlyArray<string>) => {
       if (location === null) throw new Error(`the page answered ${answer.status}: ${await answer.text()}`)
       return location
     },
-    /** An account says something to another, which has been told of it then. */
+    /** Sends a note from one account to another, and waits until the recipient is notified. */
     say: async (user: string, to: string, text: string) => {
       const notified = () => filesIn(join(data, "user", to, "notify")).length
       const before = notified()
       execFileSync("snac", ["note", data, user, text], quiet)
       for (let tries = 0; notified() === before && tries < 600; tries++) await sleep(100)
     },
-    /** What is kept of tokens there. */
+    /** Returns the names of the server's token files. */
     tokens: () =>
       spawnSync("ls", [join(data, "token")])
         .stdout.toString()
