@@ -5,10 +5,10 @@ import { send } from "../harness/Mail.ts"
 import { eventually, type TestService } from "../harness/Service.ts"
 import type { Operation } from "./Operations.ts"
 
-/** The names of a resource in a path, a query or a body. */
+/** The names of a resource in a path, a query or a body of a request. */
 export interface Names {
   readonly handle: string
-  /** By endpoint group, or by `group.endpoint` if the members of a group are of several kinds. */
+  /** Ids by endpoint group, or by `group.endpoint` if the endpoints of a group need different kinds of ids. */
   readonly ids: Readonly<Record<string, string>>
   readonly delivery_id: string
   readonly address: string
@@ -50,7 +50,7 @@ const kindOf = ({ id }: Operation): string => {
   return /draft/i.test(name) ? "sending.draft" : "sending.approval"
 }
 
-/** Returns the path of an operation on these resources; throws if no resource exists for the operation. */
+/** Returns the path of an operation on these resources; throws if there is no resource for the operation. */
 export const pathTo = (operation: Operation, { handle, ids, delivery_id, address, name }: Names): string =>
   operation.path.replace(/:(\w+)/g, (_, member: string) => {
     const text = { handle, delivery_id, address, name, index: "0", platform: "mastodon", id: ids[kindOf(operation)] }[
@@ -92,7 +92,7 @@ export const belongingsOf = async (
   const draft = await ask("POST", `${at}/drafts`, { to: [address], subject: "Later", text: "x" })
   await ask("PATCH", `${at}/mail`, { approval: "required" })
   const waiting = await ask("POST", `${at}/messages/send`, { to: [address], subject: "May I?", text: "x" }, identityKey)
-  // Nothing listens at this address, so its delivery stays in the log.
+  // The delivery fails and stays in the log, because no server listens at this address.
   const webhook = await ask("POST", `${at}/webhooks`, { url: "http://127.0.0.1:9/", event_types: ["card.updated"] })
   const { delivery } = await ask("POST", `${at}/webhooks/${webhook.id}/test`)
   const made = await ask("POST", "/api/exports", { identity: handle })

@@ -62,7 +62,7 @@ const grantOf = (identities: ReadonlyArray<IdentityRef> | null, scopes: string):
   identities,
   grant: { id: "grant", client: "An app" },
 })
-/** Additional credentials beside one of each kind. */
+/** Credentials in addition to one of each kind. */
 const others: Readonly<Record<string, CallerInfo>> = {
   "grant of all": grantOf(null, "*"),
   "grant of ada": grantOf([ada], "*"),
@@ -82,7 +82,7 @@ export const handleOfEvent = new Map<string, string | null>([
   [eventIds.org, null],
 ])
 
-/** The lookups, actor calls and audit entries since a call began. */
+/** The lookups, actor calls and audit entries that one call makes. */
 export class Seen extends Context.Service<
   Seen,
   {
@@ -180,7 +180,7 @@ export interface Named {
   readonly path?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string | Array<string>>>
   readonly body?: string
-  /** The path that the request takes. */
+  /** The surface through which the request arrives. */
   readonly via?: Source["via"]
 }
 
@@ -191,7 +191,7 @@ const groupOf = (endpoint: HttpApiEndpoint.Top): HttpApiGroup.Top =>
 
 const guards = [CallerAuthorization, SubjectAuthorization, RealmAuthorization] as const
 
-/** Returns the code of the refusal, or the proofs that the handler received; `undefined` for an absent proof. */
+/** Returns the code of the rejection, or the proofs that the handler received; `undefined` for a missing proof. */
 export const judged = Effect.fnUntraced(function* <A = unknown>(
   endpoint: HttpApiEndpoint.Top,
   credential: string,

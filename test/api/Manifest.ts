@@ -2,7 +2,7 @@
 import { Api } from "@svc/domain/Api"
 import type { HttpApiEndpoint } from "effect/http-api"
 
-/** Who may call each endpoint, and where it names its Identity. A change here changes a promise of the API. */
+/** The callers that each endpoint accepts, and where the endpoint names its Identity. A change here changes a promise of the API. */
 export const manifest = `
 health.report public
 sign_in.requestMagicLink public

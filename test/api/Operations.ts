@@ -8,11 +8,11 @@ export interface Operation {
   readonly id: string
   readonly method: string
   readonly path: string
-  /** Undefined for public endpoints. */
+  /** The required scope; undefined for public endpoints. */
   readonly access: Exclude<EndpointPolicy["scope"], "public"> | undefined
   readonly statuses: ReadonlySet<number>
   readonly endpoint: HttpApiEndpoint.Top
-  /** A well-formed body; undefined if there is none. */
+  /** A well-formed body; undefined if the endpoint takes none. */
   readonly body: any
 }
 
@@ -30,7 +30,7 @@ const ids: Readonly<Record<string, string>> = {
   grants: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10",
 }
 
-/** The path with parameters, whose ids do not exist. */
+/** Returns the path with its parameters; the ids in it do not exist. */
 export const pathOf = (operation: Operation, handle: string): string =>
   operation.path
     .replace(":handle", handle)
@@ -40,7 +40,7 @@ export const pathOf = (operation: Operation, handle: string): string =>
     .replace(":address", "nobody%40example.org")
     .replace(":platform", "bluesky")
     .replace(":name", "no.such.secret")
-    // The request would wait for messages that never arrive.
+    // A short wait, since no message arrives.
     .replace(/\/messages\/wait$/, "$&?seconds=1")
 
 export const operations: ReadonlyArray<Operation> = Object.entries(Api.groups).flatMap(([group, { endpoints }]) =>

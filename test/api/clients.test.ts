@@ -13,10 +13,10 @@ import { startService, type TestService } from "../harness/Service.ts"
 
 const run = promisify(execFile)
 const root = path.join(import.meta.dirname, "..", "..")
-/** Not below `node_modules`, whose files the compiler does not check. */
+/** The folder is outside `node_modules`, whose files the compiler does not check. */
 const directory = mkdtempSync(path.join(os.tmpdir(), "svc-clients-"))
 const generated = path.join(directory, "generated")
-/** The generators bundle a compiler of their own, which takes several times as long. */
+/** The workspace's compiler is several times faster than the one that the generators bundle. */
 const tsc = path.join(root, "node_modules", "typescript", "bin", "tsc")
 
 let service: TestService

@@ -1,6 +1,6 @@
 /**
- * No credential can create, rotate or approve a stronger one: generated pairs of credentials over every operation that
- * returns or changes a credential.
+ * No credential can create, rotate or approve a stronger one. Generated pairs of credentials are tested with every operation that returns
+ * or changes a credential.
  */
 import { isWithin, networksOf } from "@svc/domain/account/Networks"
 import { allows, everything, type ScopeName, scopesOf } from "@svc/domain/account/Scope"
@@ -54,7 +54,7 @@ const asked = (always: ReadonlyArray<string>) =>
     { scopes: some(always), expires_in_days: fc.constantFrom(1, 30, 365), networks },
     { requiredKeys: always.length > 0 ? ["scopes"] : [] },
   ) as fc.Arbitrary<Asked>
-/** A key with rights to manage keys and devices and to read the Identity Key, within its limits. */
+/** The rights of a key that may manage keys and devices and read the Identity Key, within its limits. */
 const maker = asked(["account:admin", "identity:admin", "identity:secret"])
 const other = asked([])
 
@@ -63,7 +63,7 @@ const post = (path: string, token: string, body?: object) =>
 
 const collect = (body: object) => call(service.base, "POST", "/api/auth/device/token", { body })
 
-/** Creates a key with the session, which has no limits, and revokes it after `use`, because an account has at most 200. */
+/** Creates a key with the session, which has no limits, passes it to `use`, and revokes it. An account has at most 200 keys. */
 const having = async (rights: Asked, use: (made: Made) => Promise<void>) => {
   const { body } = await post("/api/keys", session, { name: "k", ...rights })
   await use(body)
@@ -72,7 +72,7 @@ const having = async (rights: Asked, use: (made: Made) => Promise<void>) => {
 const end = (id: string) => call(service.base, "DELETE", `/api/keys/${id}`, { token: session })
 
 const addresses = ["127.0.0.1", "127.9.9.9", "192.0.2.7", "203.0.113.9", "2001:db8::1"]
-/** Judged independently of the code under test, by trying every scope, the expiry, and some addresses. */
+/** Decides independently of the code under test by trying every scope, the expiry, and some addresses. */
 const isWider = (one: Key, than: Key) => {
   const may = ({ scopes }: Key, name: string) => allows(scopesOf(scopes.join(" ")), name as ScopeName)
   const from = ({ networks }: Key, address: string) =>
@@ -86,7 +86,7 @@ const isWider = (one: Key, than: Key) => {
 }
 
 let made = 0
-/** A resulting key is within its creator's limits; a refusal says so. */
+/** Checks that a resulting key is within its creator's limits, or that the rejection states that it exceeds them. */
 const expectWithin = async ({ status, body }: Answer, than: Key) => {
   if (status >= 300) return expect([status, body.code]).toEqual([403, "scope_exceeds"])
   made++
@@ -125,7 +125,7 @@ describe("Credential with limits", { timeout: 120_000 }, () => {
 
   it("approves no device login beyond its own limits", async () => {
     await pairs(async ({ key, api_key }, { scopes, expires_in_days }) => {
-      // Starts are limited by client address, so each has its own.
+      // Device requests are limited per client address, so each request has another address.
       const { body } = await call(service.base, "POST", "/api/auth/device", {
         body: { name: "terminal", scopes, expires_in_days },
         headers: { "x-forwarded-for": `198.51.100.${starts++ % 250}` },
@@ -145,7 +145,7 @@ describe("Credential with limits", { timeout: 120_000 }, () => {
       if (isUnlimited) return expect(read.status).toBe(200)
       const rotated = await post(`/api/identities/${handle}/identity-key/rotate`, key)
       for (const { status, body } of [read, rotated]) expect([status, body.code]).toEqual([403, "scope_exceeds"])
-      // Nothing was replaced.
+      // The former key was not replaced.
       expect((await call(service.base, "GET", "/api/auth/whoami", { token: identityKey })).status).toBe(200)
     }))
 

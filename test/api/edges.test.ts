@@ -13,7 +13,7 @@ import { type Operation, operations, pathOf } from "./Operations.ts"
 let service: TestService
 let session: string
 let handle: string
-/** A message that is not the newest, so that a wait after it returns immediately. */
+/** A message that is not the newest one, so that a wait for later messages returns immediately. */
 let former: string
 beforeAll(async () => {
   service = await startService()
@@ -35,7 +35,7 @@ const plain = (schema: Json): Json => (schema["$ref"] === undefined ? schema : {
 
 interface Limit {
   readonly where: "body" | "query" | "path" | "header"
-  /** Members from the body down; a single name for other places. */
+  /** Path of members within the body, or one name in a query, path or header. */
   readonly at: ReadonlyArray<string>
   readonly schema: Json
   readonly keyword: "minLength" | "maxLength" | "minimum" | "maximum" | "minItems" | "maxItems"
@@ -55,7 +55,7 @@ const limitsOf = (given: Json, where: Limit["where"], at: ReadonlyArray<string>)
   ]
 }
 
-/** Limits that no text of that length can reach, because another rule is narrower. */
+/** Returns limits that no text of that length can reach, because another rule is stricter. */
 const unreachable = (limit: Limit) => {
   const name = limit.at.at(-1)!
   const of = limit.at.at(-2)
@@ -115,7 +115,7 @@ const itemsOf = (length: number, { at, schema }: Limit): ReadonlyArray<unknown> 
 const valueOf = (size: number, limit: Limit): unknown =>
   limit.keyword.endsWith("Length") ? textOf(size, limit) : limit.keyword.endsWith("Items") ? itemsOf(size, limit) : size
 
-/** A body with a value in one place, and the members that the place requires. */
+/** Returns the body with a value in one place, and with the members that the schema requires there. */
 const placed = (given: Json, present: unknown, at: ReadonlyArray<string>, value: unknown): unknown => {
   const [member, ...rest] = at
   if (member === undefined) return value
@@ -131,7 +131,7 @@ const placed = (given: Json, present: unknown, at: ReadonlyArray<string>, value:
 const schemaOf = (operation: Operation): Json =>
   document["paths"][operation.path.replace(/:(\w+)/g, "{$1}")][operation.method.toLowerCase()]
 
-/** A request that tests one limit. */
+/** Sends a request that tests one limit. */
 const ask = (operation: Operation, limit: Limit, value: unknown): Promise<Answer> => {
   const [name] = limit.at
   const [path, query = ""] = pathOf(operation, handle).split("?") as [string, string?]
@@ -147,7 +147,7 @@ const ask = (operation: Operation, limit: Limit, value: unknown): Promise<Answer
       .join("/")
   }
   const example: Json = { ...operation.body, ...(operation.id === "exports.create" ? { identity: handle } : {}) }
-  // Recipients of all kinds count towards one limit.
+  // The limit counts recipients of all three kinds together.
   for (const kind of ["to", "cc", "bcc"]) if (Array.isArray(example[kind]) && kind !== name) example[kind] = []
   const schema = schemaOf(operation)["requestBody"]?.content["application/json"].schema
   const body = limit.where === "body" ? placed(schema, example, limit.at, value) : operation.body && example
@@ -179,7 +179,7 @@ describe("Limits of", () => {
       ...schema["parameters"].flatMap((one: Json) => limitsOf(one["schema"], one["in"], [one["name"]])),
     ]
       .filter((limit) => !isSpelling(limit, operation.id))
-      // Every write accepts an `Idempotency-Key`. An operation that removes its target would end the session or the
+      // Every POST accepts an `Idempotency-Key`. Operations that remove their target are left out, since they would end the session or the
       // Identity.
       .filter(({ where }) => where !== "header" || operation.method === "POST")
     return limits.length === 0 ? [] : [[operation.id, operation, limits] as const]
@@ -195,7 +195,7 @@ describe("Limits of", () => {
       const edge: number = limit.schema[limit.keyword]
       const inward = limit.keyword.startsWith("min") ? 1 : -1
       const what = `${operation.id} ${limit.where} ${limit.at.join("/")} ${limit.keyword}`
-      // The header is checked once its resource was found.
+      // The header is checked after its resource was found.
       const isJudgedFirst = operation.id === "events.replay" && limit.where === "header"
       if (unreachable(limit) === undefined) {
         for (const size of new Set([edge, edge + inward])) {
@@ -203,7 +203,7 @@ describe("Limits of", () => {
           expect(isRefusedAt(answer, limit), `${what} of ${size}: ${JSON.stringify(answer.body)}`).toBe(false)
         }
       }
-      // The smallest value has no smaller one that can be written.
+      // The smallest value is the lower end of the range.
       if (edge - inward < 0 && !limit.keyword.endsWith("imum")) continue
       const beyond = await ask(operation, limit, valueOf(edge - inward, limit))
       expect(isRefusedAt(beyond, limit) || isJudgedFirst, `${what} beyond: ${JSON.stringify(beyond.body)}`).toBe(true)

@@ -1,4 +1,4 @@
-/** An app that may act on some Identities tries every way to others and to the whole account. */
+/** An app with access to some Identities tries every way to reach other Identities and the whole account. */
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventIds, judged, judgement, type Named } from "./Judged.ts"

@@ -7,7 +7,7 @@ import { eventually, startService, type TestService } from "../harness/Service.t
 
 let service: TestService
 let session: string
-/** While it is held, no Identity becomes ready. */
+/** If true, no Identity becomes ready. */
 let broken = true
 const slowly = (options: Parameters<typeof ProvisioningSteps.layer>[0]) =>
   Layer.effect(
@@ -128,7 +128,7 @@ describe("Idempotency-Key", () => {
     }
     const first = await rotate()
     expect(first.body.signing_secret).toMatch(/^whsec_/)
-    // The response was recorded and contained a secret.
+    // The response was recorded, and it contains a secret.
     expect((await rotate()).status).toBe(409)
     await service.query(
       (sql) =>

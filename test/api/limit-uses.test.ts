@@ -76,7 +76,7 @@ describe("Limits of an Org", () => {
       (limits) => (of(limits, "mailbox_bytes", ada.handle)?.used ?? 0) > 5_000,
     )
     expect(of(used, "identity_quota")!.used).toBe(1)
-    // If a minute ended meanwhile, all are read again.
+    // If a minute ends in between, all requests are repeated.
     const calls = async () => {
       for (let made = 0; made < 3; made++) await read(session)
       return of(await read(session), "calls")!.used
@@ -111,7 +111,7 @@ describe("Limits of an Org", () => {
   it("equal the rate limit headers", async () => {
     const { session } = await signUp(service.base)
     await call(service.base, "GET", "/api/auth/whoami", { token: session })
-    // A minute may end between the two.
+    // A minute may end between both responses.
     await eventually(
       () => call(service.base, "GET", "/api/limits", { token: session }),
       ({ headers, body }) =>

@@ -32,7 +32,7 @@ const newcomer = async (address: string) => {
     .session_token as string
 }
 
-/** Calls until one is rejected; a window may end meanwhile. */
+/** Repeats calls until one is rejected. The time window may end in between. */
 const untilRefused = async (once: () => Promise<Answer>) => {
   const first = await once()
   for (let n = 0; n < 100; n++) {
@@ -75,7 +75,7 @@ describe("Limits", () => {
       await left("tools/call", { name: "svc_no_such_tool", arguments: {} }),
       await left("ping"),
     ]
-    // A minute may end meanwhile; within one, each call takes one.
+    // A minute may end in between; within a minute, each call uses one unit.
     const steps = asked.slice(1).map((now, at) => asked[at]! - now)
     expect(steps.filter((step) => step > 0).every((step) => step === 1)).toBe(true)
     expect(steps.filter((step) => step < 0).length).toBeLessThanOrEqual(1)
@@ -85,7 +85,7 @@ describe("Limits", () => {
     for (let n = 0; n < 1300 && status === 200; n++) status = await pinged()
     expect(status).toBe(429)
     const refused = await rpc("initialize")
-    // The full window may have ended.
+    // The time window that was used up may have ended.
     if (refused.status === 429) {
       expect(refused.body).toMatchObject({ code: "rate_limited", agent_hint: "wait" })
       expect(Number(refused.headers.get("retry-after"))).toBe(refused.body.retry_after_seconds)
@@ -143,7 +143,7 @@ describe("Limits", () => {
       status: 429,
       detail: "At most 3 streams of one Org may be open at once.",
     })
-    // A rejected call takes nothing, and another Org has its own limit.
+    // A rejected call uses no unit, and another Org has its own limit.
     expect((await open(await newcomer("192.0.2.6"))).response.status).toBe(200)
     first.close()
     await eventually(

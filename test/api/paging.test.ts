@@ -1,4 +1,4 @@
-/** Every list is paged to its end and returns each entry once. */
+/** Every list can be read page by page to its end and returns each entry once. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
@@ -116,7 +116,7 @@ describe("Pages", () => {
         expect(body.code, `${path}?${other}`).toBe("invalid_cursor")
         expect(body.detail).toContain("with the same path and filters")
       }
-      // Neither the order of the filters nor the page size is part of the cursor.
+      // A cursor is valid with another order of the filters and with another page size.
       expect((await call(service.base, "GET", `${path}?${own}&cursor=${cursor}&limit=3`, { token })).status).toBe(200)
     }
   })
@@ -138,7 +138,7 @@ describe("Pages", () => {
     )
     const read = async (path: string) => (await call(service.base, "GET", path, { token: session })).body
     const people = `/api/identities/${own}/allowed-recipients`
-    // The account's own address is one more.
+    // The additional entry is the account's own address.
     const whole = await read(people)
     expect(whole.allowed_recipients).toHaveLength(1000)
     const rest = await read(`${people}?cursor=${whole.next_cursor}`)

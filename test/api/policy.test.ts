@@ -15,7 +15,7 @@ import { endpoints, manifest, rows } from "./Manifest.ts"
 
 const replay = JSON.stringify({ webhook_id: toPublic("wh_", uuid("21")) })
 
-/** A request that names `target` where the endpoint names its Identity. */
+/** Returns a request that names `target` where the endpoint expects the name of its Identity. */
 const naming = (where: string | undefined, target: string): Named => {
   switch (where) {
     case "Path":
@@ -37,7 +37,7 @@ const targetsOf = (where: string | undefined) =>
     ? [eventIds.ada, eventIds.bob, eventIds.org, toPublic("evt_", uuid("99")), "evt_no"]
     : ["ada", "A-Da", "bob", "nobody", ...unreadable]
 
-/** The expected result by interface.md, implemented independently of the code under test. */
+/** Returns the expected result as interface.md defines it, independently of the code under test. */
 const promised = (scope: string, where: string | undefined, kind: CredentialKind, target: string) => {
   if (scope === "session" && kind !== "session") return "session_required"
   const byKey = kind === "identity_key"
@@ -57,7 +57,7 @@ const promised = (scope: string, where: string | undefined, kind: CredentialKind
     default: {
       const name = target.toLowerCase().replaceAll("-", "")
       const readable = !unreadable.includes(target)
-      // Invalid Handles are rejected by decoding, with an explanation.
+      // Decoding rejects invalid Handles with an explanation.
       if (byKey && name !== "ada" && readable) return "foreign_identity"
       if (readable && !known.has(name)) return "not_found"
       const handle = readable ? name : undefined
@@ -73,7 +73,7 @@ layer(judgement)("Policy of", (it) => {
         for (const target of targetsOf(where)) {
           const outcome = yield* judged(endpoint, kind, naming(where, target))
           expect(outcome, `${kind} naming ${target}`).toEqual(promised(scope, where, kind, target))
-          // A name in the path or the query needs no lookup of its own.
+          // A name in the path or the query is resolved by the same lookup as the credential.
           const { lookups } = yield* Seen
           if (where === "Path" || where === "Query") expect(lookups).toHaveLength(1)
         }
@@ -105,7 +105,7 @@ layer(judgement)("Policy of", (it) => {
     }),
   )
 
-  it.effect("no resource is looked up for a malformed request", () =>
+  it.effect("a malformed request causes no lookup of a resource", () =>
     Effect.gen(function* () {
       const nothing = { subject: undefined, realm: undefined }
       const nobodys = { path: { id: toPublic("evt_", uuid("99")) }, body: "{}" }
@@ -134,7 +134,7 @@ layer(judgement)("Policy of", (it) => {
         expect(yield* ask("identity_key", JSON.stringify(accounts))).toBe("admin_required")
         expect(yield* ask("identity_key", JSON.stringify(anyones))).toEqual(proofs)
         expect(yield* ask("admin_key", JSON.stringify(accounts))).toEqual(proofs)
-        // Requests that decoding will reject are left to it.
+        // Authorization leaves requests to the decoder if the decoder will reject them.
         expect(yield* ask("identity_key", JSON.stringify({ ...accounts, stranger: 1 }))).toEqual(proofs)
         expect(yield* ask("identity_key", "{")).toEqual(proofs)
       }),
@@ -192,7 +192,8 @@ describe("Endpoint without a policy", () => {
     expectTypeOf<HttpApiEndpoint.ExcludeProvided<typeof asSubject, Subject>>().toEqualTypeOf<never>()
     // @ts-expect-error there is no `:handle` in its path
     HttpApiEndpoint.get("nameless", "/nameless").pipe(onIdentity("any"))
-    // Unmet needs of a handler are requirements of its layer, so the service does not compile.
+    // If a handler needs a proof that its endpoint does not provide, the proof is a requirement of the layer and the service does not
+    // compile.
     const group = HttpApiGroup.make("group").add(asCaller)
     const served = HttpApiBuilder.group(HttpApi.make("api").add(group), "group", (handlers) =>
       handlers.handle("bare", () => Effect.asVoid(Effect.service(Subject))),

@@ -269,7 +269,7 @@ describe("Refusal of parameters", () => {
     expect((await errorsOf("GET", "/api/keys?page=2"))[2]).toEqual([
       { path: "/page", message: "unknown member; the query takes `limit` and `cursor`" },
     ])
-    // Nothing was created or removed; public endpoints accept additional parameters.
+    // The rejected requests created and removed nothing, and public endpoints accept additional parameters.
     expect((await errorsOf("GET", `/api/identities/${handle}`))[0]).toBe(200)
     expect((await call(service.base, "GET", "/api/healthz?probe=1")).status).toBe(200)
     expect((await call(service.base, "POST", "/api/hits?x=1", { body: {} })).body.errors[0].path).toBe("/x")

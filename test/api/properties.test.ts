@@ -27,7 +27,7 @@ const expectDocumented = (operation: Operation, status: number, body: unknown) =
   expect([...operation.statuses], `${operation.id} answered ${status}: ${JSON.stringify(body)}`).toContain(status)
 }
 
-/** Returns the violations by the endpoint's own schema. */
+/** Returns a function that lists the violations of a body by the endpoint's own schema. */
 const judging = (operation: Operation) => {
   const decoders = [...operation.endpoint.payload.values()]
     .flatMap(({ schemas }: any) => schemas as ReadonlyArray<Schema.Codec<unknown>>)
@@ -55,7 +55,7 @@ describe("Body of", () => {
           value,
           fc.boolean(),
           async (member, replaced, drop) => {
-            // The account must not be deleted by chance, and the magic link limits must not interfere.
+            // Generated values must not delete the account or reach the limits of magic links.
             const body: Record<string, unknown> = JSON.parse(JSON.stringify(operation.body))
             Object.defineProperty(body, member, {
               value: replaced,
@@ -83,7 +83,7 @@ describe("Body of", () => {
   it.each(withBody.map((operation) => [operation.id, operation] as const))(
     "%s that is no object, or too deep, is a 400",
     async (_, operation) => {
-      // Null counts as an omitted body where the body is optional.
+      // If the body is optional, null counts as an omitted body.
       const without = [
         "account.remove",
         "exports.create",
@@ -122,7 +122,7 @@ describe("Path and query of", () => {
           )
           const answer = await send(operation, operation.body, path)
           if (answer.status === 404 && answer.body?.detail === "The path does not exist.") return
-          // A dot segment names another path.
+          // A dot segment changes the path.
           if (answer.status === 405) return
           expectDocumented(operation, answer.status, answer.body)
         }),
@@ -171,7 +171,7 @@ describe("Path and query of", () => {
       for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
         if (known.some((operation) => operation.method === method)) continue
         const answer = await call(service.base, method, pathOf(known[0]!, handle), { token: session })
-        // Another path may match too (`/api/auth/device/token` reads as a user code).
+        // The path may match another operation (`/api/auth/device/token` is also a path with a user code).
         if (answer.status !== 405) {
           expect(
             operations.some(

@@ -27,10 +27,10 @@ describe("List entry and single read", () => {
       return list === undefined ? [] : [[list.id, list, single] as const]
     })
 
-  /** Members that a summary omits, and those that describe the omissions. */
+  /** Members that a summary omits, and members that describe the omissions. */
   const summaries: Readonly<Record<string, ReadonlyArray<string>>> = {
     "messages.list": [],
-    // A draft is returned as it was stored, so that it can be put back. A message that the list cuts is read whole by its
+    // Drafts are returned completely, so that a client can put them back. A message that the list truncates is returned completely by its
     // id.
     "sending.approvals": ["truncated"],
     "sending.drafts": ["cc", "bcc", "snippet", "attachments"],
@@ -99,7 +99,7 @@ describe("Change with If-Match", () => {
     expect((await dispatch(changed.headers.get("etag")!)).status).toBe(412)
   })
 
-  /** Changes that create a new version of each resource with a tag; a deletion needs none. */
+  /** A change for each resource with an ETag that creates a new version. A deletion needs no body. */
   const others: Readonly<Record<string, unknown>> = {
     "account.update": { language: "de" },
     "cards.patch": { description: "Computes other things." },
@@ -126,7 +126,7 @@ describe("Change with If-Match", () => {
 
   it("of the current version is made once", { timeout: 60_000 }, async () => {
     for (const operation of tagged.toSorted((one, other) => order(one) - order(other))) {
-      // These call the platform: `connectors/service` tests them with a fake one.
+      // These operations call the platform; `connectors/service` tests them with a fake platform.
       if (operation.id.startsWith("connectors.")) continue
       const body = operation.method === "DELETE" ? undefined : others[operation.id]
       expect(operation.method === "DELETE" || body !== undefined, `${operation.id} has no change here`).toBe(true)

@@ -1,6 +1,6 @@
 /**
- * Rights follow from scopes, not from the kind of a credential: which members of a change require `admin`, which
- * credentials a caller can obtain, and what a Webhook may carry.
+ * Rights depend on scopes and not on the kind of credential: which members of a change require `admin`, which credentials a caller can
+ * obtain, and which Events a Webhook may receive.
  */
 import { document } from "@svc/api/openapi/Document"
 import { fallsShort, judgeRights, type KeyRights } from "@svc/domain/account/KeyRights"
@@ -32,7 +32,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Rights are checked before the resource is looked up, so these need not exist. */
+/** Rights are checked before the resource is read, so these resources need not exist. */
 const grantId = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"
 const messageId = "msg_01kjr8xr3v7k2t9m4q6w8y0zab"
 
@@ -40,12 +40,12 @@ const keyOf = async (rights: object, path = "/api/keys"): Promise<string> =>
   (await call(service.base, "POST", path, { token: session, body: { name: "k", ...rights } })).body.key
 const at = (path: string) => `/api/identities/${handle}${path}`
 
-/** A value that loosens no control of the account holder, so that the scope of the call is sufficient. */
+/** A value that weakens no protection of the account holder, so that the scope of the operation suffices. */
 const free = (value: unknown) => ({ value, loosens: false })
-/** A value that loosens a control of the account holder. */
+/** A value that weakens a protection of the account holder. */
 const loosens = (value: unknown) => ({ value, loosens: true })
 
-/** Every member of every PATCH. A new member fails the first test below until it is listed here. */
+/** Every member of every PATCH. The first test below fails for a new member until it is listed here. */
 const members: Readonly<Record<string, Readonly<Record<string, ReturnType<typeof free>>>>> = {
   "/api/account": { language: free("en") },
   "/api/account/mail": { outgoing: free("stopped"), reason: free("test") },
@@ -79,13 +79,13 @@ const members: Readonly<Record<string, Readonly<Record<string, ReturnType<typeof
   "/api/identities/{handle}/messages/{id}": { seen: free(true), flagged: free(true), labels: free([]) },
   "/api/identities/{handle}/tunnel": {
     host_header: free("preserve"),
-    // The edge rejects TLS passthrough while a password is set.
+    // The edge rejects TLS passthrough if a password is set.
     tls: free("terminate"),
     allowed_networks: loosens([]),
     basic_auth: loosens(null),
     proxy_protocol: free(false),
   },
-  // The Events that a changed Webhook carries are checked against the caller's scopes below.
+  // The Event types of a changed Webhook are checked against the caller's scopes below.
   "/api/identities/{handle}/webhooks/{id}": {
     url: free("https://example.org/hook"),
     event_types: free(["webhook.failed"]),
@@ -256,7 +256,7 @@ describe("Obtainable credentials", () => {
         .map((some) => networksOf(some.join(" "))),
     ),
   })
-  /** Judged independently of the code under test, by trying every scope, every day and some addresses. */
+  /** Decides independently of the code under test by trying every scope, every day and some addresses. */
   const isWider = (one: KeyRights, than: KeyRights) =>
     ["*", ...scopeNames].some(
       (name) =>

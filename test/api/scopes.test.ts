@@ -11,7 +11,7 @@ let service: TestService
 let session: string
 let ada: Awaited<ReturnType<typeof makeIdentity>>
 
-/** The client addresses that this proxy reports are trusted. */
+/** Headers with a client address, which the service accepts from this proxy. */
 const from = (address: string) => ({ "x-forwarded-for": address })
 
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 const text = readFileSync(page, "utf8")
-/** The documented scope of each call. */
+/** The documented scope of each operation. */
 const promised = new Map(
   [...text.matchAll(/^\| `([a-z]+:[a-z]+)`\s*\| (.*?)\s*\|$/gm)].flatMap(([, scope, calls]) =>
     [...calls!.matchAll(/(?<! of )`([A-Z]+ [^`\s]+)`/g)].map(([, one]) => [one!, scope!] as const),
@@ -30,7 +30,7 @@ const promised = new Map(
 )
 const scopes = [...new Set(promised.values())]
 
-/** Implemented independently of the code under test. */
+/** Scope rules, implemented independently of the code under test. */
 const order = ["read", "write", "send", "admin"]
 const opens = (held: string, needed: string) => {
   const [of, may] = held.split(":") as [string, string]
@@ -40,7 +40,7 @@ const opens = (held: string, needed: string) => {
 
 const spelled = (method: string, path: string) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`
 
-/** A path to existing resources, and a request that has no effect if it is accepted. */
+/** Returns a path to existing resources and a request that has no effect if it is accepted. */
 const at = (path: string) =>
   path
     .replace(":handle", ada.handle)
@@ -81,7 +81,7 @@ describe("Key with one scope", () => {
           const { method, path } = endpoint
           const needed = promised.get(spelled(method, path))
           if (needed === undefined || access === "session" || id === "events.replay") return
-          // The stream would continue; it is enough that it starts.
+          // The stream would not end; a started stream is sufficient.
           if (id.startsWith("events.stream") && opens(scope, needed)) return
           const answer = await call(service.base, method, `${at(path)}?unknown=1`, {
             token,
@@ -125,7 +125,7 @@ describe("Key with one scope", () => {
     }
   }, 240_000)
 
-  it("is told its scopes by whoami and by the MCP instructions", async () => {
+  it("finds its scopes in whoami and in the MCP instructions", async () => {
     const token = await keyWith("card:write", "mail:read")
     const who = await call(service.base, "GET", "/api/auth/whoami", { token })
     expect(who.body.caller).toMatchObject({ scopes: ["mail:read", "card:write"], handles: null, networks: null })
@@ -168,7 +168,7 @@ describe("Key created by a key", () => {
     for (const path of ["/api/keys", `/api/identities/${ada.handle}/keys`]) {
       const { status, body } = await newKey(wanted, key, path)
       expect([status, body.code], path).toEqual([403, "scope_exceeds"])
-      // Omitted members default to those of the creator.
+      // Omitted members default to the values of the creator.
       const alike = await newKey({}, key, path)
       const maker = (await newKey(own)).body.api_key
       expect(alike.body.api_key).toMatchObject({ scopes: maker.scopes, networks: maker.networks })
@@ -199,7 +199,7 @@ describe("Key created by a key", () => {
     expect(made.body.api_key).toMatchObject({ scopes: ["mail:read"] })
     const days = (new Date(made.body.api_key.expires_at).getTime() - Date.now()) / 86_400_000
     expect(Math.round(days)).toBe(7)
-    // A request for full access gets the scopes of the approver.
+    // A device that requests full access gets the scopes of the approver.
     const plain = await start({})
     expect((await approve(plain.user_code, key)).status).toBe(204)
     const narrow = await call(service.base, "POST", "/api/auth/device/token", {
@@ -260,7 +260,7 @@ describe("Networks of a key", () => {
     expect(await outcome("203.0.113.9")).toEqual([200, undefined, undefined, 200])
     expect(await outcome("2001:db8:1::9")).toEqual([200, undefined, undefined, 200])
     expect(await outcome("203.0.114.9")).toEqual([403, "network_refused", "network_refused", 403])
-    // Headers of the client are ignored: the proxy adds the address that it saw.
+    // A forwarded address that the client sent is ignored; only the address that the proxy added counts.
     expect(await outcome("203.0.113.9, 198.51.100.7")).toEqual([403, "network_refused", "network_refused", 403])
     const keys = await call(service.base, "GET", "/api/keys", { token: session })
     const [bound] = keys.body.api_keys.filter((one: any) => one.networks !== null && one.networks.length === 2)

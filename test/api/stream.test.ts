@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** A client of Server-Sent Events. */
+/** Opens a stream of Server-Sent Events and collects its Events. */
 const listen = async (path: string, token: string, headers: Record<string, string> = {}) => {
   const controller = new AbortController()
   const response = await fetch(`${service.base}${path}`, {
@@ -119,7 +119,7 @@ describe("Event stream", () => {
     )
     expect(second.lastId()).toBe(second.events[1]!.id)
     await second.stop()
-    // For one Identity, the newest Event of its own.
+    // The stream of one Identity starts after the newest Event of that Identity.
     const own = await listen(`/api/identities/${ada.handle}/events/stream`, ada.secrets.identity_key)
     await eventually(
       async () => own.lastId(),
@@ -135,7 +135,7 @@ describe("Event stream", () => {
       token: session,
       body: { outgoing: "stopped" },
     })
-    // The Event that the Identity is ready may arrive too.
+    // The Event `identity.ready` may also arrive.
     const stopped = await eventually(
       async () => stream.events.find(({ type }) => type === "mail.stopped"),
       (event) => event !== undefined,

@@ -1,6 +1,6 @@
 /**
- * Tenant isolation: every operation is called with names of another Org's and another Identity's resources, including
- * sub-resources, and must respond as if they did not exist.
+ * Tenant isolation: every operation is called with names of resources, including sub-resources, of another Org or another Identity. The
+ * response must be the same as for resources that do not exist.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Answer, call, signUp } from "../harness/Client.ts"
@@ -9,7 +9,7 @@ import { account, type Belongings, belongingsOf, type Names, nothing, pathTo } f
 import { type Operation, operations } from "./Operations.ts"
 
 let service: TestService
-/** Two Identities of one account, and one of another. */
+/** Two Identities of one account, and one of another account. */
 let ada: Belongings
 let bob: Belongings
 let eve: Belongings
@@ -22,7 +22,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => service.stop())
 
-/** Public operations, and operations whose names belong to nobody yet. */
+/** Returns true for public operations, and for operations whose names are not owned by an account. */
 const isOfEverybody = ({ id, access }: Operation) =>
   access === undefined || id === "handles.check" || id.startsWith("device_confirmation.")
 
@@ -36,13 +36,13 @@ interface Asked {
 
 const bodyOf = ({ id, body }: Operation, names: Names): unknown => {
   if (id === "exports.create") return { identity: names.handle }
-  // The example in the document names a day in the past.
+  // The example in the document contains a date in the past.
   if (id === "grants.update") return { scopes: ["mail:read"] }
   if (id === "events.replay") return { webhook_id: names.ids["webhooks"] }
   return body
 }
 
-/** A secret is named within a namespace, and every query member that names an Identity counts as a name. */
+/** Returns the query that names the Identity, for operations that name it there. */
 const queryOf = (operation: Operation, handle: string): string => {
   if (inVault(operation) || operation.id === "limits.list") return `?identity=${handle}`
   return operation.id === "events.list" ? `?handle=${handle}` : ""
@@ -56,7 +56,7 @@ const asked = (operation: Operation, names: Names): Asked => ({
 const ask = (token: string, { method }: Operation, { path, body }: Asked): Promise<Answer> =>
   call(service.base, method, path, { token, ...(body === undefined ? {} : { body }) })
 
-/** The response without the parts that differ between any two responses. */
+/** Returns the response without the members that differ for every request. */
 const said = ({ status, body }: Answer) => [status, typeof body === "object" ? { ...body, instance: "" } : body]
 
 const named = operations.filter(
@@ -65,7 +65,7 @@ const named = operations.filter(
     (operation.path.includes(":") || queryOf(operation, "x") !== "" || operation.id === "exports.create"),
 )
 
-/** A request for an existing resource and one for an unknown one, distinguished by their names. */
+/** Sends a request that names an existing foreign resource and one that names an unknown resource, and expects equal responses. */
 const expectAlike = async (operation: Operation, token: string, foreign: Names, absent: Names) => {
   const [one, other] = [asked(operation, foreign), asked(operation, absent)]
   if (one.path === other.path && JSON.stringify(one.body) === JSON.stringify(other.body)) return
@@ -74,7 +74,7 @@ const expectAlike = async (operation: Operation, token: string, foreign: Names, 
   expect([403, 404], `${operation.id}: ${JSON.stringify(seen.body)}`).toContain(seen.status)
 }
 
-/** The account's view of its resources, without the parts that reading changes. */
+/** Returns all resources of the account as it reads them, without members that reading changes. */
 const stateOf = async (own: Belongings): Promise<unknown> => {
   const reads = named.filter(
     ({ id, method }) =>
@@ -115,7 +115,7 @@ describe("Resources of another account", () => {
     const below = named.filter(({ path }) => /:(?!handle|platform|index)/.test(path))
     expect(below.length).toBeGreaterThan(35)
     for (const operation of below) {
-      // A PUT creates a secret or an address of that name.
+      // A PUT would create a secret or an address with that name.
       if (operation.id === "vault.put") continue
       for (const token of [eve.session, eve.identityKey]) {
         if (token === eve.identityKey && operation.access !== "any") continue
@@ -161,7 +161,7 @@ describe("Resources of another Identity of the account", () => {
     for (const operation of below) {
       for (const token of [bob.session, bob.identityKey]) {
         if (token === bob.identityKey && operation.access !== "any") continue
-        // The account's own secret of that name is a different one.
+        // The caller's account may own a different secret with the same name.
         await expectAlike(operation, token, ofAda, ofNobody)
       }
     }

@@ -1,9 +1,9 @@
-/** Acts for tests of the audit log. */
+/** Audit entries for tests. */
 import { createSecretKey, randomBytes } from "node:crypto"
 import type { Act } from "@svc/cluster/audit/AuditWrite"
 import type { ProofKey } from "@svc/cluster/audit/Proof"
 
-/** For notes that no service makes. */
+/** A key for entries that do not come from a service. */
 export const noKey: ProofKey = { key: createSecretKey(randomBytes(32)), since: 0 }
 
 export const act = (org: string, more: Partial<Act> = {}): Act => ({

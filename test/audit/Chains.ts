@@ -1,4 +1,4 @@
-/** Chains of the audit log on actors, their exports, and edits by somebody who has only the database. */
+/** Audit chains on actors, their exports, and changes by an attacker who has access to the database only. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { Audit } from "@svc/cluster/audit/Audit"
@@ -25,7 +25,7 @@ export const headOf = (org: string) =>
     ([row]) => row ?? { seq: 0, due: false },
   )
 
-/** Wakes the Org's actor until it has sealed so many; the test's time goes on meanwhile. */
+/** Wakes the Org's actor until it has sealed `until` records, while the test's clock advances. */
 export const sealing = (org: string, until: number) =>
   passing(
     Effect.gen(function* () {
@@ -49,7 +49,7 @@ export const walked = (lines: ReadonlyArray<string>, kept?: { seq: number; hash:
   return walk.end()
 }
 
-/** As somebody with the database's own rights would. */
+/** Runs a statement that bypasses the protection of the log, with the rights of the database's owner. */
 export const edited = (statement: string) =>
   Effect.gen(function* () {
     const sql = yield* Unhurried
@@ -62,7 +62,7 @@ export interface Line {
   readonly sealed: { seq: number; hash: string; previous: string; key?: string; mac?: string; proof?: "none" }
 }
 
-/** Replaces the chain of an Org by these records in this order, numbered and hashed anew; MACs stay with their records. */
+/** Replaces an Org's chain by the given records in this order, with new numbers and hashes. The MACs stay with their records. */
 export const rewritten = Effect.fnUntraced(function* (org: string, lines: ReadonlyArray<Line>) {
   let previous = Chain.origin(org)
   const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
@@ -84,5 +84,5 @@ export const rewritten = Effect.fnUntraced(function* (org: string, lines: Readon
     signed_seq = least(signed_seq, ${last.seq}) where org_id = '${org}'`)
 })
 
-/** The records of an export. */
+/** Returns the records of an export. */
 export const linesOf = (lines: ReadonlyArray<string>) => lines.slice(1).map((line): Line => JSON.parse(line))

@@ -1,9 +1,9 @@
-/** What the audit log must say of a call that somebody saw go by; written from the promise in `docs/audit.md`, apart from the code. */
+/** The audit entries that a recorded call must cause, derived from `docs/audit.md` independently of the code. */
 import { createHash } from "node:crypto"
 import { rows } from "../api/Manifest.ts"
 import type { SeenCall } from "./Recorder.ts"
 
-/** One act of a credential; a refusal by its reason, since those of one reason are counted together. */
+/** An expected entry. Rejections are identified by their reason, since the log counts equal ones together. */
 export interface Expected {
   readonly hash: string | null
   readonly class: string
@@ -32,7 +32,7 @@ const showing = new Set([
   "audit.export",
 ])
 const letsIn = /^(?:session|grants)\.|^api_keys\.revoke$|^device_confirmation\./
-/** Refused before anything was to be shown. */
+/** Problem codes of rejections that happen before any data are read. */
 const judged = new Set([
   "scope_missing",
   "foreign_identity",
@@ -58,7 +58,7 @@ export const rowOf = (method: string, path: string) => {
 const classOf = (id: string, method: string) =>
   showing.has(id) ? "secret" : method === "GET" ? "read" : letsIn.test(id) ? "auth" : "change"
 
-/** The acts of one call, and the read that is only counted. */
+/** Returns the expected entries of one call, and the read operation that is only counted. */
 export const expectedOf = (
   call: Pick<SeenCall, "method" | "path" | "token" | "status">,
   code: string | null,
@@ -73,7 +73,7 @@ export const expectedOf = (
     outcome === "refused" || outcome === "repeated"
       ? { hash, class: about, outcome, action: null, code: outcome === "refused" ? code : null, via: null }
       : { hash, class: about, outcome, action: row.id, code: null, via }
-  // An unknown credential belongs to no account; comparisons leave it out.
+  // A call with an unknown credential belongs to no account and is not compared.
   if (call.status === 401) return { acts: [act("refused", "auth")], read: null }
   if (repeated) return { acts: [act("repeated")], read: null }
   if (call.status < 400) return { acts: of === "read" ? [] : [act("allowed")], read: of === "read" ? row.id : null }

@@ -1,4 +1,4 @@
-/** Stands between clients and the service, changes nothing, and keeps what it saw go by: HTTP call by call, the rest as text. */
+/** Proxies between clients and the service that change nothing and record the traffic: HTTP as calls, other protocols as text. */
 import { createServer, type IncomingHttpHeaders, request } from "node:http"
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net"
 
@@ -12,7 +12,7 @@ export interface SeenCall {
   readonly answer: string
 }
 
-/** What both sides of one connection said. */
+/** The text that both sides of one connection sent. */
 export interface SeenTalk {
   said: string
   answered: string

@@ -1,4 +1,4 @@
-/** The audit record of every endpoint: it contains the fact of the call and never its content. */
+/** The audit entry of every endpoint: it contains that the call happened, and never its content. */
 import { expect, layer } from "@effect/vitest"
 import { planOf } from "@svc/api/audit/AuditedOperations"
 import { ShowsSecret } from "@svc/domain/account/Policy"
@@ -10,7 +10,7 @@ import { rows } from "../api/Manifest.ts"
 
 const hidden = "xyzzy-never-on-record"
 
-/** Names in the path that may stand there; everything else of a request may not. */
+/** Names that an entry may contain because they are in the path; nothing else of a request may appear in it. */
 const path = (id: string) => ({
   handle: "ada",
   id: id === "events.replay" ? eventIds.ada : "wh_01kj0000000000000000000000",
@@ -66,7 +66,7 @@ layer(judgement)("the record of", (it) => {
         yield* Effect.exit(judged(endpoint, "session", handled, handler))
         const { acts } = yield* Seen
         expect(JSON.stringify(acts), "no record contains the content").not.toContain(hidden)
-        // What is shown of the Vault is recorded by the statement that reads it.
+        // The statement that reads a Vault value also records it.
         if (id === "vault.value" && at === 0) continue
         expect(acts.length, "somebody asked").toBeGreaterThan(0)
         expect(new Set(acts.map(({ action }) => action))).toEqual(new Set([id]))
@@ -78,7 +78,7 @@ layer(judgement)("the record of", (it) => {
           )
         }
       }
-      // Who is refused is on record where something was to be changed.
+      // A rejected change is recorded.
       const refusal = yield* Effect.exit(
         judged(endpoint, "identity_key", { ...handled, path: { ...path(id), handle: "bob" } }),
       )

@@ -1,4 +1,4 @@
-/** Sealing on actors, on the test's clock: a chain with one writer, which whoever has an export can walk. */
+/** Sealing on actors and the test's clock: each chain has one writer, and everyone who has an export can verify it. */
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
@@ -28,10 +28,10 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       expect(new Set(lines.slice(1).map((line) => JSON.parse(line).request_id)).size).toBe(121)
       const head = JSON.parse(lines[0]!).head
       expect(walked(lines, { seq: 121, hash: head.hash }).faults).toEqual([])
-      // Sealed while it was read, where nothing had been sealed before.
+      // An export that was made before anything was sealed has no signed head.
       const unsigned = [JSON.stringify({ head: null, since: null, until: null }), ...lines.slice(1)]
       expect(walked(unsigned)).toEqual({ ...verdict, head: { seq: 121, hash: head.hash } })
-      // Nobody looks on when nothing waits.
+      // If no record waits for a seal, no further seal is due.
       expect(
         (yield* passing(
           Effect.andThen(Effect.ignore(ask((yield* Orgs).of(org).Work(undefined, { discard: true }))), headOf(org)),
@@ -52,7 +52,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
         edited(`insert into audit (id, at, ${names}) select '0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a${id}', at + interval '1 ms',
           ${names.replace(what, `'forged'`)} from audit where org_id = '${org}' and request_id = 'req_0' order by at limit 1`)
       for (let n = 0; n < 3; n++) yield* audit.record(act(org, { requestId: `req_${n}` }))
-      // With no proof, with that of another record, and one of the service's that was edited before its seal.
+      // Inserts a record without a proof and one with the proof of another record, and edits a record of the service before it is sealed.
       yield* forged("f1", "proof")
       yield* forged("f2", "actor_name")
       yield* edited(`update audit set outcome = 'refused' where org_id = '${org}' and request_id = 'req_1'`)
@@ -74,7 +74,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
         "req_2",
         "req_3",
       ])
-      // What was found when it was sealed stands in the hash.
+      // The hash includes that a record had no valid proof when it was sealed.
       yield* edited(`update audit_seal set unproven = null where org_id = '${org}'`)
       expect(walked(yield* exported(org)).faults).toHaveLength(4)
       expect(walked(lines.map((line) => line.replace(',"proof":"none"', ""))).faults).toHaveLength(4)
@@ -96,7 +96,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       ])
       yield* edited(`update audit set outcome = 'allowed' where id = ${bySeq}`)
       expect(walked(yield* exported(org)).faults).toEqual([])
-      // Put in among those that are sealed, as if it had been there.
+      // Inserts a record between sealed records.
       const put = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4aff"
       const names = `org_id, class, action, actor_kind, outcome, via, count, xid`
       yield* edited(`insert into audit (id, at, ${names}) select '${put}', at, ${names} from audit where id = (
@@ -106,7 +106,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       ])
       yield* edited(`delete from audit where id = '${put}'`)
       expect(walked(yield* exported(org)).faults).toEqual([])
-      // With a seal of its own.
+      // Inserts a record together with a seal.
       yield* edited(`insert into audit_seal select org_id, 5, record_id, record_at - interval '1 second', previous, hash
         from audit_seal where org_id = '${org}' and seq = 4`)
       yield* edited(
@@ -119,7 +119,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       expect(walked(yield* exported(org)).faults).toEqual([])
       yield* edited(`delete from audit where id = ${bySeq}`)
       expect(walked(yield* exported(org)).faults).toEqual(["Between record 3 and record 5 something is missing."])
-      // Who edits the file itself is found, too.
+      // Changes of the exported file are detected as well.
       expect(walked(lines.toSpliced(6, 1)).faults).toHaveLength(1)
       expect(walked(lines.slice(0, -2)).faults).toEqual(["The log ends at record 7, and 9 were sealed."])
       expect(walked(lines.with(0, lines[0]!.replace('"seq":9', '"seq":7')).slice(0, -2)).faults[0]).toMatch(/signature/)
@@ -133,7 +133,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       const org = yield* makeOrg
       const audit = yield* Audit
       for (let n = 0; n < 5; n++) yield* audit.record(act(org))
-      // Its statement never ends: the seals of it are none.
+      // The statement is never committed, so its seals have no effect.
       const sql = yield* Writes
       const died = Effect.exit(
         sql.withTransaction(
@@ -170,7 +170,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       yield* earlier(1)
       const { value } = yield* passing(told, (found) => found.length > 0, "1 second")
       expect(value).toMatchObject([{ data: { seq: 1 } }])
-      // One that went no further is not told again.
+      // A head that has not changed raises no second Event.
       yield* earlier(25)
       for (let looks = 0; looks < 3; looks++) expect(yield* told).toHaveLength(1)
     }),

@@ -1,4 +1,4 @@
-/** The audit log while the store does not take it, on the test's clock. */
+/** The audit log while the store does not accept its writes, on the test's clock. */
 import { expect, layer } from "@effect/vitest"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Audit } from "@svc/cluster/audit/Audit"
@@ -18,7 +18,7 @@ import { act, noKey } from "./Acts.ts"
 const recorder = Audit.layer({ addresses: "network" })
 const world = Layer.mergeAll(recorder, Health.layer).pipe(Layer.provideMerge(storesLayer))
 
-/** Nobody gets to write the log while it runs; everything else of the store answers. */
+/** Runs the effect while the table of the log is locked against writes; the rest of the store works. */
 const whileAway = <A, E, R>(effect: Effect.Effect<A, E, R>) => whileHeld("audit", effect)
 
 const recorded = (org: string) =>
@@ -38,7 +38,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const refused = yield* cutOff(vault.value(own, "token", undefined, AuditWrite.textOf([note])), "audit")
       expect(refused).toMatchObject({ failure: { code: "audit_unavailable", status: 503 } })
       expect(JSON.stringify(refused)).not.toContain("hunter2")
-      // It may be on record all the same: nobody knows what became of the statement. The other way round may not be.
+      // The interrupted statement may have been committed. Showing the value without an entry is not allowed.
       const before = (yield* recorded(org)).length
       const again = yield* audit.note(act(org, { class: "secret", action: "vault.value", requestId: "req_again" }))
       const shown = yield* vault.value(own, "token", undefined, AuditWrite.textOf([again]))
@@ -70,7 +70,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
         (sql) => sql`select outcome, code, at from audit where org_id = ${org} order by outcome, code`,
       )
       expect(found).toEqual([outcomes[2], outcomes[0], outcomes[1]].map((one) => ({ ...one, at: new Date(since) })))
-      // Refusals that are counted together are of no single request.
+      // The log counts equal rejections together, without the id of a single request.
       for (let n = 0; n < 3; n++) yield* audit.record(act(org, { outcome: "refused", code: "not_found", command }))
       yield* passing(
         rows<{ n: number }>(
@@ -107,7 +107,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const waits = Effect.map(PrometheusMetrics.format(), (text) => /^svc_audit_waiting (\d+)$/m.exec(text)?.[1])
       const first = yield* Audit
       const second = Context.get(yield* Layer.build(Layer.fresh(recorder)), Audit)
-      // A recorder counts what it kept a moment after the store has it.
+      // The recorder updates its metric shortly after the store has the entry.
       const nothing = passing(waits, (count) => count === "0", "1 second")
       yield* nothing
       yield* whileAway(
@@ -127,7 +127,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
-      // One that the database refuses, between two that it takes.
+      // Records an entry that the database rejects between two that it accepts.
       yield* audit.record(act(org, { requestId: "req_1", action: null as never }))
       yield* audit.record(act(org, { requestId: "req_2" }))
       const { value } = yield* passing(
@@ -196,7 +196,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
-      // At an hour's beginning: its end does not come between the two.
+      // Starts at the beginning of an hour, so that the hour does not end during the test.
       yield* TestClock.setTime(Math.ceil((yield* Clock.currentTimeMillis) / 3_600_000) * 3_600_000)
       const read = { org, kind: "admin_key", id: "one", action: "messages.read", tool: "", handle: "ada" } as const
       const counted = rows<{ action: string; count: number }>(
@@ -211,7 +211,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
   )
 })
 
-/** Without the loops of the log itself: months pass here. */
+/** Stores without the background tasks of the log, since months pass in this test. */
 const calendar = Layer.mergeAll(Health.layer).pipe(Layer.provideMerge(storesLayer))
 
 layer(calendar, { timeout: "60 seconds" })("the months of the audit log", (it) => {
@@ -234,7 +234,7 @@ layer(calendar, { timeout: "60 seconds" })("the months of the audit log", (it) =
         rows<{ n: number }>((sql) => sql`select count(*)::int as n from audit_default`),
         ([row]) => row!.n,
       )
-      // The singleton did not run for months: what belongs to none is kept all the same, and health warns.
+      // The task that creates partitions did not run for months. Records outside all partitions are kept, and the health check warns.
       yield* TestClock.setTime(AuditPartitions.monthOf(now, 3).getTime() + 86_400_000)
       yield* sql`${AuditWrite.insert(sql, [yield* AuditWrite.make(noKey, act(org, { requestId: "req_stray" }))])}`
       expect(yield* stray).toBe(1)
@@ -263,7 +263,7 @@ layer(calendar, { timeout: "60 seconds" })("the months of the audit log", (it) =
     Effect.gen(function* () {
       const sql = yield* Unhurried
       const org = yield* makeOrg
-      // As a process that died between the record and the mark would have left it.
+      // The state after a process crashed between writing the record and marking its Org for sealing.
       yield* sql`${AuditWrite.insert(sql, [yield* AuditWrite.make(noKey, act(org))])}`
       yield* AuditPartitions.markUnsealed(3_600_000)
       expect(yield* sql`select from audit_head where org_id = ${org} and due_at is not null`).toHaveLength(1)

@@ -1,4 +1,4 @@
-/** Chains that somebody with the database, but without the master key, rewrote; and chains of versions without MACs. */
+/** Chains that an attacker with the database, but without the master key, has rewritten; and chains of versions without MACs. */
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
@@ -18,7 +18,7 @@ import { rows } from "../harness/Stores.ts"
 import { act } from "./Acts.ts"
 import { edited, exported, headOf, type Line, linesOf, rewritten, sealing, walked, world } from "./Chains.ts"
 
-/** An Org with so many sealed records. */
+/** Creates an Org with `count` sealed records. */
 const sealedOrg = Effect.fnUntraced(function* (count: number) {
   const org = yield* makeOrg
   const audit = yield* Audit
@@ -41,7 +41,7 @@ const worked = Effect.fnUntraced(function* (org: string) {
   return yield* refusal(org)
 })
 
-/** Records one more act, and lets time pass until the actor has sealed it or refused to. */
+/** Records one more entry, and advances the clock until the actor has sealed it or refused to. */
 const oneMore = Effect.fnUntraced(function* (org: string, before: number) {
   yield* (yield* Audit).record(act(org, { requestId: "req_more" }))
   yield* passing(
@@ -71,7 +71,7 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
           expect.stringMatching(`^Record ${seq} \\(aud_\\w+\\) was not sealed by the service\\.$`),
         ),
       ])
-      // The service neither seals behind the forged end nor signs it.
+      // The service neither appends to the forged end nor signs it.
       yield* edited(`update audit_head set signed_at = signed_at - interval '2 days' where org_id = '${org}'`)
       yield* oneMore(org, 5)
       expect(yield* refusal(org)).toEqual({ refused: true, due: true })
@@ -120,7 +120,7 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
       expect((yield* faultsOf).filter((one) => /was not sealed/.test(one))).toHaveLength(5)
       yield* oneMore(org, 5)
       expect((yield* refusal(org)).refused).toBe(true)
-      // As it was, it holds.
+      // The original chain is valid again.
       yield* rewritten(org, lines)
       expect(yield* faultsOf).toEqual([])
     }),
@@ -133,7 +133,7 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
       const kept = JSON.parse((yield* exported(org))[0]!).head
       yield* edited(`delete from audit where org_id = '${org}' and request_id = 'req_3'`)
       yield* rewritten(org, lines.slice(0, 3))
-      // The MACs hold, so only what was kept elsewhere shows it in an export.
+      // The MACs are valid, so an export reveals the removal only if an earlier head was kept elsewhere.
       expect(walked(yield* exported(org)).faults).toEqual([])
       expect(walked(yield* exported(org), kept).faults).toEqual(["Record 4, of which a head was kept, is not in it."])
       yield* oneMore(org, 3)
@@ -172,7 +172,7 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
   )
 })
 
-/** What a version without MACs left: the key of records without the time of bridges, and seals that have none. */
+/** Restores the state of a version without MACs: a key without the time limit for bridges, and seals without MACs. */
 const asBefore = Effect.fnUntraced(function* (org: string, lines: ReadonlyArray<Line>) {
   const sealing = yield* Sealing
   const [row] = yield* rows<{ sealed: Uint8Array }>((sql) => sql`select sealed from service_key where name = 'audit'`)
@@ -190,7 +190,7 @@ layer(world, { timeout: "60 seconds" })("a chain from a version without MACs", (
       const org = yield* makeOrg
       const audit = yield* Audit
       for (let n = 0; n < 4; n++) yield* audit.record(act(org, { requestId: `req_${n}` }))
-      // Sealed by hand, since the actor of this version would make MACs.
+      // Seals by hand, because the actor of this version would add MACs.
       const { records } = yield* (yield* AuditQueries).list(org, null, { limit: 100 })
       yield* passing(headOf(org), ({ due }) => due, "1 second")
       yield* asBefore(
@@ -202,10 +202,10 @@ layer(world, { timeout: "60 seconds" })("a chain from a version without MACs", (
       yield* edited(`update audit_head set due_at = null where org_id = '${org}'`)
       expect(walked(yield* exported(org))).toMatchObject({ records: 4, faults: [] })
 
-      // Its actor has no other reason to look at it.
+      // Marks the Org for sealing, since its actor has no other reason to check it.
       yield* markUnsealed(0)
       yield* sealing(org, 5)
-      // Orgs are marked for sealing again after some seconds.
+      // Orgs are marked for sealing again after a few seconds.
       yield* TestClock.adjust("6 seconds")
       yield* audit.record(act(org, { requestId: "req_new" }))
       yield* sealing(org, 6)
@@ -214,7 +214,7 @@ layer(world, { timeout: "60 seconds" })("a chain from a version without MACs", (
       const closed = linesOf(lines)
       expect(closed.map(({ sealed }) => sealed.mac !== undefined)).toEqual([false, false, false, false, true, true])
       expect(closed[4]).toMatchObject({ action: "audit.bridge", target: { id: `4:${closed[3]!.sealed.hash}` } })
-      // A file where the bridge is another record, or has another signature, does not pass, though its hashes are right.
+      // A file with another record as bridge, or with another signature in the bridge, is rejected even if its hashes are valid.
       const bridge: Record<string, any> = JSON.parse(lines[5]!)
       for (const other of [
         { action: "cards.patch" },
@@ -229,7 +229,7 @@ layer(world, { timeout: "60 seconds" })("a chain from a version without MACs", (
       yield* rewritten(org, without(closed, 2))
       expect(walked(yield* exported(org)).faults.join()).toMatch(/Record 4 .* was not sealed/)
 
-      // Within a week an end without a MAC is of a former version, and never one whose MAC is for this very record.
+      // For a week, an end without a MAC may come from an earlier version, unless a MAC for that record exists.
       const keys = { current: "a", byId: new Map(), bridgingUntil: 1_000 }
       const end = { seq: 4n, hash: Buffer.from("00", "hex"), previous: null, key: null, mac: null, mac_seq: null }
       expect(judgeEnd(keys, org, end, 999)).toBe("bridge")
@@ -266,7 +266,7 @@ layer(databaseLayer)("a seal", (it) => {
       expect(after.current).toMatch(/^b\./)
       expect(before.current).toMatch(/^a\./)
       expect(Chain.isSealedBy(after.byId, sealed, before.current, mac)).toBe(true)
-      // A key that takes the former one's id is another key.
+      // A new key with the id of the former key still counts as a different key.
       const named = yield* Effect.andThen(rotate, ofSeals).pipe(
         withKeys(`a:${Buffer.alloc(32, 3).toString("base64")},b:${present}`),
       )

@@ -1,6 +1,6 @@
 /**
- * Mixed use by every way in, through a proxy that keeps what goes by; then call by call what the audit log has of it, both
- * ways round. The mix is the same in every run; `AUDIT_ROUNDS` makes it longer.
+ * Mixed use over every protocol through recording proxies. Afterwards each call is compared with the audit log, and the log with the calls.
+ * The sequence is the same in every run; `AUDIT_ROUNDS` makes it longer.
  */
 import { tools } from "@svc/api/mcp/Tools"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
@@ -22,7 +22,7 @@ let imap: Awaited<ReturnType<typeof watchTcp>>
 let smtp: Awaited<ReturnType<typeof watchTcp>>
 let edge: Awaited<ReturnType<typeof watchTcp>>
 beforeAll(async () => {
-  // A limit that the mix runs into.
+  // A low limit that the test reaches.
   service = await startService({ env: { SVC_LIMIT_HANDLE_CHECK: "3" } })
   session = (await signUp(service.base)).session
   http = await watchHttp(service.httpPort)
@@ -35,7 +35,7 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** mulberry32: the same numbers in every run. */
+/** The generator mulberry32, which returns the same numbers in every run. */
 const random = (seed: number) => () => {
   seed = (seed + 0x6d2b79f5) | 0
   let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
@@ -51,7 +51,7 @@ const json = (text: string) => {
   }
 }
 
-/** What must be on record of what went by: acts, and how often who read what. */
+/** Returns the entries that the recorded calls must have caused, and the number of reads by credential and operation. */
 const whatWentBy = () => {
   const acts: Array<Expected> = []
   const reads = new Map<string, number>()
@@ -95,7 +95,7 @@ const whatWentBy = () => {
     acts.push({ hash, class: of, outcome: "allowed", action, code: null, via })
   const refused = (hash: string, of: string, code: string) =>
     acts.push({ hash, class: of, outcome: "refused", action: null, code, via: null })
-  /** By the key where it is one, by the Mailbox otherwise. */
+  /** Returns the key's hash if the password is a key, or else the Mailbox. */
   const whose = (user: string, password: string) =>
     password.startsWith("svc_") ? hashOf(password) : `mailbox ${user.split("@")[0]}`
   for (const { said, answered } of imap.seen) {
@@ -174,7 +174,7 @@ describe("the audit log of mixed traffic", () => {
         (token) => rest("GET", `/api/vault/secrets?identity=${ada.handle}`, token),
         (token) => rest("DELETE", `/api/vault/secrets/two?identity=${ada.handle}`, token),
         (token) => rest("POST", at(ada, "/drafts"), token, { to: [], text: "plain" }),
-        // The same again by the same credential, and now and then another under the same key.
+        // Repeats the same request with the same credential, and sometimes another request with the same key.
         () =>
           rest(
             "POST",
@@ -212,7 +212,7 @@ describe("the audit log of mixed traffic", () => {
       for (let round = 0; round < rounds / 4; round++) await any(ways)(any([...callers, any(spare)]))
     }
 
-    /** Mail programs and agents: few, since whoever fails is answered ever more slowly. */
+    /** Simulates mail programs and agents with few calls, since responses to failed logins are increasingly delayed. */
     const programs = async () => {
       const next = random(99)
       const { username, password } = ada.secrets.smtp
@@ -275,7 +275,7 @@ describe("the audit log of mixed traffic", () => {
     const nameOf = (hash: string | null) => (hash?.startsWith("mailbox") ? hash : idOf.get(hash ?? ""))
     const line = (who: string, { class: of, outcome, action, code, via }: Omit<Expected, "hash">) =>
       `${who} ${of} ${outcome} ${action ?? "-"} ${code ?? "-"} ${via ?? "-"}`
-    // A credential that never existed belongs to no account.
+    // Calls with a credential that never existed belong to no account.
     const expected = summed(
       acts.flatMap((act) => {
         const who = nameOf(act.hash)
@@ -304,12 +304,12 @@ describe("the audit log of mixed traffic", () => {
       )
     }
     const total = (sums: Record<string, number>) => Object.values(sums).reduce((sum, one) => sum + one, 0)
-    // What is counted together is on record when its minute is over, or the process leaves.
+    // Entries that are counted together are written at the end of their minute or when the process stops.
     await service.leave()
     const found = await recorded()
     expect(found).toEqual(expected)
     expect(total(found)).toBeGreaterThan(rounds / 3)
-    // The mix met with what is counted.
+    // The sequence must have contained these kinds of entries.
     for (const met of ["repeated", "idempotency_key_reused", "rate_limited", "tunnel.link", "submission.send"]) {
       expect(
         Object.keys(found).some((one) => one.includes(met)),
@@ -331,7 +331,7 @@ describe("the audit log of mixed traffic", () => {
       return summed(usage.map(({ actor_id, action, tool, n }) => [`${actor_id} ${action} ${tool}`, n] as const))
     }
     const seen = await counted()
-    // The session read what it had made before.
+    // The session also read resources before the recording started.
     const ofSession = idOf.get(hashOf(session))!
     const others = (sums: Record<string, number>) =>
       Object.fromEntries(Object.entries(sums).filter(([one]) => !one.startsWith(ofSession)))

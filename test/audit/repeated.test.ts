@@ -1,4 +1,4 @@
-/** Requests that come again after a crash, and reading the log over and over: neither adds records of what was not done. */
+/** Requests that are repeated after a crash, and repeated reads of the log: neither records operations that did not happen. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Effect } from "effect"
@@ -28,7 +28,7 @@ const recordsOf = (action: string) =>
       sql`select id::text as id, at, outcome, code, target_id, count from audit where action = ${action} order by at, id`,
   )
 
-/** As a crash leaves it: the request was done, and its answer was not kept. */
+/** Restores the state after a crash: the operation was executed, and its response was not stored. */
 const withoutAnswer = (key: string) =>
   service.query(
     (
@@ -64,7 +64,7 @@ describe("a request repeated with its Idempotency-Key after a crash", () => {
       expect(again.headers.get("idempotent-replayed")).toBeNull()
       const found = (await recordsOf(action)).slice(before.length)
       expect(found).toMatchObject([{ outcome: "allowed", count: 1 }])
-      // Its id has its time, so it is found by its id.
+      // The id contains the time, so the record is found by its id.
       const list = await call(service.base, "GET", `/api/audit?action=${action}`, { token: session })
       const shown = list.body["records"][0]
       const read = await call(service.base, "GET", `/api/audit/${shown.id}`, { token: session })
@@ -104,13 +104,13 @@ describe("reading the audit log", () => {
         `/api/audit?limit=1${cursor === null ? "" : `&cursor=${cursor}`}`,
         { token: key },
       )
-      // The first one is on record before anything is shown.
+      // The first read is recorded before any data are returned.
       expect(await readsOf()).toMatchObject({ n: 1, outcomes: ["allowed"] })
       await call(service.base, "GET", `/api/audit/${page.body.records[0].id}`, { token: key })
       cursor = page.body.next_cursor
     }
     expect((await readsOf()).n).toBe(1)
-    // A download is on record each time, and so is another reader.
+    // Every download is recorded, and so is every other reader.
     for (let downloads = 0; downloads < 2; downloads++)
       await call(service.base, "GET", "/api/audit/export", { token: key })
     const exports = await service.query(

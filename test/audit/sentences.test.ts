@@ -1,4 +1,4 @@
-/** Records of the audit log as sentences for people. */
+/** Sentences that describe audit records to people. */
 import { planOf } from "@svc/api/audit/AuditedOperations"
 import { Api } from "@svc/domain/Api"
 import { auditSentence, groups, phrases, type Told } from "@svc/domain/audit/AuditSentences"
@@ -46,7 +46,7 @@ describe("an audit sentence", () => {
     ])
     expect(inAll({ outcome: "failed" })[0]).toBe("Grace tried to revoke the key 'laptop': failed")
     expect(inAll({ outcome: "repeated" })[0]).toBe("Grace revoked the key 'laptop' (repeated request)")
-    // Reading is on record where it was refused.
+    // A rejected read is recorded.
     expect(inAll({ action: "messages.read", identity: "ada", target: null, outcome: "refused" })[0]).toBe(
       "Grace tried to view a message of ada: refused",
     )

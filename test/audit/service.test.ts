@@ -1,4 +1,4 @@
-/** The audit log over the whole service: what is on record of calls, by every way in. */
+/** The audit log with the whole service: the records of calls over every protocol. */
 import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { send } from "../harness/Mail.ts"
@@ -36,7 +36,7 @@ const call = async (
   return { status: response.status, body: body as Json, text, requestId: response.headers.get("request-id")! }
 }
 
-/** What the log says of one request. */
+/** Returns the records of one request. */
 const of = async (requestId: string): Promise<ReadonlyArray<Json>> => {
   const { body } = await call("GET", "/api/audit?limit=200", { key })
   return body["records"].filter((record: Json) => record["request_id"] === requestId)
@@ -54,7 +54,7 @@ beforeAll(async () => {
   expect(await of(opened.requestId)).toMatchObject([
     { class: "auth", action: "sign_in.consumeMagicLink", outcome: "allowed" },
   ])
-  // The key was made once it was on record that it would be.
+  // The creation of the key was recorded before the key was created.
   expect(await of(minted.requestId)).toMatchObject([
     {
       class: "secret",
@@ -232,7 +232,7 @@ describe("the audit log", () => {
       seen.push(...page["records"].map((record: Json) => record["id"]))
       cursor = page["next_cursor"]
     } while (cursor !== null && seen.length < 500)
-    // Each look is on record, too, and comes before the pages that follow.
+    // Each read is recorded as well, and sorts before the following pages.
     expect(new Set(seen).size).toBe(seen.length)
     const all = await service.query<{ n: number }>((sql) => sql`select count(*)::int as n from audit where at < now()`)
     expect(seen.length).toBeGreaterThan(10)
@@ -255,7 +255,7 @@ describe("the audit log", () => {
           () => "done",
           () => "refused",
         )
-      // A deletion of nothing is none.
+      // Deleting no rows is not rejected.
       if (statement !== "delete from audit_seal") expect(refused, statement).toBe("refused")
     }
   })

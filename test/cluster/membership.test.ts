@@ -33,7 +33,10 @@ const config = (port: number) =>
     runnerHealthCheckInterval: never,
   })
 
-/** The storage of one process, with its connections and a way to end it. It reserves a connection of the pool of `Writes`. */
+/**
+ * Starts the storage of one process with its own connections, and returns it with an effect that ends it. It reserves a connection of the
+ * pool of `Writes`.
+ */
 const process = Effect.fnUntraced(function* (port: number) {
   const pool = Layer.effect(ClusterSql, Writes)
   const scope = yield* Scope.make()
@@ -84,15 +87,15 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
 
       yield* endSession(2)
       expect(yield* one.ports).toEqual([1])
-      // Its callers would wait for their own deadline if the process is frozen.
+      // The connection is closed, because callers of a suspended process would otherwise wait for their own timeout.
       expect(connection.aborted).toBe(true)
-      // It still counts itself; the library would otherwise register it again without a pause.
+      // The process still sees itself as registered. Otherwise, the library would register it again in a tight loop.
       expect(yield* other.ports).toEqual([1, 2])
 
-      // The library replaces the session when it uses it next.
+      // The library replaces the database session at its next use.
       yield* other.storage.acquire(other.address, [ShardId.make("default", 1)])
       expect(yield* one.ports).toEqual([1, 2])
-      // The library releases all locks of the session, and goes on.
+      // The library releases all locks of the session and continues.
       yield* other.storage.releaseAll(other.address)
       expect(yield* one.ports).toEqual([1, 2])
       yield* other.end
@@ -101,7 +104,7 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
     }),
   )
 
-  it.effect("ends when the runner leaves, although its session goes on", () =>
+  it.effect("ends when the runner leaves, although its session continues", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* process(3), yield* process(4)]
       yield* one.join
@@ -143,7 +146,7 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
       yield* TestClock.adjust(1)
       const { reads, tries } = counted
       expect(reads).toBeGreaterThan(0)
-      // The library's timeout of lock operations must not be shortened with the sleep of a second.
+      // The library's timeout for lock operations is shorter than a second and must not be affected by the shortened sleep.
       const lockTimeout = Duration.toMillis(Duration.fromInputUnsafe(Timing.shardLockExpiration)) / 3
       expect(lockTimeout).toBeLessThan(1_000)
       expect(tries).toBeGreaterThan(0)

@@ -8,7 +8,7 @@ import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { databaseLayer } from "../harness/Database.ts"
 
-/** An actor whose state is how many writes it has loaded or made. */
+/** Activates an actor whose state is the number of writes that it has loaded or made. */
 const activate = (kind: string, id: string) =>
   Effect.gen(function* () {
     const sql = yield* Stores.Writes
@@ -44,7 +44,7 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
         const present = yield* activate(kind, "fenced")
         expect(yield* present.state).toBe(1)
         expect((yield* Effect.flip(touch(old)))._tag).toBe("Moved")
-        // It takes nothing before its lock on the shard must have been confirmed or lost.
+        // It accepts no message until its lock on the shard is confirmed or lost.
         expect((yield* Effect.flip(old.state))._tag).toBe("Moved")
         expect(yield* touch(present)).toBe("written")
         const rows = yield* Effect.flatMap(
@@ -52,7 +52,7 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
           (sql) => sql`select 1 from handle where handle = ${`${kind}/fenced`}`,
         )
         expect(rows.length).toBe(2)
-        // Three seconds, also where the clock is set back an hour in them.
+        // It waits for three seconds, even if the clock is set back by an hour meanwhile.
         yield* TestClock.setTime((yield* Clock.currentTimeMillis) - 3_600_000)
         expect((yield* Effect.flip(old.state))._tag).toBe("Moved")
         yield* TestClock.adjust("3 seconds")
@@ -70,7 +70,7 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
       )
       yield* Effect.flip(actor.write(system, () => Effect.fail(new NotFound({ detail: "no" }))))
       expect(yield* actor.state).toBe(41)
-      // The same id of another kind is another entity.
+      // Another kind of entity with the same id is a different entity.
       expect(yield* other.state).toBe(0)
     }),
   )
@@ -96,7 +96,7 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
       yield* Deferred.succeed(heard, undefined)
       expect(yield* Fiber.join(settled)).toBe(42)
       yield* Fiber.join(change)
-      // And waits for nothing that failed.
+      // A failed change does not delay the settled state.
       yield* Effect.flip(actor.change(system, () => Effect.fail(new NotFound({ detail: "no" }))))
       expect(yield* actor.settled).toBe(42)
     }),
@@ -110,7 +110,7 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
       )
       yield* Effect.exit(actor.write(system, () => Effect.die(new Error("the answer never came"))))
       expect(yield* actor.state).toBe(1)
-      // Nor where the store did not answer in time: the statement may have been committed.
+      // If the store did not respond in time, the statement may have been committed, so the actor loads its state again.
       yield* actor.change(system, (write) =>
         Effect.as(insert(write, "Identity/doubtful"), { value: undefined, state: 41 }),
       )

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** How a try to speak to the runner ends. */
+/** Tries to connect to the runner and returns how the attempt ends. */
 const trying = (key: Buffer, identity: string) =>
   new Promise<string>((resolve) => {
     const psk = createHmac("sha256", key)

@@ -7,7 +7,7 @@ import { startReceiver } from "../harness/Receiver.ts"
 import { deploy, type Deployment, type Process, until } from "../harness/Deployment.ts"
 import { freePort } from "../harness/Ports.ts"
 
-/** One certificate of the deployment, its own authority, and one of a stranger. */
+/** One self-signed certificate of the deployment, which is also its authority, and one of an attacker. */
 const ours = selfSigned(["runner"], new Date())
 const strangers = selfSigned(["runner"], new Date())
 const tls = { SVC_RUNNER_TLS_CA: ours.cert, SVC_RUNNER_TLS_CERT: ours.cert, SVC_RUNNER_TLS_KEY: ours.key }
@@ -25,11 +25,12 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => deployment.stop(), 60_000)
 
-/** Whether the runner's port lets in who presents this certificate. */
+/** Returns whether the runner's port accepts a client with this certificate. */
 const isLetIn = (certificate: { readonly cert: string; readonly key: string } | undefined) =>
   new Promise<boolean>((resolve) => {
     const socket = connect({ port: runnerPort, host: "127.0.0.1", ...certificate, rejectUnauthorized: false })
-    // TLS 1.3 says yes to the client before the server has judged its certificate; then the server ends it, or waits.
+    // In TLS 1.3, the client's handshake completes before the server has verified the certificate. Then the server closes the connection,
+    // or waits for data.
     const patience = setTimeout(() => (socket.destroy(), resolve(true)), 1_000)
     const refused = () => (clearTimeout(patience), resolve(false))
     socket.on("error", refused).on("close", refused)
@@ -87,7 +88,7 @@ describe("three roles in separate processes with mutual TLS", () => {
       return [status, body.result.isError, body.result.structuredContent.code]
     }
     const most = 8 * 1024 * 1024
-    // The actor, in its own process, is who knows that nothing is connected.
+    // The error comes from the actor in the other process, which knows that nothing is connected.
     expect(await rest(most)).toEqual([409, "connector_not_connected"])
     expect(await tool(most)).toEqual([200, true, "connector_not_connected"])
     expect(await rest(most + 1)).toEqual([413, "payload_too_large"])

@@ -1,4 +1,7 @@
-/** What is around a message: few services, whoever asks, since the library copies them for every message. */
+/**
+ * The context that accompanies a message: it contains few services, whoever sends the message, since the library copies it for every
+ * message.
+ */
 import { ambientOf, apart } from "@svc/cluster/actor/MessageContext"
 import { namedClient } from "@svc/cluster/actor/ActorClients"
 import { Clock, Context, Effect, Layer, References } from "effect"
@@ -20,7 +23,7 @@ const alone = Sharding.layer.pipe(
   Layer.provide(ShardingConfig.layer()),
 )
 
-/** An entity that tells what its handler runs with; `seen` has what that was. */
+/** Creates an entity that records the services of its handler's context in `seen`. */
 const telling = () => {
   const seen: Array<ReadonlyArray<string>> = []
   const entity = Entity.make("Telling", [Rpc.make("Tell")])

@@ -1,4 +1,6 @@
-/** What a release wrote, kept beside the tests: samples of everything as it was encoded, and its shapes. */
+/**
+ * Recorded data of releases, stored next to the tests: encoded samples of all messages and stored values, and the shapes of their schemas.
+ */
 import { readdirSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { Effect, Arbitrary } from "effect"
@@ -9,7 +11,7 @@ import { makeTable, type Table } from "./Shape.ts"
 
 export interface Golden {
   readonly version: string
-  /** A frame of each kind between processes, as hexadecimal digits. */
+  /** A frame of each kind between processes, in hexadecimal. */
   readonly frames: Readonly<Record<string, string>>
   readonly shapes: Table
   readonly kept: Readonly<Record<string, { readonly shape: number; readonly samples: ReadonlyArray<string> }>>
@@ -17,13 +19,13 @@ export interface Golden {
 
 export const folder = path.join(import.meta.dirname, "golden")
 
-/** The releases whose processes and records this one meets. */
+/** Returns the releases that this version must be compatible with. */
 export const releases = (): ReadonlyArray<Golden> =>
   readdirSync(folder).map((name) => JSON.parse(readFileSync(path.join(folder, name), "utf8")) as Golden)
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** The library's envelopes: both ends must agree on them to the bit, so a change stops every message between two versions. */
+/** The library's envelopes. Both processes must encode them identically, so a change breaks every message between two versions. */
 const envelopes: Readonly<Record<string, typeof RpcMessage.EncodedSchema.Type>> = {
   request: {
     _tag: "Request",
@@ -55,7 +57,7 @@ export const frames = (): Golden["frames"] =>
 
 const count = 4
 
-/** Values of the schema, the same at every run; fewer where what is made by chance breaks a rule between its members. */
+/** Returns sample values of the schema, the same in every run; fewer if random values violate a rule between members. */
 const samplesOf = ({ schema, write, read }: Kept): ReadonlyArray<string> => {
   const found: Array<string> = []
   for (let seed = 0; seed < 60 && found.length < count; seed++) {
@@ -65,13 +67,13 @@ const samplesOf = ({ schema, write, read }: Kept): ReadonlyArray<string> => {
       read(text)
       found.push(text)
     } catch {
-      // Another one.
+      // Tries the next seed.
     }
   }
   return [...new Set(found)]
 }
 
-/** This release, as a later one will want to know it. */
+/** Returns the record of this release, with which later releases are compared. */
 export const record = (version: string): Golden => {
   const { table, add } = makeTable()
   const all = Object.entries(kept).map(

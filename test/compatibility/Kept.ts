@@ -1,6 +1,6 @@
 /**
- * Everything that one version of the program writes and another may read: messages between processes, and what stands as
- * JSON in the store. docs/upgrade.md has the rules.
+ * Everything that one version of the program writes and another version may read: messages between processes, and JSON in the store.
+ * docs/upgrade.md has the rules.
  */
 import { ConnectorActor } from "@svc/domain/connectors/ConnectorProtocol"
 import { OrgActor } from "@svc/domain/account/OrgProtocol"
@@ -16,10 +16,10 @@ import { Schema } from "effect"
 import { SchemaBinary } from "effect/encoding"
 import { Rpc } from "effect/rpc"
 
-/** One kind of thing that is written, by its name. */
+/** One kind of message or stored value. */
 export interface Kept {
   readonly schema: Schema.Codec<unknown, unknown>
-  /** To text, and back. */
+  /** Encodes to text and decodes it. */
   readonly write: (value: unknown) => string
   readonly read: (text: string) => unknown
 }
@@ -39,7 +39,7 @@ const stored = (schema: Schema.Codec<unknown, unknown>): Kept => {
   return { schema, write: Schema.encodeSync(codec), read: Schema.decodeUnknownSync(codec) }
 }
 
-/** Schemas here are of every type there is; what they need of services is nothing. */
+/** Converts the type of any schema; no schema here requires services. */
 const plain = (schema: Schema.Constraint) => schema as unknown as Schema.Codec<unknown, unknown>
 
 const messages = [IdentityActor, OrgActor, ConnectorActor].flatMap(({ type, protocol }) =>

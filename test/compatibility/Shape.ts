@@ -1,10 +1,10 @@
 /**
- * What a schema looks like to whoever reads what was written by it, and whether another schema's reader can: fields by
- * name, optional or not, literals, members of unions. Checks of values are no part of it.
+ * The shape of data that a schema writes, and whether another schema can read it: names of fields, whether they are optional, literals, and
+ * members of unions. Checks of values are not part of it.
  */
 import { type Schema, SchemaAST } from "effect"
 
-/** Shapes name each other by their place in a table, so that each stands there once. */
+/** A shape. Shapes refer to each other by their index in a table, so that each is stored once. */
 export type Shape =
   | { readonly leaf: string }
   | { readonly literal: string | number | boolean }
@@ -33,7 +33,7 @@ const nameOf = (ast: SchemaAST.AST): string => {
     : "unnamed"
 }
 
-/** Gathers shapes of many schemas in one table. */
+/** Collects the shapes of many schemas in one table. */
 export const makeTable = () => {
   const table: Array<Shape> = []
   const places = new Map<string, number>()
@@ -109,7 +109,7 @@ const saysOf = ({ table, at }: Side): string => {
   return "oneOf" in shape ? "one of several" : "a list"
 }
 
-/** What of the writer's the reader does not understand, each by its path; nothing where it reads everything. */
+/** Returns the differences that the reader does not understand, each with its path; empty if the reader understands everything. */
 export const unread = (reader: Side, writer: Side, path = "", seen = new Set<string>()): ReadonlyArray<string> => {
   const pair = `${reader.at}/${writer.at}`
   if (seen.has(pair)) return []
@@ -123,7 +123,7 @@ export const unread = (reader: Side, writer: Side, path = "", seen = new Set<str
   if ("oneOf" in mine) {
     const tries = mine.oneOf.map((member) => on(member, writer.at, ""))
     if (tries.some((found) => found.length === 0)) return []
-    // Members are told by their name: what is wrong within it says more than that none fits.
+    // If a member of the reader's union has the same name, its differences are more helpful than the statement that no member matches.
     const named = mine.oneOf.findIndex((member) => saysOf({ ...reader, at: member }) === saysOf(writer))
     return named >= 0 && "fields" in theirs
       ? tries[named]!

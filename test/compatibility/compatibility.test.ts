@@ -1,7 +1,6 @@
 /**
- * Old and new processes run side by side, and the new one reads what the old one stored: everything that a release wrote
- * is read by this one, and what this one writes is read by that release. docs/upgrade.md has the rules, and what to do
- * where a change is meant.
+ * Compatibility of releases that run side by side: this version reads everything that an earlier release wrote, and that release reads
+ * everything that this version writes. docs/upgrade.md has the rules, and the steps for an intended change.
  */
 import { Schema } from "effect"
 import { describe, expect, it } from "vitest"

@@ -1,4 +1,4 @@
-/** Records what this release writes: `node test/compatibility/record.ts`, once, when it is released (docs/upgrade.md). */
+/** Records what this release writes. Run `node test/compatibility/record.ts` once per release (docs/upgrade.md). */
 import { mkdirSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
 import { apiVersion } from "@svc/domain/Version"
@@ -11,7 +11,7 @@ const members = (of: object) =>
   lines(Object.entries(of).map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`))
 
 mkdirSync(folder, { recursive: true })
-// A line for each, so that a difference can be read.
+// Writes one line per member, so that differences are readable.
 writeFileSync(
   file,
   `{"version": ${JSON.stringify(version)},\n"frames": {${members(frames)}},\n"shapes": [${lines(shapes.map((shape) => JSON.stringify(shape)))}],\n"kept": {${members(kept)}}}\n`,

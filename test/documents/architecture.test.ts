@@ -1,4 +1,4 @@
-/** docs/architecture.md knows every folder of the packages, and names none that is not there. */
+/** docs/architecture.md mentions every folder of the packages, and no folder that does not exist. */
 import { existsSync, globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { describe, expect, it } from "vitest"
@@ -8,7 +8,7 @@ const text = readFileSync(path.join(root, "docs", "architecture.md"), "utf8")
 const part = text.split("\n## Where things stand\n")[1]!.split("\n## ")[0]!
 const named = new Set([...part.matchAll(/`([^`]+)`/g)].map(([, name]) => name!))
 
-/** Paths below `packages`, with `/` whatever the system. */
+/** Returns paths below `packages`, with `/` on every system. */
 const foldersOf = (pattern: string) =>
   globSync(pattern, { cwd: path.join(root, "packages"), withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -30,7 +30,7 @@ describe("docs/architecture.md", () => {
       "bench",
       "faults",
     ])
-    // The library, and the command.
+    // Names of the library and the command, which look like folders.
     const others = new Set(["effect", "svc"])
     const folders = [...named].filter((name) => /^[a-z-]+$/.test(name) && !others.has(name))
     expect(folders.length).toBeGreaterThan(60)

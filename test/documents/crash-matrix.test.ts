@@ -8,7 +8,7 @@ import { rows } from "../faults/Rows.ts"
 const root = path.join(import.meta.dirname, "..", "..")
 const lines = readFileSync(path.join(root, "docs", "crash-matrix.md"), "utf8").split("\n")
 
-/** The text of a test and of the files in the folder of its name, which it may run. */
+/** Returns the text of a test and of the files in the folder with the same name, whose tests it may run. */
 const textOf = (file: string): string => {
   const folder = path.join(root, "test", file.replace(/\.test\.ts$/, ""))
   const parts = existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : []

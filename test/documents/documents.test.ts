@@ -1,4 +1,4 @@
-/** What the documents say is so: links lead somewhere, names exist, commands run. */
+/** Statements of the documents: links have a target, names exist in the code, and commands run. */
 import { spawnSync } from "node:child_process"
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs"
 import * as path from "node:path"
@@ -23,7 +23,7 @@ const documents = [
 
 const withoutBlocks = (text: string) => text.replaceAll(/^```[\s\S]*?^```$/gm, "")
 
-/** As readers of Markdown name headings. */
+/** Returns the anchors of headings, formed like Markdown renderers form them. */
 const anchors = (text: string): ReadonlySet<string> =>
   new Set(
     [...withoutBlocks(text).matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
@@ -71,7 +71,7 @@ describe.each(documents)("%s", (name) => {
 
   it("names files that there are", () => {
     const named = [...withoutBlocks(text).matchAll(/`((?:packages|test|docs|deploy|scripts)\/[\w./-]+\.\w+)`/g)]
-    // The worked example of the architecture is about a capability that is not there.
+    // The example in the architecture describes a capability that does not exist.
     const files = named.map(([, file]) => file!).filter((file) => !file.includes("/notes/"))
     expect(files.filter((file) => !existsSync(path.join(root, file)))).toEqual([])
   })
@@ -89,7 +89,7 @@ describe.each(documents)("%s", (name) => {
 
   it.skipIf(process.platform === "win32")("has shell blocks that a shell understands", () => {
     for (const block of blocks(text)) {
-      // What stands for something to fill in is no redirection.
+      // A placeholder in angle brackets is not a redirection.
       const filled = block.text.replaceAll(/<[a-z ]+>/g, "it")
       const { status, stderr } = spawnSync("bash", ["-n"], { input: filled, encoding: "utf8" })
       expect({ heading: block.heading, status, stderr }).toEqual({ heading: block.heading, status: 0, stderr: "" })
@@ -114,11 +114,11 @@ describe("the documents", () => {
     expect(documents.filter((name) => !seen.has(name))).toEqual([])
   })
 
-  it("have every problem as it is: node test/documents/problems.ts writes them anew", () => {
+  it("list every problem; node test/documents/problems.ts updates the list", () => {
     expect(read("docs/problems.md")).toBe(Problems.page())
   })
 
-  it("have every Event as it is: node test/documents/events.ts writes them anew", () => {
+  it("list every Event; node test/documents/events.ts updates the list", () => {
     expect(read("docs/events.md")).toBe(Events.page())
   })
 

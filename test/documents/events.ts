@@ -5,7 +5,7 @@ import { identityEvents } from "@svc/domain/events/IdentityEvents"
 import { orgEvents } from "@svc/domain/events/OrgEvents"
 import { type Schema, SchemaAST } from "effect"
 
-/** The members that every variant of the data has or may have, in their order. */
+/** Returns the members of all variants of the data in their order. */
 const members = (ast: SchemaAST.AST): ReadonlyArray<string> =>
   SchemaAST.isUnion(ast)
     ? [...new Set(ast.types.flatMap(members))]

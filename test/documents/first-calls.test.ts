@@ -28,7 +28,8 @@ describe.skipIf(process.platform === "win32")("The first calls", () => {
     const receiver = await freePort()
     const calls = blocks(read("README.md").split("\n## First calls\n")[1]!)
     const webhooks = blocks(read("docs/webhooks.md"))
-    // The Webhook is registered before the first mail arrives; its receiver has a terminal of its own.
+    // The Webhook is registered before the first mail arrives. The reader runs its receiver in another terminal, so it runs in the
+    // background here.
     const mail = calls.findIndex((block) => block.includes("smtp://"))
     const steps = calls
       .toSpliced(mail, 0, ...webhooks)
@@ -37,7 +38,7 @@ describe.skipIf(process.platform === "win32")("The first calls", () => {
     const script = [
       "set -eo pipefail",
       "trap 'kill $(jobs -p)' EXIT",
-      // What npm would run, without its set-up.
+      // Runs the program that npm would run, without npm's setup.
       `npm() { [ "$1 $2 $3 $4" = "run -s svc --" ] || return 1; shift 4; "${process.execPath}" "${path.join(root, "packages", "cli", "src", "main.mjs")}" "$@"; }`,
       ...steps,
     ]
@@ -64,7 +65,7 @@ describe.skipIf(process.platform === "win32")("The first calls", () => {
       try {
         process.kill(-shell.pid!, "SIGKILL")
       } catch {
-        // It has ended.
+        // The process has already ended.
       }
     }
     // The Identity, its mail, the Webhook's delivery, mail to the second Identity, the secret and the result of the tool.

@@ -1,4 +1,4 @@
-/** Writes docs/problems.md from the table of refusals: `node test/documents/problems.ts`. */
+/** Writes docs/problems.md from the table of problems: `node test/documents/problems.ts`. */
 import { writeFileSync } from "node:fs"
 import * as path from "node:path"
 import { table } from "@svc/domain/problems/Table"

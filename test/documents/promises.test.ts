@@ -1,4 +1,4 @@
-/** docs/promises.md names fault rows that there are, and leaves out none; the files it names are looked for with all documents'. */
+/** docs/promises.md mentions every fault row and no row that does not exist. Another test checks the names of its files. */
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
 import { expect, it } from "vitest"

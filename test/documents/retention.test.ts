@@ -4,7 +4,7 @@ import { removals } from "@svc/cluster/housekeeping/Housekeeping"
 import { describe, expect, it } from "vitest"
 
 const section = readFileSync("docs/operations.md", "utf8").split("## How long are rows kept?")[1]!.split("\n## ")[0]!
-/** The names in the first column of each table of the section. */
+/** The table names of the first column, for each of the three tables in the section. */
 const [byAge, withOwner, kept] = section
   .split("| table |")
   .slice(1)

@@ -1,4 +1,4 @@
-/** What docs/troubleshooting.md quotes is what the program says: each message, metric and setting is in the sources. */
+/** Messages, metrics and settings that docs/troubleshooting.md quotes exist in the sources. */
 import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { describe, expect, it } from "vitest"
@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 const root = path.join(import.meta.dirname, "..", "..")
 const text = readFileSync(path.join(root, "docs", "troubleshooting.md"), "utf8")
 
-/** All sources as one text, what is put together of parts made whole. */
+/** All sources as one text, with concatenated string literals joined. */
 const sources = globSync("packages/*/src/**/*.ts", { cwd: root })
   .map((name) => readFileSync(path.join(root, name), "utf8"))
   .join("\n")
@@ -22,7 +22,7 @@ describe("docs/troubleshooting.md", () => {
   it("quotes what the program says", () => {
     const quoted = rows.flatMap((row) => spans(row.split(" | ")[0]!))
     expect(quoted.length).toBeGreaterThan(50)
-    // What differs stands between the parts.
+    // An ellipsis in a quote replaces a variable part.
     const untrue = quoted.filter((message) =>
       message.split("…").some((part) => part.trim().length > 1 && !sources.includes(part.trim())),
     )

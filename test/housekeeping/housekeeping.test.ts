@@ -1,4 +1,4 @@
-/** What is removed at which age, and what stays: a row on either side of each age. */
+/** Removal of rows by age: for each limit, one row is just older and one just younger. */
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
 import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
@@ -8,8 +8,8 @@ import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 
 /**
- * Rows by table: `old` goes, `young` stays. Ages are from now, in what PostgreSQL reads as an interval; those in days leave
- * room for a midnight.
+ * Inserts rows into each table: `old` rows must be removed, `young` rows stay. Ages are PostgreSQL intervals before now; those in days
+ * leave a margin for midnight.
  */
 const seed = Effect.fnUntraced(function* (org: string, identity: string) {
   const sql = yield* Writes
@@ -41,7 +41,7 @@ const seed = Effect.fnUntraced(function* (org: string, identity: string) {
     ["young", "1 minute"],
   ] as const) {
     const until = sql`now() + ${left}::interval`
-    // A session that is in use has been there for long.
+    // A session that is in use was created long ago.
     yield* sql`
       insert into session (id, org_id, token_hash, created_at, last_used_at, expires_at)
       values (gen_random_uuid(), ${org}, ${name}::bytea, ${ago("400 days")}, ${ago("29 days")}, ${until})`
