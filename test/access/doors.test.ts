@@ -1,4 +1,4 @@
-/** Keys with a single scope at the entrances beside the API: mail clients and the tunnel link. */
+/** Keys with a single scope at the other entrances: mail clients and the tunnel link. */
 import { readFileSync } from "node:fs"
 import { connectTunnel, TunnelRefused } from "@svc/tunnel-edge/agent/Agent"
 import { scopeNames } from "@svc/domain/ScopeTable"
@@ -28,7 +28,7 @@ const keyWith = async (rights: object): Promise<string> =>
     })
   ).body.key
 
-/** All run concurrently, because failures delay later attempts. */
+/** Returns the scopes whose keys are accepted. All attempts run concurrently, because failures delay later ones. */
 const letIn = async (enters: (key: string) => Promise<boolean>) => {
   const entered = await Promise.all(scopes.map(async (scope) => enters(await keyWith({ scopes: [scope] }))))
   return scopes.filter((_, at) => entered[at])
@@ -64,7 +64,7 @@ const byLink = async (key: string) => {
   return failure === undefined
 }
 
-// Runs first, while failures are answered without delay.
+// This suite runs first, because later failed attempts get delayed responses.
 describe("Key for another network", () => {
   it("is rejected at every entrance", { timeout: 60_000 }, async () => {
     const key = await keyWith({ networks: ["192.0.2.0/24"] })

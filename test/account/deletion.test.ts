@@ -95,7 +95,7 @@ layer(actors())("a deleted account", (it) => {
       expect(yield* holdings(org)).toEqual(nothing)
       expect(yield* Effect.flip(use)).toMatchObject({ code: "unauthenticated" })
       const queries = yield* IdentityQueries
-      // Each Identity is deleted on its own, however many requests are concurrent.
+      // Each Identity is deleted independently, even if the requests are concurrent.
       const asked = ["later", "ada", "late", "later"]
       expect(yield* Effect.forEach(asked, queries.isTaken, { concurrency: "unbounded" })).toEqual([
         false,

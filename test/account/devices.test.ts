@@ -20,7 +20,7 @@ const started = Effect.gen(function* () {
     ...login,
     view: devices.view(login.userCode),
     poll: devices.poll(login.deviceCode),
-    /** The terminal's response instead of a key. */
+    /** The error that the terminal receives instead of a key. */
     refusal: Effect.flip(devices.poll(login.deviceCode)),
     approve: (org: string, by: Initiator = holder) => devices.approve(org, login.userCode, {}, byHolder, by),
     deny: devices.deny(login.userCode),

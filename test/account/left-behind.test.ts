@@ -81,7 +81,7 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
       const org_id = yield* makeOrg
       const actor = (yield* Orgs).of(org_id)
       const sql = yield* Writes
-      // An Identity whose teardown cannot continue keeps the account in this state.
+      // An Identity that cannot be deleted keeps the account in this state.
       yield* makeIdentity(org_id, "joan")
       const [first, second] = [yield* ask(actor.Delete()), yield* ask(actor.Delete())]
       expect(second).toEqual(first)

@@ -1,4 +1,4 @@
-/** DNS rebinding: a site that resolves its name to this machine reads responses of a service in Development. */
+/** DNS rebinding: a site that resolves its own name to this machine must not read responses of a service in development. */
 import { request } from "node:http"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { startService, type TestService } from "../harness/Service.ts"
@@ -20,7 +20,7 @@ const asked = (host: string, path: string, type: string, body: string, from: obj
     outgoing.on("error", reject)
     outgoing.end(body)
   })
-/** Mail to one address is limited. */
+/** The number of addresses so far; each request uses another one, because mail to one address is limited. */
 let people = 0
 const overApi = (host: string) =>
   asked(

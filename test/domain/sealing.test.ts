@@ -55,7 +55,7 @@ describe("a sealed value", () => {
     for (const index of at.names.keys()) {
       expect(opensElsewhere(at, { ...at, names: at.names.with(index, "another") }), `names[${index}]`).toBe(false)
     }
-    // Pretending that it has the first form, which bound fewer parts, does not help.
+    // Labeling the value as the first format, which bound fewer parts, does not help.
     const sealed = Effect.runSync(sealing.seal(dataKey, at, new Uint8Array(8)))
     const { names: _, ...first } = at
     expect(opens(sealing.open(dataKey, first, Uint8Array.from([1, ...sealed.slice(1)])))).toBe(false)

@@ -1,4 +1,4 @@
-/** Who imports whom, by folder: the first level below a package's `src`, where each file at its top stands for itself. */
+/** The graph of imports between folders: each folder directly below a package's `src`, or a file directly in `src`. */
 import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 
@@ -9,13 +9,13 @@ export const sources = (): ReadonlyArray<string> =>
     (file) => !file.includes("node_modules"),
   )
 
-/** `packages/cluster/src/mail/Mailbox.ts` stands in `cluster/mail`. */
+/** Returns the folder of a file: `packages/cluster/src/mail/Mailbox.ts` is in `cluster/mail`. */
 const folderOf = (file: string): string | undefined => {
   const [, pack, rest] = /^packages\/([^/]+)\/src\/(.+)$/.exec(file) ?? []
   return pack === undefined ? undefined : `${pack}/${rest!.split("/")[0]!}`
 }
 
-/** Where an import leads, as a path below the root; undefined for other people's packages. */
+/** Returns the file that an import refers to, as a path below the root; undefined for external packages. */
 const target = (file: string, specifier: string): string | undefined => {
   if (specifier.startsWith(".")) return path.join(path.dirname(file), specifier)
   const [, pack, rest] = /^@svc\/([^/]+)\/(.+)$/.exec(specifier) ?? []
@@ -27,7 +27,7 @@ export const imports = (file: string, text = readFileSync(path.join(root, file),
     ([, specifier]) => target(file, specifier!) ?? [],
   )
 
-/** Each folder and the folders it imports. */
+/** Returns each folder with the folders that it imports. */
 export const folders = (files: ReadonlyArray<string>): ReadonlyMap<string, ReadonlySet<string>> => {
   const graph = new Map<string, Set<string>>()
   for (const file of files) {
@@ -43,7 +43,7 @@ export const folders = (files: ReadonlyArray<string>): ReadonlyMap<string, Reado
   return graph
 }
 
-/** A way from a folder back to itself; undefined where there is none. */
+/** Returns a circular path of imports between folders; undefined if there is none. */
 export const circle = (graph: ReadonlyMap<string, ReadonlySet<string>>): ReadonlyArray<string> | undefined => {
   const done = new Set<string>()
   const visit = (at: string, way: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {

@@ -1,4 +1,4 @@
-/** Phrases that comments, test titles, texts and documents avoid, each with what to write instead. One line bans a phrase. */
+/** Phrases that comments, test titles, texts and documents avoid, each with its replacement. One line bans a phrase. */
 export const avoided: Readonly<Record<string, string>> = {
   "at its time": "when it is due",
   "be amiss": "be wrong",

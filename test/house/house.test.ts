@@ -1,4 +1,4 @@
-/** Rules of the house that no linter has (docs/architecture.md "Where a new capability goes"). */
+/** Rules of the code that the linter cannot check (docs/architecture.md "Where a new capability goes"). */
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
 import { describe, expect, it } from "vitest"

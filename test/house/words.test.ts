@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 import { root, sources } from "./Imports.ts"
 import { avoided } from "./Words.ts"
 
-/** Between two words: a space, or the end of a line with what begins the next line of a comment. */
+/** Matches the space between two words, or a line break followed by the beginning of the next comment line. */
 const gap = String.raw`(?:[ \t]+|[ \t]*\n[ \t]*(?:\*|//|#|>)?[ \t]*)`
 
 const pattern = new RegExp(

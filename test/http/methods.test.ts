@@ -1,4 +1,4 @@
-/** Every path knows its methods, whatever its parameters are called. */
+/** Every path responds to unsupported methods with the supported ones, whatever the names of its parameters are. */
 import { Api } from "@svc/domain/Api"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { startService, type TestService } from "../harness/Service.ts"

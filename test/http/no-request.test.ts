@@ -1,4 +1,4 @@
-/** Input that the HTTP parser rejects, and input that it accepts although it is no request to this service. */
+/** Input that the HTTP parser rejects, and input that it accepts although it is not a valid request to this service. */
 import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { signUp } from "../harness/Client.ts"

@@ -195,7 +195,7 @@ describe("Request body", () => {
     const json = { "content-type": "application/json", authorization: `Bearer svc_admin_${"x".repeat(49)}` }
     const large = (size: number) => JSON.stringify({ name: "x".repeat(size) })
     for (const path of ["/api/keys", "/api/mcp", `/api/identities/${handle}/messages/send`]) {
-      // No more arrives than the connection buffers.
+      // The service reads no more of the body than the connection buffers.
       const socket = connect(service.httpPort, "127.0.0.1")
       const said = new Promise<string>((resolve) => socket.once("data", (chunk: Buffer) => resolve(chunk.toString())))
       socket.on("error", () => {})

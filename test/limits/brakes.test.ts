@@ -1,4 +1,4 @@
-/** Every brake on callers without a credential, over HTTP, counted to its end: the last call that passes, and the first that does not. */
+/** Every limit on callers without a credential, over HTTP: the last call that passes and the first one that is rejected. */
 import type { PublicLimitName } from "@svc/domain/account/Policy"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
@@ -6,12 +6,12 @@ import { startService, type TestService } from "../harness/Service.ts"
 import { askingUrl, challengeOf, tokenCall, verifierOf } from "../oauth/Consent.ts"
 
 const quota = 3
-/** Calls of the token endpoint that may not fail more than {@link quota} times. */
+/** Limit of all calls of the token endpoint. {@link quota} also limits those that fail. */
 const tokenQuota = 6
 const quotaOf = (name: string) => (name === "oauth_token" ? tokenQuota : quota)
 
 let service: TestService
-/** Apps that the first brake registered. */
+/** Ids of the clients that the first test registered. */
 const clients: Array<string> = []
 beforeAll(async () => {
   const names = Object.keys(brakes).map((name) => [`SVC_LIMIT_${name.toUpperCase()}`, String(quotaOf(name))])
@@ -23,7 +23,7 @@ const here = "http://localhost:4711/callback"
 const post = async (path: string, body: unknown) => (await call(service.base, "POST", path, { body })).status
 const status = async (url: string) => (await fetch(url, { redirect: "manual" })).status
 
-/** What a client of such an address does once; answers the status. A further limit needs an entry here, or no brake is counted. */
+/** Makes one call that the limit counts, and returns its status; `n` numbers the calls. A new limit needs an entry here. */
 const brakes: { readonly [Name in PublicLimitName]: ((n: number) => Promise<number>) | "by host" } = {
   oauth_register: async (n) => {
     const body = { client_name: `app ${n}`, redirect_uris: [here] }
@@ -43,7 +43,7 @@ const brakes: { readonly [Name in PublicLimitName]: ((n: number) => Promise<numb
   oauth_token: async () =>
     (await tokenCall(service.base, { grant_type: "authorization_code", client_id: clients[1]! })).status,
   oauth_token_failed: async () => (await wrongCode(clients[2]!)).status,
-  // Counted by the host that is asked, not by the address that asks (test/oauth/documents.test.ts).
+  // This limit counts by the host that is requested and not by the client's address (test/oauth/documents.test.ts).
   oauth_document: "by host",
 }
 
@@ -56,7 +56,7 @@ const wrongCode = (client_id: string) =>
     code_verifier: verifierOf(),
   })
 
-/** A minute in which all calls of a test fit. */
+/** Waits until all calls of a test fit into the current minute. */
 const atTheBeginningOfAMinute = async () => {
   const left = 60_000 - (Date.now() % 60_000)
   if (left < 15_000) await new Promise((resolve) => setTimeout(resolve, left + 100))

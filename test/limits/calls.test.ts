@@ -1,4 +1,4 @@
-/** Limits of calls, over two processes, by the minutes of the test's clock. */
+/** Limits of calls over two processes, with minutes of the test's clock. */
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Timing } from "@svc/cluster/Timing"
@@ -10,13 +10,13 @@ import { rows, storesLayer } from "../harness/Stores.ts"
 
 const window = Timing.callWindowMillis
 
-/** Goes on to so many seconds into the next minute. */
+/** Advances the clock to `seconds` after the beginning of the next minute. */
 const nextMinute = (seconds = 0) =>
   Effect.flatMap(Clock.currentTimeMillis, (now) =>
     TestClock.setTime((Math.floor(now / window) + 1) * window + seconds * 1000),
   )
 
-/** How many of so many calls, made in turn by each process, were let through. */
+/** Makes `calls` calls in turn from each process, and returns how many were allowed. */
 const passed = <A, E>(processes: ReadonlyArray<Effect.Effect<A, E>>, calls: number) =>
   Effect.map(
     Effect.forEach(Array.from({ length: calls }), (_, n) => Effect.result(processes[n % processes.length]!)),
@@ -97,7 +97,7 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
       const [gone, other] = [yield* orgLimits, yield* orgLimits]
       yield* nextMinute()
       const org = yield* makeOrg
-      // It has a portion, of which it lets one call through.
+      // The process has leased a block of calls, and uses one of it.
       expect(yield* passed([gone.take(org, "calls")], 1)).toBe(1)
       const rest = yield* passed([other.take(org, "calls")], 100)
       expect(rest).toBeGreaterThan(30)

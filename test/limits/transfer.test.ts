@@ -1,4 +1,4 @@
-/** An Org's transfer a day, handed to edges in leases. */
+/** The daily transfer limit of an Org, leased to edges. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { Timing } from "@svc/cluster/Timing"
@@ -12,7 +12,7 @@ const MiB = 1024 * 1024
 const quota = 16 * MiB
 const day = Timing.transferWindowMillis
 
-/** So many hours into the next day (UTC). */
+/** Advances the clock to `hours` after the beginning of the next day (UTC). */
 const nextDay = (hours: number) =>
   Effect.flatMap(Clock.currentTimeMillis, (now) =>
     TestClock.setTime((Math.floor(now / day) + 1) * day + hours * 3_600_000),
@@ -38,7 +38,7 @@ layer(actors({ quotas: { tunnel_transfer: quota } }))("an Org's transfer budget"
       const second = yield* lease("two", 0)
       expect(second.granted).toBeGreaterThan(0)
       expect(first.granted + second.granted).toBeLessThanOrEqual(quota)
-      // What one used is gone for the other too.
+      // Bytes that one edge has used are no longer available to the other edge.
       const left = quota - 15 * MiB
       expect((yield* lease("one", 15 * MiB)).granted).toBeLessThanOrEqual(left)
       expect((yield* lease("two", 0)).granted).toBeLessThanOrEqual(left)

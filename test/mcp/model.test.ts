@@ -55,7 +55,7 @@ describe("Tools", () => {
     expect((await tool("svc_identity_get", { handle })).structuredContent.handle).toBe(ada.handle)
     expect((await tool("svc_vault_list", { identity: handle })).structuredContent).toMatchObject({ secrets: [] })
     expect((await tool("svc_event_list", { handle, limit: 1 })).isError).toBeUndefined()
-    // A name to register has no @.
+    // A handle to register contains no @.
     expect((await tool("svc_handle_check", { handle })).structuredContent).toMatchObject({
       available: false,
       code: "handle_invalid",

@@ -1,4 +1,4 @@
-/** Certificates that come from files are taken up when they are renewed, by every listener that shows one. */
+/** Certificates from files: every listener uses a renewed certificate without a restart. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { connect as connectPlain, type Socket } from "node:net"
 import * as os from "node:os"
@@ -33,7 +33,7 @@ const serial = (options: ConnectionOptions & { readonly socket?: Socket }) =>
     }).on("error", reject)
   })
 
-/** What a server shows after STARTTLS; each of its answers is the turn of the next command. */
+/** Returns the serial number of a server's certificate after STARTTLS. Each response triggers the next command. */
 const startTlsSerial = (port: number, answered: RegExp, commands: ReadonlyArray<string>) =>
   new Promise<string>((resolve, reject) => {
     const plain = connectPlain({ port, host: "127.0.0.1" }).on("error", reject)
@@ -93,10 +93,10 @@ describe("a certificate", () => {
       const port = Number(/:(\d+)$/.exec(runner!.address)![1])
       const runnerSerial = (pem: typeof first) => serial({ ...pem, ca: pem.cert, port, servername: "runner" })
       const shown = [await smtpSerial(service.smtpPort), await runnerSerial(first)]
-      // Mail programs are shown that of SMTP where they have none of their own.
+      // Mail listeners without their own certificate use the one of SMTP.
       expect(await imapSerial(service.imapPort)).toBe(shown[0])
       expect(await smtpSerial(service.submissionPort)).toBe(shown[0])
-      // What watches them knows when each runs out.
+      // The monitor knows the expiry of every certificate.
       expect([...Certificates.expiryOf.keys()]).toEqual(expect.arrayContaining(["imap", "smtp", "submission"]))
       const second = made()
       put(second)
@@ -107,7 +107,7 @@ describe("a certificate", () => {
       ]) {
         await eventually(now, (renewed) => renewed !== shown[0])
       }
-      // It shows the new one, and trusts whom the new authority signed and nobody else.
+      // The listener uses the new certificate, and trusts only peers whose certificate the new authority signed.
       await eventually(
         () => runnerSerial(second).catch(() => shown[1]),
         (now) => now !== shown[1],

@@ -37,7 +37,7 @@ const post = (url: string, options: Partial<GuardOptions> = {}) =>
 
 const failure = (error: string) => ({ _tag: "Failure", failure: { error } })
 
-/** Answers each look-up with the next address. */
+/** A resolver that returns the next address for each lookup. */
 const answering = (...addresses: ReadonlyArray<string>): Resolve & { asked: number } => {
   const resolve = Object.assign(
     ((_host, done) => {
@@ -65,7 +65,7 @@ describe("the guarded client", () => {
       request: Effect.suspend(() => (permissions++ < atMost ? Effect.void : Effect.fail("stopped" as const))),
       isPermitted,
     })
-    // The process was suspended while it connected: it requests the permission again, which a stop has ended.
+    // The process was suspended while it connected, so it requests its permission again. A stop has revoked it.
     const stopped = await withClient({}, (client) =>
       client.ask(
         target("/stopped"),
@@ -75,7 +75,7 @@ describe("the guarded client", () => {
     )
     expect(stopped).toMatchObject({ _tag: "Failure", failure: "stopped" })
     permissions = 0
-    // The permission had only expired.
+    // The permission had only expired, so the process gets a new one.
     const expired = await withClient({}, (client) =>
       client.ask(
         target("/expired"),

@@ -1,4 +1,4 @@
-/** A runner's listener that closes is not held up by who has just come. */
+/** Closing a runner's listener does not wait for clients that have just connected. */
 import { connect as connectPlain } from "node:net"
 import { Duplex } from "node:stream"
 import { connect } from "node:tls"
@@ -15,7 +15,7 @@ it("closes even if a client completes a handshake meanwhile and stays connected"
   )
   if (address._tag === "UnixPathAddress") throw new Error("it listens on a port")
   const plain = connectPlain({ host: "127.0.0.1", port: address.port })
-  // The client's first flight goes at once; the next is held back.
+  // The client's first flight is sent immediately; the next one is held back.
   const held: Array<() => void> = []
   let flights = 0
   let holds = () => {}
@@ -34,7 +34,7 @@ it("closes even if a client completes a handshake meanwhile and stays connected"
   await isHeld
   let ended = false
   const closing = Effect.runPromise(Scope.close(scope, Exit.void)).then(() => (ended = true))
-  // Only now, as the listener takes nobody any more, is the handshake completed.
+  // The handshake completes only now, when the listener no longer accepts connections.
   await expect(
     new Promise((_, reject) => connectPlain({ host: "127.0.0.1", port: address.port }).once("error", reject)),
   ).rejects.toThrow(/ECONN(REFUSED|RESET)/)
@@ -68,7 +68,7 @@ it("does not log an error when a peer resets its connection", async () => {
           const { pull } = yield* socket.reader
           const { write } = yield* socket.writer
           yield* Effect.forkChild(Effect.ignore(write(new Uint8Array(1024 * 1024))))
-          // What the peer was sent and has not read makes a reset of its end.
+          // Closing a connection resets it if the peer has not read all data.
           setTimeout(begun, 50)
           return yield* Effect.forever(pull)
         }).pipe(Effect.scoped, Effect.ensuring(Effect.sync(ended))),

@@ -1,4 +1,4 @@
-/** Every alert fires when what it warns of happens, and not a step before (`promtool test rules`). */
+/** Every alert fires when its condition occurs, and not one step before (`promtool test rules`). */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -9,18 +9,18 @@ import { has } from "../harness/Programs.ts"
 const rules = path.join(import.meta.dirname, "..", "..", "deploy", "monitoring", "alerts.yml")
 const names = [...readFileSync(rules, "utf8").matchAll(/alert: (\w+)/g)].map(([, name]) => name!)
 
-/** Samples of a minute apart by their series, in promtool's notation. */
+/** Samples by series, one minute apart, in promtool's notation. */
 type Series = Readonly<Record<string, string>>
 
 interface Situation {
   readonly alert: string
   readonly when: string
   readonly series: Series
-  /** Minutes after the first sample. */
+  /** The time of the check, in minutes after the first sample. */
   readonly at: number
-  /** Minutes between two samples, if it is not one. */
+  /** Minutes between two samples; defaults to one. */
   readonly step?: number
-  /** Labels of the alert that fires, beside its severity; undefined if none fires. */
+  /** Labels of the firing alert, apart from its severity; undefined if none fires. */
   readonly fires: Readonly<Record<string, string>> | undefined
 }
 
@@ -191,7 +191,7 @@ const situations: ReadonlyArray<Situation> = [
   })),
 ]
 
-/** The alerts that fire, as promtool reports them when it expected another. */
+/** Returns the firing alerts; promtool prints them because the test file expects a different alert. */
 const firing = (situation: Situation): string => {
   const folder = mkdtempSync(path.join(tmpdir(), "alerts-"))
   const file = path.join(folder, "test.yml")
@@ -251,7 +251,7 @@ describe("the alerts", () => {
       expect(got).toContain(`alertname="${alert}"`)
       for (const [name, value] of Object.entries(situation.fires)) expect(got).toContain(`${name}="${value}"`)
       expect(got).toContain("severity=")
-      // What the summary names is there.
+      // Every label that the summary refers to exists.
       expect(got).not.toContain("<no value>")
     },
   )

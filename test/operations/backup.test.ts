@@ -1,4 +1,4 @@
-/** A backup whose process or whose database goes on the way (docs/crash-matrix.md): real processes, one database of their own. */
+/** A backup whose process or database ends while it runs (docs/crash-matrix.md), with real processes and their own database. */
 import { spawn } from "node:child_process"
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import * as os from "node:os"
@@ -45,7 +45,7 @@ it(
       const close = other.unsafe(`select pg_terminate_backend(pid) ${waiting}`)
       yield* sql.withTransaction(
         Effect.gen(function* () {
-          // Both come to this table, and no further.
+          // Both processes reach this table and wait for its lock.
           yield* sql`lock table vault_secret in access exclusive mode`
           const child = spawn(process.execPath, [program, "backup", path.join(folder, "killed")], {
             env: { ...process.env, ...env },

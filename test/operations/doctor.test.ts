@@ -1,4 +1,4 @@
-/** What the doctor finds, and the records that it holds DNS against. */
+/** The doctor's findings, and the DNS records that it expects. */
 import { createPublicKey, generateKeyPairSync } from "node:crypto"
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -29,7 +29,7 @@ beforeAll(async () => {
             SVC_MX: "mx1.example.org, mx2.example.org",
             SVC_TUNNEL_DOMAIN: "tunnel.example.net",
             SVC_ARC_KEY: String(arc),
-            // The policy's page would be fetched.
+            // The doctor would otherwise fetch the policy from its URL.
             SVC_MTA_STS: "none",
           }),
         ),
@@ -40,7 +40,7 @@ beforeAll(async () => {
 
 const addresses = ["203.0.113.7", "2001:db8::7"]
 
-/** A DNS that answers what a zone file says, and a name for each address. */
+/** A resolver that answers from the records of a zone file, with a reverse name for each address. */
 const zone = (records: ReadonlyArray<Wanted>, more: Record<string, ReadonlyArray<string>> = {}): Dns.Ask => {
   const answers = new Map<string, Array<string>>()
   for (const { name, kind, value } of records) {
@@ -91,7 +91,7 @@ describe("the records", () => {
     for (const host of ["imap.example.org", "autoconfig.mail.example.org"]) {
       expect(lines).toContain(`${host}.  3600  IN  A  203.0.113.7`)
     }
-    // The API's own name may be that host; it has its address once.
+    // If the API uses the same host name, its address is listed once.
     const same = wanted({ ...settings, imapHost: Option.some("api.example.org") }, { addresses: ["203.0.113.7"] })
     expect(same.filter(({ name, kind }) => name === "api.example.org" && kind === "A")).toHaveLength(1)
   })
@@ -175,7 +175,7 @@ describe("the doctor", () => {
     for (const [, names] of table.matchAll(/^\| (`[^|]*) \|/gm)) {
       let first = ""
       for (const [, name] of names!.matchAll(/`(\w+)`/g)) {
-        // `_B` after `SVC_A_X` is `SVC_A_B`.
+        // In the documents, `_B` after `SVC_A_X` means `SVC_A_B`.
         if (!name!.startsWith("_")) first = name!
         listed.add(name!.startsWith("_") ? first.replace(/_[A-Z]+$/, name!) : name!)
       }
@@ -222,7 +222,7 @@ describe("the doctor of settings", () => {
     expect(await found({ SVC_SMTP_PORT: "8080" })).toEqual([
       expect.stringMatching(/^fail: SVC_HTTP_PORT and SVC_SMTP_PORT are both 8080/),
     ])
-    // Where operators' port is not named, it is 9090.
+    // The default of the operators' port is 9090.
     expect(await found({ SVC_EDGE_PORT: "9090" })).toHaveLength(1)
     expect(await found({ SVC_EDGE_PORT: "9090", SVC_OPS_HOST: "127.0.0.2", SVC_ENV: "development" })).toEqual([])
     expect(await found({ SVC_EDGE_PORT: "9090", SVC_OPS_HOST: "0.0.0.0", SVC_ENV: "development" })).toHaveLength(1)
@@ -258,7 +258,7 @@ describe("the doctor of settings", () => {
       expect(statuses(0o644, "SVC_MASTER_KEY_FILE")).toEqual([["fail", `chmod o-rwx ${file}`]])
       expect(statuses(0o604, "DATABASE_URL_FILE")).toEqual([["warn", `chmod o-rwx ${file}`]])
       expect(statuses(0o644, "SVC_EDGE_TLS_KEY")).toHaveLength(1)
-      // The service's own is nobody else's at all.
+      // No other account may read the key file.
       const own = async (mode: number) => {
         chmodSync(file, mode)
         return (await Effect.runPromise(masterKey({ ...(await with_({})), dataDirectory: folder }))).status

@@ -1,4 +1,4 @@
-/** What operators read about metrics is what is served: the document, the rules, the dashboard and the port agree. */
+/** Metrics as served agree with the document, the alert rules, the dashboard and the configured port. */
 import { spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
@@ -27,7 +27,7 @@ const documented = () =>
       labels: [...labels!.matchAll(/`(\w+)`/g)].map(([, one]) => one),
     }),
   )
-/** What the library serves beside ours. */
+/** Names of the documented metrics of the cluster library. */
 const ofTheLibrary = () =>
   [...read("docs", "operations.md").matchAll(/`(effect_cluster_\w+)`/g)].map(([, name]) => name!)
 
@@ -85,12 +85,12 @@ describe("the metrics", () => {
     const { identity } = await makeIdentity(service.base, session)
     const authorization = `Bearer ${session}`
     await fetch(`${service.base}/api/identities/${identity.handle}`, { headers: { authorization } })
-    // Earlier files of this worker may have been counted too.
+    // Earlier test files of the same worker may have incremented the counters.
     const before = await scrape()
     await fetch(`${service.base}/api/identities/nobody`, { headers: { authorization } })
     const text = await scrape()
     const value = (line: RegExp) => Number(line.exec(text)?.[1])
-    // By the endpoint that was called, whichever way the labels stand.
+    // Finds the series of the endpoint, whatever the order of the labels is.
     const requests = (status: string, text: string) =>
       [...text.matchAll(/^http_server_requests_total\{(.*)\} (\d+)$/gm)].find(
         ([, labels]) =>
@@ -101,12 +101,12 @@ describe("the metrics", () => {
     const [done, refused] = [Number(requests("2xx", text)), Number(requests("4xx", text))]
     expect(done).toBeGreaterThanOrEqual(1)
     expect(refused - Number(requests("4xx", before) ?? 0)).toBe(1)
-    // The creation of the Identity is of the same area.
+    // Creating the Identity counts in the same area.
     expect(value(/^http_server_request_duration_seconds_count\{area="identities"\} (\d+)$/m)).toBeGreaterThan(
       done + refused,
     )
     expect(value(/^svc_problems_total\{code="not_found"\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
-    // By the message that was sent, whichever way the labels stand.
+    // Finds the series of the message, whatever the order of the labels is.
     const asked = [...text.matchAll(/^svc_asks_total\{(.*)\} (\d+)$/gm)]
     const created = asked.find(([, labels]) => labels!.includes('message="Identity.Create"'))
     expect(created?.[1]).toContain('outcome="answered"')
@@ -116,7 +116,7 @@ describe("the metrics", () => {
     expect(value(/^svc_saga_steps_total\{.*outcome="done".*\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
     expect(text).not.toContain(identity.handle)
     expect(text).not.toContain("nobody")
-    // Each family is told once, and none beside the documented ones.
+    // Each metric has one TYPE line and is documented.
     const told = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name!)
     expect(new Set(told).size).toBe(told.length)
     const known = new Set([...documented().map(({ name }) => name), ...ofTheLibrary()])
@@ -151,7 +151,7 @@ describe("the metrics", () => {
     const text = await scrape()
     const checked = spawnSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" })
     const said = `${checked.stdout}${checked.stderr}`
-    // The line that a remark names.
+    // The number of the line in promtool's message.
     const line = Number(/line (\d+)/.exec(said)?.[1] ?? 1)
     expect(
       said === ""
@@ -174,7 +174,7 @@ describe("the metrics", () => {
           RequestMetrics.answered(method, endpoint, status, performance.now())
       }
     }
-    // Tools, messages to actors and steps of sagas have a few hundred, and none of theirs is a histogram's.
+    // Tools, actor messages and saga steps have a few hundred series, none of them in a histogram.
     expect(await series()).toBeLessThan(1500)
   })
 })

@@ -1,4 +1,4 @@
-/** A process as its operator meets it: its first lines, its probes, how it leaves, where its traces go. */
+/** A process as its operator observes it: first log lines, health checks, shutdown, and exported traces. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
@@ -30,7 +30,7 @@ beforeAll(async () => {
   ops = `http://127.0.0.1:${port}`
   started = await deployment.start([], {
     SVC_OPS_PORT: String(port),
-    // Longer than the test needs, however slow the machine: it is ended before.
+    // The delay is longer than the test, even on a slow machine; the process is killed before it ends.
     SVC_SHUTDOWN_DELAY: "600",
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
     OTEL_TRACES_SAMPLER_ARG: "1",
@@ -38,7 +38,7 @@ beforeAll(async () => {
   })
 }, 120_000)
 afterAll(async () => {
-  // It would wait for the rest of its delay.
+  // Kills the process, which would otherwise wait for the rest of its shutdown delay.
   started?.signal("SIGKILL")
   await deployment.stop()
   collector.close()
@@ -130,7 +130,7 @@ describe("a process", () => {
       messages: { accepted: 1, deferred: 0, refused: 0 },
       duration_ms: expect.any(Number),
     })
-    // Whom it was for and where it came from is not told.
+    // The log line contains neither recipient nor client address.
     expect(line).not.toHaveProperty("client")
     expect(JSON.stringify(line)).not.toMatch(/127\.0\.0\.1|example\.org/)
 

@@ -1,6 +1,6 @@
 /**
- * A backup is worth what a restore of it is: taken under load and restored elsewhere, everything acknowledged before it is
- * there and opens; taken at rest, every row is the same. What must not be restored is refused before anything is made.
+ * Restoring a backup elsewhere. If it was taken under load, everything acknowledged before is present and can be decrypted. If it was taken
+ * without load, every row is equal. A backup that must not be restored is rejected before any file is created.
  */
 import {
   chmodSync,
@@ -46,7 +46,7 @@ const withSettings = <A, E>(directory: string, effect: Effect.Effect<A, E>, env:
     effect.pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SVC_DATA_DIR: directory, ...env })))),
   )
 
-/** The store of a data directory, while nothing else has it. */
+/** Runs the effect on the store of a data directory that no other process uses. */
 const inStore = <A, E>(directory: string, effect: Effect.Effect<A, E, PgClient.PgClient>) =>
   Effect.runPromise(
     Effect.scoped(
@@ -56,7 +56,7 @@ const inStore = <A, E>(directory: string, effect: Effect.Effect<A, E, PgClient.P
     ),
   )
 
-/** Every row of every table, as text, in an order of its own; without the number of its transaction, which is its server's. */
+/** Returns every row of every table as text in a fixed order, without the transaction id, which belongs to the server. */
 const everything = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   const found: Record<string, ReadonlyArray<string>> = {}
@@ -76,7 +76,7 @@ let certain: ReadonlyMap<string, string>
 let session: string
 let handle: string
 let kept: string
-/** An app's access, and what the audit log had when nothing wrote any more. */
+/** The access token of an app, and the export of the audit log after the last write. */
 let access: string
 let log: string
 
@@ -90,7 +90,7 @@ beforeAll(async () => {
   const client = (await registered(base, ["http://localhost:4711/callback"])).body["client_id"]
   access = (await letIn(base, browser(base, session), client, "http://localhost:4711/callback")).access
   expect((await mcp(base, access, "tools/list")).status).toBe(200)
-  // A target that nobody listens at: its deliveries wait for their next attempt.
+  // No server listens at this target, so its deliveries wait for their next attempt.
   const url = `http://127.0.0.1:${await freePort()}/`
   const hook = await call(base, "POST", `/api/identities/${handle}/webhooks`, {
     token,
@@ -114,7 +114,7 @@ beforeAll(async () => {
     if (status < 300) acknowledged.set(name, value)
   }
   for (let n = 0; n < 20; n++) await put(n)
-  // Writers go on from before the backup until after it.
+  // Clients write from before the backup until after it.
   let isOver = false
   let next = 20
   const writers = Array.from({ length: 4 }, async () => {
@@ -135,7 +135,7 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-/** The audit log, as far as it is sealed, and what a walk of it says. */
+/** Returns the sealed part of the audit log, and the result of its verification. */
 const exported = async (base: string) => {
   const response = await fetch(`${base}/api/audit/export`, { headers: { authorization: `Bearer ${session}` } })
   return response.text()
@@ -159,7 +159,7 @@ const refusal = async (directory: string, file: string, env: Record<string, stri
     Effect.flip(Restore.run(file, { verify: false, keepSessions: false })),
     env,
   )
-  // Nothing was made: neither the data nor what it would have been made of.
+  // The restore created neither a data directory nor temporary files.
   expect(readdirSync(directory).filter((name) => name !== "master.key")).toEqual([])
   return "message" in failure ? failure.message : String(failure)
 }
@@ -176,7 +176,7 @@ describe("a restore", () => {
         const { body } = await call(base, "GET", `/api/vault/secrets/${name}/value`, { token })
         expect(body.value, name).toBe(value)
       }
-      // What was written while it was taken is there whole or not at all.
+      // A secret that was written during the backup is restored completely or not at all.
       const list = await call(base, "GET", "/api/vault/secrets?limit=200", { token })
       expect(list.body.secrets.length).toBeGreaterThanOrEqual(certain.size)
       for (const { name } of list.body.secrets as ReadonlyArray<{ name: string }>) {
@@ -218,7 +218,7 @@ describe("a restore", () => {
     expect(held).toBe(all)
     await withSettings(directory, Restore.release)
     expect(await inStore(directory, waiting)).toEqual({ waiting: all, held: 0 })
-    // As they were: those that were held, and no other.
+    // The same deliveries as in the backup wait, and no others.
     expect((await inStore(directory, everything))["delivery"]).toEqual(before["delivery"])
   }, 240_000)
 

@@ -1,4 +1,6 @@
-/** A trace is taken or left at its root, carries no secret, and a stranger's is carried on without being obeyed. */
+/**
+ * Traces: sampling is decided at the root, spans contain no secrets, and a client's trace id is continued without its sampling decision.
+ */
 import { layer, sampling, takenOver } from "@svc/cli/serve/ops/Tracing"
 import * as Token from "@svc/domain/account/Token"
 import * as OAuthToken from "@svc/domain/oauth/OAuthToken"
@@ -6,7 +8,7 @@ import * as Redaction from "@svc/cluster/observe/Redaction"
 import { Effect, Option, Tracer } from "effect"
 import { describe, expect, it } from "vitest"
 
-/** Keeps what spans are told. */
+/** Creates a tracer that records its spans. */
 const recorder = () => {
   const spans: Array<Tracer.Span> = []
   const tracer = Tracer.make({

@@ -1,4 +1,4 @@
-/** The unit of systemd that an installation prints for itself. */
+/** The systemd unit that an installation prints for itself. */
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, it } from "vitest"
 
 const unit = readFileSync(path.join(import.meta.dirname, "..", "..", "deploy", "svc.service"), "utf8")
 
-/** As npm installs: the package, and a link to its program in a folder of programs. */
+/** A package as npm installs it, with a link to its program in a folder for programs. */
 let prefix: string
 let link: string
 let program: string
@@ -32,7 +32,7 @@ it("starts the program that created it, and otherwise equals the unit of the pac
   const start = /^ExecStart=.*$/m
   const printed = await made(link)
   expect(printed).toMatchObject({ _tag: "Success", success: unit.replace(start, `ExecStart=${link} serve`) })
-  // What is no program by itself needs a Node.
+  // A file that is not executable itself needs Node to run.
   expect(await made(program)).toMatchObject({
     success: unit.replace(start, `ExecStart=/usr/bin/node ${program} serve`),
   })

@@ -1,6 +1,6 @@
 /**
- * The embedded database of a former major version comes over whole, and the former one stays until it is discarded. The
- * former binaries are those that FORMER_POSTGRES names (a folder with `bin`); without it ours, in a folder that says 17.
+ * Upgrading the embedded database from the previous major version moves all data, and keeps the former database until it is discarded.
+ * FORMER_POSTGRES is the folder (with `bin`) of the former binaries; without it, the current binaries run in a folder for version 17.
  */
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import * as os from "node:os"
@@ -22,7 +22,7 @@ const directory = mkdtempSync(path.join(os.tmpdir(), "svc-upgrade-"))
 chmodSync(directory, 0o755)
 const home = path.join(directory, "pg17")
 
-/** Every row of every table, as text, without what is its server's own. */
+/** Returns every row of every table as text, without values that belong to the server. */
 const everything = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   const found = new Map<string, ReadonlyArray<string>>()
@@ -38,7 +38,7 @@ const everything = Effect.gen(function* () {
   return found
 })
 
-/** The store of a folder, while nothing else has it. */
+/** Runs the effect on the store of a folder that no other process uses. */
 const inStore = <A, E>(
   former: boolean,
   effect: Effect.Effect<A, E, Layer.Success<ReturnType<typeof clients>>>,
@@ -103,7 +103,7 @@ describe("the database of a former major version", () => {
   }, 300_000)
 
   it("is migrated with every row, and kept until it is discarded", async () => {
-    // What an upgrade that was killed left behind is in nobody's way.
+    // Files of an upgrade that was killed do not prevent the next one.
     mkdirSync(path.join(directory, "pg18", "leases"), { recursive: true })
     await run(UpgradeStore.run(Option.some(native)))
     expect(readdirSync(directory).toSorted()).toEqual(["pg17", "pg18"])

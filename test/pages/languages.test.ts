@@ -150,7 +150,7 @@ describe("Pages", () => {
   })
 })
 
-/** Texts of the device confirmation, in the order in which the account holder meets them. */
+/** Texts of the device confirmation, in the order in which the account holder sees them. */
 const way = {
   elsewhere: { en: ["sent from another site"], de: "von einer anderen Website", fr: "d’un autre site" },
   noAddress: { en: ["Enter a valid email address."], de: "gültige E-Mail-Adresse", fr: "adresse e-mail valide" },

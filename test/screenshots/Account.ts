@@ -1,4 +1,4 @@
-/** An account as it may look after a week: agents, mail, a Webhook that answers, one that does not, secrets, a platform. */
+/** An account as it may look after a week: agents, mail, a working and a failing Webhook, secrets, and a connected platform. */
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
@@ -7,7 +7,7 @@ import type { MastodonServer } from "../connectors/mastodon/Server.ts"
 export interface Filled {
   readonly base: string
   readonly smtpPort: number
-  /** Where Webhooks of the account are answered with 200, and where with 503. */
+  /** Targets of Webhooks that respond with 200 and with 503. */
   readonly receiver: { readonly well: string; readonly ill: string }
   readonly mastodon: MastodonServer
 }

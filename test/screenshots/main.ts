@@ -1,6 +1,6 @@
 /**
- * `npm run screenshots`: the pictures of README.md, taken of a service of its own with an account that is filled here. They
- * are of one size and in WebP, each well below 150 kB, and stand in docs/images.
+ * Takes the pictures of README.md (`npm run screenshots`) from a new service with an example account. They have one size, are WebP files
+ * well below 150 kB, and are stored in docs/images.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
@@ -17,7 +17,7 @@ interface Picture {
   readonly name: string
   readonly path: string
   readonly look: Look
-  /** Taken by who is not signed in. */
+  /** Taken without a signed-in session. */
   readonly isPublic?: boolean
 }
 
@@ -37,7 +37,7 @@ const take = async (browser: Browser, base: string, session: string, { name, pat
   await page.goto(`${base}${at}`)
   await heading(page).first().waitFor()
   await page.locator(".skeleton").first().waitFor({ state: "detached" })
-  // A list leads on to what is worth a picture.
+  // Opens the first entry of the list, whose page is the picture.
   const row = page.locator("[data-list] a.whole, .mail-rows a").first()
   if (name === "webhook" || name === "mail") {
     await row.click()

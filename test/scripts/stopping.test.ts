@@ -1,4 +1,4 @@
-/** What npm starts ends with it, at every moment. npm is a script here that does what its part in this is. */
+/** Processes that npm starts end together with npm, whenever it is stopped. A script of the test takes the part of npm. */
 import { type ChildProcess, spawn } from "node:child_process"
 import {
   copyFileSync,
@@ -23,7 +23,7 @@ beforeEach(() => {
   mkdirSync(path.join(directory, "scripts"))
   copyFileSync(path.join(root, "scripts", "setup.mjs"), path.join(directory, "scripts", "setup.mjs"))
   writeFileSync(path.join(directory, "package-lock.json"), "{}")
-  // Takes its time, has a child of its own, and counts how often it ran.
+  // A program that takes a while, starts a child process, and counts its runs.
   writeFileSync(
     path.join(directory, "npm.cjs"),
     `const fs = require("node:fs"), { spawn } = require("node:child_process")

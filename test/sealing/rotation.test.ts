@@ -26,7 +26,7 @@ layer(databaseLayer)("a change of the master key", (it) => {
         yield* sql`insert into service_key (name, sealed) values ('one', ${yield* sealing.sealForService("one", new Uint8Array(3))})`
       }).pipe(Effect.provide(Layer.provideMerge(Vault.layer, keys(`a:${former}`))))
 
-      // Before it, the new key alone is refused, and the refusal says which key is wanted.
+      // Without the rotation, a start with only the new key is rejected, and the error names the missing key.
       const refusal = yield* Effect.flip(rotate.pipe(withKeys(`b:${present}`)))
       expect(refusal).toMatchObject({ _tag: "MasterKeyMissing", message: expect.stringContaining('"a"') })
       yield* rotate.pipe(withKeys(`b:${present},a:${former}`))
@@ -40,7 +40,7 @@ layer(databaseLayer)("a change of the master key", (it) => {
         expect(yield* sealing.openForService("one", row!.sealed)).toEqual(new Uint8Array(3))
       }).pipe(Effect.provide(Layer.provideMerge(Vault.layer, keys(`b:${present}`))))
 
-      // An Org that a process with the old key made meanwhile is not given up silently.
+      // If a process with the old key has created an Org in the meantime, dropping the old key is still rejected.
       yield* makeOrg.pipe(withKeys(`a:${former}`))
       expect(yield* Effect.flip(rotate.pipe(withKeys(`b:${present}`)))).toMatchObject({ _tag: "MasterKeyMissing" })
     }),
@@ -68,7 +68,7 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
         vault.put({ org, identity: identity as never }, name, { value }, unconditional)
       const read = (identity: string | null, name: string) =>
         Effect.exit(vault.valueOnRecord({ org, identity: identity as never }, name))
-      /** Puts the newest sealed value of one secret, its id included, in the place of another's. */
+      /** Copies the newest sealed value of one secret, including its id, over that of another secret. */
       const move = (from: string | null, name: string, to: string | null, toName: string) => sql`
       with source as (select v.id, v.sealed from vault_version v join vault_secret s on s.id = v.secret_id
         where s.org_id = ${org} and s.identity_id is not distinct from ${from}::uuid and s.name = ${name} order by v.version desc limit 1)
@@ -94,7 +94,7 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
           expect(yield* read(to, name), `${to} ${name}`).toMatchObject({ _tag: "Failure" })
         }
         expect(yield* read(ada, "pass")).toMatchObject({ _tag: "Success", value: { value: "ada's" } })
-        // A secret of the same name that came after it was removed is another secret.
+        // A secret that was created after the removal of another secret with the same name is a different secret.
         const vault = yield* Vault
         const [kept] = yield* sql<{
           id: string

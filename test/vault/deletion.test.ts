@@ -1,4 +1,4 @@
-/** A write to the Vault of what is going away: it is refused, and leaves nothing behind. */
+/** Writing to the Vault of an account or Identity that is being deleted is rejected and stores nothing. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { ask } from "@svc/cluster/actor/Ask"

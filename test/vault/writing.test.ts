@@ -1,4 +1,4 @@
-/** Versions of secrets that are written at the same time: they share statements, and none is in another's way. */
+/** Versions of secrets that are written concurrently share statements and succeed or fail independently. */
 import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
 import { Reads, Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
@@ -12,7 +12,7 @@ import { cutOff } from "../harness/CutOff.ts"
 const always: WriteCondition = { ifVersion: null, ifAbsent: false, ifPresent: false }
 const all = { concurrency: "unbounded" } as const
 const range = (count: number) => Array.from({ length: count }, (_, n) => n)
-/** The Vault of another process. */
+/** The Vault as another process has it. */
 const another = Effect.map(Layer.build(Layer.fresh(Vault.layer)), (context) => Context.get(context, Vault))
 
 layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
@@ -106,7 +106,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     Effect.gen(function* () {
       const { put, read } = yield* prepared
       const sql = yield* Unhurried
-      // As if another's insertion was in the way, and had been removed by the next look.
+      // Simulates conflicting inserts of other transactions that are gone when the statement is retried.
       yield* sql`create sequence raced`
       yield* sql`create function gone_again() returns trigger language plpgsql as
         'begin if new.name = ''raced'' and nextval(''raced'') <= 7 then return null; end if; return new; end'`

@@ -57,7 +57,7 @@ it.effect("a call fails at its deadline, queued or in flight, and does not run a
   }).pipe(Effect.scoped),
 )
 
-/** Whose caller of the first item asks for one more as soon as it is answered, while another waits. */
+/** Runs a batcher in which the first caller adds another item as soon as its first item is done, while a second caller waits. */
 const withOneMore = (nextFirst: boolean) =>
   Effect.gen(function* () {
     const batches: Array<ReadonlyArray<string>> = []
@@ -81,10 +81,10 @@ it.effect("calls made when a batch ends join the next batch, unless it starts fi
   }),
 )
 
-/** What was begun in this turn of the event loop has begun. */
+/** Waits for the next turn of the event loop. */
 const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
 
-/** A batch of one under way, and those that come after it, each list in a turn of its own; all end with the gate. */
+/** Runs a batch of one item until the gate opens, and adds each list of further items in its own turn of the event loop. */
 const beside = (
   others: ReadonlyArray<ReadonlyArray<number>>,
   limits: { readonly least: number; readonly millis: number },

@@ -1,4 +1,4 @@
-/** The rules of {@link GroupCommit} over statements that a test answers. */
+/** The rules of {@link GroupCommit}, with statements whose results the test decides. */
 import type { Sql } from "@svc/cluster/store/Database"
 import * as GroupCommit from "@svc/cluster/store/GroupCommit"
 import { expect, it } from "@effect/vitest"

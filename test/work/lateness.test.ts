@@ -1,4 +1,4 @@
-/** How late work is, as metrics say it. */
+/** The lateness of work as reported by metrics. */
 import * as Lateness from "@svc/cluster/work/Lateness"
 import { Reads } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
@@ -6,7 +6,7 @@ import { expect, it } from "@effect/vitest"
 import { Clock, Context, Effect, Metric } from "effect"
 import { TestClock } from "effect/testing"
 
-/** The series of a source, by the name of the metric. */
+/** Returns the series of a source by the name of the metric. */
 const shown = (kind: string) =>
   Object.fromEntries(
     Metric.snapshotUnsafe(Context.empty())
@@ -16,7 +16,7 @@ const shown = (kind: string) =>
 
 it.effect("lateness is the largest step that is exceeded, 0 without overdue work, and reported by one process", () =>
   Effect.gen(function* () {
-    /** When the work of each entity was due. */
+    /** The due time of each entity's work. */
     let due: ReadonlyArray<number> = []
     const lateness = Lateness.make("Test", [
       {
@@ -41,7 +41,7 @@ it.effect("lateness is the largest step that is exceeded, 0 without overdue work
     due = [next - 130_000, next - 40_000, next - 11_000, next - 9_000]
     yield* look
     expect(shown("letters")).toEqual({ svc_work_overdue: 3, svc_work_oldest_seconds: 120 })
-    // Between looks nothing is asked.
+    // The metric is not computed again between two checks.
     due = []
     yield* lateness.look
     expect(shown("letters")["svc_work_overdue"]).toBe(3)

@@ -8,7 +8,7 @@ import { databaseLayer } from "../harness/Database.ts"
 
 it.effect("the first scan wakes the work of a lost process, and later scans wake overdue work only", () =>
   Effect.gen(function* () {
-    /** How much later than now a row may be due to be found, in milliseconds. */
+    /** How far in the future a row may be due to be found, in milliseconds, for each scan. */
     const looks: Array<number> = []
     const woken: Array<string> = []
     const watched = Overdue.layer({

@@ -1,6 +1,6 @@
 /**
- * Every lease, fence and version of the schema: the tests that notice a holder who lost it and acts nevertheless. A row names the
- * planted bugs that remove the comparisons; each bug names the tests that fail with it (`npm run mutants`).
+ * Every lease, fence and version column of the schema has tests that fail if a holder that lost it can still write. Each entry names the
+ * planted bugs that remove the comparison; each bug names the tests that detect it (`npm run mutants`).
  */
 import { readdirSync, readFileSync } from "node:fs"
 import * as path from "node:path"
@@ -10,7 +10,7 @@ import { mutants } from "../mutants/Mutants.ts"
 
 const schema = path.join(root, "packages", "cluster", "src", "store", "schema")
 
-/** Columns by which a later write recognizes that its holder is stale. */
+/** Columns by which a write detects that its holder is stale. */
 const isGuard = /^(?:epoch|until|version|switch_version|attempt_started_at|\w*lease\w*|\w*_epoch|\w*fence\w*|holder)$/
 
 const columns = readdirSync(schema).flatMap((file) =>
@@ -23,7 +23,7 @@ const columns = readdirSync(schema).flatMap((file) =>
   ),
 )
 
-/** The planted bugs of each column, or why nobody can hold a stale value of it. */
+/** The planted bugs of each column, or why a stale value cannot exist. */
 const guards: Readonly<Record<string, ReadonlyArray<string> | string>> = {
   "actor.epoch": ["fence-of-any-epoch", "batched-write-ignores-epoch"],
   "actor_permit.epoch": ["stop-forgets-former-owners"],

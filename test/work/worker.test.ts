@@ -4,7 +4,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 
-/** A source that does what its test says. */
+/** A work source whose behavior the test defines. */
 const pretend = (parts: Partial<Running<string>>): Running<string> => ({
   dispatch: () => Effect.succeed(false),
   nextDue: () => Effect.succeed(null),
@@ -77,7 +77,7 @@ describe("an actor's work", () => {
       let dispatched = 0
       const source = pretend({
         dispatch: () => Effect.sync(() => (dispatched++, false)),
-        // The first look is under way when the worker is woken.
+        // The worker is woken while its first check for due work is in progress.
         nextDue: () =>
           dispatched > 1
             ? Effect.succeed(null)
@@ -114,7 +114,7 @@ describe("an actor's work", () => {
       busy = false
       yield* end
       yield* TestClock.adjust(0)
-      // It was started again, without any time having passed.
+      // The check was repeated although the clock did not advance.
       expect(busy).toBe(true)
       yield* Fiber.interrupt(run)
       expect(settled).toBe(true)
@@ -142,7 +142,7 @@ describe("an actor's work", () => {
       })
       expect(yield* after(ends[1]!)).toEqual(["queue"])
       expect(yield* after(ends[0]!)).toEqual(["other", "queue"])
-      // What the other said holds until then, and no longer.
+      // The due time of the other source stays valid until then, and no longer.
       expect(yield* after(TestClock.setTime(59_999))).toEqual([])
       expect(yield* after(TestClock.setTime(60_000))).toEqual(["other"])
       yield* Fiber.interrupt(run)
