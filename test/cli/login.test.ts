@@ -91,6 +91,11 @@ describe("svc", () => {
     const refused = await client.callTool({ name: "svc_identity_get", arguments: { handle: "nobody-here" } })
     expect(refused).toMatchObject({ isError: true, structuredContent: { code: "not_found" } })
     await client.close()
+    const narrow = new Client({ name: "test", version: "1" })
+    const args = [program, "mcp", "--tools", "tunnel"]
+    await narrow.connect(new StdioClientTransport({ command: process.execPath, args, env: environment(home) }) as never)
+    expect((await narrow.listTools()).tools.map(({ name }) => name)).toEqual(["svc_whoami", "svc_tunnel_get"])
+    await narrow.close()
   })
 
   it("gives a local port a public address", { timeout: 30_000 }, async () => {

@@ -215,8 +215,20 @@ describe("Tool call", () => {
     expect(foreign.structuredContent.code).toBe("foreign_identity")
   })
 
-  it("has all four hints on every tool", async () => {
-    const { tools } = (await rpc("tools/list")).body.result
+  it("has all four hints in the full list, and in the compact one those that differ from the protocol's defaults", async () => {
+    const request = { jsonrpc: "2.0", id: 1, method: "tools/list" }
+    const listed = (query: string) => call(service.base, "POST", `/api/mcp${query}`, { token: session, body: request })
+    const compact: any[] = (await listed("")).body.result.tools
+    expect(compact.find(({ name }) => name === "svc_vault_get").annotations).toEqual({
+      readOnlyHint: true,
+      openWorldHint: false,
+    })
+    expect(compact.find(({ name }) => name === "svc_identity_delete").annotations).toEqual({
+      destructiveHint: true,
+      idempotentHint: true,
+      openWorldHint: true,
+    })
+    const { tools } = (await listed("?schemas=full")).body.result
     const hints = Object.fromEntries(tools.map(({ name, annotations }: any) => [name, annotations]))
     expect(hints["svc_identity_delete"]).toEqual({
       readOnlyHint: false,

@@ -127,7 +127,7 @@ describe("Repeated tool call", () => {
 
   it("accepts a key on every tool that writes", async () => {
     const body = { jsonrpc: "2.0", id: 1, method: "tools/list" }
-    const { tools } = (await call(service.base, "POST", "/api/mcp", { token: session, body })).body.result
+    const { tools } = (await call(service.base, "POST", "/api/mcp?schemas=full", { token: session, body })).body.result
     for (const { name, annotations, inputSchema } of tools) {
       const { idempotency_key, allow_duplicate } = inputSchema.properties ?? {}
       expect(idempotency_key !== undefined, name).toBe(!annotations.readOnlyHint)

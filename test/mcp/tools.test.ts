@@ -1,6 +1,7 @@
 /** Every tool through the official client, which validates every result against the tool's schema. */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
+import { contains, selfExplanatory, type Toolset, toolsets } from "@svc/api/mcp/ToolList"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -15,10 +16,12 @@ let bob: Awaited<ReturnType<typeof makeIdentity>>
 let owner: Client
 let agent: Client
 
-const connect = async (token: string) => {
+const connect = async (token: string, query = "?schemas=full") => {
   const client = new Client({ name: "test", version: "1" })
   const requestInit = { headers: { authorization: `Bearer ${token}` } }
-  await client.connect(new StreamableHTTPClientTransport(new URL(`${service.base}/api/mcp`), { requestInit }) as never)
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(`${service.base}/api/mcp${query}`), { requestInit }) as never,
+  )
   // The client validates results of the tools it has listed.
   await client.listTools()
   return client
@@ -100,6 +103,74 @@ describe("Output schema", () => {
       else if (required.every((one) => one === "handle")) {
         await done(owner, name, required.length > 0 ? { handle } : {})
       }
+    }
+  })
+})
+
+describe("Compact list", () => {
+  const listed = async (query: string, token = session): Promise<Json> => {
+    const body = { jsonrpc: "2.0", id: 1, method: "tools/list" }
+    return (await call(service.base, "POST", `/api/mcp${query}`, { token, body })).body
+  }
+
+  it("has every tool and every argument of the full list, in a quarter of its size", async () => {
+    const [compact, full] = [(await listed("")).result.tools, (await listed("?schemas=full")).result.tools]
+    const names = (tools: Json) =>
+      tools.map(({ name, inputSchema: { properties = {}, required = [] } }: Json) => [
+        name,
+        Object.keys(properties).filter((argument) => !["idempotency_key", "allow_duplicate"].includes(argument)),
+        required,
+      ])
+    expect(names(compact)).toEqual(names(full))
+    expect(JSON.stringify(compact).length).toBeLessThan(JSON.stringify(full).length / 4)
+    // 530 bytes a tool.
+    expect(JSON.stringify(compact).length).toBeLessThan(530 * compact.length)
+  })
+
+  it("describes each argument once, at the first tool that has it", async () => {
+    const [compact, full] = [(await listed("")).result.tools, (await listed("?schemas=full")).result.tools]
+    const described = new Set<string>()
+    for (const [index, { name, inputSchema }] of compact.entries()) {
+      for (const [argument, schema] of Object.entries<Json>(inputSchema.properties ?? {})) {
+        const whole = full[index].inputSchema.properties[argument]
+        const mark = `${argument} ${JSON.stringify(whole)}`
+        expect(schema.type, `${name} ${argument}`).toBeDefined()
+        const isNew = !described.has(mark) && !selfExplanatory.has(argument)
+        expect(schema.description, `${name} ${argument}`).toBe(isNew ? whole.description : undefined)
+        described.add(mark)
+      }
+    }
+  })
+
+  it("is limited to the toolsets that the client asks for, as are its calls", async () => {
+    const { tools } = (await listed("?tools=vault,tunnel")).result
+    expect(tools.map(({ name }: Json) => name)).toEqual([
+      "svc_whoami",
+      "svc_tunnel_get",
+      "svc_vault_list",
+      "svc_vault_get",
+      "svc_vault_set",
+      "svc_vault_delete",
+    ])
+    const narrow = await connect(session, "?tools=vault")
+    await expect(narrow.callTool({ name: "svc_identity_list", arguments: {} })).rejects.toThrow("Unknown tool")
+    expect(await done(narrow, "svc_vault_list", { identity: ada.handle })).toHaveProperty("secrets")
+    await narrow.close()
+    expect(await listed("?tools=vault,everything")).toMatchObject({
+      code: "invalid_request",
+      detail: "There is no toolset everything. The toolsets are identity, mail, events, tunnel, social, vault.",
+    })
+    expect(await listed("?schemas=some")).toMatchObject({ code: "invalid_request", errors: [{ path: "schemas" }] })
+  })
+
+  it("has each tool in one toolset", async () => {
+    const { tools } = (await listed("")).result
+    for (const { name } of tools) {
+      if (name === "svc_whoami") continue
+      expect(
+        Object.keys(toolsets).filter((one) => contains([one as Toolset], name)),
+        name,
+      ).toHaveLength(1)
     }
   })
 })

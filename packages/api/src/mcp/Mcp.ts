@@ -40,7 +40,8 @@ import { bounded, isBounded } from "./BoundedResult.ts"
 import { marked } from "./Output.ts"
 import { type Answer, instructionsFor, interpret, type Served } from "./Protocol.ts"
 import { requestOf, type ToolRequest } from "./Requests.ts"
-import { type BoundTool, byName, listFor } from "./Tools.ts"
+import { contains, isToolset, listFor, type Toolset, toolsets } from "./ToolList.ts"
+import { type BoundTool, byName } from "./Tools.ts"
 
 const path = "/api/mcp"
 
@@ -57,6 +58,37 @@ const clientRequest = (origin: string, { method, target, headers, body }: ToolRe
 
 const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
   body._tag === "Uint8Array" ? (body.text ?? new TextDecoder().decode(body.body)) : "{}"
+
+/** What the query of the address selects: `?tools=mail,vault` a part of the tools, `?schemas=full` their whole schemas. */
+interface Selection {
+  readonly toolsets: ReadonlyArray<Toolset> | undefined
+  readonly schemas: "compact" | "full"
+}
+
+const selectionOf = (url: string): Selection | InvalidRequest => {
+  const query = new URL(url, "http://localhost").searchParams
+  const schemas = query.get("schemas") ?? "compact"
+  if (schemas !== "compact" && schemas !== "full") {
+    return new InvalidRequest({
+      detail: "`schemas` is `compact` or `full`.",
+      errors: [{ path: "schemas", message: "Expected `compact` or `full`." }],
+    })
+  }
+  const names = query
+    .getAll("tools")
+    .flatMap((list) => list.split(","))
+    .map((name) => name.trim())
+    .filter((name) => name !== "")
+  const unknown = names.find((name) => !isToolset(name))
+  if (unknown !== undefined) {
+    const known = Object.keys(toolsets).join(", ")
+    return new InvalidRequest({
+      detail: `There is no toolset ${unknown.slice(0, 100)}. The toolsets are ${known}.`,
+      errors: [{ path: "tools", message: `Expected names of ${known}, separated by commas.` }],
+    })
+  }
+  return { toolsets: names.length === 0 ? undefined : names.filter(isToolset), schemas }
+}
 
 /** The audit entry of messages that reach no endpoint: initialization, lists, invalid tool calls. */
 const exchanged = { class: "auth", action: "mcp.exchange", type: "mcp" } as const
@@ -190,10 +222,10 @@ export const layer = HttpRouter.use((router) =>
     }
 
     /** The list contains no secrets, so it may be compressed. */
-    const listed = (asked: Served & { readonly _tag: "List" }, caller: CallerInfo) =>
+    const listed = (asked: Served & { readonly _tag: "List" }, caller: CallerInfo, selection: Selection) =>
       Effect.map(RequestContext, (state) => {
         mayCompress(state)
-        return asked.answer(listFor(caller))
+        return asked.answer(listFor(caller, selection))
       })
 
     /** Audits the refusal of a credential on a message that names no tool. */
@@ -238,6 +270,8 @@ export const layer = HttpRouter.use((router) =>
       if (!/^application\/json\b/i.test(headers["content-type"] ?? "")) {
         return yield* problem(new UnsupportedMediaType({ detail: "The endpoint requires application/json." }))
       }
+      const selection = selectionOf(request.url)
+      if (selection instanceof InvalidRequest) return yield* problem(selection)
       const state = yield* RequestContext
       const callerOf = Effect.tapError(
         credentials.resolve(Redacted.make(token), { address: state.source.address, via: "mcp" }),
@@ -246,7 +280,8 @@ export const layer = HttpRouter.use((router) =>
       // Large bodies of anonymous callers are not read; the response is 401.
       if (isLarge(request)) yield* callerOf
       const asked = interpret(yield* request.text, headers)
-      const tool = asked._tag === "Call" ? byName.get(asked.name) : undefined
+      const tool =
+        asked._tag === "Call" && contains(selection.toolsets, asked.name) ? byName.get(asked.name) : undefined
       const made =
         asked._tag === "Call" && tool !== undefined ? yield* requested(tool, asked, token, callerOf) : undefined
       // A tool call is authorized by its endpoint; a message that makes no request is authorized here.
@@ -270,7 +305,7 @@ export const layer = HttpRouter.use((router) =>
         case "Opening":
           return jsonOf(asked.answer(instructionsFor(caller)))
         case "List":
-          return jsonOf(yield* listed(asked, caller))
+          return jsonOf(yield* listed(asked, caller, selection))
         case "Call":
           return tool !== undefined && made instanceof InvalidRequest
             ? answered(asked, tool, yield* problem(made))

@@ -3,16 +3,14 @@
  * members of its endpoint in one object, with the schemas of the OpenAPI document.
  */
 import { Api } from "@svc/domain/Api"
-import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
-import { mayCall } from "@svc/domain/account/PolicyEvaluation"
 import { type EndpointPolicy, policyOf } from "@svc/domain/account/Policy"
-import { allows, type ScopeName } from "@svc/domain/account/Scope"
+import type { ScopeName } from "@svc/domain/account/Scope"
 import { scopeOf } from "@svc/domain/account/EndpointScope"
 import { Tool, type ToolEffect, type ToolInfo } from "@svc/domain/mcp/Tool"
 import { Context } from "effect"
 import type { HttpMethod } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
-import { document, who } from "../openapi/Document.ts"
+import { document, ownRateLimit, who } from "../openapi/Document.ts"
 import { boundArguments } from "./BoundedResult.ts"
 import { inline } from "./Inline.ts"
 import { outputSchemaOf } from "./Output.ts"
@@ -21,7 +19,7 @@ import { repetitionArguments } from "./Repetition.ts"
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = Record<string, any>
 
-/** A tool as `tools/list` returns it. */
+/** A tool with its whole schemas; `ToolList.ts` makes the compact list of it. */
 export interface ListedTool {
   readonly name: string
   readonly title: string
@@ -93,12 +91,13 @@ const argumentsOf = (operation: Json, tool: ToolInfo): Json => {
   }
 }
 
-/**
- * Returns the operation's description without the sentences about who may call, which the server's instructions state once.
- */
+/** Returns the operation's description without what the server's instructions state once: who may call, and rate limits. */
 const descriptionOf = (endpoint: HttpApiEndpoint.Top, operation: Json, { advice }: ToolInfo): string => {
   const text: string = operation["description"]
-  const own = text.replace(` ${who[policyOf(endpoint).scope]}`, "").replace(/ Requires the scope `[^`]+`\./, "")
+  const own = text
+    .replace(` ${who[policyOf(endpoint).scope]}`, "")
+    .replace(/ Requires the scope `[^`]+`\./, "")
+    .replace(` ${ownRateLimit}`, "")
   return advice === undefined ? own : `${own} ${advice}`
 }
 
@@ -144,40 +143,3 @@ export const tools: ReadonlyArray<BoundTool> = Object.values(Api.groups).flatMap
 )
 
 export const byName: ReadonlyMap<string, BoundTool> = new Map(tools.map((tool) => [tool.listed.name, tool]))
-
-/** Cache of lists; credentials of the same kind with the same scopes have the same list. */
-const lists = new Map<string, ReadonlyArray<ListedTool>>()
-const listsAtMost = 1000
-
-/** The tools for a credential of one Identity, which may omit `handle`. */
-const ofOne = new Map(
-  tools.flatMap(({ inPath, listed }) => {
-    const { properties, required = [], ...rest } = listed.inputSchema
-    if (!inPath.includes("handle")) return []
-    const others = required.filter((name: string) => name !== "handle")
-    const handle = { ...properties["handle"], description: "The Handle to act as. Defaults to your own." }
-    const inputSchema = {
-      ...rest,
-      properties: { ...properties, handle },
-      ...(others.length === 0 ? {} : { required: others }),
-    }
-    return [[listed.name, { ...listed, inputSchema }] as const]
-  }),
-)
-
-/** Returns the tools that a credential may call, by its kind and its scopes. */
-export const listFor = (caller: CallerInfo): ReadonlyArray<ListedTool> => {
-  const isOfOne = soleOf(caller) !== null
-  const some = caller.identities === null ? "" : isOfOne ? " of one" : " of some"
-  const key = `${caller.kind}${some} ${caller.scopes.text}`
-  const known = lists.get(key)
-  if (known !== undefined) return known
-  const made = tools.flatMap(({ listed, policy, scope }) =>
-    mayCall(policy, caller) && allows(caller.scopes, scope)
-      ? [(isOfOne ? ofOne.get(listed.name) : undefined) ?? listed]
-      : [],
-  )
-  if (lists.size >= listsAtMost) lists.clear()
-  lists.set(key, made)
-  return made
-}

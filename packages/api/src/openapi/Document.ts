@@ -143,6 +143,9 @@ export const who: { readonly [S in Scope]: string } = {
   session: "Requires a console session, because only the account holder may do this.",
 }
 
+/** The sentence about the limit of an operation, for its description. */
+export const ownRateLimit = "This operation has its own rate limit."
+
 const endpoints: ReadonlyMap<string, HttpApiEndpoint.Top> = new Map(
   Object.entries(Api.groups).flatMap(([group, { endpoints }]) =>
     Object.entries(endpoints as Record<string, HttpApiEndpoint.Top>).map(([name, endpoint]) => [
@@ -164,9 +167,7 @@ const describeOperation = (operation: Json, method: string, resolve: (ref: strin
     `${operation["summary"]}.`,
     who[scope],
     ...(needed === null ? [] : [`Requires the scope \`${needed}\`.`]),
-    ...(Context.getOrUndefined(endpoint.annotations, CallPolicy) === undefined
-      ? []
-      : ["This operation has its own rate limit."]),
+    ...(Context.getOrUndefined(endpoint.annotations, CallPolicy) === undefined ? [] : [ownRateLimit]),
     ...(Context.get(endpoint.annotations, ShowsSecret)
       ? ["The response contains a secret that is returned only once."]
       : []),

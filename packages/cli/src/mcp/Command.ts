@@ -4,7 +4,7 @@
  */
 import { createInterface } from "node:readline"
 import { Effect, FiberSet, Option, Redacted, Stream } from "effect"
-import { Command } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { connect, type Connection, explain } from "../client/Connection.ts"
 
@@ -37,12 +37,12 @@ const headersOf = (message: Json, negotiated: string | undefined): Record<string
   }
 }
 
-const relay = (connection: Connection) => {
+const relay = (connection: Connection, query: string) => {
   let negotiated: string | undefined
   return Effect.fnUntraced(function* (line: string) {
     const message = parse(line)
     const answer = yield* Effect.tryPromise(async (signal) => {
-      const response = await fetch(`${connection.api}/api/mcp`, {
+      const response = await fetch(`${connection.api}/api/mcp${query}`, {
         method: "POST",
         redirect: "manual",
         signal,
@@ -70,8 +70,8 @@ const relay = (connection: Connection) => {
   })
 }
 
-const serve = Effect.fnUntraced(function* (connection: Connection) {
-  const answer = relay(connection)
+const serve = Effect.fnUntraced(function* (connection: Connection, query: string) {
+  const answer = relay(connection, query)
   const running = yield* FiberSet.make()
   const lines = Stream.fromAsyncIterable(
     createInterface({ input: process.stdin, crlfDelay: Infinity }),
@@ -90,10 +90,20 @@ const serve = Effect.fnUntraced(function* (connection: Connection) {
 
 export const command = Command.make(
   "mcp",
-  { api: apiFlag },
+  {
+    api: apiFlag,
+    tools: Flag.String("tools").pipe(
+      Flag.withDescription("Lists only these toolsets, separated by commas, for example mail,vault."),
+      Flag.optional,
+    ),
+  },
   Effect.fnUntraced(
     function* (flags) {
-      yield* Effect.scoped(serve(yield* connect(flags.api)))
+      const query = Option.match(flags.tools, {
+        onNone: () => "",
+        onSome: (names) => `?${new URLSearchParams({ tools: names })}`,
+      })
+      yield* Effect.scoped(serve(yield* connect(flags.api), query))
     },
     Effect.catchTags({ NotLoggedIn: explain, Misused: explain }),
   ),

@@ -44,7 +44,6 @@ export class EventApi extends HttpApiGroup.make("events")
         effect: "read",
         untrusted: ["events"],
         columns: ["id", "created_at", "what"],
-        advice: "For older Events pass `next_cursor` back as `cursor`, unchanged; null means that there are no more.",
       }),
     HttpApiEndpoint.get("stream", "/api/events/stream", {
       headers: resumption,
@@ -67,7 +66,6 @@ export class EventApi extends HttpApiGroup.make("events")
         effect: "read",
         untrusted: ["events"],
         columns: ["id", "created_at", "what"],
-        advice: "For older Events pass `next_cursor` back as `cursor`, unchanged; null means that there are no more.",
       }),
     HttpApiEndpoint.get("streamOfIdentity", "/api/identities/:handle/events/stream", {
       params: { handle: HandleParam },

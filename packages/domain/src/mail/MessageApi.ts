@@ -97,7 +97,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
         untrusted: ["messages"],
         columns: ["id", "received_at", "direction", "from", "to", "subject", "seen"],
         advice:
-          "Entries have a snippet; read a whole message with `svc_email_get`, a whole conversation with `svc_thread_get`. For older ones pass `next_cursor` back as `cursor`, unchanged; a page of a long search can have few or no entries and still a `next_cursor`. To wait for a future message, use `svc_email_wait`.",
+          "Entries have a snippet; read whole messages with `svc_email_get`, conversations with `svc_thread_get`. A page of a long search can have few or no entries and still a `next_cursor`. To wait for a future message, use `svc_email_wait`.",
       }),
     HttpApiEndpoint.get("wait", "/api/identities/:handle/messages/wait", {
       params,

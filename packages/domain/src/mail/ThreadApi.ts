@@ -27,7 +27,7 @@ export class ThreadApi extends HttpApiGroup.make("threads")
         untrusted: ["threads"],
         columns: ["id", "last_message_at", "participants", "subject", "messages", "unread"],
         advice:
-          "`unread` counts received messages that are not read. Read one conversation with `svc_thread_get`; search single messages with `svc_email_list`. For older ones pass `next_cursor` back as `cursor`, unchanged.",
+          "`unread` counts received messages. Read one with `svc_thread_get`; search messages with `svc_email_list`.",
       }),
     HttpApiEndpoint.get("read", "/api/identities/:handle/threads/:id", {
       params: { handle: HandleParam, id: ThreadId.annotate({ description: "The thread's id (`thr_…`)." }) },
@@ -49,7 +49,7 @@ export class ThreadApi extends HttpApiGroup.make("threads")
         untrusted: ["thread", "messages"],
         columns: ["id", "received_at", "from", "subject", "text_reply"],
         advice:
-          "Each message has `text_reply`, the author's own text without quotes and signature, up to 4,000 characters and 16 KiB in total; `left_out` names the messages that were cut. Read a whole message with `svc_email_get`. For later messages pass `next_cursor` back as `cursor`, unchanged.",
+          "Each message has `text_reply`, the author's own text without quotes and signature, up to 4,000 characters and 16 KiB in total; `left_out` names the messages that were cut. Read a whole message with `svc_email_get`.",
       }),
   )
   .annotateEndpoints(About, "mail")

@@ -1,0 +1,147 @@
+/**
+ * What `tools/list` returns. A model reads the whole list before its first call, so the list is compact: what all tools
+ * have in common stands once in the server's instructions, an argument is described at the first tool that has it, and
+ * bounds and formats are left to the endpoint, whose errors name them. `?schemas=full` returns the whole schemas, for
+ * programs that generate code or validate results.
+ */
+import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
+import { mayCall } from "@svc/domain/account/PolicyEvaluation"
+import { allows } from "@svc/domain/account/Scope"
+import { type BoundTool, type ListedTool, tools } from "./Tools.ts"
+
+// oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
+type Json = Record<string, any>
+
+/** Groups of tools that a client may ask for: `/api/mcp?tools=mail,vault`. Every tool is in one of them. */
+export const toolsets = {
+  identity: ["svc_identity", "svc_handle", "svc_card", "svc_limit"],
+  mail: ["svc_email", "svc_thread", "svc_draft", "svc_approval", "svc_allowed", "svc_ai", "svc_mail"],
+  events: ["svc_event", "svc_webhook"],
+  tunnel: ["svc_tunnel"],
+  social: ["svc_connector"],
+  vault: ["svc_vault"],
+} as const
+export type Toolset = keyof typeof toolsets
+export const isToolset = (name: string): name is Toolset => Object.hasOwn(toolsets, name)
+
+/** Returns whether the toolsets contain a tool. All contain `svc_whoami`, which says what a caller may do. */
+export const contains = (wanted: ReadonlyArray<Toolset> | undefined, tool: string): boolean =>
+  wanted === undefined ||
+  tool === "svc_whoami" ||
+  wanted.some((name) => toolsets[name].some((prefix) => tool === prefix || tool.startsWith(`${prefix}_`)))
+
+/** Arguments whose name says everything, or that the instructions describe. */
+export const selfExplanatory: ReadonlySet<string> = new Set(
+  [
+    "handle identity limit cursor idempotency_key allow_duplicate id name description url subject cc bcc platform seen",
+    "flagged uri value provider capabilities default_input_modes default_output_modes documentation_url icon_url status",
+    "reason version in_reply_to references direction headers html thread_id",
+  ].flatMap((names) => names.split(" ")),
+)
+
+/** The most values of an `enum` that are listed. The instructions list the Event types. */
+const valuesAtMost = 12
+
+/** Arguments of many tools that models rarely need; the instructions describe them. */
+const everywhere: ReadonlySet<string> = new Set(["idempotency_key", "allow_duplicate"])
+
+/** Returns the shape of a value: its type, its values if they are few, and the shapes of its parts. */
+const shape = (schema: Json): Json => {
+  const [some, none] = (schema["anyOf"] ?? []) as ReadonlyArray<Json>
+  if (none?.["type"] === "null") {
+    const { type, ...rest } = shape(some!)
+    return { type: [type, "null"], ...rest }
+  }
+  const { type, enum: values, properties, required, items, additionalProperties } = schema
+  return {
+    type,
+    ...(values !== undefined && values.length <= valuesAtMost ? { enum: values } : {}),
+    ...(properties === undefined
+      ? {}
+      : { properties: Object.fromEntries(Object.entries<Json>(properties).map(([name, one]) => [name, shape(one)])) }),
+    ...(required === undefined ? {} : { required }),
+    ...(items === undefined ? {} : { items: shape(items) }),
+    ...(typeof additionalProperties === "object" && additionalProperties["type"] !== undefined
+      ? { additionalProperties: shape(additionalProperties) }
+      : {}),
+  }
+}
+
+/** Returns the hints that differ from the protocol's defaults, and those of a destructive or external tool. */
+const hintsOf = ({ readOnlyHint, destructiveHint, idempotentHint, openWorldHint }: ListedTool["annotations"]) => ({
+  ...(readOnlyHint ? { readOnlyHint } : { destructiveHint, ...(idempotentHint ? { idempotentHint } : {}) }),
+  openWorldHint,
+})
+
+/** Returns a compact tool; `described` collects the arguments that tools before it have described. */
+const compact = ({ name, description, inputSchema, annotations }: ListedTool, described: Set<string>) => {
+  const { properties = {}, required } = inputSchema
+  const argumentOf = ([argument, schema]: readonly [string, Json]) => {
+    const mark = `${argument} ${JSON.stringify(schema)}`
+    const isKnown = described.has(mark)
+    described.add(mark)
+    if (isKnown) return [argument, { type: shape(schema)["type"] }]
+    return [
+      argument,
+      selfExplanatory.has(argument) ? shape(schema) : { ...shape(schema), description: schema["description"] },
+    ]
+  }
+  const listed = Object.entries<Json>(properties).filter(([argument]) => !everywhere.has(argument))
+  return {
+    name,
+    description,
+    inputSchema: {
+      type: "object",
+      ...(listed.length === 0 ? {} : { properties: Object.fromEntries(listed.map(argumentOf)) }),
+      ...(required === undefined ? {} : { required }),
+    },
+    outputSchema: { type: "object" },
+    annotations: hintsOf(annotations),
+  }
+}
+
+/** Returns the tool for a credential of one Identity, which may omit `handle`. */
+const ofOne = ({ listed, inPath }: BoundTool): ListedTool => {
+  if (!inPath.includes("handle")) return listed
+  const { properties, required = [], ...rest } = listed.inputSchema
+  const others = required.filter((name: string) => name !== "handle")
+  const handle = { ...properties["handle"], description: "The Handle to act as. Defaults to your own." }
+  const inputSchema = {
+    ...rest,
+    properties: { ...properties, handle },
+    ...(others.length === 0 ? {} : { required: others }),
+  }
+  return { ...listed, inputSchema }
+}
+
+/** Cache of lists; credentials of the same kind with the same scopes have the same list. */
+const lists = new Map<string, ReadonlyArray<unknown>>()
+const listsAtMost = 1000
+
+export interface ListOptions {
+  readonly toolsets?: ReadonlyArray<Toolset> | undefined
+  readonly schemas?: "compact" | "full"
+}
+
+/** Returns the tools that a credential may call, by its kind and its scopes. */
+export const listFor = (
+  caller: CallerInfo,
+  { toolsets: wanted, schemas = "compact" }: ListOptions = {},
+): ReadonlyArray<unknown> => {
+  const isOfOne = soleOf(caller) !== null
+  const some = caller.identities === null ? "" : isOfOne ? " of one" : " of some"
+  const key = [caller.kind, some, caller.scopes.text, schemas, ...(wanted?.toSorted() ?? ["all"])].join(" ")
+  const known = lists.get(key)
+  if (known !== undefined) return known
+  const full = tools
+    .filter(
+      ({ listed, policy, scope }) =>
+        mayCall(policy, caller) && allows(caller.scopes, scope) && contains(wanted, listed.name),
+    )
+    .map((tool) => (isOfOne ? ofOne(tool) : tool.listed))
+  const described = new Set<string>()
+  const made = schemas === "full" ? full : full.map((tool) => compact(tool, described))
+  if (lists.size >= listsAtMost) lists.clear()
+  lists.set(key, made)
+  return made
+}
