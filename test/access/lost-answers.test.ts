@@ -8,8 +8,8 @@ import { unlimited } from "@svc/domain/account/Scope"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect, Redacted } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
-import { cutOff } from "../harness/CutOff.ts"
-import { holder, rows } from "../harness/Stores.ts"
+import { interruptAtLock } from "../harness/InterruptedStatement.ts"
+import { accountHolder, rows } from "../harness/Stores.ts"
 
 const rights = { scopes: unlimited, expiresAt: null, networks: null }
 const unavailable = { _tag: "Failure", failure: { code: "unavailable" } }
@@ -36,7 +36,7 @@ layer(actors(), { timeout: "60 seconds" })("Key", (it) => {
       org,
       keys,
       wanted,
-      create: keys.create(org, wanted, holder),
+      create: keys.create(org, wanted, accountHolder),
       resolve: (key: string) => lookup.resolve(Redacted.make(key)),
     }
   })
@@ -44,7 +44,7 @@ layer(actors(), { timeout: "60 seconds" })("Key", (it) => {
   it.effect("is absent if its creation dies before the commit, and a repeat creates it", () =>
     Effect.gen(function* () {
       const { org, wanted, create, resolve } = yield* prepared
-      expect(yield* cutOff(create)).toMatchObject(unavailable)
+      expect(yield* interruptAtLock(create)).toMatchObject(unavailable)
       expect(yield* known(org)).toEqual({ keys: [], told: [] })
       const { key } = yield* create
       expect(yield* resolve(key)).toMatchObject({ credentialId: wanted.id })
@@ -59,7 +59,7 @@ layer(actors(), { timeout: "60 seconds" })("Key", (it) => {
       expect(yield* Effect.flip(create)).toMatchObject({ code: "conflict" })
       expect(yield* known(org)).toEqual({ keys: [{ id: wanted.id, ends: false }], told: ["api_key.created"] })
       // The caller knows the id and revokes the key, which ends the lost secret.
-      yield* keys.revoke(org, wanted.id, holder)
+      yield* keys.revoke(org, wanted.id, accountHolder)
       expect(yield* Effect.flip(resolve(key))).toMatchObject({ code: "unauthenticated" })
       expect(yield* Effect.flip(create)).toMatchObject({ code: "conflict" })
       expect((yield* known(org)).keys).toEqual([])
@@ -71,8 +71,8 @@ layer(actors(), { timeout: "60 seconds" })("Key", (it) => {
       const { org, keys, wanted, create, resolve } = yield* prepared
       const maker = yield* resolve((yield* create).key)
       const id = yield* makeUuidV7
-      const rotate = keys.rotate(maker, wanted.id, id, 60, holder)
-      expect(yield* cutOff(rotate)).toMatchObject(unavailable)
+      const rotate = keys.rotate(maker, wanted.id, id, 60, accountHolder)
+      expect(yield* interruptAtLock(rotate)).toMatchObject(unavailable)
       expect(yield* known(org)).toEqual({ keys: [{ id: wanted.id, ends: false }], told: ["api_key.created"] })
       yield* rotate
       const after = yield* known(org)
@@ -82,7 +82,7 @@ layer(actors(), { timeout: "60 seconds" })("Key", (it) => {
       ])
       expect(yield* Effect.flip(rotate)).toMatchObject({ code: "conflict" })
       // Another request to replace it returns the successor.
-      const other = keys.rotate(maker, wanted.id, yield* makeUuidV7, 60, holder)
+      const other = keys.rotate(maker, wanted.id, yield* makeUuidV7, 60, accountHolder)
       expect(yield* Effect.flip(other)).toMatchObject({ code: "key_replaced" })
       expect(yield* known(org)).toEqual(after)
     }),
@@ -92,8 +92,8 @@ layer(actors(), { timeout: "60 seconds" })("Key", (it) => {
     Effect.gen(function* () {
       const { org, keys, wanted, create, resolve } = yield* prepared
       const { key } = yield* create
-      const revoke = keys.revoke(org, wanted.id, holder)
-      expect(yield* cutOff(revoke)).toMatchObject(unavailable)
+      const revoke = keys.revoke(org, wanted.id, accountHolder)
+      expect(yield* interruptAtLock(revoke)).toMatchObject(unavailable)
       expect(yield* resolve(key)).toMatchObject({ credentialId: wanted.id })
       yield* revoke
       expect(yield* Effect.flip(resolve(key))).toMatchObject({ code: "unauthenticated" })
@@ -109,10 +109,10 @@ layer(actors(), { timeout: "60 seconds" })("Key", (it) => {
       const shown = queries.secrets(org, "ada")
       const former = yield* shown
       const command = yield* makeUuidV7
-      const rotate = ask(actor.RotateKey({ org_id: org }, onBehalfOf(holder, command)))
+      const rotate = ask(actor.RotateKey({ org_id: org }, onBehalfOf(accountHolder, command)))
       const verifier = rows((sql) => sql`select imap_verifier from mailbox where identity_id = ${id}`)
       const before = yield* verifier
-      expect(yield* cutOff(rotate)).toMatchObject(unavailable)
+      expect(yield* interruptAtLock(rotate)).toMatchObject(unavailable)
       expect(yield* shown).toEqual(former)
       expect(yield* verifier).toEqual(before)
       expect(yield* resolve(former.identity_key!)).toMatchObject({ kind: "identity_key" })

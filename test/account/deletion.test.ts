@@ -13,8 +13,8 @@ import * as Overdue from "@svc/cluster/work/Overdue"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
-import { holder, rows } from "../harness/Stores.ts"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { accountHolder, rows } from "../harness/Stores.ts"
 
 /** Returns the number of the Org's rows of each kind. */
 const holdings = (org: string) =>
@@ -70,7 +70,7 @@ layer(actors())("a deleted account", (it) => {
       yield* sql.unsafe(`create trigger late before delete on org for each row execute function late_record()`)
       expect(yield* holdings(org)).toMatchObject({ grants: 1, tokens: 1, records: 6000, seals: 10, counted: 1 })
       const keys = yield* ApiKeys
-      const { key } = yield* keys.create(org, yield* newKey("admin"), holder)
+      const { key } = yield* keys.create(org, yield* newKey("admin"), accountHolder)
       const lookup = yield* CredentialLookup
       const use = lookup.resolve(Redacted.make(key))
       expect(yield* use).toMatchObject({ kind: "admin_key" })
@@ -83,7 +83,7 @@ layer(actors())("a deleted account", (it) => {
       // The state of an Identity's keys once its teardown has started.
       yield* sql`update api_key set revoked_at = now() where org_id = ${org}`
       expect(yield* Effect.flip(use)).toMatchObject({ code: "account_deleting" })
-      expect(yield* Effect.flip(keys.create(org, yield* newKey("late"), holder))).toMatchObject({
+      expect(yield* Effect.flip(keys.create(org, yield* newKey("late"), accountHolder))).toMatchObject({
         code: "account_deleting",
       })
       expect(yield* Effect.flip(makeIdentity(org, "later"))).toMatchObject({ code: "account_deleting" })
@@ -91,7 +91,7 @@ layer(actors())("a deleted account", (it) => {
       const link = { email: `${org}@example.org` }
       const accounts = yield* Accounts
       expect(yield* accounts.requestLink(link, "en")).toMatchObject({ token: null })
-      yield* passing(holdings(org), ({ orgs, records }) => orgs + records === 0)
+      yield* waitUntil(holdings(org), ({ orgs, records }) => orgs + records === 0)
       expect(yield* holdings(org)).toEqual(nothing)
       expect(yield* Effect.flip(use)).toMatchObject({ code: "unauthenticated" })
       const queries = yield* IdentityQueries
@@ -118,7 +118,7 @@ layer(Overdue.layer(OrgActor.watched).pipe(Layer.provideMerge(actors())))("an ac
       yield* makeIdentity(other, "grace")
       const sql = yield* Writes
       yield* sql`update org set status = 'deleting', deletion_requested_at = now() where id = ${org}`
-      yield* passing(holdings(org), ({ orgs }) => orgs === 0, "20 millis")
+      yield* waitUntil(holdings(org), ({ orgs }) => orgs === 0, "20 millis")
       expect(yield* holdings(org)).toEqual(nothing)
       expect(yield* holdings(other)).toMatchObject({ orgs: 1, identities: 1 })
     }),

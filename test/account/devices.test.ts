@@ -10,8 +10,8 @@ import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
-import { cutOff } from "../harness/CutOff.ts"
-import { holder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
+import { interruptAtLock } from "../harness/InterruptedStatement.ts"
+import { accountHolder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
 const started = Effect.gen(function* () {
   const devices = yield* Devices
@@ -22,7 +22,7 @@ const started = Effect.gen(function* () {
     poll: devices.poll(login.deviceCode),
     /** The error that the terminal receives instead of a key. */
     refusal: Effect.flip(devices.poll(login.deviceCode)),
-    approve: (org: string, by: Initiator = holder) => devices.approve(org, login.userCode, {}, byHolder, by),
+    approve: (org: string, by: Initiator = accountHolder) => devices.approve(org, login.userCode, {}, byHolder, by),
     deny: devices.deny(login.userCode),
   }
 })
@@ -123,12 +123,12 @@ layer(storesLayer)("a device login", (it) => {
       const login = yield* started
       const unavailable = { _tag: "Failure", failure: code("unavailable") }
       const keys = rows((sql) => sql`select 1 from api_key where org_id = ${org} and revoked_at is null`)
-      expect(yield* cutOff(login.approve(org))).toMatchObject(unavailable)
+      expect(yield* interruptAtLock(login.approve(org))).toMatchObject(unavailable)
       expect((yield* login.view).status).toBe("pending")
       expect(yield* keys).toEqual([])
       yield* login.approve(org)
       // Interrupted after the key was marked as collected, while it is read for the response.
-      expect(yield* cutOff(login.poll, "api_key", { lock: "access exclusive" })).toMatchObject(unavailable)
+      expect(yield* interruptAtLock(login.poll, "api_key", { lock: "access exclusive" })).toMatchObject(unavailable)
       expect((yield* login.view).status).toBe("approved")
       const { key, api_key } = yield* login.poll
       expect(yield* (yield* CredentialLookup).resolve(Redacted.make(key))).toMatchObject({ credentialId: api_key.id })
@@ -149,7 +149,7 @@ layer(storesLayer)("a device login", (it) => {
       const keys = yield* ApiKeys
       const { entries } = yield* keys.list(org, { limit: 10 })
       expect(entries.map(({ id, name }) => [id, name])).toEqual([[lost.api_key.id, "laptop"]])
-      yield* keys.revoke(org, entries[0]!.id, holder)
+      yield* keys.revoke(org, entries[0]!.id, accountHolder)
       expect(yield* Effect.flip((yield* CredentialLookup).resolve(Redacted.make(lost.key)))).toEqual(
         code("unauthenticated"),
       )
@@ -164,7 +164,7 @@ layer(storesLayer)("a device login", (it) => {
       const approver = Effect.gen(function* () {
         const rights = { scopes: unlimited, expiresAt: new Date(now + 60_000), networks: null }
         const wanted = { id: yield* makeUuidV7, name: "approver", identity: null, rights }
-        const { key, api_key } = yield* keys.create(org, wanted, holder)
+        const { key, api_key } = yield* keys.create(org, wanted, accountHolder)
         const caller = yield* (yield* CredentialLookup).resolve(Redacted.make(key))
         const by = { kind: "admin_key", credentialId: api_key.id, requestId: null } as const
         const login = yield* started
@@ -175,8 +175,8 @@ layer(storesLayer)("a device login", (it) => {
         entries.map(({ name }) => name).toSorted(),
       )
       const [revoked, rotated, expired] = [yield* approver, yield* approver, yield* approver]
-      yield* keys.revoke(org, revoked.id, holder)
-      yield* keys.rotate(rotated.caller, rotated.id, yield* makeUuidV7, 0, holder)
+      yield* keys.revoke(org, revoked.id, accountHolder)
+      yield* keys.rotate(rotated.caller, rotated.id, yield* makeUuidV7, 0, accountHolder)
       expect(yield* revoked.login.refusal).toEqual(code("device_code_denied"))
       expect(yield* revoked.login.refusal).toEqual(code("device_code_denied"))
       expect((yield* revoked.login.view).status).toBe("denied")
@@ -195,7 +195,7 @@ layer(storesLayer)("a device login", (it) => {
       yield* login.approve(org)
       const keys = yield* ApiKeys
       const [made] = (yield* keys.list(org, { limit: 50 })).entries
-      yield* keys.revoke(org, made!.id, holder)
+      yield* keys.revoke(org, made!.id, accountHolder)
       expect(yield* login.refusal).toEqual(code("device_code_used"))
     }),
   )

@@ -14,7 +14,7 @@ import type { Message } from "@svc/domain/mail/Message"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Latch, Layer, Stream } from "effect"
 import { unzipSync } from "fflate"
-import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
 
@@ -29,7 +29,7 @@ const exported = Effect.fnUntraced(function* (org: string, about?: { readonly id
   const export_id = yield* makeUuidV7
   const named = { identity_id: about?.id ?? null, handle: about?.handle ?? null }
   yield* ask((yield* Orgs).of(org).Export({ export_id, ...named }))
-  yield* passing(statusOf(export_id), (status) => status === "ready", 0)
+  yield* waitUntil(statusOf(export_id), (status) => status === "ready", 0)
   return toPublic("exp_", export_id)
 })
 
@@ -112,7 +112,7 @@ layer(actors())("an export", (it) => {
       const [whole, own, other] = [yield* exported(org), yield* exported(org, ada), yield* exported(org, bob)]
       yield* ask(ada.actor.Delete({ org_id: org }))
       const left = Effect.flatMap(Exports, (exports) => exports.list(org, null, { limit: 50 }))
-      const kept = yield* passing(left, ({ entries }) => entries.length < 3, 0)
+      const kept = yield* waitUntil(left, ({ entries }) => entries.length < 3, 0)
       expect([whole, own]).not.toContain(kept.value.entries[0]!.id)
       expect(kept.value.entries.map(({ id }) => id)).toEqual([other])
     }),
@@ -149,12 +149,12 @@ layer(actors())("an export", (it) => {
       const held = CardQueries.of({ ...cards, read: (identity) => Effect.andThen(go.await, cards.read(identity)) })
       const former = yield* ownerOf(org, held)
       expect(yield* former.collect).toBe(true)
-      yield* passing(statusOf(id), (status) => status === "running", 0)
+      yield* waitUntil(statusOf(id), (status) => status === "running", 0)
       const present = yield* ownerOf(org, held)
       expect(yield* present.collect).toBe(true)
       yield* go.open
       const busy = Effect.sync(() => former.collecting.isBusy() || present.collecting.isBusy())
-      yield* passing(busy, (isBusy) => !isBusy, 0)
+      yield* waitUntil(busy, (isBusy) => !isBusy, 0)
       expect(yield* statusOf(id)).toBe("ready")
       const files = yield* archive(org, null, toPublic("exp_", id))
       expect(lines<Message>(files["messages.jsonl"]).map(({ subject }) => subject)).toEqual(["to alan"])
@@ -171,12 +171,12 @@ layer(actors())("an export", (it) => {
       const id = yield* queued(org)
       const owner = yield* ownerOf(org, broken)
       yield* owner.collect
-      yield* passing(statusOf(id), (status) => status === "failed", 0)
+      yield* waitUntil(statusOf(id), (status) => status === "failed", 0)
       const failed = toPublic("exp_", id)
       expect(yield* (yield* Exports).read(org, null, failed)).toMatchObject({ status: "failed", download_url: null })
       expect(yield* Effect.flip(archive(org, null, failed))).toMatchObject({ code: "not_found" })
       // The export is not retried automatically.
-      yield* passing(Effect.sync(owner.collecting.isBusy), (isBusy) => !isBusy, 0)
+      yield* waitUntil(Effect.sync(owner.collecting.isBusy), (isBusy) => !isBusy, 0)
       expect(yield* owner.collect).toBe(false)
       const files = yield* archive(org, null, yield* exported(org))
       expect(lines(files["messages.jsonl"])).toHaveLength(1)

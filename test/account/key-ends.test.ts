@@ -7,7 +7,7 @@ import { unlimited } from "@svc/domain/account/Scope"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Clock, Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { holder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
+import { accountHolder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
 const day = 86_400_000
 
@@ -23,7 +23,7 @@ layer(storesLayer)("an expiring key", (it) => {
       const { key, api_key } = yield* keys.create(
         org,
         { id: yield* makeUuidV7, name: "ci", identity: null, rights },
-        holder,
+        accountHolder,
       )
       const told = Effect.gen(function* () {
         yield* KeyExpiry.notifyExpiring
@@ -68,12 +68,12 @@ layer(storesLayer)("an expiring key", (it) => {
       const { key, api_key } = yield* keys.create(
         org,
         { id: yield* makeUuidV7, name: "ci", identity: null, rights },
-        holder,
+        accountHolder,
       )
       const maker = yield* (yield* CredentialLookup).resolve(Redacted.make(key))
       yield* TestClock.adjust("10 days")
       const session = { ...maker, expiresAt: null }
-      const { api_key: next } = yield* keys.rotate(session, api_key.id, yield* makeUuidV7, 7 * 86_400, holder)
+      const { api_key: next } = yield* keys.rotate(session, api_key.id, yield* makeUuidV7, 7 * 86_400, accountHolder)
       expect(next.expires_at).toEqual(new Date(now + 40 * day))
       expect(yield* keys.read(org, api_key.id)).toMatchObject({
         replaced_by: next.id,
@@ -84,12 +84,12 @@ layer(storesLayer)("an expiring key", (it) => {
       const short = yield* keys.create(
         org,
         { id: yield* makeUuidV7, name: "short", identity: null, rights: { ...rights, expiresAt: soon } },
-        holder,
+        accountHolder,
       )
-      yield* keys.rotate(session, short.api_key.id, yield* makeUuidV7, 7 * 86_400, holder)
+      yield* keys.rotate(session, short.api_key.id, yield* makeUuidV7, 7 * 86_400, accountHolder)
       expect((yield* keys.read(org, short.api_key.id)).expires_at).toEqual(soon)
       // The key would otherwise outlast its creator.
-      const { api_key: own } = yield* keys.rotate(maker, next.id, yield* makeUuidV7, 0, holder)
+      const { api_key: own } = yield* keys.rotate(maker, next.id, yield* makeUuidV7, 0, accountHolder)
       expect(own.expires_at).toEqual(new Date(now + 30 * day))
       yield* TestClock.adjust("7 days")
       yield* KeyExpiry.notifyExpiring

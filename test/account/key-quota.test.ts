@@ -7,7 +7,7 @@ import { unlimited } from "@svc/domain/account/Scope"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
 import { actors, makeOrg } from "../harness/Actors.ts"
-import { holder } from "../harness/Stores.ts"
+import { accountHolder } from "../harness/Stores.ts"
 
 const rights = { scopes: unlimited, expiresAt: null, networks: null }
 
@@ -17,7 +17,7 @@ layer(actors(), { timeout: "60 seconds" })("the key quota of an account", (it) =
       const org = yield* makeOrg
       const keys = yield* ApiKeys
       const create = Effect.flatMap(makeUuidV7, (id) =>
-        keys.create(org, { id, name: "ci", identity: null, rights }, holder),
+        keys.create(org, { id, name: "ci", identity: null, rights }, accountHolder),
       )
       const { api_key } = yield* create
       /** Creates that many copies of the first key. */

@@ -6,8 +6,8 @@ import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { makeOrg, passing } from "../harness/Actors.ts"
-import { process, shared } from "../harness/Processes.ts"
+import { makeOrg, waitUntil } from "../harness/Actors.ts"
+import { actorProcess, sharedServices } from "../harness/Processes.ts"
 
 const one = <A extends object>(row: Effect.Effect<ReadonlyArray<A>, unknown>) => Effect.map(row, ([first]) => first)
 
@@ -22,7 +22,7 @@ const exported = (id: string) =>
 
 const makeIdentity = Effect.fnUntraced(function* (org_id: string, handle: string) {
   yield* ask((yield* Identities).of(handle).Create({ org_id, identity_id: yield* makeUuidV7, handle }))
-  yield* passing(
+  yield* waitUntil(
     Effect.flatMap(Reads, (sql) =>
       one(sql<{ status: string }>`select status from identity where canonical = ${handle}`),
     ),
@@ -30,7 +30,7 @@ const makeIdentity = Effect.fnUntraced(function* (org_id: string, handle: string
   )
 })
 
-layer(shared, { timeout: "60 seconds" })("an account after a crash of its process", (it) => {
+layer(sharedServices, { timeout: "60 seconds" })("an account after a crash of its process", (it) => {
   it.effect("has its export started over by another process, without the partial pieces", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
@@ -40,10 +40,10 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
         yield* makeIdentity(org_id, "ada")
         const actor = (yield* Orgs).of(org_id)
         yield* ask(actor.Export(request))
-        yield* passing(exported(export_id), (row) => row?.status === "ready")
+        yield* waitUntil(exported(export_id), (row) => row?.status === "ready")
         // A duplicate of the message, as after a lost response, refers to the same export.
         yield* ask(actor.Export(request))
-      }).pipe(Effect.provide(process()))
+      }).pipe(Effect.provide(actorProcess()))
       const first = yield* exported(export_id)
       const sql = yield* Writes
       expect(yield* sql`select 1 from export where org_id = ${org_id}`).toHaveLength(1)
@@ -51,8 +51,8 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
       yield* sql`delete from export_piece where export_id = ${export_id} and member <> 'events.jsonl'`
       yield* sql`insert into export_piece (export_id, member, number, sealed) values (${export_id}, 'half.jsonl', 7, '')`
 
-      const again = yield* passing(exported(export_id), (row) => row?.status === "ready", "1 second").pipe(
-        Effect.provide(process()),
+      const again = yield* waitUntil(exported(export_id), (row) => row?.status === "ready", "1 second").pipe(
+        Effect.provide(actorProcess()),
       )
       expect(again.value).toEqual(first)
       expect(again.value!.members).toContain("identities.jsonl")
@@ -62,7 +62,7 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
   it.effect("is completely deleted by another process, and its Handle stays taken", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
-      yield* makeIdentity(org_id, "grace").pipe(Effect.provide(process()))
+      yield* makeIdentity(org_id, "grace").pipe(Effect.provide(actorProcess()))
       const sql = yield* Writes
       // The state after the first commit of a deletion.
       yield* sql`update org set status = 'deleting', deletion_requested_at = now() where id = ${org_id}`
@@ -71,7 +71,7 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
           select ((select count(*) from org where id = ${org_id}) + (select count(*) from identity where org_id = ${org_id})
                   + (select count(*) from event where org_id = ${org_id}))::int as n`,
       )
-      yield* passing(left, (row) => row?.n === 0, "500 millis").pipe(Effect.provide(process()))
+      yield* waitUntil(left, (row) => row?.n === 0, "500 millis").pipe(Effect.provide(actorProcess()))
       expect(yield* sql`select 1 from handle where canonical = 'grace'`).toHaveLength(1)
     }),
   )
@@ -88,7 +88,7 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
       expect(
         yield* sql`select 1 from event where org_id = ${org_id} and type = 'account.deletion_started'`,
       ).toHaveLength(1)
-    }).pipe(Effect.provide(process())),
+    }).pipe(Effect.provide(actorProcess())),
   )
 
   it.effect("keeps its transferred bytes: the next actor leases the rest and raises each Event once", () =>
@@ -99,7 +99,7 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
         Effect.flatMap(Orgs, (orgs) => ask(orgs.of(org_id).LeaseTransfer({ edge, used })))
       const told = sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`
       // The daily budget is 1,000,000.
-      yield* lease("one", 900_000).pipe(Effect.provide(process()))
+      yield* lease("one", 900_000).pipe(Effect.provide(actorProcess()))
       yield* Effect.gen(function* () {
         const { granted } = yield* lease("two", 0)
         expect(granted).toBeGreaterThan(0)
@@ -107,7 +107,7 @@ layer(shared, { timeout: "60 seconds" })("an account after a crash of its proces
         yield* lease("two", 50_000)
         expect((yield* lease("two", 50_000)).granted).toBe(0)
         expect((yield* lease("one", 10)).granted).toBe(0)
-      }).pipe(Effect.provide(process()))
+      }).pipe(Effect.provide(actorProcess()))
       expect((yield* told).map(({ type }) => type)).toEqual(["limit.near", "tunnel.transfer_blocked"])
     }),
   )

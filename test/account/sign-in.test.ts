@@ -4,7 +4,7 @@ import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { passing } from "../harness/Actors.ts"
+import { waitUntil } from "../harness/Actors.ts"
 import { rows, storesLayer } from "../harness/Stores.ts"
 
 let people = 0
@@ -84,7 +84,7 @@ layer(storesLayer)("a session", (it) => {
     const useAndSlide = Effect.gen(function* () {
       const until = (yield* Clock.currentTimeMillis) + 30 * 86_400_000
       yield* use
-      yield* passing(expiry, (at) => at === until, 0)
+      yield* waitUntil(expiry, (at) => at === until, 0)
     })
     return { use, useAndSlide, expiry }
   })

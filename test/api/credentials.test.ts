@@ -7,7 +7,7 @@ import { allows, everything, type ScopeName, scopesOf } from "@svc/domain/accoun
 import { scopeNames } from "@svc/domain/ScopeTable"
 import * as fc from "fast-check"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { type Answer, call, makeIdentity, signUp } from "../harness/Client.ts"
+import { type ApiResponse, call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
@@ -87,7 +87,7 @@ const isWider = (one: Key, than: Key) => {
 
 let made = 0
 /** Checks that a resulting key is within its creator's limits, or that the rejection states that it exceeds them. */
-const expectWithin = async ({ status, body }: Answer, than: Key) => {
+const expectWithin = async ({ status, body }: ApiResponse, than: Key) => {
   if (status >= 300) return expect([status, body.code]).toEqual([403, "scope_exceeds"])
   made++
   expect(isWider(body.api_key, than), JSON.stringify([body.api_key, than])).toBe(false)

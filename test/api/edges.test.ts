@@ -5,7 +5,7 @@
 import { exampleOf } from "@svc/api/openapi/Examples"
 import { document } from "@svc/api/openapi/Document"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type Answer, call, makeIdentity, signUp } from "../harness/Client.ts"
+import { type ApiResponse, call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { type Operation, operations, pathOf } from "./Operations.ts"
@@ -132,7 +132,7 @@ const schemaOf = (operation: Operation): Json =>
   document["paths"][operation.path.replace(/:(\w+)/g, "{$1}")][operation.method.toLowerCase()]
 
 /** Sends a request that tests one limit. */
-const ask = (operation: Operation, limit: Limit, value: unknown): Promise<Answer> => {
+const ask = (operation: Operation, limit: Limit, value: unknown): Promise<ApiResponse> => {
   const [name] = limit.at
   const [path, query = ""] = pathOf(operation, handle).split("?") as [string, string?]
   const params = new URLSearchParams(query)
@@ -159,7 +159,7 @@ const ask = (operation: Operation, limit: Limit, value: unknown): Promise<Answer
 }
 
 /** Returns whether a value was rejected for its length or size, whatever else the operation would report. */
-const isRefusedAt = ({ status, body }: Answer, { at, where }: Limit): boolean => {
+const isRefusedAt = ({ status, body }: ApiResponse, { at, where }: Limit): boolean => {
   if (["handle_invalid", "secret_name_invalid"].includes(body?.code)) return true
   if (status !== 400 || !/^The (?:(?:body|query|path|headers) is not valid|Idempotency-Key)/.test(body.detail))
     return false

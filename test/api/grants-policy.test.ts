@@ -1,26 +1,26 @@
 /** An app with access to some Identities tries every way to reach other Identities and the whole account. */
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { eventIds, judged, judgement, type Named } from "./Judged.ts"
+import { eventIds, authorize, testAuthorization, type NamedRequest } from "./TestAuthorization.ts"
 import { endpoints, rows } from "./Manifest.ts"
 
-const mcp = { via: "mcp" } as const satisfies Named
-const ask = (id: string, credential: string, named: Named = {}) =>
-  judged(endpoints.get(id)!, credential, { ...named, ...mcp })
+const mcp = { via: "mcp" } as const satisfies NamedRequest
+const ask = (id: string, credential: string, named: NamedRequest = {}) =>
+  authorize(endpoints.get(id)!, credential, { ...named, ...mcp })
 const replay = JSON.stringify({ webhook_id: "wh_01kjr8xr3v7k2t9m4q6w8y0zab" })
 
-layer(judgement)("Grant of an app", (it) => {
+layer(testAuthorization)("Grant of an app", (it) => {
   it.effect("is accepted for the tools only", () =>
     Effect.gen(function* () {
       const there = { path: { handle: "ada" } }
-      expect(yield* judged(endpoints.get("cards.read")!, "grant of ada", there)).toBe("unauthenticated")
+      expect(yield* authorize(endpoints.get("cards.read")!, "grant of ada", there)).toBe("unauthenticated")
       expect(yield* ask("cards.read", "grant of ada", there)).toEqual({ subject: "ada", realm: undefined })
     }),
   )
 
   it.effect("cannot access other Identities, however they are named", () =>
     Effect.gen(function* () {
-      const ways: ReadonlyArray<readonly [string, (name: string) => Named]> = [
+      const ways: ReadonlyArray<readonly [string, (name: string) => NamedRequest]> = [
         ...rows
           .filter(({ naming }) => naming === "Path")
           .map(({ id }) => [id, (handle: string) => ({ path: { handle } })] as const),

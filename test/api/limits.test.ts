@@ -1,7 +1,7 @@
 import { resolve } from "@svc/api/limits/ClientAddress"
 import ipaddr from "ipaddr.js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type Answer, call, newHandle } from "../harness/Client.ts"
+import { type ApiResponse, call, newHandle } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
@@ -33,7 +33,7 @@ const newcomer = async (address: string) => {
 }
 
 /** Repeats calls until one is rejected. The time window may end in between. */
-const untilRefused = async (once: () => Promise<Answer>) => {
+const untilRefused = async (once: () => Promise<ApiResponse>) => {
   const first = await once()
   for (let n = 0; n < 100; n++) {
     const answer = await once()

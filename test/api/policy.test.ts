@@ -10,13 +10,24 @@ import { Effect, type Layer, Schema } from "effect"
 import type { HttpRouter } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { describe, expectTypeOf, it } from "vitest"
-import { eventIds, handleOfEvent, judged, judgement, kinds, known, type Named, org, Seen, uuid } from "./Judged.ts"
+import {
+  eventIds,
+  handleOfEvent,
+  authorize,
+  testAuthorization,
+  kinds,
+  knownIdentities,
+  type NamedRequest,
+  org,
+  RecordedCalls,
+  uuid,
+} from "./TestAuthorization.ts"
 import { endpoints, manifest, rows } from "./Manifest.ts"
 
 const replay = JSON.stringify({ webhook_id: toPublic("wh_", uuid("21")) })
 
 /** Returns a request that names `target` where the endpoint expects the name of its Identity. */
-const naming = (where: string | undefined, target: string): Named => {
+const naming = (where: string | undefined, target: string): NamedRequest => {
   switch (where) {
     case "Path":
       return { path: { handle: target } }
@@ -59,26 +70,26 @@ const promised = (scope: string, where: string | undefined, kind: CredentialKind
       const readable = !unreadable.includes(target)
       // Decoding rejects invalid Handles with an explanation.
       if (byKey && name !== "ada" && readable) return "foreign_identity"
-      if (readable && !known.has(name)) return "not_found"
+      if (readable && !knownIdentities.has(name)) return "not_found"
       const handle = readable ? name : undefined
       return where === "Path" ? { subject: handle, realm: undefined } : realm(handle)
     }
   }
 }
 
-layer(judgement)("Policy of", (it) => {
+layer(testAuthorization)("Policy of", (it) => {
   it.effect.each(rows.filter(({ scope }) => scope !== "public"))("$id", ({ scope, naming: where, endpoint }) =>
     Effect.gen(function* () {
       for (const kind of kinds) {
         for (const target of targetsOf(where)) {
-          const outcome = yield* judged(endpoint, kind, naming(where, target))
+          const outcome = yield* authorize(endpoint, kind, naming(where, target))
           expect(outcome, `${kind} naming ${target}`).toEqual(promised(scope, where, kind, target))
           // A name in the path or the query is resolved by the same lookup as the credential.
-          const { lookups } = yield* Seen
+          const { lookups } = yield* RecordedCalls
           if (where === "Path" || where === "Query") expect(lookups).toHaveLength(1)
         }
       }
-      expect(yield* judged(endpoint, "nobody's", naming(where, "ada"))).toBe("unauthenticated")
+      expect(yield* authorize(endpoint, "nobody's", naming(where, "ada"))).toBe("unauthenticated")
     }),
   )
 
@@ -87,7 +98,7 @@ layer(judgement)("Policy of", (it) => {
       for (const id of ["vault.list", "exports.create"]) {
         for (const kind of kinds) {
           const own = { subject: undefined, realm: kind === "identity_key" ? "ada" : null }
-          expect(yield* judged(endpoints.get(id)!, kind, {})).toEqual(own)
+          expect(yield* authorize(endpoints.get(id)!, kind, {})).toEqual(own)
         }
       }
     }),
@@ -96,11 +107,11 @@ layer(judgement)("Policy of", (it) => {
   it.effect("a repeated name or an invalid body yields no proof", () =>
     Effect.gen(function* () {
       const nothing = { subject: undefined, realm: undefined }
-      expect(yield* judged(endpoints.get("vault.list")!, "session", { query: { identity: ["ada", "bob"] } })).toEqual(
-        nothing,
-      )
+      expect(
+        yield* authorize(endpoints.get("vault.list")!, "session", { query: { identity: ["ada", "bob"] } }),
+      ).toEqual(nothing)
       for (const body of ["{", `{"identity":7}`, `{"identity":"ada","other":1}`, "[]"]) {
-        expect(yield* judged(endpoints.get("exports.create")!, "session", { body }), body).toEqual(nothing)
+        expect(yield* authorize(endpoints.get("exports.create")!, "session", { body }), body).toEqual(nothing)
       }
     }),
   )
@@ -109,14 +120,14 @@ layer(judgement)("Policy of", (it) => {
     Effect.gen(function* () {
       const nothing = { subject: undefined, realm: undefined }
       const nobodys = { path: { id: toPublic("evt_", uuid("99")) }, body: "{}" }
-      expect(yield* judged(endpoints.get("events.replay")!, "session", nobodys)).toEqual(nothing)
+      expect(yield* authorize(endpoints.get("events.replay")!, "session", nobodys)).toEqual(nothing)
     }),
   )
 
   it.effect("an Identity Key cannot find other Identities by any parameter", () =>
     Effect.gen(function* () {
-      yield* judged(endpoints.get("exports.create")!, "identity_key", { body: `{"identity":"bob"}` })
-      expect((yield* Seen).lookups).toEqual(["credential and "])
+      yield* authorize(endpoints.get("exports.create")!, "identity_key", { body: `{"identity":"bob"}` })
+      expect((yield* RecordedCalls).lookups).toEqual(["credential and "])
     }),
   )
 
@@ -129,7 +140,8 @@ layer(judgement)("Policy of", (it) => {
     "%s restricts a part of its body to other credentials than Identity Keys",
     ([id, accounts, anyones]) =>
       Effect.gen(function* () {
-        const ask = (kind: string, body: string) => judged(endpoints.get(id)!, kind, { path: { handle: "ada" }, body })
+        const ask = (kind: string, body: string) =>
+          authorize(endpoints.get(id)!, kind, { path: { handle: "ada" }, body })
         const proofs = { subject: "ada", realm: undefined }
         expect(yield* ask("identity_key", JSON.stringify(accounts))).toBe("admin_required")
         expect(yield* ask("identity_key", JSON.stringify(anyones))).toEqual(proofs)
@@ -142,11 +154,11 @@ layer(judgement)("Policy of", (it) => {
 
   it.effect("every message to an actor names the caller and the request", () =>
     Effect.gen(function* () {
-      const seen = yield* Seen
+      const seen = yield* RecordedCalls
       const askIdentity = yield* ActorCalls.ofIdentity
       const askOrg = yield* ActorCalls.ofOrg
       for (const kind of kinds) {
-        yield* judged(
+        yield* authorize(
           endpoints.get("cards.read")!,
           kind,
           { path: { handle: "ada" } },

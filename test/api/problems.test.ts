@@ -1,7 +1,7 @@
 import { document } from "@svc/api/openapi/Document"
 import { table } from "@svc/domain/problems/Table"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type Answer, call, makeIdentity, signUp } from "../harness/Client.ts"
+import { type ApiResponse, call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 import { type Operation, operations, pathOf } from "./Operations.ts"
 
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 describe("Every refusal is a problem", () => {
-  const refusals: ReadonlyArray<readonly [string, () => Promise<Answer>, number, string]> = [
+  const refusals: ReadonlyArray<readonly [string, () => Promise<ApiResponse>, number, string]> = [
     ["a path that does not exist", () => call(service.base, "GET", "/api/nothing"), 404, "not_found"],
     [
       "a method the path does not have",
@@ -167,7 +167,7 @@ describe("Every refusal is a problem", () => {
 describe("Problem pages", () => {
   it("exist for each code of the table", async () => {
     for (const [code, row] of Object.entries(table)) {
-      const page: Answer = await call(service.base, "GET", `/problems/${code}`)
+      const page: ApiResponse = await call(service.base, "GET", `/problems/${code}`)
       expect(page.status).toBe(200)
       expect(page.body).toContain(`<code>${code}</code>`)
       expect(String(page.body)).toContain(String(row.status))

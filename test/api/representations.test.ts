@@ -5,14 +5,14 @@ import { document } from "@svc/api/openapi/Document"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { account, type Belongings, pathTo } from "./Belongings.ts"
+import { createAccount, type AccountResources, pathTo } from "./AccountResources.ts"
 import { type Operation, operations } from "./Operations.ts"
 
 let service: TestService
-let own: Belongings
+let own: AccountResources
 beforeAll(async () => {
   service = await startService()
-  own = await account(service)
+  own = await createAccount(service)
 }, 60_000)
 afterAll(() => service.stop())
 

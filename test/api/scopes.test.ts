@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { tools } from "@svc/api/mcp/Tools"
 import { page, renewed } from "../../scripts/scopes.ts"
-import { type Answer, call, makeIdentity, signUp } from "../harness/Client.ts"
+import { type ApiResponse, call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 import { rows } from "./Manifest.ts"
 
@@ -96,7 +96,7 @@ describe("Key with one scope", () => {
     expect(wrong).toEqual([])
   }, 240_000)
 
-  const isMissing = ({ status, headers, body }: Answer, needed: string) =>
+  const isMissing = ({ status, headers, body }: ApiResponse, needed: string) =>
     status === 403 &&
     body.code === "scope_missing" &&
     body.scopes.join() === needed &&

@@ -3,22 +3,29 @@
  * response must be the same as for resources that do not exist.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type Answer, call, signUp } from "../harness/Client.ts"
+import { type ApiResponse, call, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { account, type Belongings, belongingsOf, type Names, nothing, pathTo } from "./Belongings.ts"
+import {
+  createAccount,
+  type AccountResources,
+  createResources,
+  type Names,
+  unknownNames,
+  pathTo,
+} from "./AccountResources.ts"
 import { type Operation, operations } from "./Operations.ts"
 
 let service: TestService
 /** Two Identities of one account, and one of another account. */
-let ada: Belongings
-let bob: Belongings
-let eve: Belongings
+let ada: AccountResources
+let bob: AccountResources
+let eve: AccountResources
 beforeAll(async () => {
   service = await startService()
   const owner = await signUp(service.base)
-  ada = await belongingsOf(service, owner)
-  bob = await belongingsOf(service, owner)
-  eve = await account(service)
+  ada = await createResources(service, owner)
+  bob = await createResources(service, owner)
+  eve = await createAccount(service)
 }, 60_000)
 afterAll(() => service.stop())
 
@@ -53,11 +60,11 @@ const asked = (operation: Operation, names: Names): Asked => ({
   body: operation.method === "GET" ? undefined : bodyOf(operation, names),
 })
 
-const ask = (token: string, { method }: Operation, { path, body }: Asked): Promise<Answer> =>
+const ask = (token: string, { method }: Operation, { path, body }: Asked): Promise<ApiResponse> =>
   call(service.base, method, path, { token, ...(body === undefined ? {} : { body }) })
 
 /** Returns the response without the members that differ for every request. */
-const said = ({ status, body }: Answer) => [status, typeof body === "object" ? { ...body, instance: "" } : body]
+const said = ({ status, body }: ApiResponse) => [status, typeof body === "object" ? { ...body, instance: "" } : body]
 
 const named = operations.filter(
   (operation) =>
@@ -75,7 +82,7 @@ const expectAlike = async (operation: Operation, token: string, foreign: Names, 
 }
 
 /** Returns all resources of the account as it reads them, without members that reading changes. */
-const stateOf = async (own: Belongings): Promise<unknown> => {
+const stateOf = async (own: AccountResources): Promise<unknown> => {
   const reads = named.filter(
     ({ id, method }) =>
       method === "GET" &&
@@ -102,7 +109,7 @@ describe("Resources of another account", () => {
     for (const operation of named) {
       for (const token of [eve.session, eve.adminKey]) {
         if (operation.access === "session" && token !== eve.session) continue
-        await expectAlike(operation, token, ada, nothing)
+        await expectAlike(operation, token, ada, unknownNames)
       }
     }
     expect(await stateOf(ada)).toEqual(before)
@@ -111,7 +118,7 @@ describe("Resources of another account", () => {
   it("appear not to exist under the caller's own Handle", { timeout: 120_000 }, async () => {
     const before = await stateOf(ada)
     const ofAda: Names = { ...ada, handle: eve.handle }
-    const ofNobody: Names = { ...nothing, handle: eve.handle }
+    const ofNobody: Names = { ...unknownNames, handle: eve.handle }
     const below = named.filter(({ path }) => /:(?!handle|platform|index)/.test(path))
     expect(below.length).toBeGreaterThan(35)
     for (const operation of below) {
@@ -135,7 +142,7 @@ describe("Resources of another account", () => {
     })
     const unanswered = await call(service.base, "POST", `/api/identities/${eve.handle}/messages/send`, {
       token: eve.session,
-      body: { to: [], text: "x", reply_to_message: nothing.ids["messages"] },
+      body: { to: [], text: "x", reply_to_message: unknownNames.ids["messages"] },
     })
     expect(said(answered)).toEqual(said(unanswered))
     const replayed = await call(service.base, "POST", `/api/events/${eve.ids["events"]}/replay`, {
@@ -149,14 +156,14 @@ describe("Resources of another account", () => {
 describe("Resources of another Identity of the account", () => {
   it("appear not to exist for its key", { timeout: 120_000 }, async () => {
     const before = await stateOf(ada)
-    for (const operation of named) await expectAlike(operation, bob.identityKey, ada, nothing)
+    for (const operation of named) await expectAlike(operation, bob.identityKey, ada, unknownNames)
     expect(await stateOf(ada)).toEqual(before)
   })
 
   it("are not found below the caller's own Handle by any credential", { timeout: 120_000 }, async () => {
     const before = await stateOf(ada)
     const ofAda: Names = { ...ada, handle: bob.handle }
-    const ofNobody: Names = { ...nothing, handle: bob.handle }
+    const ofNobody: Names = { ...unknownNames, handle: bob.handle }
     const below = named.filter(({ path, id }) => /:handle.*:(?!platform|index)|:name/.test(path) && id !== "vault.put")
     for (const operation of below) {
       for (const token of [bob.session, bob.identityKey]) {

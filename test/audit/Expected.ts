@@ -1,7 +1,7 @@
 /** The audit entries that a recorded call must cause, derived from `docs/audit.md` independently of the code. */
 import { createHash } from "node:crypto"
 import { rows } from "../api/Manifest.ts"
-import type { SeenCall } from "./Recorder.ts"
+import type { RecordedCall } from "./Recorder.ts"
 
 /** An expected entry. Rejections are identified by their reason, since the log counts equal ones together. */
 export interface Expected {
@@ -60,7 +60,7 @@ const classOf = (id: string, method: string) =>
 
 /** Returns the expected entries of one call, and the read operation that is only counted. */
 export const expectedOf = (
-  call: Pick<SeenCall, "method" | "path" | "token" | "status">,
+  call: Pick<RecordedCall, "method" | "path" | "token" | "status">,
   code: string | null,
   via: "rest" | "mcp",
   repeated: boolean,

@@ -2,7 +2,7 @@
 import { createServer, type IncomingHttpHeaders, request } from "node:http"
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net"
 
-export interface SeenCall {
+export interface RecordedCall {
   readonly method: string
   readonly path: string
   readonly token: string | undefined
@@ -13,7 +13,7 @@ export interface SeenCall {
 }
 
 /** The text that both sides of one connection sent. */
-export interface SeenTalk {
+export interface RecordedConversation {
   said: string
   answered: string
 }
@@ -22,8 +22,8 @@ const listening = async (server: { listen: (port: number, host: string, done: ()
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
 }
 
-export const watchHttp = async (port: number) => {
-  const seen: Array<SeenCall> = []
+export const recordHttp = async (port: number) => {
+  const seen: Array<RecordedCall> = []
   const server = createServer((incoming, outgoing) => {
     const body: Array<Buffer> = []
     incoming.on("data", (chunk: Buffer) => body.push(chunk))
@@ -61,11 +61,11 @@ export const watchHttp = async (port: number) => {
   }
 }
 
-export const watchTcp = async (port: number) => {
-  const seen: Array<SeenTalk> = []
+export const recordTcp = async (port: number) => {
+  const seen: Array<RecordedConversation> = []
   const open = new Set<Socket>()
   const server = createTcpServer((client) => {
-    const talk: SeenTalk = { said: "", answered: "" }
+    const talk: RecordedConversation = { said: "", answered: "" }
     seen.push(talk)
     const service = connect(port, "127.0.0.1")
     for (const [from, to, name] of [

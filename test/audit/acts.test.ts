@@ -5,7 +5,7 @@ import { ShowsSecret } from "@svc/domain/account/Policy"
 import { Reveals } from "@svc/domain/account/EndpointScope"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect } from "effect"
-import { eventIds, judged, judgement, Seen } from "../api/Judged.ts"
+import { eventIds, authorize, testAuthorization, RecordedCalls } from "../api/TestAuthorization.ts"
 import { rows } from "../api/Manifest.ts"
 
 const hidden = "xyzzy-never-on-record"
@@ -25,7 +25,7 @@ const said = {
   body: JSON.stringify({ value: hidden, text: hidden, subject: hidden, password: hidden, name: hidden }),
 }
 
-layer(judgement)("the audited operations", (it) => {
+layer(testAuthorization)("the audited operations", (it) => {
   it.effect("that show a secret, access to one, or the log are exactly these", () =>
     Effect.sync(() => {
       const secret = rows.filter(({ id, endpoint }) => {
@@ -52,7 +52,7 @@ layer(judgement)("the audited operations", (it) => {
   )
 })
 
-layer(judgement)("the record of", (it) => {
+layer(testAuthorization)("the record of", (it) => {
   it.effect.each(rows.filter(({ scope }) => scope !== "public"))("$id", ({ id, endpoint }) =>
     Effect.gen(function* () {
       const handled = { ...said, query: endpoint.query === undefined ? {} : said.query, path: path(id) }
@@ -63,8 +63,8 @@ layer(judgement)("the record of", (it) => {
         Effect.die(new Error(hidden)),
       ]
       for (const [at, handler] of outcomes.entries()) {
-        yield* Effect.exit(judged(endpoint, "session", handled, handler))
-        const { acts } = yield* Seen
+        yield* Effect.exit(authorize(endpoint, "session", handled, handler))
+        const { acts } = yield* RecordedCalls
         expect(JSON.stringify(acts), "no record contains the content").not.toContain(hidden)
         // The statement that reads a Vault value also records it.
         if (id === "vault.value" && at === 0) continue
@@ -80,9 +80,9 @@ layer(judgement)("the record of", (it) => {
       }
       // A rejected change is recorded.
       const refusal = yield* Effect.exit(
-        judged(endpoint, "identity_key", { ...handled, path: { ...path(id), handle: "bob" } }),
+        authorize(endpoint, "identity_key", { ...handled, path: { ...path(id), handle: "bob" } }),
       )
-      const { acts } = yield* Seen
+      const { acts } = yield* RecordedCalls
       if (endpoint.method !== "GET" && String(refusal).includes("_required")) {
         expect(acts).toMatchObject([{ action: id, outcome: "refused" }])
       }

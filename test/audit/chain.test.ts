@@ -5,12 +5,12 @@ import { Orgs } from "@svc/cluster/account/Orgs"
 import { Audit } from "@svc/cluster/audit/Audit"
 import { Writes } from "@svc/cluster/store/Database"
 import { Effect } from "effect"
-import { makeOrg, passing } from "../harness/Actors.ts"
+import { makeOrg, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 import { act } from "./Acts.ts"
-import { edited, exported, headOf, sealing, walked, world } from "./Chains.ts"
+import { tamper, exportedLines, headOf, waitForSeals, verifyLines, auditLayer } from "./Chains.ts"
 
-layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
+layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
   it.effect("contains every record once, in order, with a signed end", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
@@ -18,22 +18,22 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       yield* Effect.forEach(Array.from({ length: 120 }), (_, n) => audit.record(act(org, { requestId: `req_${n}` })), {
         concurrency: 20,
       })
-      yield* sealing(org, 120)
+      yield* waitForSeals(org, 120)
       yield* audit.record(act(org, { requestId: "req_late" }))
-      yield* sealing(org, 121)
-      const lines = yield* exported(org)
+      yield* waitForSeals(org, 121)
+      const lines = yield* exportedLines(org)
       expect(lines).toHaveLength(122)
-      const verdict = walked(lines)
+      const verdict = verifyLines(lines)
       expect(verdict).toMatchObject({ records: 121, from: 1, to: 121, faults: [] })
       expect(new Set(lines.slice(1).map((line) => JSON.parse(line).request_id)).size).toBe(121)
       const head = JSON.parse(lines[0]!).head
-      expect(walked(lines, { seq: 121, hash: head.hash }).faults).toEqual([])
+      expect(verifyLines(lines, { seq: 121, hash: head.hash }).faults).toEqual([])
       // An export that was made before anything was sealed has no signed head.
       const unsigned = [JSON.stringify({ head: null, since: null, until: null }), ...lines.slice(1)]
-      expect(walked(unsigned)).toEqual({ ...verdict, head: { seq: 121, hash: head.hash } })
+      expect(verifyLines(unsigned)).toEqual({ ...verdict, head: { seq: 121, hash: head.hash } })
       // If no record waits for a seal, no further seal is due.
       expect(
-        (yield* passing(
+        (yield* waitUntil(
           Effect.andThen(Effect.ignore(ask((yield* Orgs).of(org).Work(undefined, { discard: true }))), headOf(org)),
           ({ due }) => !due,
           "2 seconds",
@@ -49,19 +49,19 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       const names = `org_id, class, action, actor_kind, actor_id, actor_name, handle, target_type, target_name, outcome, via,
         address, user_agent, request_id, count, proof`
       const forged = (id: string, what: string) =>
-        edited(`insert into audit (id, at, ${names}) select '0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a${id}', at + interval '1 ms',
+        tamper(`insert into audit (id, at, ${names}) select '0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a${id}', at + interval '1 ms',
           ${names.replace(what, `'forged'`)} from audit where org_id = '${org}' and request_id = 'req_0' order by at limit 1`)
       for (let n = 0; n < 3; n++) yield* audit.record(act(org, { requestId: `req_${n}` }))
       // Inserts a record without a proof and one with the proof of another record, and edits a record of the service before it is sealed.
       yield* forged("f1", "proof")
       yield* forged("f2", "actor_name")
-      yield* edited(`update audit set outcome = 'refused' where org_id = '${org}' and request_id = 'req_1'`)
-      yield* edited(`insert into audit (id, at, org_id, class, action, actor_kind, outcome, via)
+      yield* tamper(`update audit set outcome = 'refused' where org_id = '${org}' and request_id = 'req_1'`)
+      yield* tamper(`insert into audit (id, at, org_id, class, action, actor_kind, outcome, via)
         values ('0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4af3', date_trunc('milliseconds', now()), '${org}', 'change', 'cards.patch', 'session', 'allowed', 'rest')`)
       yield* audit.record(act(org, { requestId: "req_3" }))
-      yield* sealing(org, 7)
-      const lines = yield* exported(org)
-      const told = walked(lines)
+      yield* waitForSeals(org, 7)
+      const lines = yield* exportedLines(org)
+      const told = verifyLines(lines)
       expect([told.records, told.faults]).toEqual([
         7,
         Array.from({ length: 4 }, () =>
@@ -75,9 +75,9 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
         "req_3",
       ])
       // The hash includes that a record had no valid proof when it was sealed.
-      yield* edited(`update audit_seal set unproven = null where org_id = '${org}'`)
-      expect(walked(yield* exported(org)).faults).toHaveLength(4)
-      expect(walked(lines.map((line) => line.replace(',"proof":"none"', ""))).faults).toHaveLength(4)
+      yield* tamper(`update audit_seal set unproven = null where org_id = '${org}'`)
+      expect(verifyLines(yield* exportedLines(org)).faults).toHaveLength(4)
+      expect(verifyLines(lines.map((line) => line.replace(',"proof":"none"', ""))).faults).toHaveLength(4)
     }),
   )
 
@@ -86,45 +86,49 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       const org = yield* makeOrg
       const audit = yield* Audit
       for (let n = 0; n < 9; n++) yield* audit.record(act(org, { requestId: `req_${n}` }))
-      yield* sealing(org, 9)
-      const lines = yield* exported(org)
-      expect(walked(lines).faults).toEqual([])
+      yield* waitForSeals(org, 9)
+      const lines = yield* exportedLines(org)
+      expect(verifyLines(lines).faults).toEqual([])
       const bySeq = `(select record_id from audit_seal where org_id = '${org}' and seq = 4)`
-      yield* edited(`update audit set outcome = 'refused' where id = ${bySeq}`)
-      expect(walked(yield* exported(org)).faults).toEqual([
+      yield* tamper(`update audit set outcome = 'refused' where id = ${bySeq}`)
+      expect(verifyLines(yield* exportedLines(org)).faults).toEqual([
         expect.stringMatching(/^Record 4 \(aud_\w+\) is not what was sealed/),
       ])
-      yield* edited(`update audit set outcome = 'allowed' where id = ${bySeq}`)
-      expect(walked(yield* exported(org)).faults).toEqual([])
+      yield* tamper(`update audit set outcome = 'allowed' where id = ${bySeq}`)
+      expect(verifyLines(yield* exportedLines(org)).faults).toEqual([])
       // Inserts a record between sealed records.
       const put = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4aff"
       const names = `org_id, class, action, actor_kind, outcome, via, count, xid`
-      yield* edited(`insert into audit (id, at, ${names}) select '${put}', at, ${names} from audit where id = (
+      yield* tamper(`insert into audit (id, at, ${names}) select '${put}', at, ${names} from audit where id = (
         select record_id from audit_seal where org_id = '${org}' and seq = 1)`)
-      expect(walked(yield* exported(org)).faults).toEqual([
+      expect(verifyLines(yield* exportedLines(org)).faults).toEqual([
         expect.stringMatching(/^Record aud_\w+ was put in: it was never sealed\.$/),
       ])
-      yield* edited(`delete from audit where id = '${put}'`)
-      expect(walked(yield* exported(org)).faults).toEqual([])
+      yield* tamper(`delete from audit where id = '${put}'`)
+      expect(verifyLines(yield* exportedLines(org)).faults).toEqual([])
       // Inserts a record together with a seal.
-      yield* edited(`insert into audit_seal select org_id, 5, record_id, record_at - interval '1 second', previous, hash
+      yield* tamper(`insert into audit_seal select org_id, 5, record_id, record_at - interval '1 second', previous, hash
         from audit_seal where org_id = '${org}' and seq = 4`)
-      yield* edited(
+      yield* tamper(
         `insert into audit (id, at, ${names}) select id, at - interval '1 second', ${names} from audit where id = ${bySeq}`,
       )
-      expect(walked(yield* exported(org)).faults.length).toBeGreaterThan(0)
-      yield* edited(`delete from audit_seal where org_id = '${org}' and seq = 5 and record_id = ${bySeq}`)
-      yield* edited(`delete from audit a where org_id = '${org}' and id = ${bySeq}
+      expect(verifyLines(yield* exportedLines(org)).faults.length).toBeGreaterThan(0)
+      yield* tamper(`delete from audit_seal where org_id = '${org}' and seq = 5 and record_id = ${bySeq}`)
+      yield* tamper(`delete from audit a where org_id = '${org}' and id = ${bySeq}
         and not exists (select from audit_seal s where s.record_id = a.id and s.record_at = a.at)`)
-      expect(walked(yield* exported(org)).faults).toEqual([])
-      yield* edited(`delete from audit where id = ${bySeq}`)
-      expect(walked(yield* exported(org)).faults).toEqual(["Between record 3 and record 5 something is missing."])
+      expect(verifyLines(yield* exportedLines(org)).faults).toEqual([])
+      yield* tamper(`delete from audit where id = ${bySeq}`)
+      expect(verifyLines(yield* exportedLines(org)).faults).toEqual([
+        "Between record 3 and record 5 something is missing.",
+      ])
       // Changes of the exported file are detected as well.
-      expect(walked(lines.toSpliced(6, 1)).faults).toHaveLength(1)
-      expect(walked(lines.slice(0, -2)).faults).toEqual(["The log ends at record 7, and 9 were sealed."])
-      expect(walked(lines.with(0, lines[0]!.replace('"seq":9', '"seq":7')).slice(0, -2)).faults[0]).toMatch(/signature/)
-      expect(walked(lines.toSpliced(1, 1)).faults[0]).toMatch(/begins with record 2/)
-      expect(walked(lines, { seq: 5, hash: "0".repeat(64) }).faults).toHaveLength(1)
+      expect(verifyLines(lines.toSpliced(6, 1)).faults).toHaveLength(1)
+      expect(verifyLines(lines.slice(0, -2)).faults).toEqual(["The log ends at record 7, and 9 were sealed."])
+      expect(verifyLines(lines.with(0, lines[0]!.replace('"seq":9', '"seq":7')).slice(0, -2)).faults[0]).toMatch(
+        /signature/,
+      )
+      expect(verifyLines(lines.toSpliced(1, 1)).faults[0]).toMatch(/begins with record 2/)
+      expect(verifyLines(lines, { seq: 5, hash: "0".repeat(64) }).faults).toHaveLength(1)
     }),
   )
 
@@ -146,8 +150,8 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
         ),
       )
       yield* died
-      yield* sealing(org, 5)
-      expect(walked(yield* exported(org))).toMatchObject({ records: 5, faults: [] })
+      yield* waitForSeals(org, 5)
+      expect(verifyLines(yield* exportedLines(org))).toMatchObject({ records: 5, faults: [] })
     }),
   )
 
@@ -156,7 +160,7 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       const org = yield* makeOrg
       const audit = yield* Audit
       yield* audit.record(act(org))
-      yield* sealing(org, 1)
+      yield* waitForSeals(org, 1)
       const told = Effect.andThen(
         Effect.ignore(ask((yield* Orgs).of(org).Work(undefined, { discard: true }))),
         rows<{ data: { seq: number; signature: string }; at: Date }>(
@@ -164,11 +168,11 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
         ),
       )
       const earlier = (hours: number) =>
-        edited(`update audit_head set signed_at = signed_at - interval '${hours} hours' where org_id = '${org}'`)
+        tamper(`update audit_head set signed_at = signed_at - interval '${hours} hours' where org_id = '${org}'`)
       yield* earlier(23)
       expect(yield* told).toEqual([])
       yield* earlier(1)
-      const { value } = yield* passing(told, (found) => found.length > 0, "1 second")
+      const { value } = yield* waitUntil(told, (found) => found.length > 0, "1 second")
       expect(value).toMatchObject([{ data: { seq: 1 } }])
       // A head that has not changed raises no second Event.
       yield* earlier(25)

@@ -10,8 +10,8 @@ import { Vault } from "@svc/cluster/vault/Vault"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
-import { passing } from "../harness/Actors.ts"
-import { cutOff, whileHeld } from "../harness/CutOff.ts"
+import { waitUntil } from "../harness/Actors.ts"
+import { interruptAtLock, whileLocked } from "../harness/InterruptedStatement.ts"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 import { act, noKey } from "./Acts.ts"
 
@@ -19,7 +19,7 @@ const recorder = Audit.layer({ addresses: "network" })
 const world = Layer.mergeAll(recorder, Health.layer).pipe(Layer.provideMerge(storesLayer))
 
 /** Runs the effect while the table of the log is locked against writes; the rest of the store works. */
-const whileAway = <A, E, R>(effect: Effect.Effect<A, E, R>) => whileHeld("audit", effect)
+const whileAway = <A, E, R>(effect: Effect.Effect<A, E, R>) => whileLocked("audit", effect)
 
 const recorded = (org: string) =>
   rows<{ request_id: string; count: number; address: string; outcome: string }>(
@@ -35,7 +35,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const own = { org, identity: null }
       yield* vault.put(own, "token", { value: "hunter2" }, { ifVersion: null, ifAbsent: false, ifPresent: false })
       const note = yield* audit.note(act(org, { class: "secret", action: "vault.value" }))
-      const refused = yield* cutOff(vault.value(own, "token", undefined, AuditWrite.textOf([note])), "audit")
+      const refused = yield* interruptAtLock(vault.value(own, "token", undefined, AuditWrite.textOf([note])), "audit")
       expect(refused).toMatchObject({ failure: { code: "audit_unavailable", status: 503 } })
       expect(JSON.stringify(refused)).not.toContain("hunter2")
       // The interrupted statement may have been committed. Showing the value without an entry is not allowed.
@@ -72,7 +72,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       expect(found).toEqual([outcomes[2], outcomes[0], outcomes[1]].map((one) => ({ ...one, at: new Date(since) })))
       // The log counts equal rejections together, without the id of a single request.
       for (let n = 0; n < 3; n++) yield* audit.record(act(org, { outcome: "refused", code: "not_found", command }))
-      yield* passing(
+      yield* waitUntil(
         rows<{ n: number }>(
           (sql) => sql`select sum(count)::int as n from audit where org_id = ${org} and outcome = 'refused'`,
         ),
@@ -96,7 +96,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
         }),
       )
       const late = Effect.map(recorded(org), (found) => found.filter(({ request_id }) => request_id === "req_late"))
-      const { value } = yield* passing(late, (found) => found.length > 0, "1 second")
+      const { value } = yield* waitUntil(late, (found) => found.length > 0, "1 second")
       expect(value).toEqual([{ request_id: "req_late", count: 1, address: "198.51.100.0/24", outcome: "allowed" }])
     }),
   )
@@ -108,7 +108,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const first = yield* Audit
       const second = Context.get(yield* Layer.build(Layer.fresh(recorder)), Audit)
       // The recorder updates its metric shortly after the store has the entry.
-      const nothing = passing(waits, (count) => count === "0", "1 second")
+      const nothing = waitUntil(waits, (count) => count === "0", "1 second")
       yield* nothing
       yield* whileAway(
         Effect.gen(function* () {
@@ -117,7 +117,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
           expect(yield* waits).toBe("3")
         }),
       )
-      const { value } = yield* passing(recorded(org), (found) => found.length === 3, "1 second")
+      const { value } = yield* waitUntil(recorded(org), (found) => found.length === 3, "1 second")
       expect(value).toHaveLength(3)
       yield* nothing
     }),
@@ -130,7 +130,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       // Records an entry that the database rejects between two that it accepts.
       yield* audit.record(act(org, { requestId: "req_1", action: null as never }))
       yield* audit.record(act(org, { requestId: "req_2" }))
-      const { value } = yield* passing(
+      const { value } = yield* waitUntil(
         rows<{ data: object }>((sql) => sql`select data from event where org_id = ${org} and type = 'audit.gap'`),
         (found) => found.length > 0,
         "1 second",
@@ -150,7 +150,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
         yield* audit.record(act(org, { action: null as never }))
         yield* TestClock.adjust("20 millis")
       }
-      const { value } = yield* passing(
+      const { value } = yield* waitUntil(
         rows<{ data: object }>((sql) => sql`select data from event where org_id = ${org} and type = 'audit.gap'`),
         (found) => found.length > 0,
         "1 second",
@@ -168,7 +168,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       yield* refused("scope_missing")
       expect(yield* recorded(org)).toHaveLength(2)
       yield* TestClock.adjust("61 seconds")
-      const { value } = yield* passing(recorded(org), (found) => found.length > 2, "10 seconds")
+      const { value } = yield* waitUntil(recorded(org), (found) => found.length > 2, "10 seconds")
       expect(value.map(({ count }) => count)).toEqual([1, 1, 39])
     }),
   )
@@ -203,9 +203,9 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
         (sql) => sql`select action, count::int as count from audit_usage where org_id = ${org}`,
       )
       for (let n = 0; n < 5; n++) audit.used(read)
-      yield* passing(counted, (found) => found.length > 0, "5 seconds")
+      yield* waitUntil(counted, (found) => found.length > 0, "5 seconds")
       for (let n = 0; n < 3; n++) audit.used(read)
-      const { value } = yield* passing(counted, (found) => found[0]!.count > 5, "5 seconds")
+      const { value } = yield* waitUntil(counted, (found) => found[0]!.count > 5, "5 seconds")
       expect(value).toEqual([{ action: "messages.read", count: 8 }])
     }),
   )

@@ -12,18 +12,28 @@ import { sealKeysOf, ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { toPublic } from "@svc/domain/Ids"
-import { makeOrg, passing } from "../harness/Actors.ts"
+import { makeOrg, waitUntil } from "../harness/Actors.ts"
 import { databaseLayer } from "../harness/Database.ts"
 import { rows } from "../harness/Stores.ts"
 import { act } from "./Acts.ts"
-import { edited, exported, headOf, type Line, linesOf, rewritten, sealing, walked, world } from "./Chains.ts"
+import {
+  tamper,
+  exportedLines,
+  headOf,
+  type Line,
+  recordsOf,
+  rewriteChain,
+  waitForSeals,
+  verifyLines,
+  auditLayer,
+} from "./Chains.ts"
 
 /** Creates an Org with `count` sealed records. */
 const sealedOrg = Effect.fnUntraced(function* (count: number) {
   const org = yield* makeOrg
   const audit = yield* Audit
   for (let n = 0; n < count; n++) yield* audit.record(act(org, { requestId: `req_${n}` }))
-  yield* sealing(org, count)
+  yield* waitForSeals(org, count)
   return org
 })
 
@@ -44,7 +54,7 @@ const worked = Effect.fnUntraced(function* (org: string) {
 /** Records one more entry, and advances the clock until the actor has sealed it or refused to. */
 const oneMore = Effect.fnUntraced(function* (org: string, before: number) {
   yield* (yield* Audit).record(act(org, { requestId: "req_more" }))
-  yield* passing(
+  yield* waitUntil(
     Effect.all([worked(org), headOf(org)]),
     ([{ refused }, { seq }]) => refused || seq > before,
     "2 seconds",
@@ -57,14 +67,14 @@ const withoutMac = ({ sealed: { seq, hash, previous }, ...line }: Line): Line =>
 })
 const without = (lines: ReadonlyArray<Line>, seq: number) => lines.filter(({ sealed }) => sealed.seq !== seq)
 
-layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
+layer(auditLayer, { timeout: "60 seconds" })("a forged chain", (it) => {
   it.effect("is detected after a removal with new numbers and hashes, and is not continued", () =>
     Effect.gen(function* () {
       const org = yield* sealedOrg(6)
-      const lines = linesOf(yield* exported(org))
-      yield* rewritten(org, without(lines, 3))
-      yield* edited(`delete from audit where org_id = '${org}' and request_id = 'req_2'`)
-      const told = walked(yield* exported(org))
+      const lines = recordsOf(yield* exportedLines(org))
+      yield* rewriteChain(org, without(lines, 3))
+      yield* tamper(`delete from audit where org_id = '${org}' and request_id = 'req_2'`)
+      const told = verifyLines(yield* exportedLines(org))
       expect(told.faults).toEqual([
         "The log ends at record 5, which is not the end that the service sealed.",
         ...[3, 4, 5].map((seq) =>
@@ -72,7 +82,7 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
         ),
       ])
       // The service neither appends to the forged end nor signs it.
-      yield* edited(`update audit_head set signed_at = signed_at - interval '2 days' where org_id = '${org}'`)
+      yield* tamper(`update audit_head set signed_at = signed_at - interval '2 days' where org_id = '${org}'`)
       yield* oneMore(org, 5)
       expect(yield* refusal(org)).toEqual({ refused: true, due: true })
       expect((yield* headOf(org)).seq).toBe(5)
@@ -89,12 +99,12 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
       const [kept] = yield* rows<{ hash: string }>(
         (sql) => sql`select encode(hash, 'hex') as hash from audit_head where org_id = ${org}`,
       )
-      yield* edited(head)
+      yield* tamper(head)
       yield* oneMore(org, 3)
       expect((yield* refusal(org)).refused).toBe(true)
-      yield* edited(`update audit_head set hash = decode('${kept!.hash}', 'hex') where org_id = '${org}'`)
-      yield* passing(Effect.andThen(worked(org), headOf(org)), ({ seq }) => seq === 4, "1 minute")
-      expect(walked(yield* exported(org))).toMatchObject({ records: 4, faults: [] })
+      yield* tamper(`update audit_head set hash = decode('${kept!.hash}', 'hex') where org_id = '${org}'`)
+      yield* waitUntil(Effect.andThen(worked(org), headOf(org)), ({ seq }) => seq === 4, "1 minute")
+      expect(verifyLines(yield* exportedLines(org))).toMatchObject({ records: 4, faults: [] })
       expect((yield* refusal(org)).refused).toBe(false)
     }),
   )
@@ -102,26 +112,26 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
   it.effect("is detected after records were swapped or inserted, or MACs were removed", () =>
     Effect.gen(function* () {
       const org = yield* sealedOrg(5)
-      const lines = linesOf(yield* exported(org))
+      const lines = recordsOf(yield* exportedLines(org))
       const faultsOf = Effect.map(
-        Effect.suspend(() => exported(org)),
-        (export_) => walked(export_).faults,
+        Effect.suspend(() => exportedLines(org)),
+        (export_) => verifyLines(export_).faults,
       )
-      yield* rewritten(org, [lines[0]!, lines[2]!, lines[1]!, lines[3]!, lines[4]!])
+      yield* rewriteChain(org, [lines[0]!, lines[2]!, lines[1]!, lines[3]!, lines[4]!])
       expect((yield* faultsOf)[1]).toMatch(/^Record 2 .* was not sealed/)
       const names = "org_id, class, action, actor_kind, outcome, via, count, proof"
       const put = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a77"
-      yield* edited(`insert into audit (id, at, ${names}) select '${put}', at, ${names} from audit
+      yield* tamper(`insert into audit (id, at, ${names}) select '${put}', at, ${names} from audit
         where org_id = '${org}' and request_id = 'req_1'`)
-      yield* rewritten(org, [lines[0]!, { ...lines[1]!, id: toPublic("aud_", put) }, ...lines.slice(1)])
+      yield* rewriteChain(org, [lines[0]!, { ...lines[1]!, id: toPublic("aud_", put) }, ...lines.slice(1)])
       expect((yield* faultsOf)[1]).toMatch(/^Record 2 /)
-      yield* edited(`delete from audit where id = '${put}'`)
-      yield* rewritten(org, lines.map(withoutMac))
+      yield* tamper(`delete from audit where id = '${put}'`)
+      yield* rewriteChain(org, lines.map(withoutMac))
       expect((yield* faultsOf).filter((one) => /was not sealed/.test(one))).toHaveLength(5)
       yield* oneMore(org, 5)
       expect((yield* refusal(org)).refused).toBe(true)
       // The original chain is valid again.
-      yield* rewritten(org, lines)
+      yield* rewriteChain(org, lines)
       expect(yield* faultsOf).toEqual([])
     }),
   )
@@ -129,13 +139,15 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
   it.effect("is not continued after its last records were removed while its actor was in memory", () =>
     Effect.gen(function* () {
       const org = yield* sealedOrg(4)
-      const lines = linesOf(yield* exported(org))
-      const kept = JSON.parse((yield* exported(org))[0]!).head
-      yield* edited(`delete from audit where org_id = '${org}' and request_id = 'req_3'`)
-      yield* rewritten(org, lines.slice(0, 3))
+      const lines = recordsOf(yield* exportedLines(org))
+      const kept = JSON.parse((yield* exportedLines(org))[0]!).head
+      yield* tamper(`delete from audit where org_id = '${org}' and request_id = 'req_3'`)
+      yield* rewriteChain(org, lines.slice(0, 3))
       // The MACs are valid, so an export reveals the removal only if an earlier head was kept elsewhere.
-      expect(walked(yield* exported(org)).faults).toEqual([])
-      expect(walked(yield* exported(org), kept).faults).toEqual(["Record 4, of which a head was kept, is not in it."])
+      expect(verifyLines(yield* exportedLines(org)).faults).toEqual([])
+      expect(verifyLines(yield* exportedLines(org), kept).faults).toEqual([
+        "Record 4, of which a head was kept, is not in it.",
+      ])
       yield* oneMore(org, 3)
       expect((yield* refusal(org)).refused).toBe(true)
     }),
@@ -159,13 +171,13 @@ layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
   it.effect("is detected in an export with the master key, even if the export hides it", () =>
     Effect.gen(function* () {
       const org = yield* sealedOrg(3)
-      const lines = yield* exported(org)
+      const lines = yield* exportedLines(org)
       const keys = sealKeysOf(yield* Sealing)
-      expect(walked(lines, undefined, keys).faults).toEqual([])
-      const mac: string = linesOf(lines)[1]!.sealed.mac!
+      expect(verifyLines(lines, undefined, keys).faults).toEqual([])
+      const mac: string = recordsOf(lines)[1]!.sealed.mac!
       const other = lines.map((line) => line.replace(mac, mac.replaceAll(/./g, "a")))
-      expect(walked(other).faults).toEqual([])
-      expect(walked(other, undefined, keys).faults).toEqual([
+      expect(verifyLines(other).faults).toEqual([])
+      expect(verifyLines(other, undefined, keys).faults).toEqual([
         expect.stringMatching(/^Record 2 .* was not sealed by the service\.$/),
       ])
     }),
@@ -180,11 +192,11 @@ const asBefore = Effect.fnUntraced(function* (org: string, lines: ReadonlyArray<
     "audit",
     (yield* sealing.openForService("audit", row!.sealed)).subarray(0, 40),
   )
-  yield* edited(`update service_key set sealed = '\\x${Buffer.from(former).toString("hex")}' where name = 'audit'`)
-  yield* rewritten(org, lines.map(withoutMac))
+  yield* tamper(`update service_key set sealed = '\\x${Buffer.from(former).toString("hex")}' where name = 'audit'`)
+  yield* rewriteChain(org, lines.map(withoutMac))
 })
 
-layer(world, { timeout: "60 seconds" })("a chain from a version without MACs", (it) => {
+layer(auditLayer, { timeout: "60 seconds" })("a chain from a version without MACs", (it) => {
   it.effect("is closed by a signed bridge and continued with MACs within a week", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
@@ -192,26 +204,26 @@ layer(world, { timeout: "60 seconds" })("a chain from a version without MACs", (
       for (let n = 0; n < 4; n++) yield* audit.record(act(org, { requestId: `req_${n}` }))
       // Seals by hand, because the actor of this version would add MACs.
       const { records } = yield* (yield* AuditQueries).list(org, null, { limit: 100 })
-      yield* passing(headOf(org), ({ due }) => due, "1 second")
+      yield* waitUntil(headOf(org), ({ due }) => due, "1 second")
       yield* asBefore(
         org,
         records
           .toReversed()
           .map((record) => JSON.parse(JSON.stringify({ ...record, sealed: { seq: 0, hash: "", previous: "" } }))),
       )
-      yield* edited(`update audit_head set due_at = null where org_id = '${org}'`)
-      expect(walked(yield* exported(org))).toMatchObject({ records: 4, faults: [] })
+      yield* tamper(`update audit_head set due_at = null where org_id = '${org}'`)
+      expect(verifyLines(yield* exportedLines(org))).toMatchObject({ records: 4, faults: [] })
 
       // Marks the Org for sealing, since its actor has no other reason to check it.
       yield* markUnsealed(0)
-      yield* sealing(org, 5)
+      yield* waitForSeals(org, 5)
       // Orgs are marked for sealing again after a few seconds.
       yield* TestClock.adjust("6 seconds")
       yield* audit.record(act(org, { requestId: "req_new" }))
-      yield* sealing(org, 6)
-      const lines = yield* exported(org)
-      expect(walked(lines)).toMatchObject({ records: 6, faults: [] })
-      const closed = linesOf(lines)
+      yield* waitForSeals(org, 6)
+      const lines = yield* exportedLines(org)
+      expect(verifyLines(lines)).toMatchObject({ records: 6, faults: [] })
+      const closed = recordsOf(lines)
       expect(closed.map(({ sealed }) => sealed.mac !== undefined)).toEqual([false, false, false, false, true, true])
       expect(closed[4]).toMatchObject({ action: "audit.bridge", target: { id: `4:${closed[3]!.sealed.hash}` } })
       // A file with another record as bridge, or with another signature in the bridge, is rejected even if its hashes are valid.
@@ -224,10 +236,10 @@ layer(world, { timeout: "60 seconds" })("a chain from a version without MACs", (
         const put = { ...bridge, ...other } as Record<string, any>
         const hash = Buffer.from(Chain.hashOf(Buffer.from(put["sealed"].previous, "hex"), put)).toString("hex")
         const file = [...lines.slice(0, 5), JSON.stringify({ ...put, sealed: { ...put["sealed"], hash } })]
-        expect(walked(file).faults[0]).toBe("No bridge closes the records before record 5, which have no MACs.")
+        expect(verifyLines(file).faults[0]).toBe("No bridge closes the records before record 5, which have no MACs.")
       }
-      yield* rewritten(org, without(closed, 2))
-      expect(walked(yield* exported(org)).faults.join()).toMatch(/Record 4 .* was not sealed/)
+      yield* rewriteChain(org, without(closed, 2))
+      expect(verifyLines(yield* exportedLines(org)).faults.join()).toMatch(/Record 4 .* was not sealed/)
 
       // For a week, an end without a MAC may come from an earlier version, unless a MAC for that record exists.
       const keys = { current: "a", byId: new Map(), bridgingUntil: 1_000 }

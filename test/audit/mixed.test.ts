@@ -10,25 +10,25 @@ import { ImapClient } from "../harness/Imap.ts"
 import { converse } from "../harness/Mail.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 import { type Expected, expectedOf, hashOf } from "./Expected.ts"
-import { watchHttp, watchTcp } from "./Recorder.ts"
+import { recordHttp, recordTcp } from "./Recorder.ts"
 
 const rounds = Number(process.env["AUDIT_ROUNDS"] ?? 120)
 const programRounds = Math.max(4, Math.floor(rounds / 40))
 
 let service: TestService
 let session: string
-let http: Awaited<ReturnType<typeof watchHttp>>
-let imap: Awaited<ReturnType<typeof watchTcp>>
-let smtp: Awaited<ReturnType<typeof watchTcp>>
-let edge: Awaited<ReturnType<typeof watchTcp>>
+let http: Awaited<ReturnType<typeof recordHttp>>
+let imap: Awaited<ReturnType<typeof recordTcp>>
+let smtp: Awaited<ReturnType<typeof recordTcp>>
+let edge: Awaited<ReturnType<typeof recordTcp>>
 beforeAll(async () => {
   // A low limit that the test reaches.
   service = await startService({ env: { SVC_LIMIT_HANDLE_CHECK: "3" } })
   session = (await signUp(service.base)).session
-  http = await watchHttp(service.httpPort)
-  imap = await watchTcp(service.imapPort)
-  smtp = await watchTcp(service.submissionPort)
-  edge = await watchTcp(service.edgePort)
+  http = await recordHttp(service.httpPort)
+  imap = await recordTcp(service.imapPort)
+  smtp = await recordTcp(service.submissionPort)
+  edge = await recordTcp(service.edgePort)
 }, 120_000)
 afterAll(async () => {
   for (const watch of [http, imap, smtp, edge]) watch.stop()

@@ -21,7 +21,7 @@ import { inStore, settingsOf } from "../faults/Store.ts"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, until } from "../harness/Deployment.ts"
 import { round, type Row } from "../harness/Report.ts"
-import { outgoing, recording } from "../harness/Transport.ts"
+import { transportLayer, recordingTransport } from "../harness/Transport.ts"
 import * as BareEntity from "./BareEntity.ts"
 import { Echo } from "./EchoServer.ts"
 import { work } from "./Load.ts"
@@ -62,7 +62,7 @@ const inProcess = (deployment: Deployment) => {
     Layer.provide([
       Deliveries.layer,
       GuardedClient.layer({ allowPrivate: true }),
-      outgoing(recording()),
+      transportLayer(recordingTransport()),
       ProvisioningSteps.layer({ tunnelPorts }),
       Connectors.layer,
     ]),

@@ -2,14 +2,14 @@
 import { type Goal, type Row } from "../harness/Report.ts"
 import type { Call, Drive } from "./Load.ts"
 import * as References from "./References.ts"
-import { asked, connections, type Played, type Stage, subjectOf } from "./Stage.ts"
+import { callWithKey, connections, type BenchService, type Stage, subjectOf } from "./Stage.ts"
 import * as Statements from "./Statements.ts"
 import { costOf, drift, figuresOf, inTurn, shareOf, type Subject } from "./Turns.ts"
 
 export interface Comparison {
   readonly id: string
   readonly what: string
-  readonly drive: (played: Played) => Drive
+  readonly drive: (played: BenchService) => Drive
   /** CPU limit in multiples of the floor. */
   readonly atMost: number
   readonly reference: { readonly name: string; readonly subject: Subject; readonly atLeast?: number }
@@ -61,7 +61,7 @@ export const compared = async (stage: Stage, row: Comparison): Promise<Row> => {
             ),
           }),
     },
-    details: await Statements.dearest(ours.deployment, { drive }),
+    details: await Statements.mostExpensive(ours.deployment, { drive }),
   }
 }
 
@@ -69,14 +69,14 @@ type Kind = "bare" | "inserts" | "identity"
 
 interface CallRow {
   readonly what: string
-  readonly call: (played: Played) => Call
+  readonly call: (played: BenchService) => Call
   readonly atMost: number
   readonly reference: Kind
   readonly atLeast?: number
 }
 
 const get = (path: string): Call => ({ method: "GET", path })
-const identity = ({ handles }: Played) => get(`/api/identities/${handles[0]}`)
+const identity = ({ handles }: BenchService) => get(`/api/identities/${handles[0]}`)
 
 const rows: Readonly<Record<string, CallRow>> = {
   "no-such-path": {
@@ -150,7 +150,7 @@ const withReference = async (
   row: (name: string, subject: Subject) => Promise<Row>,
 ): Promise<Row> => {
   if (kind === "bare") return row("node:http", bare)
-  if (kind === "identity") return row("the GET", subjectOf(ours, asked(ours, identity(ours))))
+  if (kind === "identity") return row("the GET", subjectOf(ours, callWithKey(ours, identity(ours))))
   const reference = await References.inserts(ours.deployment, connections)
   return row("INSERTs", reference).finally(reference.close)
 }
@@ -163,7 +163,7 @@ export const calls: Readonly<Record<string, (stage: Stage) => Promise<Row>>> = O
         compared(stage, {
           id,
           what: `${what}; ${connections} connections`,
-          drive: (played) => asked(played, call(played)),
+          drive: (played) => callWithKey(played, call(played)),
           atMost,
           reference: { name, subject, ...(atLeast === undefined ? {} : { atLeast }) },
         }),

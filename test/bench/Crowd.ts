@@ -99,7 +99,7 @@ const letters = [
 ]
 
 /** Copies the Identity `handle` within its Org `count` times. */
-export const gather = async (deployment: Deployment, handle: string, count: number): Promise<void> => {
+export const copyIdentities = async (deployment: Deployment, handle: string, count: number): Promise<void> => {
   const run = (statement: string) => inStore(deployment, statement)
   await run(`create table bench_template as select id, canonical, org_id from identity where canonical = '${handle}'`)
   for (let from = 0; from < count; from += batch) {

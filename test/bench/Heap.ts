@@ -4,7 +4,7 @@
  */
 import type { Process } from "../harness/Deployment.ts"
 
-export interface Kept {
+export interface HeapUsage {
   /** Size of the heap and of external buffers. */
   readonly bytes: number
   readonly actors: number
@@ -52,7 +52,7 @@ export const of = async (service: Process) => {
      * Collects garbage until a collection frees nothing more, since some objects are only released by later turns of
      * the event loop.
      */
-    look: async (): Promise<Kept> => {
+    look: async (): Promise<HeapUsage> => {
       let bytes = await collected()
       for (let before = Number.POSITIVE_INFINITY; before - bytes > 0.002 * bytes;) {
         before = bytes

@@ -87,7 +87,7 @@ export const provision = (against: string | undefined) => async (): Promise<Row>
               ),
             }),
       },
-      details: await Statements.dearest(ours.deployment, { drive: ours.subject.drive }),
+      details: await Statements.mostExpensive(ours.deployment, { drive: ours.subject.drive }),
     }
   } finally {
     for (const end of ending.toReversed()) await end()

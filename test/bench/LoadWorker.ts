@@ -10,7 +10,7 @@ import { type Call, filled, letter, type Load, type Order, percentileOf } from "
 interface Conversation {
   readonly socket: Socket
   /** Resolves when the connection has closed. */
-  readonly gone: Promise<void>
+  readonly closed: Promise<void>
 }
 
 interface Tally {
@@ -23,7 +23,7 @@ const opened = (port: number, hear: (socket: Socket, chunk: string) => void): Co
   const socket = connect(port, "127.0.0.1").setNoDelay(true).setEncoding("latin1")
   socket.on("data", (chunk: string) => hear(socket, chunk))
   socket.on("error", () => {})
-  return { socket, gone: new Promise((resolve) => socket.once("close", () => resolve())) }
+  return { socket, closed: new Promise((resolve) => socket.once("close", () => resolve())) }
 }
 
 /** Returns the bytes of a call, computed once if they are constant. */
@@ -134,7 +134,7 @@ export const drive = async (order: Order, seconds: number): Promise<Load> => {
     },
     seconds * 1000 + 10_000,
   )
-  await Promise.all(conversations.map(({ gone }) => gone))
+  await Promise.all(conversations.map(({ closed }) => closed))
   clearTimeout(patience)
   const took = (performance.now() - start) / 1000
   const sorted = tally.waits.toSorted((a, b) => a - b)

@@ -8,21 +8,21 @@ import { smtp } from "./Load.ts"
 import { message, session } from "./Letters.ts"
 import { postfixDovecot } from "./PostfixDovecot.ts"
 import * as References from "./References.ts"
-import { type Played, type Stage, subjectOf } from "./Stage.ts"
+import { type BenchService, type Stage, subjectOf } from "./Stage.ts"
 import { drift, figuresOf, inTurn, shareOf } from "./Turns.ts"
 
 const connections = 20
 
-const addressesOf = ({ handles }: Played) => handles.map((handle) => `${handle}@mail.localhost`)
+const addressesOf = ({ handles }: BenchService) => handles.map((handle) => `${handle}@mail.localhost`)
 
 /**
  * Number of messages before the measurement. V8 needs that many to compile the long path of a message, which halves its
  * CPU time; a service that runs for days is measured, not its first half minute.
  */
 const compiling = 20_000
-const compiled = new WeakSet<Played>()
+const compiled = new WeakSet<BenchService>()
 
-const warm = async (played: Played | undefined): Promise<void> => {
+const warm = async (played: BenchService | undefined): Promise<void> => {
   if (played === undefined || compiled.has(played)) return
   const drive = smtp(played.service.smtpPort, addressesOf(played), connections)
   for (let sent = 0; sent < compiling;) {
@@ -40,7 +40,7 @@ const mailInto =
     await warm(stage.ours)
     await warm(stage.earlier)
     const bare = await References.bareSmtp()
-    const recipientsOf = (played: Played) => addressesOf(played).slice(0, count)
+    const recipientsOf = (played: BenchService) => addressesOf(played).slice(0, count)
     return compared(stage, {
       id,
       what: `letters of 5 kB into ${count === 1 ? "one Mailbox" : "all Mailboxes"}, accepted, durable, judged, indexed, with their Event, ${connections} connections, beside smtp-server discarding`,

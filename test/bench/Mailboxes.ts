@@ -10,7 +10,7 @@ import type { Deployment } from "../harness/Deployment.ts"
 const batch = 5_000
 
 /** Search terms, with the number of matches in a Mailbox of 25,000 messages. */
-export const sought = {
+export const searchTerms = {
   /** Two of the oldest messages. */
   rare: "xylophon",
   /** One message in two hundred. */
@@ -58,9 +58,9 @@ export const fill = async (
        ),
        texts as (
          select *, words
-           || case when uid % 4 = 0 then ' ${sought.common}' else '' end
-           || case when uid % 200 = 0 then ' ${sought.seldom}' else '' end
-           || case when uid in (2, 3) then ' ${sought.rare} ${sought.twoRare}' else '' end as body
+           || case when uid % 4 = 0 then ' ${searchTerms.common}' else '' end
+           || case when uid % 200 = 0 then ' ${searchTerms.seldom}' else '' end
+           || case when uid in (2, 3) then ' ${searchTerms.rare} ${searchTerms.twoRare}' else '' end as body
          from made
        ),
        stored as (

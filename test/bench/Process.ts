@@ -15,7 +15,7 @@ export const start = async (): Promise<Row> => {
       const millis = Math.round(performance.now() - begin)
       const cpu = millisOf(service.child.pid!)
       service.signal("SIGTERM")
-      await service.gone
+      await service.exited
       return { millis, cpu }
     }
     const first = await launch()

@@ -5,10 +5,10 @@
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"
 import { type Goal, percentile, round, type Row } from "../harness/Report.ts"
-import { each, gather, handleOf } from "./Crowd.ts"
+import { each, copyIdentities, handleOf } from "./Crowd.ts"
 import * as Heap from "./Heap.ts"
 import type * as Load from "./Load.ts"
-import { asked, type Played, subjectOf } from "./Stage.ts"
+import { callWithKey, type BenchService, subjectOf } from "./Stage.ts"
 import { drift, figuresOf, inTurn } from "./Turns.ts"
 
 const few = 100
@@ -43,8 +43,8 @@ const play = async (count: number) => {
   const service = await deployment.start([], { SVC_IDENTITY_QUOTA: "1000000", ...observed })
   const { session: key } = await signUp(service.base)
   const { handle } = await makeIdentity(service.base, key)
-  await gather(deployment, handle, count)
-  return { deployment, service, key, handles: [handleOf(7)] } satisfies Played
+  await copyIdentities(deployment, handle, count)
+  return { deployment, service, key, handles: [handleOf(7)] } satisfies BenchService
 }
 
 /**
@@ -59,7 +59,7 @@ const atOnce = 64
 const observed = { NODE_OPTIONS: "--inspect=127.0.0.1:0", SVC_OPS_PORT: "0" }
 
 /** Returns the latencies of calls to consecutive actors in `range`, with a given concurrency. */
-const patched = async ({ service, key }: Played, [first, last]: readonly [number, number], width: number) => {
+const patched = async ({ service, key }: BenchService, [first, last]: readonly [number, number], width: number) => {
   const waits: Array<number> = []
   let wrong = 0
   let next = first
@@ -81,7 +81,7 @@ const patched = async ({ service, key }: Played, [first, last]: readonly [number
  * per actor. The first thousand actors are excluded, because the process loads and compiles code for them, as is
  * garbage that was not collected yet.
  */
-const wake = async (played: Played) => {
+const wake = async (played: BenchService) => {
   const { service } = played
   const memory = await Heap.of(service)
   try {
@@ -129,7 +129,7 @@ export const scale = (id: string, many: number) => async (): Promise<Row> => {
     const unreliable: Array<string> = []
     let wrong = 0
     for (const [name, callOf] of Object.entries(calls)) {
-      const subject = (played: Played) => subjectOf(played, asked(played, callOf(played.handles[0]!)))
+      const subject = (played: BenchService) => subjectOf(played, callWithKey(played, callOf(played.handles[0]!)))
       const got = await inTurn({ little: subject(little), much: subject(much) }, { rounds: 4 })
       wrong += got.little.wrong + got.much.wrong
       // CPU time of both processes, which a busy machine disturbs less than throughput.

@@ -6,7 +6,7 @@ import { inStore } from "../faults/Store.ts"
 import { call, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"
 import { percentile, round, type Goal, type Row } from "../harness/Report.ts"
-import { fill, sought } from "./Mailboxes.ts"
+import { fill, searchTerms } from "./Mailboxes.ts"
 
 const times = 15
 
@@ -46,16 +46,16 @@ const measured = async (id: string, boxes: number, each: number): Promise<Row> =
         inStore(
           deployment,
           `select count(*) from message m join message_content c on c.message_id = m.id
-           where m.identity_id = (select id from bench_box where place = 0) and strpos(c.search_text, '${sought.rare}') > 0`,
+           where m.identity_id = (select id from bench_box where place = 0) and strpos(c.search_text, '${searchTerms.rare}') > 0`,
         ),
       6,
     )
     figures["scan ms"] = scan
     for (const [name, word, holds] of [
-      ["rare", sought.rare, found(2)],
-      ["seldom", sought.seldom, found(Math.floor(each / 200))],
-      ["common", sought.common, found(Math.floor(each / 4))],
-      ["rare and common", `${sought.rare} ${sought.common}`, found(0)],
+      ["rare", searchTerms.rare, found(2)],
+      ["seldom", searchTerms.seldom, found(Math.floor(each / 200))],
+      ["common", searchTerms.common, found(Math.floor(each / 4))],
+      ["rare and common", `${searchTerms.rare} ${searchTerms.common}`, found(0)],
     ] as const) {
       const value = await medianOf(() => search(word, holds))
       goals.push({ what: `${name} ms`, value, atMost: 20 })
@@ -73,12 +73,12 @@ const measured = async (id: string, boxes: number, each: number): Promise<Row> =
     }
     goals.push({
       what: "two characters, many, to scan",
-      value: round((await medianOf(() => search(sought.two, () => true))) / scan),
+      value: round((await medianOf(() => search(searchTerms.two, () => true))) / scan),
       atMost: 1,
     })
     goals.push({
       what: "two characters, few, to scan",
-      value: round((await medianOf(() => all(sought.twoRare), 6)) / scan),
+      value: round((await medianOf(() => all(searchTerms.twoRare), 6)) / scan),
       atMost: 1,
     })
     figures["list ms"] = await medianOf(() => get("/messages", full))

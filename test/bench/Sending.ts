@@ -1,6 +1,6 @@
 /** The outgoing mail rows: the throughput of durable acceptance and of delivery to a relay. */
 import { createTransport } from "nodemailer"
-import { inStore, lookout } from "../faults/Store.ts"
+import { inStore, persistentQuery } from "../faults/Store.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, until } from "../harness/Deployment.ts"
 import type { Row } from "../harness/Report.ts"
@@ -42,7 +42,7 @@ export const sender = async (relayPort: number, body: object, ending: Array<() =
   for (const { handle } of made) {
     await call(service.base, "POST", `/api/identities/${handle}/allowed-recipients`, { token, body: { address: to } })
   }
-  const store = await lookout(deployment)
+  const store = await persistentQuery(deployment)
   ending.push(store.close)
   let next = 0
   const accept = async () => {
@@ -131,8 +131,8 @@ export const send = (against: string | undefined) => async (): Promise<Row> => {
         ...Object.keys(subjects).map((name) => figuresOf(name === "bare" ? "nodemailer" : name, of(name))),
       ),
       details: [
-        ...(await Statements.dearest(ours.deployment, ours.accepted)),
-        ...(await Statements.dearest(ours.deployment, ours.delivered)),
+        ...(await Statements.mostExpensive(ours.deployment, ours.accepted)),
+        ...(await Statements.mostExpensive(ours.deployment, ours.delivered)),
       ],
     }
   } finally {

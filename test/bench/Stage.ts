@@ -21,7 +21,7 @@ const identities = 10
 const letters = 20
 
 /** A service with an Org, a key and ready Identities; the calls concern the first one. */
-export interface Played {
+export interface BenchService {
   readonly deployment: Deployment
   readonly service: Process
   readonly key: string
@@ -31,14 +31,14 @@ export interface Played {
 export interface Stage {
   readonly floor: Subject
   readonly bare: Subject
-  readonly ours: Played
-  readonly earlier: Played | undefined
+  readonly ours: BenchService
+  readonly earlier: BenchService | undefined
 }
 
 export const httpPort = ({ base }: Process) => Number(new URL(base).port)
 
 /** Returns the load of a call with the key of the Org. */
-export const asked = ({ service, key }: Played, { headers, ...one }: Call): Drive =>
+export const callWithKey = ({ service, key }: BenchService, { headers, ...one }: Call): Drive =>
   Load.http(
     httpPort(service),
     {
@@ -52,7 +52,7 @@ export const asked = ({ service, key }: Played, { headers, ...one }: Call): Driv
     connections,
   )
 
-export const subjectOf = ({ deployment, service }: Played, drive: Drive): Subject => ({
+export const subjectOf = ({ deployment, service }: BenchService, drive: Drive): Subject => ({
   drive,
   pid: service.child.pid!,
   postmaster: deployment.postgres(),
@@ -82,7 +82,7 @@ export const checkout = (commit: string) => {
   }
 }
 
-const play = async (ending: Array<() => unknown>, tree?: string): Promise<Played> => {
+const play = async (ending: Array<() => unknown>, tree?: string): Promise<BenchService> => {
   const deployment = await deploy({
     postgres: Statements.settings,
     ...(tree === undefined ? {} : { checkout: tree }),
@@ -116,7 +116,7 @@ export const stage = async (against: string | undefined): Promise<Stage> => {
     const { body } = await call(ours.service.base, "GET", `/api/identities/${ours.handles[0]}`, { token: ours.key })
     const bare = await References.bareHttp(JSON.stringify(body))
     ending.push(bare.stop)
-    let earlier: Played | undefined
+    let earlier: BenchService | undefined
     if (against !== undefined) {
       const { tree, remove } = checkout(against)
       ending.unshift(remove)
@@ -142,7 +142,7 @@ export const stage = async (against: string | undefined): Promise<Stage> => {
   }
 }
 
-export const leave = async (): Promise<void> => {
+export const stopStage = async (): Promise<void> => {
   const { ending } = current ?? { ending: [] }
   current = undefined
   for (const end of ending.toReversed()) await end()

@@ -36,7 +36,7 @@ const shown = (query: string) => {
 }
 
 /** Drives the load for a time and returns the ten most expensive statements, per call. */
-export const dearest = async (
+export const mostExpensive = async (
   deployment: Deployment,
   { drive, prepare }: Pick<Subject, "drive" | "prepare">,
 ): Promise<ReadonlyArray<string>> => {

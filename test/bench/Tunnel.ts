@@ -13,7 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { promisify } from "node:util"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { makeIdentity, signUp } from "../harness/Client.ts"
-import { ask, hostOf } from "../harness/Public.ts"
+import { fetchPublic, hostOf } from "../harness/Public.ts"
 import { deploy, type Process, until } from "../harness/Deployment.ts"
 import { round, type Row } from "../harness/Report.ts"
 import { http } from "./Load.ts"
@@ -133,7 +133,7 @@ export const tunnel = async (): Promise<Row> => {
     await once(agent.stdout, "data")
     agent.stdout.resume()
     const host = hostOf(handle)
-    await until("the tunnel", async () => (await ask(edge.edgePort, handle, "/")).status === 200)
+    await until("the tunnel", async () => (await fetchPublic(edge.edgePort, handle, "/")).status === 200)
     const others = {
       nginx: [programs("nginx"), References.nginxProxy],
       "ssh -R": [programs("sshd"), References.sshRemote],

@@ -75,7 +75,7 @@ export const webhook = async (): Promise<Row> => {
       },
       { rounds: 4 },
     )
-    const details = await Statements.dearest(deployment, queue)
+    const details = await Statements.mostExpensive(deployment, queue)
     const left = () =>
       inStore<{ n: number }>(deployment, "select count(*)::int as n from delivery where status <> 'delivered'")
     await until("every record", async () => (await left())[0]!.n === 0)

@@ -35,12 +35,12 @@ const staged =
 const alone =
   <A>(row: () => Promise<A>) =>
   async () => {
-    await Stage.leave()
+    await Stage.stopStage()
     return row()
   }
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(signal, () => void Stage.leave().finally(() => process.exit(1)))
+  process.once(signal, () => void Stage.stopStage().finally(() => process.exit(1)))
 }
 const cpu = measurable ? "CPU from /proc" : "no /proc here, so no CPU"
 console.log(`HTTP driven by ${driver}; ${os.availableParallelism()} cores; ${cpu}`)
@@ -70,5 +70,5 @@ const ok = await perform(
     tunnel: alone(Tunnel.tunnel),
   },
   positionals,
-).finally(Stage.leave)
+).finally(Stage.stopStage)
 process.exit(ok ? 0 : 1)

@@ -5,8 +5,8 @@ import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { told } from "../harness/Svc.ts"
-import { browser, letIn, mcp, registered } from "../oauth/Consent.ts"
+import { runSvc } from "../harness/Svc.ts"
+import { browser, obtainTokens, mcp, registerClient } from "../oauth/Consent.ts"
 
 const here = "http://localhost:4711/callback"
 let service: TestService
@@ -24,7 +24,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-const svc = (...args: ReadonlyArray<string>) => told({ home, env: { SVC_KEY: key } }, ...args)
+const svc = (...args: ReadonlyArray<string>) => runSvc({ home, env: { SVC_KEY: key } }, ...args)
 
 describe("svc audit", { timeout: 120_000 }, () => {
   it("shows records as a table and as JSON lines", async () => {
@@ -56,8 +56,8 @@ describe("svc audit", { timeout: 120_000 }, () => {
 describe("svc grants", { timeout: 120_000 }, () => {
   it("lists connected apps and revokes one", async () => {
     const name = newHandle("app")
-    const client = (await registered(service.base, [here], name)).body["client_id"]
-    const { access } = await letIn(service.base, browser(service.base, session), client, here)
+    const client = (await registerClient(service.base, [here], name)).body["client_id"]
+    const { access } = await obtainTokens(service.base, browser(service.base, session), client, here)
     const listed = JSON.parse((await svc("grants", "list", "--api", service.base, "--json")).out)
     expect(listed.grants).toMatchObject([{ client_name: name, redirect_host: "localhost" }])
     const { out } = await svc("grants", "list", "--api", service.base)

@@ -8,7 +8,7 @@ import { pretty } from "@svc/cli/tools/Print"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { environment, program, told } from "../harness/Svc.ts"
+import { environment, program, runSvc } from "../harness/Svc.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = any
@@ -33,7 +33,7 @@ afterAll(async () => {
 })
 
 const svc = (...words: ReadonlyArray<string>) =>
-  told({ home, env: { SVC_API_URL: service.base, SVC_KEY: session } }, ...words)
+  runSvc({ home, env: { SVC_API_URL: service.base, SVC_KEY: session } }, ...words)
 /** Returns the words of the first line. */
 const header = (text: string) => text.split("\n")[0]!.split(/ {2,}/)
 
@@ -123,7 +123,7 @@ describe("--json", () => {
   })
 
   it("prints a missing login as JSON", async () => {
-    const { code, errors } = await told({ home, env: { SVC_API_URL: service.base } }, "whoami", "--json")
+    const { code, errors } = await runSvc({ home, env: { SVC_API_URL: service.base } }, "whoami", "--json")
     expect([code, JSON.parse(errors).code]).toEqual([2, "not_logged_in"])
   })
 })

@@ -8,9 +8,9 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { ask } from "../harness/Public.ts"
+import { fetchPublic } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { environment, program, run } from "../harness/Svc.ts"
+import { environment, program, startSvc } from "../harness/Svc.ts"
 
 let service: TestService
 let session: string
@@ -25,9 +25,9 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-const svc = Object.assign((...args: ReadonlyArray<string>) => run({ home }, ...args), {
-  with: (input: string, ...args: ReadonlyArray<string>) => run({ home, input }, ...args),
-  in: (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) => run({ home, env }, ...args),
+const svc = Object.assign((...args: ReadonlyArray<string>) => startSvc({ home }, ...args), {
+  with: (input: string, ...args: ReadonlyArray<string>) => startSvc({ home, input }, ...args),
+  in: (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) => startSvc({ home, env }, ...args),
 })
 
 describe("svc", () => {
@@ -108,7 +108,7 @@ describe("svc", () => {
       async () => tunnel.out(),
       (out) => out.includes(`http://${handle}.tunnel.localhost`),
     )
-    expect((await ask(service.edgePort, handle, "/some/path")).body).toBe("from the laptop")
+    expect((await fetchPublic(service.edgePort, handle, "/some/path")).body).toBe("from the laptop")
     await eventually(
       async () => tunnel.out(),
       (out) => out.includes("GET /some/path"),

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { told } from "../harness/Svc.ts"
+import { runSvc } from "../harness/Svc.ts"
 
 const answers: Readonly<Record<string, (response: ServerResponse) => unknown>> = {
   page: (response) =>
@@ -73,7 +73,7 @@ afterAll(() => {
 const within =
   (env: Readonly<Record<string, string>>) =>
   (api: string, ...args: ReadonlyArray<string>) =>
-    told({ home, env: { SVC_KEY: "svc_admin_x", SVC_API_URL: api, ...env } }, ...args)
+    runSvc({ home, env: { SVC_KEY: "svc_admin_x", SVC_API_URL: api, ...env } }, ...args)
 const svc = within({})
 
 describe("a response of another server", { timeout: 120_000 }, () => {

@@ -6,7 +6,7 @@ import * as path from "node:path"
 import { Effect, Arbitrary } from "effect"
 import { SchemaBinary } from "effect/encoding"
 import { RpcMessage } from "effect/rpc"
-import { type Kept, kept } from "./Kept.ts"
+import { type EncodedKind, encodedKinds } from "./EncodedKinds.ts"
 import { makeTable, type Table } from "./Shape.ts"
 
 export interface Golden {
@@ -58,7 +58,7 @@ export const frames = (): Golden["frames"] =>
 const count = 4
 
 /** Returns sample values of the schema, the same in every run; fewer if random values violate a rule between members. */
-const samplesOf = ({ schema, write, read }: Kept): ReadonlyArray<string> => {
+const samplesOf = ({ schema, write, read }: EncodedKind): ReadonlyArray<string> => {
   const found: Array<string> = []
   for (let seed = 0; seed < 60 && found.length < count; seed++) {
     try {
@@ -76,7 +76,7 @@ const samplesOf = ({ schema, write, read }: Kept): ReadonlyArray<string> => {
 /** Returns the record of this release, with which later releases are compared. */
 export const record = (version: string): Golden => {
   const { table, add } = makeTable()
-  const all = Object.entries(kept).map(
+  const all = Object.entries(encodedKinds).map(
     ([name, one]) => [name, { shape: add(one.schema), samples: samplesOf(one) }] as const,
   )
   return { version, frames: frames(), shapes: table, kept: Object.fromEntries(all) }

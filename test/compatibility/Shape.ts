@@ -110,13 +110,18 @@ const saysOf = ({ table, at }: Side): string => {
 }
 
 /** Returns the differences that the reader does not understand, each with its path; empty if the reader understands everything. */
-export const unread = (reader: Side, writer: Side, path = "", seen = new Set<string>()): ReadonlyArray<string> => {
+export const incompatibilities = (
+  reader: Side,
+  writer: Side,
+  path = "",
+  seen = new Set<string>(),
+): ReadonlyArray<string> => {
   const pair = `${reader.at}/${writer.at}`
   if (seen.has(pair)) return []
   const below = new Set([...seen, pair])
   const [mine, theirs] = [reader.table[reader.at]!, writer.table[writer.at]!]
   const on = (one: number, other: number, name: string) =>
-    unread({ ...reader, at: one }, { ...writer, at: other }, `${path}${name}`, below)
+    incompatibilities({ ...reader, at: one }, { ...writer, at: other }, `${path}${name}`, below)
   const not = [`${path === "" ? "it" : path}: ${saysOf(reader)} cannot read ${saysOf(writer)}`]
 
   if ("oneOf" in theirs) return theirs.oneOf.flatMap((member) => on(reader.at, member, ""))

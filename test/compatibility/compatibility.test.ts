@@ -5,12 +5,12 @@
 import { Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { frames, releases } from "./Golden.ts"
-import { kept } from "./Kept.ts"
-import { makeTable, unread } from "./Shape.ts"
+import { encodedKinds } from "./EncodedKinds.ts"
+import { makeTable, incompatibilities } from "./Shape.ts"
 
 const golden = releases()
 const today = makeTable()
-const shapes = new Map(Object.entries(kept).map(([name, { schema }]) => [name, today.add(schema)]))
+const shapes = new Map(Object.entries(encodedKinds).map(([name, { schema }]) => [name, today.add(schema)]))
 
 it("there is a release to compare with", () => {
   expect(golden.length).toBeGreaterThan(0)
@@ -18,7 +18,7 @@ it("there is a release to compare with", () => {
 })
 
 describe.each(golden.map((release) => [release.version, release] as const))("with release %s", (_, release) => {
-  const both = Object.entries(release.kept).filter(([name]) => name in kept)
+  const both = Object.entries(release.kept).filter(([name]) => name in encodedKinds)
 
   it("this one agrees on every envelope between processes", () => {
     expect(frames()).toEqual(release.frames)
@@ -26,14 +26,14 @@ describe.each(golden.map((release) => [release.version, release] as const))("wit
 
   it.each(both)("this one reads its %s", (name, { samples }) => {
     expect(samples.length).toBeGreaterThan(0)
-    for (const sample of samples) kept[name]!.read(sample)
+    for (const sample of samples) encodedKinds[name]!.read(sample)
   })
 
   it("nothing that its processes ask or have stored is unknown here", () => {
-    const gone = Object.keys(release.kept).filter((name) => !(name in kept))
+    const gone = Object.keys(release.kept).filter((name) => !(name in encodedKinds))
     expect(gone).toEqual([])
     const found = both.flatMap(([name, { shape }]) =>
-      unread({ table: today.table, at: shapes.get(name)! }, { table: release.shapes, at: shape }).map(
+      incompatibilities({ table: today.table, at: shapes.get(name)! }, { table: release.shapes, at: shape }).map(
         (what) => `${name} ${what}`,
       ),
     )
@@ -42,7 +42,7 @@ describe.each(golden.map((release) => [release.version, release] as const))("wit
 
   it("nothing that this one asks, answers or stores is unknown there", () => {
     const found = both.flatMap(([name, { shape }]) =>
-      unread({ table: release.shapes, at: shape }, { table: today.table, at: shapes.get(name)! }).map(
+      incompatibilities({ table: release.shapes, at: shape }, { table: today.table, at: shapes.get(name)! }).map(
         (what) => `${name} ${what}`,
       ),
     )
@@ -67,7 +67,7 @@ describe("the comparison", () => {
       { table: old.table, at: old.add(before) },
       { table: fresh.table, at: fresh.add(after) },
     ] as const
-    return [unread(sides[1], sides[0]), unread(sides[0], sides[1])]
+    return [incompatibilities(sides[1], sides[0]), incompatibilities(sides[0], sides[1])]
   }
 
   it.each<[string, Schema.Constraint, ReadonlyArray<string>, ReadonlyArray<string>]>([

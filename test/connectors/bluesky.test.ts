@@ -5,13 +5,13 @@ import * as Connecting from "./bluesky/Connecting.ts"
 import type { Context } from "./bluesky/Context.ts"
 import * as Disclosure from "./bluesky/Disclosure.ts"
 import * as Faults from "./bluesky/Faults.ts"
-import * as Hearing from "./bluesky/Hearing.ts"
+import * as Polling from "./bluesky/Polling.ts"
 import * as Messages from "./bluesky/Messages.ts"
 import * as OAuth from "./bluesky/OAuth.ts"
 import * as Posting from "./bluesky/Posting.ts"
 import * as Reading from "./bluesky/Reading.ts"
 import * as Sessions from "./bluesky/Sessions.ts"
-import * as Fronted from "./bluesky/Fronted.ts"
+import * as MisbehavingServer from "./bluesky/MisbehavingServer.ts"
 import { installed } from "./network/Installation.ts"
 import { openNetwork } from "./network/Network.ts"
 import { openRig } from "./network/Rig.ts"
@@ -36,12 +36,12 @@ describe.skipIf("missing" in there)("Bluesky", () => {
   Connecting.suite(context)
   Posting.suite(context)
   Reading.suite(context)
-  Hearing.suite(context)
+  Polling.suite(context)
   Messages.suite(context)
   Disclosure.suite(context)
   Sessions.suite(context)
   OAuth.suite(context)
   Faults.suite(context)
   Actor.suite(context)
-  Fronted.suite(context)
+  MisbehavingServer.suite(context)
 })

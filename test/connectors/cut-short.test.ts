@@ -7,10 +7,10 @@ import { Timing } from "@svc/cluster/Timing"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
-import { cutOff } from "../harness/CutOff.ts"
-import { holder } from "../harness/Stores.ts"
-import { aServer, connect, connectors, eventsOf, rowOf } from "./Connected.ts"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { interruptAtLock } from "../harness/InterruptedStatement.ts"
+import { accountHolder } from "../harness/Stores.ts"
+import { mastodonServer, connect, connectors, eventsOf, rowOf } from "./ConnectedIdentity.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const unavailable = { code: "unavailable" }
@@ -19,7 +19,7 @@ const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(act
 layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
   it.effect("starts again after a crash in the middle of an authorization, whose state is no longer valid", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
+      const server = yield* mastodonServer()
       const org_id = yield* makeOrg
       const { id } = yield* makeIdentity(org_id, "ada")
       const actor = yield* connectors("ada")
@@ -27,10 +27,10 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
       const start = yield* through(actor.Authorize({ org_id, account: server.base }))
       const query = new URL(server.allow(start.authorization_url, bot)).search.slice(1)
       const finish = through(
-        actor.Finish({ org_id, state: start.state, query, apply_disclosure: true }, onBehalfOf(holder)),
+        actor.Finish({ org_id, state: start.state, query, apply_disclosure: true }, onBehalfOf(accountHolder)),
       )
       // The platform has issued its token before the connection is stored.
-      expect(yield* cutOff(finish)).toMatchObject({ _tag: "Failure", failure: unavailable })
+      expect(yield* interruptAtLock(finish)).toMatchObject({ _tag: "Failure", failure: unavailable })
       expect(yield* rowOf(id)).toBeUndefined()
       expect(yield* eventsOf(id)).toEqual([])
       expect([server.tokens.size, bot.note]).toEqual([1, "I compute."])
@@ -42,7 +42,7 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
 
   it.effect("recognizes an unrecorded disclosure in the daily check and keeps it on removal", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
+      const server = yield* mastodonServer()
       const org_id = yield* makeOrg
       const { id } = yield* makeIdentity(org_id, "grace")
       const actor = yield* connectors("grace")
@@ -59,10 +59,10 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
       expect(yield* rowOf(id)).toMatchObject({ status: "connected", disclosed: false })
       yield* sql`drop trigger test_down on connector`
       yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
-      yield* passing(rowOf(id), (row) => row?.disclosed === true, "1 second")
+      yield* waitUntil(rowOf(id), (row) => row?.disclosed === true, "1 second")
       expect(bot).toMatchObject(said)
       // The disclosure may have been there before, so disconnecting leaves it in the profile.
-      yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
+      yield* through(actor.Disconnect({ org_id }, onBehalfOf(accountHolder)))
       expect(bot).toMatchObject(said)
     }),
   )

@@ -5,9 +5,9 @@ import { Timing } from "@svc/cluster/Timing"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, passing } from "../harness/Actors.ts"
-import { holder, rows } from "../harness/Stores.ts"
-import { aServer, connect, connected, eventsOf, publishing, rowOf } from "./Connected.ts"
+import { actors, waitUntil } from "../harness/Actors.ts"
+import { accountHolder, rows } from "../harness/Stores.ts"
+import { mastodonServer, connect, connectedIdentity, eventsOf, newPost, rowOf } from "./ConnectedIdentity.ts"
 import type { ServerOptions } from "./mastodon/Settings.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
@@ -27,12 +27,12 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
   for (const [kind, options] of Object.entries(kinds)) {
     it.effect(`${kind}: connects, posts, replies, polls, discloses automation and revokes`, () =>
       Effect.gen(function* () {
-        const server = yield* aServer(options)
-        const { id, org_id, actor, bot } = yield* connected(server, kind, true)
+        const server = yield* mastodonServer(options)
+        const { id, org_id, actor, bot } = yield* connectedIdentity(server, kind, true)
         expect(bot).toMatchObject({ bot: true, note: "I compute.\n\nThis account is automated." })
-        yield* passing(rowOf(id), (row) => row?.mark != null, 0)
+        yield* waitUntil(rowOf(id), (row) => row?.mark != null, 0)
         if (options.streaming === true) {
-          yield* passing(
+          yield* waitUntil(
             Effect.sync(() => server.streams.open()),
             (count) => count === 1,
             0,
@@ -40,17 +40,15 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
         }
         const grace = server.world.join("grace@elsewhere.example")
         const asked = server.world.publish(grace, `@bot${kind} why?`)
-        yield* passing(told(id), (texts) => texts.length === 1, "1 second")
+        yield* waitUntil(told(id), (texts) => texts.length === 1, "1 second")
         const answer = yield* through(
-          actor.Publish({ org_id, ...(yield* publishing({ text: "Because.", reply_to: asked.uri })) }),
+          actor.Publish({ org_id, ...(yield* newPost({ text: "Because.", reply_to: asked.uri })) }),
         )
         expect(answer.reply_to).toBe(asked.uri)
-        yield* through(
-          actor.Publish({ org_id, ...(yield* publishing({ text: "Psst", to: "grace@elsewhere.example" })) }),
-        )
+        yield* through(actor.Publish({ org_id, ...(yield* newPost({ text: "Psst", to: "grace@elsewhere.example" })) }))
         const first = yield* through(actor.ReadPosts({ org_id, of: "posts", limit: 20, cursor: null }))
         expect(first.entries.map(({ uri }) => uri)).toEqual([answer.uri])
-        yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
+        yield* through(actor.Disconnect({ org_id }, onBehalfOf(accountHolder)))
         expect(bot).toMatchObject({ bot: false, note: "I compute." })
         expect(server.tokens.size).toBe(0)
         // The server may have deleted the application together with the token.
@@ -62,13 +60,13 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
 
   it.effect("loses no mentions when it returns the newest page instead of the oldest", () =>
     Effect.gen(function* () {
-      const server = yield* aServer({ kind: "snac" })
-      const { id } = yield* connected(server, "ada")
-      yield* passing(rowOf(id), (row) => row?.mark != null, 0)
+      const server = yield* mastodonServer({ kind: "snac" })
+      const { id } = yield* connectedIdentity(server, "ada")
+      yield* waitUntil(rowOf(id), (row) => row?.mark != null, 0)
       const grace = server.world.join("grace")
       const texts = Array.from({ length: 130 }, (_, n) => `@botada ${n}`)
       for (const text of texts) server.world.publish(grace, text)
-      yield* passing(told(id), (heard) => heard.length >= texts.length, "1 second")
+      yield* waitUntil(told(id), (heard) => heard.length >= texts.length, "1 second")
       expect(yield* told(id)).toEqual(texts)
     }),
   )
@@ -78,13 +76,13 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
       Effect.gen(function* () {
         // The platform matches posts by the server's real time, so the test's clock starts there.
         yield* TestClock.setTime(Date.now())
-        const server = yield* aServer({ kind })
-        const { org_id, actor } = yield* connected(server, `lost${kind}`)
+        const server = yield* mastodonServer({ kind })
+        const { org_id, actor } = yield* connectedIdentity(server, `lost${kind}`)
         const grace = server.world.join("grace@elsewhere.example")
         const asked = server.world.publish(grace, `@botlost${kind} why?`)
         // An earlier post with the same text.
-        yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "Because." })) }))
-        const post = { org_id, ...(yield* publishing({ text: "Because.", reply_to: asked.uri })) }
+        yield* through(actor.Publish({ org_id, ...(yield* newPost({ text: "Because." })) }))
+        const post = { org_id, ...(yield* newPost({ text: "Because.", reply_to: asked.uri })) }
         server.settings.loses = (route) => route === "POST /api/v1/statuses"
         expect(yield* through(Effect.flip(actor.Publish(post)))).toMatchObject({ code: "connector_platform_error" })
         delete server.settings.loses
@@ -100,12 +98,12 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
 
   it.effect("is registered with again after it removed the application", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { org_id, actor, bot, id } = yield* connected(server, "bea")
+      const server = yield* mastodonServer()
+      const { org_id, actor, bot, id } = yield* connectedIdentity(server, "bea")
       const [before] = server.applications.keys()
       yield* connect(server, "bea", org_id, bot)
       expect([...server.applications.keys()]).toEqual([before])
-      yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
+      yield* through(actor.Disconnect({ org_id }, onBehalfOf(accountHolder)))
       // Mastodon deletes applications that nobody has used for a day.
       server.applications.clear()
       yield* connect(server, "bea", org_id, bot)
@@ -115,9 +113,9 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
 
   it.effect("without token revocation is not retried for days, and the credential is erased", () =>
     Effect.gen(function* () {
-      const server = yield* aServer({ kind: "gotosocial", revokesNone: true })
-      const { org_id, actor } = yield* connected(server, "cal")
-      yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
+      const server = yield* mastodonServer({ kind: "gotosocial", revokesNone: true })
+      const { org_id, actor } = yield* connectedIdentity(server, "cal")
+      yield* through(actor.Disconnect({ org_id }, onBehalfOf(accountHolder)))
       expect(yield* rows((sql) => sql`select id from connector_revocation where org_id = ${org_id}`)).toEqual([])
     }),
   )

@@ -2,8 +2,8 @@ import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Timing } from "@svc/cluster/Timing"
 import { Effect, Fiber } from "effect"
-import { actors, ending, makeIdentity, makeOrg } from "../harness/Actors.ts"
-import { aServer, connected, connectors, eventsOf, publishing, rowOf } from "./Connected.ts"
+import { actors, awaitFiber, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { mastodonServer, connectedIdentity, connectors, eventsOf, newPost, rowOf } from "./ConnectedIdentity.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -11,8 +11,8 @@ const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
   it.effect("connects with OAuth and PKCE, and seals the token", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { id, bot } = yield* connected(server, "ada")
+      const server = yield* mastodonServer()
+      const { id, bot } = yield* connectedIdentity(server, "ada")
       const row = yield* rowOf(id)
       expect(row).toMatchObject({
         status: "connected",
@@ -30,7 +30,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
 
   it.effect("shows the rules of the instance, and accepts each state once", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
+      const server = yield* mastodonServer()
       const org_id = yield* makeOrg
       yield* makeIdentity(org_id, "bea")
       const actor = yield* connectors("bea")
@@ -55,13 +55,13 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
 
   it.effect("posts, mentions the author in replies, and reads conversations as text", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { org_id, actor } = yield* connected(server, "cal")
+      const server = yield* mastodonServer()
+      const { org_id, actor } = yield* connectedIdentity(server, "cal")
       const host = new URL(server.base).host
       const grace = server.world.join("grace@elsewhere.example")
       const asked = server.world.publish(grace, "What is <B8>,\n@botcal?", { visibility: "unlisted" })
       const answer = yield* through(
-        actor.Publish({ org_id, ...(yield* publishing({ text: "It is -1/30.", reply_to: asked.uri })) }),
+        actor.Publish({ org_id, ...(yield* newPost({ text: "It is -1/30.", reply_to: asked.uri })) }),
       )
       expect(answer).toMatchObject({
         author: `botcal@${host}`,
@@ -80,13 +80,13 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
 
   it.effect("posts media with descriptions and rejects unknown options", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { org_id, actor } = yield* connected(server, "dan")
+      const server = yield* mastodonServer()
+      const { org_id, actor } = yield* connectedIdentity(server, "dan")
       const picture = { content_base64: png, content_type: "image/png", alt: "A dot" }
       yield* through(
         actor.Publish({
           org_id,
-          ...(yield* publishing({ text: "Look", options: { mastodon: { media: [picture], language: "de" } } })),
+          ...(yield* newPost({ text: "Look", options: { mastodon: { media: [picture], language: "de" } } })),
         }),
       )
       expect([...server.media.values()]).toEqual([{ type: "image/png", size: 70, description: "A dot" }])
@@ -94,7 +94,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const calls = server.seen.length
       for (const options of [{ mastodon: { langs: ["de"] } }, { bluesky: { langs: ["de"] } }]) {
         const refused = yield* through(
-          Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "Hi", options })) })),
+          Effect.flip(actor.Publish({ org_id, ...(yield* newPost({ text: "Hi", options })) })),
         )
         expect(refused).toMatchObject({ code: "connector_option_unknown" })
       }
@@ -104,13 +104,13 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
 
   it.effect("posts pictures that its server processes slowly and that exceed one mebibyte together", () =>
     Effect.gen(function* () {
-      const server = yield* aServer({ processing: 3 })
-      const { org_id, actor } = yield* connected(server, "kit")
+      const server = yield* mastodonServer({ processing: 3 })
+      const { org_id, actor } = yield* connectedIdentity(server, "kit")
       const content_base64 = Buffer.concat([Buffer.from(png, "base64"), Buffer.alloc(900_000)]).toString("base64")
       const media = ["One", "Two", "Three"].map((alt) => ({ content_base64, content_type: "image/png", alt }))
-      const post = yield* publishing({ text: "Look", options: { mastodon: { media } } })
+      const post = yield* newPost({ text: "Look", options: { mastodon: { media } } })
       const fiber = yield* Effect.forkChild(through(actor.Publish({ org_id, ...post })))
-      yield* ending(fiber, "20 millis")
+      yield* awaitFiber(fiber, "20 millis")
       yield* Fiber.join(fiber)
       const made = [...server.world.statuses.values()]
       expect(made.map(({ media: pictures }) => pictures)).toMatchObject([
@@ -121,10 +121,10 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
 
   it.effect("rejects pictures beyond the server's limits before sending anything", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { org_id, actor } = yield* connected(server, "lou")
+      const server = yield* mastodonServer()
+      const { org_id, actor } = yield* connectedIdentity(server, "lou")
       const refusal = (media: ReadonlyArray<object>) =>
-        Effect.flatMap(publishing({ text: "Look", options: { mastodon: { media } } }), (post) =>
+        Effect.flatMap(newPost({ text: "Look", options: { mastodon: { media } } }), (post) =>
           through(Effect.flip(actor.Publish({ org_id, ...post }))),
         )
       const picture = { content_base64: png, content_type: "image/png" }
@@ -152,11 +152,11 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
 
   it.effect("rejects a text beyond the server's limit before sending it", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
+      const server = yield* mastodonServer()
       server.world.characters = 60
-      const { org_id, actor } = yield* connected(server, "eve")
+      const { org_id, actor } = yield* connectedIdentity(server, "eve")
       const tooLong = yield* through(
-        Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "é".repeat(61) })) })),
+        Effect.flip(actor.Publish({ org_id, ...(yield* newPost({ text: "é".repeat(61) })) })),
       )
       expect(tooLong).toMatchObject({ code: "invalid_request", errors: [{ path: "/text" }] })
       expect(server.seen.some(({ path }) => path === "/api/v1/statuses")).toBe(false)
@@ -164,7 +164,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       yield* through(
         actor.Publish({
           org_id,
-          ...(yield* publishing({ text: `${"👩‍👩‍👧".repeat(36)} https://example.org/${"x".repeat(10)}` })),
+          ...(yield* newPost({ text: `${"👩‍👩‍👧".repeat(36)} https://example.org/${"x".repeat(10)}` })),
         }),
       )
     }),
@@ -172,10 +172,10 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
 
   it.effect("sends direct messages with a mention and lists conversations", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { org_id, actor } = yield* connected(server, "fay")
+      const server = yield* mastodonServer()
+      const { org_id, actor } = yield* connectedIdentity(server, "fay")
       const grace = server.world.join("grace")
-      const sent = yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "Psst", to: "@grace" })) }))
+      const sent = yield* through(actor.Publish({ org_id, ...(yield* newPost({ text: "Psst", to: "@grace" })) }))
       const made = [...server.world.statuses.values()].at(-1)!
       expect(made).toMatchObject({ visibility: "direct", mentioned: [grace] })
       const page = yield* through(actor.ReadPosts({ org_id, of: "dms", limit: 50, cursor: null }))
@@ -187,8 +187,8 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
 
   it.effect("pages through its posts with the server's links", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { org_id, actor, bot } = yield* connected(server, "gus")
+      const server = yield* mastodonServer()
+      const { org_id, actor, bot } = yield* connectedIdentity(server, "gus")
       for (let n = 1; n <= 5; n++) server.world.publish(bot, `Number ${n}`)
       const read = (cursor: string | null) => through(actor.ReadPosts({ org_id, of: "posts", limit: 2, cursor }))
       const first = yield* read(null)
@@ -204,8 +204,8 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
 
   it.effect("finds a post of another server by its URI and reports a missing one", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { org_id, actor } = yield* connected(server, "hal")
+      const server = yield* mastodonServer()
+      const { org_id, actor } = yield* connectedIdentity(server, "hal")
       const uri = "https://elsewhere.example/users/grace/statuses/7"
       const grace = server.world.join("grace@elsewhere.example")
       server.world.elsewhere.set(uri, () => server.world.publish(grace, "From afar", { uri }))
@@ -220,8 +220,8 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
 
   it.effect("marks its profile as automated, keeps the rest, and reverts that on removal", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { org_id, id, actor, bot } = yield* connected(server, "ida", true)
+      const server = yield* mastodonServer()
+      const { org_id, id, actor, bot } = yield* connectedIdentity(server, "ida", true)
       expect(bot).toMatchObject({ bot: true, note: "I compute.\n\nThis account is automated." })
       expect(yield* rowOf(id)).toMatchObject({ disclosed: true })
       expect(server.tokens.size).toBe(1)
@@ -234,13 +234,13 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
 
   it.effect("connects to a Pleroma server and refreshes its token before it expires", () =>
     Effect.gen(function* () {
-      const server = yield* aServer({ old: true, tokenSeconds: 30 })
-      const { org_id, actor } = yield* connected(server, "jim")
+      const server = yield* mastodonServer({ old: true, tokenSeconds: 30 })
+      const { org_id, actor } = yield* connectedIdentity(server, "jim")
       const [before] = server.tokens.keys()
       // The token expires within a minute, so each call refreshes it first. Two concurrent calls use one refresh token.
       yield* Effect.all(
         [1, 2].map((n) =>
-          Effect.flatMap(publishing({ text: `Hi ${n}` }), (post) => through(actor.Publish({ org_id, ...post }))),
+          Effect.flatMap(newPost({ text: `Hi ${n}` }), (post) => through(actor.Publish({ org_id, ...post }))),
         ),
         { concurrency: "unbounded" },
       )

@@ -5,10 +5,10 @@ import { Identities } from "@svc/cluster/actor/Identities"
 import { Timing } from "@svc/cluster/Timing"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, Effect, Exit, Fiber, Layer, Schedule } from "effect"
-import { ending, identityOf, makeOrg, passing } from "../harness/Actors.ts"
-import { process, shared } from "../harness/Processes.ts"
+import { awaitFiber, identityOf, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { actorProcess, sharedServices } from "../harness/Processes.ts"
 import { rows } from "../harness/Stores.ts"
-import { aServer, connect, eventsOf, publishing, rowOf } from "./Connected.ts"
+import { mastodonServer, connect, eventsOf, newPost, rowOf } from "./ConnectedIdentity.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 
@@ -28,25 +28,25 @@ const patiently = <A, E extends { readonly _tag: string }, R>(asked: Effect.Effe
 const meanwhile = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(Effect.exit(asked))
-    return yield* yield* ending(fiber, "20 millis")
+    return yield* yield* awaitFiber(fiber, "20 millis")
   }).pipe(Effect.flatten)
 
-layer(shared, { timeout: 60_000 })("two processes that both believe that they own a Connector", (it) => {
+layer(sharedServices, { timeout: 60_000 })("two processes that both believe that they own a Connector", (it) => {
   it.effect("spend a refresh token once, because the previous owner checks its ownership before it sends", () =>
     Effect.gen(function* () {
       // A token that expires within a minute is refreshed before each use, and a refresh token is valid once.
-      const server = yield* aServer({ tokenSeconds: 30 })
-      const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]
+      const server = yield* mastodonServer({ tokenSeconds: 30 })
+      const [first, second] = [yield* Layer.build(actorProcess()), yield* Layer.build(actorProcess())]
       const org_id = yield* makeOrg
       const identity_id = yield* makeUuidV7
       const identities = Context.get(first, Identities)
       yield* meanwhile(ask(identities.of("ada").Create({ org_id, identity_id, handle: "ada" })))
-      yield* passing(identityOf("ada"), (row) => row?.status === "ready")
+      yield* waitUntil(identityOf("ada"), (row) => row?.status === "ready")
       const bot = server.world.join("botada")
       yield* Effect.provide(meanwhile(connect(server, "ada", org_id, bot)), first)
-      yield* passing(rowOf(identity_id), (row) => row?.mark != null)
+      yield* waitUntil(rowOf(identity_id), (row) => row?.mark != null)
       const post = (process: Context.Context<Connectors>, text: string) =>
-        Effect.flatMap(publishing({ text }), (wanted) =>
+        Effect.flatMap(newPost({ text }), (wanted) =>
           meanwhile(
             patiently(
               through(
@@ -82,14 +82,14 @@ layer(shared, { timeout: 60_000 })("two processes that both believe that they ow
 
   it.effect("continue with the token of a refresh whose process lost ownership before it stored the token", () =>
     Effect.gen(function* () {
-      const server = yield* aServer({ tokenSeconds: 30 })
-      const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]
+      const server = yield* mastodonServer({ tokenSeconds: 30 })
+      const [first, second] = [yield* Layer.build(actorProcess()), yield* Layer.build(actorProcess())]
       const org_id = yield* makeOrg
       const identity_id = yield* makeUuidV7
       yield* meanwhile(ask(Context.get(first, Identities).of("cat").Create({ org_id, identity_id, handle: "cat" })))
-      yield* passing(identityOf("cat"), (row) => row?.status === "ready")
+      yield* waitUntil(identityOf("cat"), (row) => row?.status === "ready")
       yield* Effect.provide(meanwhile(connect(server, "cat", org_id, server.world.join("botcat"))), first)
-      yield* passing(rowOf(identity_id), (row) => row?.mark != null)
+      yield* waitUntil(rowOf(identity_id), (row) => row?.mark != null)
       const read = (process: Context.Context<Connectors>) =>
         through(
           Context.get(process, Connectors)
@@ -103,7 +103,7 @@ layer(shared, { timeout: 60_000 })("two processes that both believe that they ow
         if (route === "POST /oauth/token" && spent++ === 0) await release.promise
       }
       const overtaken = yield* Effect.forkChild(Effect.exit(read(first)))
-      yield* passing(
+      yield* waitUntil(
         Effect.map(
           rows((sql) => sql`select 1`),
           () => spent,
@@ -118,7 +118,7 @@ layer(shared, { timeout: 60_000 })("two processes that both believe that they ow
       expect(spent).toBe(1)
       release.resolve()
       yield* meanwhile(Fiber.join(overtaken))
-      yield* passing(Effect.exit(meanwhile(read(second))), Exit.isSuccess, "20 millis")
+      yield* waitUntil(Effect.exit(meanwhile(read(second))), Exit.isSuccess, "20 millis")
       expect(server.settings.spentTwice).toBe(0)
       expect(yield* rowOf(identity_id)).toMatchObject({ status: "connected" })
     }),
@@ -126,14 +126,14 @@ layer(shared, { timeout: 60_000 })("two processes that both believe that they ow
 
   it.effect("raise one Event for a mention", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]
+      const server = yield* mastodonServer()
+      const [first, second] = [yield* Layer.build(actorProcess()), yield* Layer.build(actorProcess())]
       const org_id = yield* makeOrg
       const identity_id = yield* makeUuidV7
       yield* meanwhile(ask(Context.get(first, Identities).of("bea").Create({ org_id, identity_id, handle: "bea" })))
-      yield* passing(identityOf("bea"), (row) => row?.status === "ready")
+      yield* waitUntil(identityOf("bea"), (row) => row?.status === "ready")
       yield* Effect.provide(meanwhile(connect(server, "bea", org_id, server.world.join("botbea"))), first)
-      yield* passing(rowOf(identity_id), (row) => row?.mark != null)
+      yield* waitUntil(rowOf(identity_id), (row) => row?.mark != null)
       // Both processes read the notifications before either of them has moved the mark.
       yield* rows((sql) => sql`select 1`)
       for (let n = 1; n <= 5; n++) server.world.publish(server.world.join("grace"), `@botbea ${n}`)
@@ -143,7 +143,7 @@ layer(shared, { timeout: 60_000 })("two processes that both believe that they ow
       const told = Effect.map(eventsOf(identity_id, "connector.mention"), (events) =>
         events.map(({ data }) => data.post.text),
       )
-      yield* passing(told, (texts) => texts.length >= 5, "1 second")
+      yield* waitUntil(told, (texts) => texts.length >= 5, "1 second")
       yield* meanwhile(Effect.all([wake(first), wake(second)], { concurrency: "unbounded" }))
       expect(yield* told).toEqual([1, 2, 3, 4, 5].map((n) => `@botbea ${n}`))
     }),
@@ -151,21 +151,21 @@ layer(shared, { timeout: 60_000 })("two processes that both believe that they ow
 
   it.effect("send nothing after a pause has returned, even the process that does not know about it", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]
+      const server = yield* mastodonServer()
+      const [first, second] = [yield* Layer.build(actorProcess()), yield* Layer.build(actorProcess())]
       const org_id = yield* makeOrg
       const identity_id = yield* makeUuidV7
       yield* meanwhile(ask(Context.get(first, Identities).of("eve").Create({ org_id, identity_id, handle: "eve" })))
-      yield* passing(identityOf("eve"), (row) => row?.status === "ready")
+      yield* waitUntil(identityOf("eve"), (row) => row?.status === "ready")
       yield* Effect.provide(meanwhile(connect(server, "eve", org_id, server.world.join("boteve"))), first)
-      yield* passing(rowOf(identity_id), (row) => row?.mark != null)
+      yield* waitUntil(rowOf(identity_id), (row) => row?.mark != null)
       const actorOf = (process: Context.Context<Connectors>) => Context.get(process, Connectors).of("eve", "mastodon")
-      yield* publishing({ text: "one" }).pipe(
+      yield* newPost({ text: "one" }).pipe(
         Effect.flatMap((wanted) => meanwhile(through(actorOf(first).Publish({ org_id, ...wanted })))),
       )
       const permits = rows((sql) => sql`select from actor_permit where id = 'eve/mastodon' and until > now()`)
       expect(yield* permits).toHaveLength(1)
-      yield* yield* ending(
+      yield* yield* awaitFiber(
         yield* Effect.forkChild(ask(actorOf(second).Pause({ org_id, paused: true, everyone: false }))),
         "1 millis",
       )

@@ -5,15 +5,15 @@ import { Timing } from "@svc/cluster/Timing"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as Overdue from "@svc/cluster/work/Overdue"
-import { actors, passing } from "../harness/Actors.ts"
-import { holder } from "../harness/Stores.ts"
-import { aServer, connect, connected, eventsOf, publishing, rowOf } from "./Connected.ts"
+import { actors, waitUntil } from "../harness/Actors.ts"
+import { accountHolder } from "../harness/Stores.ts"
+import { mastodonServer, connect, connectedIdentity, eventsOf, newPost, rowOf } from "./ConnectedIdentity.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const polls = (server: { readonly seen: ReadonlyArray<{ readonly path: string }> }) =>
   server.seen.filter(({ path }) => path === "/api/v1/notifications").length
 /** Waits until the first poll has stored its mark. */
-const marked = (id: string) => passing(rowOf(id), (row) => row?.mark != null, 0)
+const marked = (id: string) => waitUntil(rowOf(id), (row) => row?.mark != null, 0)
 const heard = (id: string) => Effect.map(eventsOf(id), (events) => events.filter(({ data }) => "post" in data))
 
 /** Includes the scan that wakes actors whose work is due later than they stay in memory. */
@@ -22,8 +22,8 @@ const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(act
 layer(watched, { timeout: 60_000 })("polls", (it) => {
   it.effect("raise one Event with the post for each mention, reply and direct message since the connection", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { id, bot } = yield* connected(server, "ada")
+      const server = yield* mastodonServer()
+      const { id, bot } = yield* connectedIdentity(server, "ada")
       const grace = server.world.join("grace@elsewhere.example")
       const { value: first } = yield* marked(id)
       expect(first).toMatchObject({ poll_wait_millis: 30_000 })
@@ -31,7 +31,7 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
       server.world.publish(grace, "Hello @botada")
       server.world.publish(grace, "@botada why?", { parent: post })
       server.world.publish(grace, "@botada psst", { visibility: "direct" })
-      const { value } = yield* passing(heard(id), (events) => events.length >= 3, "1 second")
+      const { value } = yield* waitUntil(heard(id), (events) => events.length >= 3, "1 second")
       expect(value.map(({ type, data }) => [type, data.post.text, data.post.author])).toEqual([
         ["connector.mention", "Hello @botada", "grace@elsewhere.example"],
         ["connector.reply", "@botada why?", "grace@elsewhere.example"],
@@ -39,7 +39,7 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
       ])
       expect(value[1]!.data.post.reply_to).toBe(post.uri)
       yield* TestClock.adjust("3 minutes")
-      yield* passing(
+      yield* waitUntil(
         Effect.sync(() => polls(server)),
         (count) => count >= 4,
         "1 second",
@@ -50,24 +50,24 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
 
   it.effect("report nothing from before the connection", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
+      const server = yield* mastodonServer()
       const early = server.world.join("botbea")
       const grace = server.world.join("grace")
       server.world.publish(grace, "@botbea long ago")
       server.world.accounts.set("botbea", early)
-      const { id, bot } = yield* connected(server, "bea")
+      const { id, bot } = yield* connectedIdentity(server, "bea")
       bot.notifications.push(...early.notifications)
       yield* marked(id)
       server.world.publish(grace, "@botbea now")
-      const { value } = yield* passing(heard(id), (events) => events.length > 0, "1 second")
+      const { value } = yield* waitUntil(heard(id), (events) => events.length > 0, "1 second")
       expect(value.map(({ data }) => data.post.text)).toEqual(["@botbea now"])
     }),
   )
 
   it.effect("run every 30 seconds during activity and slow down to ten minutes without it", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { id } = yield* connected(server, "cal")
+      const server = yield* mastodonServer()
+      const { id } = yield* connectedIdentity(server, "cal")
       yield* marked(id)
       const waits: Array<number> = []
       for (let n = 0; n < 12; n++) {
@@ -75,7 +75,7 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
         waits.push(row.poll_wait_millis)
         const due = row.poll_due_at!.getTime()
         yield* TestClock.setTime(due)
-        yield* passing(rowOf(id), (later) => later!.poll_due_at!.getTime() > due, "500 millis")
+        yield* waitUntil(rowOf(id), (later) => later!.poll_due_at!.getTime() > due, "500 millis")
       }
       expect(waits[0]).toBeLessThanOrEqual(45_000)
       expect(waits.at(-1)).toBe(600_000)
@@ -85,18 +85,18 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
 
   it.effect("respect the platform's rate limit and show its message", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { id } = yield* connected(server, "dan")
+      const server = yield* mastodonServer()
+      const { id } = yield* connectedIdentity(server, "dan")
       yield* marked(id)
       const reset = new Date((yield* Clock.currentTimeMillis) + 10 * 60_000)
       server.settings.reset = reset
       server.settings.limited = true
-      yield* passing(rowOf(id), (row) => row?.last_error != null, "1 second")
+      yield* waitUntil(rowOf(id), (row) => row?.last_error != null, "1 second")
       const row = (yield* rowOf(id))!
       expect(row.last_error).toContain("rate of calls")
       expect(row.poll_due_at).toEqual(reset)
       server.settings.limited = false
-      yield* passing(rowOf(id), (later) => later?.last_error === null, "5 seconds")
+      yield* waitUntil(rowOf(id), (later) => later?.last_error === null, "5 seconds")
     }),
   )
 })
@@ -104,12 +104,12 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
 layer(watched, { timeout: 60_000 })("a Connector", (it) => {
   it.effect("sends no call while it is paused, neither its own nor a caller's", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { id, org_id, actor } = yield* connected(server, "ada")
+      const server = yield* mastodonServer()
+      const { id, org_id, actor } = yield* connectedIdentity(server, "ada")
       yield* marked(id)
-      yield* ask(actor.Pause({ org_id, paused: true, everyone: false }, onBehalfOf(holder)))
+      yield* ask(actor.Pause({ org_id, paused: true, everyone: false }, onBehalfOf(accountHolder)))
       const calls = server.seen.length
-      const refused = yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "Hi" })) })))
+      const refused = yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* newPost({ text: "Hi" })) })))
       expect(refused).toMatchObject({ code: "connector_paused", agent_hint: "stop" })
       expect(yield* through(Effect.flip(actor.ReadNotifications({ org_id, limit: 50, cursor: null })))).toMatchObject({
         code: "connector_paused",
@@ -118,7 +118,7 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
       expect(yield* rowOf(id)).toMatchObject({ poll_due_at: null, check_due_at: null })
       expect(server.seen.length).toBe(calls)
       yield* ask(actor.Pause({ org_id, paused: false, everyone: false }))
-      yield* passing(
+      yield* waitUntil(
         Effect.sync(() => server.seen.length),
         (count) => count > calls,
         "1 second",
@@ -128,8 +128,8 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
 
   it.effect("stops a running operation before its next call when it is paused", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { org_id, actor } = yield* connected(server, "bea")
+      const server = yield* mastodonServer()
+      const { org_id, actor } = yield* connectedIdentity(server, "bea")
       const run = Effect.runPromiseWith(yield* Effect.context<never>())
       // The response to the upload is delayed until the pause is committed.
       server.settings.before = async (path) => {
@@ -140,7 +140,7 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
         Effect.flip(
           actor.Publish({
             org_id,
-            ...(yield* publishing({ text: "Hi", options: { mastodon: { media: [picture] } } })),
+            ...(yield* newPost({ text: "Hi", options: { mastodon: { media: [picture] } } })),
           }),
         ),
       )
@@ -151,11 +151,11 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
 
   it.effect("stops with a remedy when its credential is rejected, and recovers when it is connected again", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { id, org_id, actor, bot } = yield* connected(server, "cal")
+      const server = yield* mastodonServer()
+      const { id, org_id, actor, bot } = yield* connectedIdentity(server, "cal")
       yield* marked(id)
       server.tokens.clear()
-      const refused = yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "Hi" })) })))
+      const refused = yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* newPost({ text: "Hi" })) })))
       expect(refused).toMatchObject({ code: "connector_stopped", detail: expect.stringContaining("token is invalid") })
       expect(yield* rowOf(id)).toMatchObject({ status: "stopped", poll_due_at: null })
       yield* connect(server, "cal", org_id, bot)
@@ -172,18 +172,18 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
 
   it.effect("stops when its profile is no longer marked as automated, and recovers when it is", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { id, bot } = yield* connected(server, "dan", true)
+      const server = yield* mastodonServer()
+      const { id, bot } = yield* connectedIdentity(server, "dan", true)
       bot.bot = false
       yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
-      yield* passing(rowOf(id), (row) => row?.status === "stopped", "1 second")
+      yield* waitUntil(rowOf(id), (row) => row?.status === "stopped", "1 second")
       expect(yield* rowOf(id)).toMatchObject({
         disclosed: false,
         last_error: expect.stringContaining("no longer says"),
       })
       bot.bot = true
       yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
-      yield* passing(rowOf(id), (row) => row?.status === "connected", "1 second")
+      yield* waitUntil(rowOf(id), (row) => row?.status === "connected", "1 second")
       expect((yield* eventsOf(id)).map(({ type }) => type)).toEqual([
         "connector.connected",
         "connector.stopped",
@@ -194,9 +194,9 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
 
   it.effect("posts once for a retried command", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { org_id, actor } = yield* connected(server, "eve")
-      const post = { org_id, ...(yield* publishing({ text: "Once" })) }
+      const server = yield* mastodonServer()
+      const { org_id, actor } = yield* connectedIdentity(server, "eve")
+      const post = { org_id, ...(yield* newPost({ text: "Once" })) }
       const first = yield* through(actor.Publish(post))
       expect(yield* through(actor.Publish(post))).toEqual(first)
       expect(server.seen.filter(({ method, path }) => method === "POST" && path === "/api/v1/statuses")).toHaveLength(1)

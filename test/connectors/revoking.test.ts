@@ -6,9 +6,9 @@ import { Timing } from "@svc/cluster/Timing"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, identityOf, passing } from "../harness/Actors.ts"
+import { actors, identityOf, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
-import { aServer, connected, rowOf } from "./Connected.ts"
+import { mastodonServer, connectedIdentity, rowOf } from "./ConnectedIdentity.ts"
 
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
 
@@ -25,28 +25,28 @@ layer(watched, { timeout: 60_000 })("an unused credential", (it) => {
   it.effect("is revoked as soon as the platform is reachable again, even after its Connector is removed", () =>
     Effect.gen(function* () {
       let away = false
-      const server = yield* aServer({
+      const server = yield* mastodonServer({
         instead: (request) => {
           if (away) request.socket.destroy()
           return away
         },
       })
-      const { id, org_id, actor } = yield* connected(server, "ada")
+      const { id, org_id, actor } = yield* connectedIdentity(server, "ada")
       away = true
       yield* ask(actor.Disconnect({ org_id }), Timing.askPlatform)
       expect(yield* rowOf(id)).toBeUndefined()
       expect(yield* revocations(id)).toMatchObject([{ attempts: 1, last_error: expect.stringContaining("reach") }])
       expect(server.tokens.size).toBe(1)
       away = false
-      yield* passing(revocations(id), (left) => left.length === 0, "1 second")
+      yield* waitUntil(revocations(id), (left) => left.length === 0, "1 second")
       expect(server.tokens.size).toBe(0)
     }),
   )
 
   it.effect("is erased after the last attempt, and the row records the error", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { id, org_id, actor } = yield* connected(server, "bea")
+      const server = yield* mastodonServer()
+      const { id, org_id, actor } = yield* connectedIdentity(server, "bea")
       server.settings.before = (path) => {
         if (path === "/oauth/revoke") throw new Error("broken")
         return Promise.resolve()
@@ -56,7 +56,7 @@ layer(watched, { timeout: 60_000 })("an unused credential", (it) => {
         const [row] = yield* revocations(id)
         expect(row).toMatchObject({ attempts: tries })
         yield* TestClock.setTime(row!.due_at!.getTime())
-        yield* passing(revocations(id), ([later]) => later!.attempts > tries, "1 second")
+        yield* waitUntil(revocations(id), ([later]) => later!.attempts > tries, "1 second")
       }
       expect(yield* revocations(id)).toMatchObject([
         { credential: null, due_at: null, last_error: expect.stringContaining("broken") },
@@ -66,10 +66,10 @@ layer(watched, { timeout: 60_000 })("an unused credential", (it) => {
 
   it.effect("is revoked by the teardown before the Identity is removed", () =>
     Effect.gen(function* () {
-      const server = yield* aServer()
-      const { org_id, id, bot } = yield* connected(server, "cal", true)
+      const server = yield* mastodonServer()
+      const { org_id, id, bot } = yield* connectedIdentity(server, "cal", true)
       yield* ask((yield* Identities).of("cal").Delete({ org_id }))
-      yield* passing(identityOf("cal"), (row) => row === undefined, "100 millis")
+      yield* waitUntil(identityOf("cal"), (row) => row === undefined, "100 millis")
       expect(server.tokens.size).toBe(0)
       expect(bot.bot).toBe(false)
       expect(yield* revocations(id)).toEqual([])
@@ -79,19 +79,19 @@ layer(watched, { timeout: 60_000 })("an unused credential", (it) => {
   it.effect("delays a teardown for a few attempts only, and is retried without the Identity", () =>
     Effect.gen(function* () {
       let away = false
-      const server = yield* aServer({
+      const server = yield* mastodonServer({
         instead: (request) => {
           if (away) request.socket.destroy()
           return away
         },
       })
-      const { org_id, id } = yield* connected(server, "dan")
+      const { org_id, id } = yield* connectedIdentity(server, "dan")
       away = true
       yield* ask((yield* Identities).of("dan").Delete({ org_id }))
-      yield* passing(identityOf("dan"), (row) => row === undefined, "1 second")
+      yield* waitUntil(identityOf("dan"), (row) => row === undefined, "1 second")
       expect((yield* revocations(id))[0]?.credential).not.toBeNull()
       away = false
-      yield* passing(revocations(id), (left) => left.length === 0, "5 seconds")
+      yield* waitUntil(revocations(id), (left) => left.length === 0, "5 seconds")
       expect(server.tokens.size).toBe(0)
     }),
   )

@@ -4,9 +4,9 @@ import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
 import { Timing } from "@svc/cluster/Timing"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Effect, Layer } from "effect"
-import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
-import { holder } from "../harness/Stores.ts"
-import { connectors, eventsOf, publishing, rowOf } from "./Connected.ts"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { accountHolder } from "../harness/Stores.ts"
+import { connectors, eventsOf, newPost, rowOf } from "./ConnectedIdentity.ts"
 import { startSnac } from "./snac/Snac.ts"
 import { has } from "../harness/Programs.ts"
 
@@ -36,7 +36,7 @@ describe.skipIf(!has("snac"))("an account at a snac server", () => {
             const back = yield* Effect.promise(() => snac.allow(start.authorization_url, "bot"))
             const query = new URL(back).search.slice(1)
             yield* through(
-              actor.Finish({ org_id, state: start.state, query, apply_disclosure: true }, onBehalfOf(holder)),
+              actor.Finish({ org_id, state: start.state, query, apply_disclosure: true }, onBehalfOf(accountHolder)),
             )
           })
           yield* connect
@@ -46,23 +46,23 @@ describe.skipIf(!has("snac"))("an account at a snac server", () => {
             service: snac.base,
             disclosed: true,
           })
-          yield* passing(rowOf(id), (row) => row?.mark != null, 0)
-          const post = yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "Ask me" })) }))
+          yield* waitUntil(rowOf(id), (row) => row?.mark != null, 0)
+          const post = yield* through(actor.Publish({ org_id, ...(yield* newPost({ text: "Ask me" })) }))
           expect(post).toMatchObject({ text: "Ask me", author: `bot@${snac.host}` })
 
           yield* Effect.promise(() => snac.say("grace", "bot", "@bot why?"))
-          const { value } = yield* passing(heard(id), (posts) => posts.length > 0, "30 seconds")
+          const { value } = yield* waitUntil(heard(id), (posts) => posts.length > 0, "30 seconds")
           const [type, asked] = value[0]!
           expect(type).toBe("connector.mention")
           expect(asked).toMatchObject({ author: `grace@${snac.host}`, text: expect.stringContaining("why?") })
           const answer = yield* through(
-            actor.Publish({ org_id, ...(yield* publishing({ text: "Because.", reply_to: asked.uri })) }),
+            actor.Publish({ org_id, ...(yield* newPost({ text: "Because.", reply_to: asked.uri })) }),
           )
           expect(answer).toMatchObject({ reply_to: asked.uri, text: expect.stringContaining("Because.") })
           const thread = yield* through(actor.ReadThread({ org_id, uri: asked.uri }))
           expect(thread.entries.map(({ uri }) => uri)).toEqual([asked.uri, answer.uri])
           const dm = yield* through(
-            actor.Publish({ org_id, ...(yield* publishing({ text: "Psst", to: `grace@${snac.host}` })) }),
+            actor.Publish({ org_id, ...(yield* newPost({ text: "Psst", to: `grace@${snac.host}` })) }),
           )
           expect(dm.text).toContain("Psst")
           const posts = yield* through(actor.ReadPosts({ org_id, of: "posts", limit: 20, cursor: null }))
@@ -70,7 +70,7 @@ describe.skipIf(!has("snac"))("an account at a snac server", () => {
           expect(yield* heard(id)).toHaveLength(1)
 
           expect(snac.tokens()).toHaveLength(1)
-          yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
+          yield* through(actor.Disconnect({ org_id }, onBehalfOf(accountHolder)))
           expect(snac.tokens()).toEqual([])
           yield* connect
           expect(yield* rowOf(id)).toMatchObject({ status: "connected" })

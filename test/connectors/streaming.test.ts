@@ -5,9 +5,9 @@ import { mayBeForUs } from "@svc/cluster/connectors/platforms/mastodon/Streaming
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Effect, Layer } from "effect"
 import type { WebSocket } from "ws"
-import { actors, passing } from "../harness/Actors.ts"
-import { holder } from "../harness/Stores.ts"
-import { aServer, connected, eventsOf, rowOf } from "./Connected.ts"
+import { actors, waitUntil } from "../harness/Actors.ts"
+import { accountHolder } from "../harness/Stores.ts"
+import { mastodonServer, connectedIdentity, eventsOf, rowOf } from "./ConnectedIdentity.ts"
 import type { MastodonServer } from "./mastodon/Server.ts"
 
 const told = (id: string) =>
@@ -22,9 +22,9 @@ const slowly = "10 millis"
 const withoutStream = 25_000
 
 const listening = Effect.fnUntraced(function* (server: MastodonServer, handle: string) {
-  const made = yield* connected(server, handle)
-  yield* passing(rowOf(made.id), (row) => row?.mark != null, 0)
-  yield* passing(open(server), (count) => count === 1, 0)
+  const made = yield* connectedIdentity(server, handle)
+  yield* waitUntil(rowOf(made.id), (row) => row?.mark != null, 0)
+  yield* waitUntil(open(server), (count) => count === 1, 0)
   return made
 })
 
@@ -33,12 +33,12 @@ const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(act
 layer(watched, { timeout: 60_000 })("a server with streams", (it) => {
   it.effect("is listened to, and a mention is reported immediately", () =>
     Effect.gen(function* () {
-      const server = yield* aServer({ streaming: true })
+      const server = yield* mastodonServer({ streaming: true })
       const { id } = yield* listening(server, "ada")
       const grace = server.world.join("grace")
       for (const [before, text] of ["@botada one", "@botada two", "@botada three"].entries()) {
         server.world.publish(grace, text)
-        const { millis } = yield* passing(told(id), (texts) => texts.length > before, slowly)
+        const { millis } = yield* waitUntil(told(id), (texts) => texts.length > before, slowly)
         expect(millis).toBeLessThan(withoutStream)
       }
       expect(yield* told(id)).toEqual(["@botada one", "@botada two", "@botada three"])
@@ -47,20 +47,20 @@ layer(watched, { timeout: 60_000 })("a server with streams", (it) => {
 
   it.effect("is listened to again after a restart, and each mention from the outage is reported once", () =>
     Effect.gen(function* () {
-      const server = yield* aServer({ streaming: true })
+      const server = yield* mastodonServer({ streaming: true })
       const { id } = yield* listening(server, "bea")
       const grace = server.world.join("grace")
       server.world.publish(grace, "@botbea before")
-      yield* passing(told(id), (texts) => texts.length === 1, slowly)
+      yield* waitUntil(told(id), (texts) => texts.length === 1, slowly)
       delete server.settings.streaming
       server.streams.drop()
       server.world.publish(grace, "@botbea meanwhile")
-      yield* passing(told(id), (texts) => texts.length === 2, "1 second")
+      yield* waitUntil(told(id), (texts) => texts.length === 2, "1 second")
       server.settings.streaming = true
-      const { value } = yield* passing(open(server), (count) => count === 1, "1 second")
+      const { value } = yield* waitUntil(open(server), (count) => count === 1, "1 second")
       expect(value).toBe(1)
       server.world.publish(grace, "@botbea after")
-      const { millis } = yield* passing(told(id), (texts) => texts.length === 3, slowly)
+      const { millis } = yield* waitUntil(told(id), (texts) => texts.length === 3, slowly)
       expect(millis).toBeLessThan(withoutStream)
       expect(yield* told(id)).toEqual(["@botbea before", "@botbea meanwhile", "@botbea after"])
     }),
@@ -68,25 +68,25 @@ layer(watched, { timeout: 60_000 })("a server with streams", (it) => {
 
   it.effect("is disconnected when the Connector is paused and reconnected when it resumes", () =>
     Effect.gen(function* () {
-      const server = yield* aServer({ streaming: true })
+      const server = yield* mastodonServer({ streaming: true })
       const { org_id, actor } = yield* listening(server, "cal")
-      yield* ask(actor.Pause({ org_id, paused: true, everyone: false }, onBehalfOf(holder)))
-      yield* passing(open(server), (count) => count === 0, 0)
-      yield* ask(actor.Pause({ org_id, paused: false, everyone: false }, onBehalfOf(holder)))
-      yield* passing(open(server), (count) => count === 1, "100 millis")
-      yield* ask(actor.Disconnect({ org_id }, onBehalfOf(holder)))
-      yield* passing(open(server), (count) => count === 0, 0)
+      yield* ask(actor.Pause({ org_id, paused: true, everyone: false }, onBehalfOf(accountHolder)))
+      yield* waitUntil(open(server), (count) => count === 0, 0)
+      yield* ask(actor.Pause({ org_id, paused: false, everyone: false }, onBehalfOf(accountHolder)))
+      yield* waitUntil(open(server), (count) => count === 1, "100 millis")
+      yield* ask(actor.Disconnect({ org_id }, onBehalfOf(accountHolder)))
+      yield* waitUntil(open(server), (count) => count === 0, 0)
     }),
   )
 
   it.effect("that opens no stream is retried rarely while polls continue", () =>
     Effect.gen(function* () {
-      const server = yield* aServer({ streaming: true, refusesStreams: true })
-      const { id } = yield* connected(server, "dan")
-      yield* passing(rowOf(id), (row) => row?.mark != null, 0)
+      const server = yield* mastodonServer({ streaming: true, refusesStreams: true })
+      const { id } = yield* connectedIdentity(server, "dan")
+      yield* waitUntil(rowOf(id), (row) => row?.mark != null, 0)
       server.world.publish(server.world.join("grace"), "@botdan now")
-      yield* passing(told(id), (texts) => texts.length === 1, "1 second")
-      yield* passing(polls(server), (count) => count >= 6, "10 seconds")
+      yield* waitUntil(told(id), (texts) => texts.length === 1, "1 second")
+      yield* waitUntil(polls(server), (count) => count >= 6, "10 seconds")
       // One attempt for each way to send the token.
       expect(server.streams.asked()).toBe(2)
     }),
@@ -119,26 +119,26 @@ layer(watched, { timeout: 60_000 })("a malicious stream", (it) => {
     it.effect(`that ${what} is closed, causes few polls and is retried with growing delays`, () =>
       Effect.gen(function* () {
         const closed: Array<number> = []
-        const server = yield* aServer({
+        const server = yield* mastodonServer({
           streaming: (socket) => {
             socket.on("close", () => closed.push(server.streams.opened()))
             harm(socket)
           },
         })
         const handle = `eve${Object.keys(harms).indexOf(what)}`
-        const { id } = yield* connected(server, handle)
-        yield* passing(rowOf(id), (row) => row?.mark != null, 0)
+        const { id } = yield* connectedIdentity(server, handle)
+        yield* waitUntil(rowOf(id), (row) => row?.mark != null, 0)
         // The clock does not advance, so the connection was closed because of the server's data and not by a timeout.
-        yield* passing(
+        yield* waitUntil(
           Effect.sync(() => closed.length),
           (count) => count > 0,
           0,
         )
         server.world.publish(server.world.join("grace"), `@bot${handle} heard`)
-        yield* passing(told(id), (texts) => texts.length === 1, "1 second")
+        yield* waitUntil(told(id), (texts) => texts.length === 1, "1 second")
         expect(yield* polls(server)).toBeLessThanOrEqual(60)
         const tries = yield* opened(server)
-        yield* passing(polls(server), (count) => count >= 12, "10 seconds")
+        yield* waitUntil(polls(server), (count) => count >= 12, "10 seconds")
         expect((yield* opened(server)) - tries).toBeLessThanOrEqual(8)
         expect(yield* told(id)).toHaveLength(1)
       }),

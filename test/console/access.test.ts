@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { heading, openContext, startConsole, type TestConsole, violations } from "../harness/Console.ts"
 import { eventually } from "../harness/Service.ts"
-import { browser as consenting, letIn, mcp, registered } from "../oauth/Consent.ts"
+import { browser as consenting, obtainTokens, mcp, registerClient } from "../oauth/Consent.ts"
 import { has } from "../harness/Programs.ts"
 
 const here = "http://localhost:4711/callback"
@@ -25,8 +25,8 @@ describe.skipIf(!has("chromium"))("Connected apps and audit log in the console",
   it("narrows an app's access from the link in a problem, and revokes it", async () => {
     const { session, handle, context, seen, page } = await owner()
     // The app chooses its name, which must appear as text.
-    const client = (await registered(site.service.base, [here], "<b>Claude</b>")).body["client_id"]
-    const { access } = await letIn(site.service.base, consenting(site.service.base, session), client, here)
+    const client = (await registerClient(site.service.base, [here], "<b>Claude</b>")).body["client_id"]
+    const { access } = await obtainTokens(site.service.base, consenting(site.service.base, session), client, here)
     const use = async (name: string) =>
       (await mcp(site.service.base, access, "tools/call", { name, arguments: { handle } })).body["result"]
         .structuredContent

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import {
   expectNoSidewaysScroll,
-  goOn,
+  navigate,
   type Look,
   openContext,
   settled,
@@ -138,7 +138,7 @@ describe.skipIf(!has("chromium"))("Every page", { timeout: 600_000 }, () => {
       if ((look === looks[0] && hasMember) || page.url() === "about:blank") {
         await page.goto(`${site.service.base}/console${to}`)
         await settled(page)
-      } else await goOn(page, to)
+      } else await navigate(page, to)
       expect(await violations(page), to).toEqual([])
       await expectNoSidewaysScroll(page, to)
       expect(await page.getByRole("heading", { level: 1 }).count(), to).toBe(1)
@@ -158,7 +158,7 @@ describe.skipIf(!has("chromium"))("Every page", { timeout: 600_000 }, () => {
     await page.goto(`${site.service.base}/console/keys`)
     await settled(page)
     for (const to of ["/", "/identities", "/identities/new", "/activity", "/nowhere"]) {
-      await goOn(page, to)
+      await navigate(page, to)
       expect(await violations(page), to).toEqual([])
       await expectNoSidewaysScroll(page, to)
     }

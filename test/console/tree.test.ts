@@ -7,7 +7,7 @@ import * as path from "node:path"
 import type { CDPSession } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { goOn, openContext, settled, startConsole, type TestConsole } from "../harness/Console.ts"
+import { navigate, openContext, settled, startConsole, type TestConsole } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
 import { root } from "../house/Imports.ts"
@@ -120,7 +120,7 @@ describe.skipIf(!has("chromium"))("A screen reader", { timeout: 600_000 }, () =>
     await page.goto(`${site.service.base}/console${paths.at(-1)}`)
     await settled(page)
     for (const to of paths) {
-      await goOn(page, to)
+      await navigate(page, to)
       const tree = await treeOf(cdp)
       const of = (role: string) => tree.filter((node) => node.role === role)
 

@@ -121,7 +121,7 @@ export const drain = () =>
       const longestFrom = (index: number) => Math.round(Math.max(0, ...waits.slice(index)))
       const begun = waits.length
       victim.signal("SIGTERM")
-      const code = await victim.gone
+      const code = await victim.exited
       // A process that stops regularly unregisters itself, so that its shards move without waiting for a lock to
       // expire.
       const [left] = await inStore<{ n: number }>(deployment, "select count(*)::int as n from cluster_runners")
@@ -204,7 +204,7 @@ export const killCreate = async (): Promise<Row> => {
       await sleep(Math.random() * 4)
       const killedAt = new Date().toISOString()
       service.signal("SIGKILL")
-      await service.gone
+      await service.exited
       service = await deployment.start()
       // The next process resumes them after a few seconds, so here they are still in the state that the kill left.
       const [left] = await inStore<{ n: number }>(

@@ -7,7 +7,7 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, type Process, until } from "../harness/Deployment.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
 import { times } from "./Load.ts"
-import { inStore, lookout } from "./Store.ts"
+import { inStore, persistentQuery } from "./Store.ts"
 
 const at = (handle: string, rest = "") => `/api/identities/${handle}/connectors${rest}`
 
@@ -79,7 +79,7 @@ export const pollKill = async (): Promise<Row> => {
     const { session } = await signUp(gateway.base)
     const { handle, bot } = await connected(gateway.base, session, server)
     await delayMarks(deployment)
-    const store = await lookout(deployment)
+    const store = await persistentQuery(deployment)
     closing.push(store.close)
     await sleep(3_000)
     const grace = server.world.join("grace")
@@ -97,7 +97,7 @@ export const pollKill = async (): Promise<Row> => {
         await sleep(Math.random() * 300)
         victim.signal("SIGKILL")
       }
-      await Promise.all([victim.gone, poll])
+      await Promise.all([victim.exited, poll])
       actors.push(await next)
     }
     await pollNow(gateway.base, session, handle)

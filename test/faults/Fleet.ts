@@ -67,7 +67,7 @@ export const fleet = async (deployment: Deployment, role: string, size: number):
     restart: async () => {
       for (const member of members) {
         member.process.signal("SIGTERM")
-        await member.process.gone
+        await member.process.exited
         members = members.filter((one) => one !== member)
         await start()
       }

@@ -280,7 +280,7 @@ export const imapMany = async (): Promise<Row> => {
     while (done < operations / 2) await sleep(50)
     const victim = gateways[1]!
     victim.signal("SIGKILL")
-    await victim.gone
+    await victim.exited
     gateways[1] = await deployment.start(["mail"], settings)
     await work
     const [overApi, letters] = await others

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { deploy, until } from "../harness/Deployment.ts"
 import type { Row } from "../harness/Report.ts"
-import { type Death, startDyingRelay } from "./DyingRelay.ts"
+import { type CrashPoint, startCrashingRelay } from "./CrashingRelay.ts"
 import { send, settings, writer } from "./Sending.ts"
 import { inStore } from "./Store.ts"
 import { times } from "./Load.ts"
@@ -12,8 +12,8 @@ export const killSend = async (kills = times(100)): Promise<Row> => {
   const each = 3
   // The relay does not crash while the account is created.
   let isDying = false
-  const deaths: ReadonlyArray<Death> = ["before", "in", "after"]
-  const relay = await startDyingRelay(() =>
+  const deaths: ReadonlyArray<CrashPoint> = ["before", "in", "after"]
+  const relay = await startCrashingRelay(() =>
     !isDying || Math.random() < 0.6 ? "never" : deaths[Math.floor(Math.random() * deaths.length)]!,
   )
   const deployment = await deploy()
@@ -32,7 +32,7 @@ export const killSend = async (kills = times(100)): Promise<Row> => {
       await sleep(Math.random() * 150)
       killed.push(performance.now())
       service.signal("SIGKILL")
-      await service.gone
+      await service.exited
       await Promise.allSettled(asked)
       service = await deployment.start([], settings(relay.port))
     }

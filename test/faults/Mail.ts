@@ -34,7 +34,7 @@ export const killMail = async (): Promise<Row> => {
       }
       await sleep(Math.random() * 20)
       service.signal("SIGKILL")
-      await service.gone
+      await service.exited
       one.close()
       service = await deployment.start()
     }

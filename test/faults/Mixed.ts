@@ -43,7 +43,7 @@ const roll = async (from: ReadonlyArray<Process>, to: Deployment) => {
   for (const one of from) {
     made.push(await to.start(["actors"]))
     one.signal("SIGTERM")
-    await one.gone
+    await one.exited
   }
   return made
 }

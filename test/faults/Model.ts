@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"
 import { type Row } from "../harness/Report.ts"
-import { chance, Differs, Walker } from "./ModelWalker.ts"
+import { randomBelow, ModelMismatch, Walker } from "./ModelWalker.ts"
 
 const walkers = 8
 const perCrash = 500
@@ -30,7 +30,7 @@ export const model = async (): Promise<Row> => {
         failure ??= error
         goesOn = false
       })
-    const draw = chance(seed)
+    const draw = randomBelow(seed)
     let crashes = 0
     while (goesOn && done() < operations) {
       const next = Math.min(operations, done() + perCrash)
@@ -40,7 +40,7 @@ export const model = async (): Promise<Row> => {
       while (goesOn && done() < Math.min(middle, next)) await sleep(1)
       await sleep(draw(10))
       service.signal("SIGKILL")
-      await service.gone
+      await service.exited
       crashes++
       service = await deployment.start()
       await walking
@@ -49,7 +49,7 @@ export const model = async (): Promise<Row> => {
         goesOn = false
       })
     }
-    if (failure !== undefined && !(failure instanceof Differs)) throw failure
+    if (failure !== undefined && !(failure instanceof ModelMismatch)) throw failure
     return {
       id: "model",
       ok: failure === undefined,
@@ -59,7 +59,7 @@ export const model = async (): Promise<Row> => {
         operations: done(),
         crashes,
         "asked again": all.reduce((sum, walker) => sum + walker.repeats, 0),
-        differs: failure instanceof Differs ? failure.message : "nothing",
+        differs: failure instanceof ModelMismatch ? failure.message : "nothing",
       },
       details: failure === undefined ? [] : [`again with FAULTS_SEED=${seed} FAULTS_OPERATIONS=${operations}`],
     }

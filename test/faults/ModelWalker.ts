@@ -4,10 +4,10 @@
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { isDeepStrictEqual } from "node:util"
-import { type Answer, call } from "../harness/Client.ts"
+import { type ApiResponse, call } from "../harness/Client.ts"
 
 /** A seeded random generator (mulberry32). */
-export const chance = (seed: number) => {
+export const randomBelow = (seed: number) => {
   let state = seed >>> 0
   return (below: number): number => {
     state = (state + 0x6d2b79f5) >>> 0
@@ -31,7 +31,7 @@ interface Asked {
 }
 
 /** The service's result differs from the model's. */
-export class Differs extends Error {}
+export class ModelMismatch extends Error {}
 
 const url = "http://127.0.0.1:9/"
 
@@ -48,7 +48,7 @@ export class Walker {
   readonly #base: () => string
 
   constructor(seed: number, handle: string, token: string, base: () => string) {
-    this.#draw = chance(seed)
+    this.#draw = randomBelow(seed)
     this.#name = `${handle}.${seed}`
     this.#own = `/api/identities/${handle}`
     this.#token = token
@@ -56,13 +56,18 @@ export class Walker {
   }
 
   #differs(what: string, found: unknown, wanted: unknown): never {
-    throw new Differs(
+    throw new ModelMismatch(
       `operation ${this.operations} of ${this.#name}: ${what} is ${JSON.stringify(found)}, wanted ${JSON.stringify(wanted)}`,
     )
   }
 
   /** Repeats a request until it has a definite response; also returns whether it was repeated. */
-  async #ask({ method, path, body, headers }: Asked): Promise<{ readonly answer: Answer; readonly again: boolean }> {
+  async #ask({
+    method,
+    path,
+    body,
+    headers,
+  }: Asked): Promise<{ readonly answer: ApiResponse; readonly again: boolean }> {
     for (let again = false; ; again = true) {
       try {
         const answer = await call(this.#base(), method, path, {
@@ -73,7 +78,7 @@ export class Walker {
         if (answer.status !== 503) return { answer, again }
         if (answer.body?.agent_hint !== "wait") this.#differs(`the hint of ${method} ${path}`, answer.body, "wait")
       } catch (error) {
-        if (error instanceof Differs) throw error
+        if (error instanceof ModelMismatch) throw error
       }
       this.repeats++
       await sleep(50)
@@ -81,7 +86,11 @@ export class Walker {
   }
 
   /** Expects a status; `otherwise` if the request was repeated and its first attempt had taken effect. */
-  async #expect(asked: Asked, wanted: ReadonlyArray<number>, otherwise: ReadonlyArray<number> = []): Promise<Answer> {
+  async #expect(
+    asked: Asked,
+    wanted: ReadonlyArray<number>,
+    otherwise: ReadonlyArray<number> = [],
+  ): Promise<ApiResponse> {
     const { answer, again } = await this.#ask(asked)
     const allowed = again ? [...wanted, ...otherwise] : wanted
     if (!allowed.includes(answer.status)) {

@@ -6,7 +6,7 @@ import { converse } from "../harness/Mail.ts"
 import { percentile, type Row } from "../harness/Report.ts"
 import { freePort } from "../harness/Ports.ts"
 import { authenticate } from "mailauth"
-import { startDyingRelay } from "./DyingRelay.ts"
+import { startCrashingRelay } from "./CrashingRelay.ts"
 import { startPostfix } from "./Postfix.ts"
 import { inStore } from "./Store.ts"
 import { has } from "../harness/Programs.ts"
@@ -62,7 +62,7 @@ const hostile = (bounce: string): ReadonlyArray<readonly [string, string]> => [
 ]
 
 export const hostileBounce = async (): Promise<Row> => {
-  const relay = await startDyingRelay(() => "never")
+  const relay = await startCrashingRelay(() => "never")
   const deployment = await deploy()
   try {
     const service = await deployment.start([], settings(relay.port))

@@ -127,7 +127,7 @@ export const soak = async (): Promise<Row> => {
       if (Date.now() < restartAt) continue
       restartAt += every
       other.signal(restarts++ % 2 === 0 ? "SIGTERM" : "SIGKILL")
-      await other.gone
+      await other.exited
       other = await deployment.start(["actors"])
     }
     await running.end()

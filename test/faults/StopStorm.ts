@@ -6,9 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { call } from "../harness/Client.ts"
 import { deploy, type Deployment, type Process, until } from "../harness/Deployment.ts"
 import type { Row } from "../harness/Report.ts"
-import { type DyingRelay, startDyingRelay } from "./DyingRelay.ts"
+import { type CrashingRelay, startCrashingRelay } from "./CrashingRelay.ts"
 import { send, settings, writer } from "./Sending.ts"
-import { inStore, whileHeld } from "./Store.ts"
+import { inStore, whileLocked } from "./Store.ts"
 
 const queued = 400
 /** Longer than a permit that was granted with the lease. */
@@ -38,7 +38,7 @@ const trap = (deployment: Deployment, senders: ReadonlyArray<Process>) => {
    */
   const inPermission = async (victim: Process, reply: () => void) => {
     await sleep(pastPermitMillis)
-    await whileHeld(deployment, "lock table mailbox in access exclusive mode", async () => {
+    await whileLocked(deployment, "lock table mailbox in access exclusive mode", async () => {
       reply()
       // A sender without a pending request is suspended as well.
       await until("the statement that asks", async () => (await inStore(deployment, asking)).length > 0, 3).catch(
@@ -78,10 +78,10 @@ export const stopStorm = async (): Promise<Row> => {
   const deployment = await deploy()
   const senders: Array<Process> = []
   const { arm, sprung } = trap(deployment, senders)
-  const relays: Array<DyingRelay> = []
+  const relays: Array<CrashingRelay> = []
   for (const sender of [0, 1])
     relays.push(
-      await startDyingRelay(
+      await startCrashingRelay(
         () => "never",
         100,
         () => sprung(sender),

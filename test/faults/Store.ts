@@ -29,7 +29,7 @@ export const inStore = <A extends object = object>(
   )
 
 /** Runs `during` while a transaction holds the locks of `statement`. */
-export const whileHeld = (deployment: Deployment, statement: string, during: () => Promise<void>): Promise<void> =>
+export const whileLocked = (deployment: Deployment, statement: string, during: () => Promise<void>): Promise<void> =>
   Effect.runPromise(
     Effect.scoped(
       Effect.flatMap(Effect.service(Stores.Unhurried), (sql) =>
@@ -44,7 +44,7 @@ export const whileHeld = (deployment: Deployment, statement: string, during: () 
   )
 
 /** Returns a query function over one persistent connection, so that frequent polling costs little. */
-export const lookout = async (deployment: Deployment) => {
+export const persistentQuery = async (deployment: Deployment) => {
   const scope = Scope.makeUnsafe()
   const context = await Effect.runPromise(
     Layer.buildWithScope(Layer.fresh(Stores.layer(settingsOf(deployment))), scope),

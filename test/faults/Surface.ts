@@ -271,7 +271,7 @@ export const killDelete = async (): Promise<Row> => {
       if (await isLetIn()) left++
       await sleep(Math.random() * 800)
       service.signal("SIGKILL")
-      await service.gone
+      await service.exited
       service = await deployment.start()
       if (await isLetIn()) left++
       await until(

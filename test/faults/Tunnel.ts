@@ -5,14 +5,14 @@ import { startOrigin } from "../bench/TunnelReferences.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Process, until } from "../harness/Deployment.ts"
 import type { Row } from "../harness/Report.ts"
-import { get, load, type Seen } from "./TunnelLoad.ts"
+import { get, load, type Observed } from "./TunnelLoad.ts"
 
 /** Starts an agent with links to two edges; clients use a third edge, which forwards to them. */
 const threeEdges = async (
   id: string,
   what: string,
   hurt: (first: Process) => Promise<void> | void,
-  judge: (seen: Seen) => boolean,
+  judge: (seen: Observed) => boolean,
 ): Promise<Row> => {
   const deployment = await deploy()
   const origin = await startOrigin(64 * 1024 * 1024)

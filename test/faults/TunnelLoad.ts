@@ -24,7 +24,7 @@ export const get = (port: number, handle: string) =>
     outgoing.end()
   })
 
-export interface Seen {
+export interface Observed {
   answered: number
   failed: number
   longestGapMillis: number
@@ -32,8 +32,8 @@ export interface Seen {
 }
 
 /** Sends requests over 8 connections for some milliseconds. */
-export const load = async (port: number, handle: string, millis: number): Promise<Seen> => {
-  const seen: Seen = { answered: 0, failed: 0, longestGapMillis: 0, waits: [] }
+export const load = async (port: number, handle: string, millis: number): Promise<Observed> => {
+  const seen: Observed = { answered: 0, failed: 0, longestGapMillis: 0, waits: [] }
   const end = Date.now() + millis
   let last = Date.now()
   await Promise.all(

@@ -4,7 +4,7 @@ import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as Stores from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, Effect, Fiber, Layer } from "effect"
-import { passing } from "../harness/Actors.ts"
+import { waitUntil } from "../harness/Actors.ts"
 import { databaseLayer } from "../harness/Database.ts"
 import { insertEvent, makeOrg } from "../harness/Events.ts"
 import { rows } from "../harness/Stores.ts"
@@ -16,7 +16,7 @@ import { rows } from "../harness/Stores.ts"
  */
 const next = Effect.fnUntraced(function* <A>(changes: { readonly await: Effect.Effect<A> }) {
   const fiber = yield* Effect.forkChild(changes.await, { startImmediately: true })
-  yield* passing(
+  yield* waitUntil(
     Effect.map(
       rows((sql) => sql`select 1`),
       () => fiber.pollUnsafe(),

@@ -22,7 +22,7 @@ import { Clock, type Duration, Effect, type Fiber, Layer } from "effect"
 import { MessageStorage, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig } from "effect/cluster"
 import { TestClock } from "effect/testing"
 import { foundation, inProcess, makeOrg, rows } from "./Stores.ts"
-import { outgoing, recording } from "./Transport.ts"
+import { transportLayer, recordingTransport } from "./Transport.ts"
 
 export { makeOrg }
 
@@ -67,7 +67,7 @@ export interface ActorSettings {
   readonly ports?: typeof tunnelPorts
   readonly limits?: Partial<IdentityLimits>
   /** Transport for outgoing mail; defaults to one that accepts everything. */
-  readonly transport?: ReturnType<typeof recording>
+  readonly transport?: ReturnType<typeof recordingTransport>
   readonly quotas?: Partial<OrgActor.OrgQuotas>
 }
 
@@ -103,7 +103,7 @@ export const actors = (settings: ActorSettings = {}) => {
       Deliveries.layer,
       GuardedClient.layer({ allowPrivate: true }),
       Composition.layer,
-      outgoing(settings.transport ?? recording()),
+      transportLayer(settings.transport ?? recordingTransport()),
     ]),
     Layer.provideMerge(Layer.mergeAll(runner, portsOf(ports))),
     Layer.provideMerge(foundation),
@@ -117,7 +117,7 @@ export const actors = (settings: ActorSettings = {}) => {
  * from running ahead of work in flight; use a `step` of 0 where a deadline must not pass, for example from the value on
  * that shows that an attempt has begun.
  */
-export const passing = <A, R>(
+export const waitUntil = <A, R>(
   look: Effect.Effect<A, unknown, R>,
   holds: (value: A) => boolean,
   step: Duration.Input | ((value: A) => Duration.Input) = "100 millis",
@@ -137,9 +137,9 @@ export const passing = <A, R>(
  * Waits for a fiber to end while the clock advances, no faster than the store responds, since calls of actors have
  * timeouts in test time.
  */
-export const ending = <A, E>(fiber: Fiber.Fiber<A, E>, step: Duration.Input = "5 millis") =>
+export const awaitFiber = <A, E>(fiber: Fiber.Fiber<A, E>, step: Duration.Input = "5 millis") =>
   Effect.map(
-    passing(
+    waitUntil(
       Effect.map(
         rows((sql) => sql`select 1`),
         () => fiber.pollUnsafe(),
@@ -165,9 +165,9 @@ export const makeIdentity = Effect.fnUntraced(function* (org_id: string, handle:
   const actor = (yield* Identities).of(handle)
   const identity_id = yield* makeUuidV7
   yield* ask(actor.Create({ org_id, identity_id, handle }))
-  yield* passing(identityOf(handle), (row) => row?.status === "ready", 0)
+  yield* waitUntil(identityOf(handle), (row) => row?.status === "ready", 0)
   // The store becomes ready a moment before the actor does, which then removes an address that is not on its list.
   const nobody = ask(actor.DisallowRecipient({ org_id, address: "nobody@example.org" }))
-  yield* passing(Effect.flip(nobody), ({ code }) => code === "not_found", 0)
+  yield* waitUntil(Effect.flip(nobody), ({ code }) => code === "not_found", 0)
   return { id: identity_id, actor }
 })

@@ -11,14 +11,14 @@ export const openBrowser = () =>
     args: ["--no-sandbox", "--disable-gpu", "--renderer-process-limit=1"],
   }))
 
-interface Kept {
+interface IdleContext {
   readonly browser: Browser
   readonly options: string
   readonly context: BrowserContext
 }
 
 /** Clean contexts that are not in use. */
-const free = new Set<Kept>()
+const free = new Set<IdleContext>()
 
 /**
  * Returns a cleaned context of an earlier test, or a new one. A new context needs a window, a process and compilation,
@@ -36,7 +36,7 @@ export const takeContext = async (browser: Browser, options: BrowserContextOptio
   return {
     context,
     /** Removes pages, cookies and stored data of this origin; caches stay. */
-    giveBack: async (origin: string) => {
+    release: async (origin: string) => {
       for (const page of context.pages()) if (page !== tab) await page.close()
       await context.clearCookies()
       const cdp = await context.newCDPSession(tab!)

@@ -1,7 +1,7 @@
 /** An API client as an integrator would write it. */
 import { eventually } from "./Service.ts"
 
-export interface Answer<A = any> {
+export interface ApiResponse<A = any> {
   readonly status: number
   readonly headers: Headers
   readonly body: A
@@ -12,7 +12,7 @@ export const call = async <A = any>(
   method: string,
   path: string,
   options: { readonly token?: string; readonly body?: unknown; readonly headers?: Record<string, string> } = {},
-): Promise<Answer<A>> => {
+): Promise<ApiResponse<A>> => {
   const headers: Record<string, string> = { ...options.headers }
   if (options.token !== undefined) headers["authorization"] = `Bearer ${options.token}`
   if (options.body !== undefined) headers["content-type"] ??= "application/json"

@@ -39,17 +39,17 @@ export interface Look {
 }
 
 /** Errors on a page that fail the test that opened it. */
-export interface Seen {
+export interface PageErrors {
   readonly errors: Array<string>
   readonly foreign: Array<string>
 }
 
 /** The part of a context that tests may use; it leaves nothing behind. */
-export type Visit = Pick<BrowserContext, "newPage" | "newCDPSession" | "waitForEvent" | "close">
+export type TestContext = Pick<BrowserContext, "newPage" | "newCDPSession" | "waitForEvent" | "close">
 
 /** Opens a context without cookies, stored data or pages. */
 export const openContext = async (browser: Browser, base: string, look: Look = {}, session?: string) => {
-  const { context, giveBack } = await takeContext(browser, {
+  const { context, release } = await takeContext(browser, {
     viewport: { width: look.width ?? 1280, height: 800 },
     colorScheme: look.scheme ?? "light",
     locale: look.locale ?? "en",
@@ -61,7 +61,7 @@ export const openContext = async (browser: Browser, base: string, look: Look = {
       { name: "svc_signed_in", value: "1", url: base, sameSite: "Lax" },
     ])
   }
-  const seen: Seen = { errors: [], foreign: [] }
+  const seen: PageErrors = { errors: [], foreign: [] }
   const onMessage = (message: ConsoleMessage) => {
     if (message.type() === "error") seen.errors.push(message.text())
   }
@@ -71,13 +71,13 @@ export const openContext = async (browser: Browser, base: string, look: Look = {
       seen.foreign.push(request.url())
   }
   context.on("console", onMessage).on("weberror", onError).on("request", onRequest)
-  const visit: Visit = {
+  const visit: TestContext = {
     newPage: context.newPage.bind(context),
     newCDPSession: context.newCDPSession.bind(context),
     waitForEvent: context.waitForEvent.bind(context),
     close: async () => {
       context.off("console", onMessage).off("weberror", onError).off("request", onRequest)
-      await giveBack(base)
+      await release(base)
     },
   }
   return { context: visit, seen }
@@ -95,7 +95,7 @@ export const settled = async (page: Page) => {
  * Navigates from one page of the console to another in the client, as its buttons do, which takes a third of the time
  * of loading it.
  */
-export const goOn = async (page: Page, to: string) => {
+export const navigate = async (page: Page, to: string) => {
   // The previous page stays until the next one is rendered; each has its own heading.
   await page.evaluate(
     `for (const one of document.querySelectorAll("h1")) one.dataset.before = ""

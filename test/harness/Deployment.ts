@@ -32,7 +32,7 @@ export interface Process {
   readonly child: ChildProcess
   readonly output: () => string
   /** Resolves with the exit code or signal. */
-  readonly gone: Promise<number | string>
+  readonly exited: Promise<number | string>
   readonly signal: (signal: NodeJS.Signals) => void
 }
 
@@ -47,10 +47,10 @@ export interface Deployment {
 export const until = async (what: string, holds: () => Promise<boolean> | boolean, seconds = 20): Promise<void> => {
   const began = Date.now()
   while (!(await holds())) {
-    const gone = Date.now() - began
-    if (gone > seconds * 1000) throw new Error(`${what}: not within ${seconds} s`)
+    const elapsed = Date.now() - began
+    if (elapsed > seconds * 1000) throw new Error(`${what}: not within ${seconds} s`)
     // Polls at growing intervals, so that waiting tests leave the machine to the work.
-    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(gone / 20, 10), 200)))
+    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(elapsed / 20, 10), 200)))
   }
 }
 
@@ -112,7 +112,7 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
       edgePort: edge,
       child,
       output: () => output,
-      gone: new Promise((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal ?? "gone"))),
+      exited: new Promise((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal ?? "gone"))),
       signal: (signal) => void child.kill(signal),
     }
     processes.push(started)
@@ -139,8 +139,11 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
       for (const { child } of processes) child.kill("SIGCONT")
       for (const { child } of processes) child.kill("SIGTERM")
       await Promise.all(
-        processes.map(({ gone, child }) =>
-          Promise.race([gone, new Promise((resolve) => setTimeout(resolve, 12_000)).then(() => child.kill("SIGKILL"))]),
+        processes.map(({ exited, child }) =>
+          Promise.race([
+            exited,
+            new Promise((resolve) => setTimeout(resolve, 12_000)).then(() => child.kill("SIGKILL")),
+          ]),
         ),
       )
       await Effect.runPromise(Scope.close(server, Exit.void))

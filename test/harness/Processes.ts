@@ -25,7 +25,7 @@ import { TestClock } from "effect/testing"
 import { platforms, tunnelPorts } from "./Actors.ts"
 import { databaseLayer } from "./Database.ts"
 import { sealingLayer } from "./Stores.ts"
-import { outgoing, recording } from "./Transport.ts"
+import { transportLayer, recordingTransport } from "./Transport.ts"
 
 const quotas = { calls: 100, identity_create: 100, handle_check: 100, tunnel_transfer: 1_000_000 }
 const limits = { identityQuota: 25, mailboxBytes: 1024 * 1024, mailHourly: 100, tunnelPorts }
@@ -51,7 +51,7 @@ const addresses = Layer.succeed(Addresses, {
 })
 
 /** Services that the processes of a test share. */
-export const shared = Layer.mergeAll(ports, addresses, sealingLayer).pipe(Layer.provideMerge(databaseLayer))
+export const sharedServices = Layer.mergeAll(ports, addresses, sealingLayer).pipe(Layer.provideMerge(databaseLayer))
 
 /** Waits until the process owns its shards; before that, calls of actors would wait for the clock to advance. */
 const hasShards = Layer.effectDiscard(
@@ -63,9 +63,9 @@ const hasShards = Layer.effectDiscard(
 )
 
 /** The role `actors` of a process; `steps` replaces the provisioning steps. */
-export const process = (
+export const actorProcess = (
   steps: Layer.Layer<ProvisioningSteps, never, Sealing> = ProvisioningSteps.layer({ tunnelPorts }),
-  transport = recording(),
+  transport = recordingTransport(),
 ) =>
   Layer.mergeAll(
     IdentityActor.layer(limits),
@@ -75,7 +75,7 @@ export const process = (
     ConnectorActor.layer.pipe(Layer.provide(platforms)),
     Overdue.layer(ConnectorWork.watched),
   ).pipe(
-    Layer.provide([steps, Deliveries.layer, GuardedClient.layer({ allowPrivate: true }), outgoing(transport)]),
+    Layer.provide([steps, Deliveries.layer, GuardedClient.layer({ allowPrivate: true }), transportLayer(transport)]),
     Layer.provide(ChangeFeed.layer),
     Layer.provideMerge(Layer.mergeAll(Identities.layer, Orgs.layer, Connectors.layer)),
     Layer.provideMerge(hasShards),

@@ -3,13 +3,13 @@ import { request, type RequestOptions } from "node:http"
 import { request as secureRequest } from "node:https"
 import { connect } from "node:net"
 
-export interface Answer {
+export interface PublicResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | Array<string> | undefined>>
   readonly body: string
 }
 
-export interface Asked {
+export interface PublicRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer | string
@@ -22,8 +22,8 @@ export interface Asked {
 
 export const hostOf = (handle: string) => `${handle}.tunnel.localhost`
 
-export const ask = (edgePort: number, handle: string, target: string, asked: Asked = {}) =>
-  new Promise<Answer>((resolve, reject) => {
+export const fetchPublic = (edgePort: number, handle: string, target: string, asked: PublicRequest = {}) =>
+  new Promise<PublicResponse>((resolve, reject) => {
     const options: RequestOptions = {
       host: asked.host ?? "127.0.0.1",
       port: edgePort,
@@ -56,7 +56,7 @@ export const ask = (edgePort: number, handle: string, target: string, asked: Ask
   })
 
 /** Sends bytes to the port and returns everything received until the end, or until `until` matches. */
-export const raw = (port: number, bytes: string | Buffer, until?: RegExp) =>
+export const sendRaw = (port: number, bytes: string | Buffer, until?: RegExp) =>
   new Promise<string>((resolve) => {
     const socket = connect(port, "127.0.0.1", () => socket.write(bytes))
     let text = ""
@@ -72,7 +72,7 @@ export const raw = (port: number, bytes: string | Buffer, until?: RegExp) =>
 /**
  * Opens a persistent connection that sends bytes and returns the input once it matches, and reports when it is closed.
  */
-export const talk = async (port: number) => {
+export const openConnection = async (port: number) => {
   const socket = connect(port, "127.0.0.1")
   let text = ""
   let heard = () => {}

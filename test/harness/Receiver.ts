@@ -2,7 +2,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
 import { Webhook } from "standardwebhooks"
 
-export interface Got {
+export interface ReceivedDelivery {
   readonly at: number
   readonly headers: IncomingHttpHeaders
   readonly body: any
@@ -10,9 +10,9 @@ export interface Got {
 }
 
 export const startReceiver = async (
-  answer: (response: ServerResponse, got: Got) => void = (response) => response.end(),
+  answer: (response: ServerResponse, got: ReceivedDelivery) => void = (response) => response.end(),
 ) => {
-  const got: Array<Got> = []
+  const got: Array<ReceivedDelivery> = []
   const server = createServer((request, response) => {
     const chunks: Array<Buffer> = []
     request.on("data", (chunk: Buffer) => chunks.push(chunk))
@@ -30,9 +30,10 @@ export const startReceiver = async (
     url: `http://127.0.0.1:${port}/hook`,
     got,
     /** Throws unless the signature is valid, as users of the library rely on. */
-    verify: (secret: string, one: Got) => new Webhook(secret).verify(one.raw, one.headers as Record<string, string>),
+    verify: (secret: string, one: ReceivedDelivery) =>
+      new Webhook(secret).verify(one.raw, one.headers as Record<string, string>),
     /** Returns whether one of the signatures was made with this secret, at any time. */
-    isSignedWith: (secret: string, { headers, raw }: Got) => {
+    isSignedWith: (secret: string, { headers, raw }: ReceivedDelivery) => {
       const at = new Date(Number(headers["webhook-timestamp"]) * 1000)
       const signature = new Webhook(secret).sign(String(headers["webhook-id"]), at, raw)
       return String(headers["webhook-signature"]).split(" ").includes(signature)

@@ -1,7 +1,7 @@
 /** A relay for the service's system mail that requires a password and can reject messages temporarily. */
 import { SMTPServer } from "smtp-server"
 
-export interface Taken {
+export interface RelayedMail {
   readonly user: string
   readonly from: string
   readonly to: ReadonlyArray<string>
@@ -9,7 +9,7 @@ export interface Taken {
 }
 
 export const startRelay = async (port: number) => {
-  const taken: Array<Taken> = []
+  const taken: Array<RelayedMail> = []
   let refuses: boolean | "large" = false
   let refused = 0
   const relay = new SMTPServer({

@@ -12,7 +12,7 @@
  * as the peer. - Several processes (roles, kills, a hand-over): `deploy` of `Deployment`.
  *
  * The second and third kind run with `it.effect` of `@effect/vitest` on the test's clock, so a day costs nothing:
- * advance it with `TestClock`, wait for the store with `passing`, and never sleep. Peers outside the service are real:
+ * advance it with `TestClock`, wait for the store with `waitUntil`, and never sleep. Peers outside the service are real:
  * `Receiver` for Webhooks, `Relay` for system mail. `Report` is not for tests: it prints the results of benchmarks and
  * fault rows.
  */

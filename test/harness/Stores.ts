@@ -21,7 +21,7 @@ const masterKey = Buffer.alloc(32, 7).toString("base64")
 export const sealingLayer = Layer.unwrap(Effect.map(Effect.orDie(parseMasterKeys(masterKey)), Sealing.layer))
 
 /** Sets the test's clock to the database's clock, by which some ages are computed. Test layers start with it. */
-export const present = Effect.suspend(() => TestClock.setTime(Date.now()))
+export const setClockToNow = Effect.suspend(() => TestClock.setTime(Date.now()))
 
 const addresses = Layer.succeed(Addresses, {
   environment: "development",
@@ -52,7 +52,7 @@ export const quietFeed = Layer.sync(ChangeFeed, () => {
 
 /** Services that stores and actors share. */
 export const foundation = Layer.mergeAll(databaseLayer, sealingLayer, addresses, quietFeed).pipe(
-  Layer.provideMerge(Layer.effectDiscard(present)),
+  Layer.provideMerge(Layer.effectDiscard(setClockToNow)),
 )
 
 const settings = {
@@ -74,7 +74,7 @@ export const inProcess = Layer.mergeAll(
 export const storesLayer = inProcess.pipe(Layer.provideMerge(foundation), Layer.orDie)
 
 /** The account holder as the initiator of changes. */
-export const holder: Initiator = {
+export const accountHolder: Initiator = {
   kind: "session",
   credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99",
   requestId: "req_1",

@@ -5,7 +5,7 @@ import * as path from "node:path"
 
 export const program = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
 
-export interface Around {
+export interface SvcEnvironment {
   readonly home: string
   readonly env?: Readonly<Record<string, string>>
   /** Text on standard input. */
@@ -14,7 +14,7 @@ export interface Around {
 
 export const environment = (home: string) => ({ PATH: process.env["PATH"] ?? "", HOME: home, XDG_CONFIG_HOME: home })
 
-export const run = ({ home, env, input = "" }: Around, ...args: ReadonlyArray<string>) => {
+export const startSvc = ({ home, env, input = "" }: SvcEnvironment, ...args: ReadonlyArray<string>) => {
   const child = spawn(process.execPath, [program, ...args], { env: { ...environment(home), ...env }, stdio: "pipe" })
   child.stdin.end(input)
   let [out, errors] = ["", ""]
@@ -25,7 +25,7 @@ export const run = ({ home, env, input = "" }: Around, ...args: ReadonlyArray<st
 }
 
 /** Runs the command and returns its exit code and output. */
-export const told = async (around: Around, ...args: ReadonlyArray<string>) => {
-  const ran = run(around, ...args)
+export const runSvc = async (around: SvcEnvironment, ...args: ReadonlyArray<string>) => {
+  const ran = startSvc(around, ...args)
   return { code: await ran.ended, out: ran.out(), errors: ran.errors() }
 }

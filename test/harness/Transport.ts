@@ -9,7 +9,7 @@ import { Outbox } from "@svc/cluster/mail/sending/outbox/Outbox"
 import { SendingGate } from "@svc/cluster/mail/sending/outbox/SendingGate"
 import { Effect, Layer } from "effect"
 
-export type Answers = (transmission: Transmission) => Effect.Effect<ReadonlyArray<Outcome>>
+export type TransportResponses = (transmission: Transmission) => Effect.Effect<ReadonlyArray<Outcome>>
 
 export const reply = (code: number, status: string | null, text: string) => ({
   code,
@@ -19,24 +19,27 @@ export const reply = (code: number, status: string | null, text: string) => ({
 })
 
 const each =
-  (outcome: Omit<Outcome, "recipient">): Answers =>
+  (outcome: Omit<Outcome, "recipient">): TransportResponses =>
   ({ recipients, mayLeave }) =>
     Effect.map(mayLeave, (may) =>
       recipients.map((recipient): Outcome => ({ recipient, ...(may ? outcome : { state: "held", reply: null }) })),
     )
 
 /** Returns the same outcome for every recipient, unless outgoing mail is stopped. */
-export const taken = each({ state: "sent", reply: reply(250, "2.0.0", "Ok: queued") })
-export const later = each({ state: "deferred", reply: reply(451, "4.7.1", "Greylisted") })
-export const refused = each({ state: "refused", reply: reply(550, "5.1.1", "No such user") })
+export const acceptAll = each({ state: "sent", reply: reply(250, "2.0.0", "Ok: queued") })
+export const deferAll = each({ state: "deferred", reply: reply(451, "4.7.1", "Greylisted") })
+export const refuseAll = each({ state: "refused", reply: reply(550, "5.1.1", "No such user") })
 
 export const mailDomain = "mail.localhost"
 
 /** Returns a recording transport; `answers` can be replaced at any time. */
-export const recording = (carries: Carriage = { by: "relay" }) => {
+export const recordingTransport = (carries: Carriage = { by: "relay" }) => {
   const transmissions: Array<Transmission> = []
   const inside: Array<Transmission> = []
-  const answering: { outside: Answers; inside: Answers } = { outside: taken, inside: taken }
+  const answering: { outside: TransportResponses; inside: TransportResponses } = {
+    outside: acceptAll,
+    inside: acceptAll,
+  }
   return {
     /** Messages for the transport, and messages for the own domain. */
     transmissions,
@@ -64,5 +67,5 @@ export const recording = (carries: Carriage = { by: "relay" }) => {
   }
 }
 
-export const outgoing = (transport: ReturnType<typeof recording>) =>
+export const transportLayer = (transport: ReturnType<typeof recordingTransport>) =>
   Layer.mergeAll(transport.layer, Outbox.layer, SendingGate.layer)

@@ -4,7 +4,7 @@ import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 
 /**
@@ -145,14 +145,14 @@ layer(actors())("housekeeping", (it) => {
       yield* seed(org, id)
       yield* Layer.build(Housekeeping.layer)
       const swept = (found: object) => !/"old|"41 days/.test(JSON.stringify(found))
-      expect((yield* passing(left, swept, 0)).value).toEqual(young)
+      expect((yield* waitUntil(left, swept, 0)).value).toEqual(young)
       expect(yield* shown).toHaveLength(1)
       const sql = yield* Writes
       yield* sql`update show_once set expires_at = now() - interval '1 second'`
       yield* TestClock.adjust("9 minutes")
       expect(yield* shown).toHaveLength(1)
       yield* TestClock.adjust("1 minute")
-      yield* passing(shown, (found) => found.length === 0)
+      yield* waitUntil(shown, (found) => found.length === 0)
       expect(yield* left).toEqual(young)
     }),
   )

@@ -5,7 +5,7 @@ import { Identities } from "@svc/cluster/actor/Identities"
 import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 
 layer(actors())("housekeeping", (it) => {
   it.effect(
@@ -16,7 +16,7 @@ layer(actors())("housekeeping", (it) => {
         const org_id = yield* makeOrg
         const actor = (yield* Identities).of("keeper")
         yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "keeper" }))
-        yield* passing(
+        yield* waitUntil(
           sql`select 1 from identity where canonical = 'keeper' and status = 'ready'`,
           (rows) => rows.length === 1,
         )

@@ -8,7 +8,7 @@ import { expect, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { eventually } from "../harness/Service.ts"
-import { present, storesLayer } from "../harness/Stores.ts"
+import { setClockToNow, storesLayer } from "../harness/Stores.ts"
 
 const dayMillis = 24 * 60 * 60 * 1000
 
@@ -25,7 +25,7 @@ const answer: StoredAnswer = { status: 202, headers: { location: "/here" }, body
 
 /** A key of a new credential. */
 const fresh = Effect.gen(function* () {
-  yield* present
+  yield* setClockToNow
   const records = yield* IdempotencyRecords
   const scope: Scope = { credentialId: yield* makeUuidV7, operation: "POST /api/identities", key: "k" }
   const claim = (request = "one", part: Partial<Scope> = {}) => records.claim({ ...scope, ...part }, request)

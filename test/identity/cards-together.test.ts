@@ -5,13 +5,13 @@ import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { actors, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
 
 const ready = Effect.fnUntraced(function* (handle: string) {
   const org_id = yield* makeOrg
   const actor = (yield* Identities).of(handle)
   yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
-  yield* passing(
+  yield* waitUntil(
     Effect.flatMap(Reads, (sql) => sql`select 1 from identity where canonical = ${handle} and status = 'ready'`),
     (rows) => rows.length === 1,
   )

@@ -6,8 +6,8 @@ import { Reads, Writes } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer } from "effect"
-import { actors, makeOrg, passing } from "../harness/Actors.ts"
-import { holder, rows } from "../harness/Stores.ts"
+import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { accountHolder, rows } from "../harness/Stores.ts"
 
 const saga = JSON.stringify({ kind: "provisioning", status: "completed", steps: [], started_at: 0, finished_at: null })
 
@@ -22,7 +22,7 @@ const creation = Effect.fnUntraced(function* (orgId: string, handle: string, quo
       claim: { kind: "Identity", id: handle, epoch: 1 + epochs },
       fence: sql``,
       at,
-      by: holder,
+      by: accountHolder,
       due: () => {},
       memory: new Map(),
     },
@@ -94,7 +94,7 @@ layer(actors({ limits: { identityQuota: 10 } }), { timeout: "60 seconds" })("the
         { n: number },
       ]
       expect(n).toBe(20)
-      yield* passing(
+      yield* waitUntil(
         rows((sql) => sql<{ n: number }>`select count(*)::int as n from identity where status = 'ready'`),
         ([row]) => row!.n === 20,
         0,
@@ -175,7 +175,7 @@ layer(Layer.provideMerge(CreationBatch.layer, actors()), { timeout: "60 seconds"
           Effect.gen(function* () {
             yield* sql`update org set identities_created = 9 where id = ${held}`
             const both = yield* Effect.forkDetach(together(...late, others))
-            yield* passing(made(free), ({ count }) => count === 1, 0)
+            yield* waitUntil(made(free), ({ count }) => count === 1, 0)
             expect(yield* made(held)).toMatchObject({ names: null, count: 0 })
             return both
           }),

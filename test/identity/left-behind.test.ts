@@ -7,8 +7,8 @@ import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { Reads } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Deferred, Effect, Layer, Logger } from "effect"
-import { makeOrg, passing, tunnelPorts } from "../harness/Actors.ts"
-import { process, shared } from "../harness/Processes.ts"
+import { makeOrg, waitUntil, tunnelPorts } from "../harness/Actors.ts"
+import { actorProcess, sharedServices } from "../harness/Processes.ts"
 
 /** The saga's steps, except that the step of the card signals `reached` and waits for `letGo` before it begins. */
 const held = (reached: Deferred.Deferred<void>, letGo: Effect.Effect<void>) =>
@@ -52,11 +52,11 @@ const create = Effect.fnUntraced(function* (handle: string, reached: Deferred.De
   yield* Deferred.await(reached)
 })
 
-layer(shared, { timeout: "60 seconds" })("a saga interrupted within a step", (it) => {
+layer(sharedServices, { timeout: "60 seconds" })("a saga interrupted within a step", (it) => {
   it.effect("is resumed by another process after a crash, which runs each step once", () =>
     Effect.gen(function* () {
       const reached = yield* Deferred.make<void>()
-      yield* create("ada", reached).pipe(Effect.provide(process(held(reached, Effect.never))))
+      yield* create("ada", reached).pipe(Effect.provide(actorProcess(held(reached, Effect.never))))
       // Earlier steps share the commit of this step, which was not made.
       expect((yield* look("ada"))!.saga.steps.map(({ status }) => status)).toEqual([
         "running",
@@ -65,8 +65,8 @@ layer(shared, { timeout: "60 seconds" })("a saga interrupted within a step", (it
         "pending",
       ])
       expect(yield* made("ada")).toEqual({ mailboxes: 0, ports: 0, cards: 0, keys: 0, told: null })
-      yield* Layer.build(process())
-      yield* passing(look("ada"), (row) => row?.status === "ready", "1 second")
+      yield* Layer.build(actorProcess())
+      yield* waitUntil(look("ada"), (row) => row?.status === "ready", "1 second")
       expect(yield* made("ada")).toEqual(whole)
     }),
   )
@@ -80,11 +80,11 @@ layer(shared, { timeout: "60 seconds" })("a saga interrupted within a step", (it
       })
       const reached = yield* Deferred.make<void>()
       const frozen = yield* Layer.build(
-        process(held(reached, Deferred.await(letGo))).pipe(Layer.provide(Logger.layer([log]))),
+        actorProcess(held(reached, Deferred.await(letGo))).pipe(Layer.provide(Logger.layer([log]))),
       )
       yield* create("grace", reached).pipe(Effect.provideContext(frozen))
-      yield* Layer.build(process())
-      const ready = yield* passing(look("grace"), (row) => row?.status === "ready", "1 second")
+      yield* Layer.build(actorProcess())
+      const ready = yield* waitUntil(look("grace"), (row) => row?.status === "ready", "1 second")
       yield* Deferred.succeed(letGo, undefined)
       yield* Deferred.await(stopped)
       expect(yield* look("grace")).toEqual(ready.value)

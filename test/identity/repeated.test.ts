@@ -7,7 +7,7 @@ import { storeAhead } from "@svc/cluster/mail/MessageContent"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { actors, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
 
 const look = (handle: string) =>
   Effect.flatMap(Reads, (sql) =>
@@ -58,7 +58,7 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       const actor = (yield* Identities).of("ada")
       yield* ask(actor.Create(create))
       yield* ask(actor.Create(create))
-      yield* passing(look("ada"), (row) => row?.status === "ready")
+      yield* waitUntil(look("ada"), (row) => row?.status === "ready")
       const sql = yield* Reads
       expect(yield* sql`select identities_created from org where id = ${org_id}`).toEqual([{ identities_created: 1 }])
       const other = yield* Effect.flip(ask(actor.Create({ ...create, identity_id: yield* makeUuidV7 })))
@@ -167,13 +167,13 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       const actor = (yield* Identities).of("ada")
       yield* ask(actor.Delete({ org_id }))
       yield* Effect.exit(ask(actor.Delete({ org_id })))
-      yield* passing(look("ada"), (row) => row === undefined)
+      yield* waitUntil(look("ada"), (row) => row === undefined)
       // The store shows the new state shortly before the actor has it; until then the actor responds as to the second message.
       const again = Effect.match(ask(actor.Delete({ org_id })), {
         onFailure: (refusal): unknown => refusal,
         onSuccess: () => undefined,
       })
-      const { value } = yield* passing(again, (refusal) => refusal !== undefined, 0)
+      const { value } = yield* waitUntil(again, (refusal) => refusal !== undefined, 0)
       expect(value).toMatchObject({ code: "not_found" })
       expect(yield* sql`select type from event where org_id = ${org_id} and type = 'identity.deleted'`).toHaveLength(1)
     }),

@@ -6,7 +6,7 @@ import { Identities } from "@svc/cluster/actor/Identities"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { actors, identityOf, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, identityOf, makeOrg, waitUntil } from "../harness/Actors.ts"
 
 setFlagsFromString("--expose-gc")
 const collect: () => void = runInNewContext("gc")
@@ -25,14 +25,14 @@ layer(actors())("an actor in memory", (it) => {
       const request = yield* Effect.suspend(() =>
         asked(HttpServerRequest.fromWeb(new Request("http://localhost/api/identities"))),
       )
-      yield* passing(identityOf("ada"), (row) => row?.status === "ready", 0)
+      yield* waitUntil(identityOf("ada"), (row) => row?.status === "ready", 0)
       // A timer callback is a new turn of the event loop; the previous turn may hold objects until it ends.
       const look = Effect.promise(async () => {
         await new Promise((resolve) => setTimeout(resolve, 20))
         collect()
         return request.deref() === undefined
       })
-      yield* passing(look, (isGone) => isGone, 0)
+      yield* waitUntil(look, (isGone) => isGone, 0)
     }),
   )
 })

@@ -2,7 +2,7 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { actors, identityOf, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 
 layer(actors())("A failed teardown", (it) => {
   it.effect("is reported with the step that failed, and a retry completes it", () =>
@@ -15,7 +15,7 @@ layer(actors())("A failed teardown", (it) => {
         create function stuck() returns trigger language plpgsql as $$ begin raise exception 'the card is stuck'; end $$`)
       yield* sql.unsafe(`create trigger stuck before delete on card for each row execute function stuck()`)
       yield* ask(actor.Delete({ org_id }))
-      const failed = yield* passing(identityOf("ada"), (row) => row?.saga.steps[2]?.status === "failed")
+      const failed = yield* waitUntil(identityOf("ada"), (row) => row?.saga.steps[2]?.status === "failed")
       expect(failed.value!.saga.steps.map(({ name, status }) => [name, status])).toEqual([
         ["identity_keys", "done"],
         ["connectors", "done"],
@@ -25,7 +25,7 @@ layer(actors())("A failed teardown", (it) => {
       ])
       yield* sql.unsafe(`drop trigger stuck on card`)
       yield* ask(actor.Retry({ org_id }))
-      yield* passing(identityOf("ada"), (row) => row === undefined)
+      yield* waitUntil(identityOf("ada"), (row) => row === undefined)
     }),
   )
 })

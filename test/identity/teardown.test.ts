@@ -8,8 +8,8 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, identityOf, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
-import { present, rows } from "../harness/Stores.ts"
+import { actors, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { setClockToNow, rows } from "../harness/Stores.ts"
 
 const secretsOf = (org: string, handle: string) =>
   Effect.flatMap(IdentityQueries, (queries) => queries.secrets(org, handle))
@@ -31,7 +31,7 @@ const portOf = (identity: string) =>
 /** Deletes the Identity and waits until its row is removed. */
 const gone = Effect.fnUntraced(function* (org_id: string, handle: string, actor: Actor) {
   yield* ask(actor.Delete({ org_id }))
-  yield* passing(identityOf(handle), (row) => row === undefined, 0)
+  yield* waitUntil(identityOf(handle), (row) => row === undefined, 0)
 })
 type Actor = Effect.Success<ReturnType<typeof makeIdentity>>["actor"]
 
@@ -47,7 +47,7 @@ layer(actors())("a deleted Identity", (it) => {
         create function stuck() returns trigger language plpgsql as $$ begin raise exception 'the card is stuck'; end $$`)
       yield* sql.unsafe(`create trigger stuck before delete on card for each row execute function stuck()`)
       yield* ask(actor.Delete({ org_id }))
-      const state = yield* passing(identityOf("ada"), (row) => row?.saga.steps[2]?.status === "retrying", 0)
+      const state = yield* waitUntil(identityOf("ada"), (row) => row?.saga.steps[2]?.status === "retrying", 0)
       expect(state.value!.saga.steps.map(({ name, status }) => [name, status])).toEqual([
         ["identity_keys", "done"],
         ["connectors", "done"],
@@ -60,7 +60,7 @@ layer(actors())("a deleted Identity", (it) => {
       const events = rows((sql) => sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`)
       expect((yield* events).map(({ type }) => type)).toContain("api_key.revoked")
       yield* sql.unsafe(`drop trigger stuck on card`)
-      yield* passing(identityOf("ada"), (row) => row === undefined)
+      yield* waitUntil(identityOf("ada"), (row) => row === undefined)
       expect((yield* events).at(-1)).toEqual({ type: "identity.deleted" })
     }),
   )
@@ -94,7 +94,7 @@ layer(actors({ limits: { identityQuota: 2 } }))("an Org's quota of Identities", 
 layer(actors({ ports: { first: 20_000, last: 20_001 } }))("a TCP port", (it) => {
   it.effect("is reused 30 days after its release, oldest first", () =>
     Effect.gen(function* () {
-      yield* present
+      yield* setClockToNow
       const org_id = yield* makeOrg
       const [ada, grace] = [yield* makeIdentity(org_id, "ada"), yield* makeIdentity(org_id, "grace")]
       const freed = yield* portOf(ada.id)
@@ -106,10 +106,10 @@ layer(actors({ ports: { first: 20_000, last: 20_001 } }))("a TCP port", (it) => 
       // A saga gives up after half a minute; then no port is called any more.
       const edsger = (yield* Identities).of("edsger")
       yield* ask(edsger.Create({ org_id, identity_id: yield* makeUuidV7, handle: "edsger" }))
-      yield* passing(identityOf("edsger"), (row) => row?.status === "failed")
+      yield* waitUntil(identityOf("edsger"), (row) => row?.status === "failed")
       yield* TestClock.adjust("1 hour")
       yield* ask(edsger.Retry({ org_id }))
-      yield* passing(identityOf("edsger"), (row) => row?.status === "ready", 0)
+      yield* waitUntil(identityOf("edsger"), (row) => row?.status === "ready", 0)
       const { id } = (yield* identityOf("edsger"))!
       expect(yield* portOf(id)).toBe(freed)
     }),

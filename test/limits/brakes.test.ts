@@ -3,7 +3,7 @@ import type { PublicLimitName } from "@svc/domain/account/Policy"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, challengeOf, tokenCall, verifierOf } from "../oauth/Consent.ts"
+import { authorizationUrl, challengeOf, tokenCall, verifierOf } from "../oauth/Consent.ts"
 
 const quota = 3
 /** Limit of all calls of the token endpoint. {@link quota} also limits those that fail. */
@@ -38,7 +38,9 @@ const brakes: { readonly [Name in PublicLimitName]: ((n: number) => Promise<numb
   device: () => post("/api/auth/device", { client_name: "ci" }),
   oauth_authorize: () =>
     status(
-      String(askingUrl(service.base, { client: clients[0]!, redirect: here, challenge: challengeOf(verifierOf()) })),
+      String(
+        authorizationUrl(service.base, { client: clients[0]!, redirect: here, challenge: challengeOf(verifierOf()) }),
+      ),
     ),
   oauth_token: async () =>
     (await tokenCall(service.base, { grant_type: "authorization_code", client_id: clients[1]! })).status,

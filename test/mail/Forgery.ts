@@ -67,7 +67,7 @@ export const sign = async (
 }
 
 /** Modifications after signing. */
-export interface Trick {
+export interface Modification {
   readonly name: string
   readonly apply: (raw: string) => string
 }
@@ -75,7 +75,7 @@ export interface Trick {
 const top = (field: string) => (raw: string) => `${field}\r\n${raw}`
 /** Appended as the last header field. */
 const bottom = (field: string) => (raw: string) => raw.replace("\r\n\r\n", `\r\n${field}\r\n\r\n`)
-const inserted = (field: string): ReadonlyArray<Trick> => [
+const inserted = (field: string): ReadonlyArray<Modification> => [
   { name: `${field} on top`, apply: top(field) },
   { name: `${field} below`, apply: bottom(field) },
 ]
@@ -106,7 +106,7 @@ const fields = [
   "X-Other: y",
 ]
 
-export const tricks: ReadonlyArray<Trick> = [
+export const modifications: ReadonlyArray<Modification> = [
   { name: "nothing", apply: (raw) => raw },
   ...fields.flatMap(inserted),
   { name: "another subject", apply: (raw) => raw.replace(/^Subject: .*$/m, "Subject: urgent") },
@@ -162,7 +162,7 @@ const forged = fc.record({
   ),
   canonicalization: fc.constantFrom("relaxed/relaxed", "simple/simple", "relaxed/simple"),
   length: fc.option(fc.constantFrom(0, 5, 10_000), { nil: undefined }),
-  tricks: fc.array(fc.constantFrom(...tricks), { maxLength: 2 }),
+  tricks: fc.array(fc.constantFrom(...modifications), { maxLength: 2 }),
   sender: fc.constantFrom(...names, ""),
   ip: fc.constantFrom(honestHost, "203.0.113.9", "203.0.113.9"),
 })
@@ -177,7 +177,7 @@ export const isHonestHost = (ip: string) => ip === honestHost
 export type Forged = typeof forgery extends fc.Arbitrary<infer A> ? A : never
 
 /** The message as written, and as sent. */
-export const written = async (one: Forged) => {
+export const forgedMessage = async (one: Forged) => {
   const before = Buffer.from(
     `From: ${one.spelling.replace("@@", `a@${one.author}`)}\r\nTo: bob@mail.localhost\r\nSubject: invoice\r\n` +
       `Date: Fri, 20 Nov 2026 12:00:00 +0000\r\n${one.part.head}\r\n${one.part.body}`,

@@ -9,7 +9,7 @@ import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { createHash } from "node:crypto"
 import { Effect, Fiber, Layer, Result } from "effect"
-import { actors, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
 
 const mailboxBytes = 1024 * 1024
 
@@ -18,7 +18,7 @@ const ready = Effect.fnUntraced(function* (handle: string) {
   const id = yield* makeUuidV7
   const actor = (yield* Identities).of(handle)
   yield* ask(actor.Create({ org_id, identity_id: id, handle }))
-  yield* passing(
+  yield* waitUntil(
     Effect.flatMap(Reads, (sql) => sql<{ status: string }>`select status from identity where id = ${id}`),
     ([row]) => row?.status === "ready",
   )
@@ -81,7 +81,7 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
           const sent = yield* Effect.forkDetach(
             Effect.forEach(mails, (one) => Effect.result(ask(actor.ReceiveMail(one))), { concurrency: "unbounded" }),
           )
-          yield* passing(
+          yield* waitUntil(
             reads<{ n: number }>`select count(*)::int as n from pg_locks where not granted`,
             ([row]) => row!.n > 0,
             0,

@@ -9,7 +9,7 @@ import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { createSecretKey } from "node:crypto"
-import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
 
@@ -122,7 +122,7 @@ layer(Layer.provideMerge(InboundBatch.layer, actors()))("Concurrent messages of 
         Effect.gen(function* () {
           yield* sql`select 1 from mailbox m join identity i on i.id = m.identity_id where i.handle = 'held' for update of m`
           const waits = yield* Effect.forkDetach(arrive(held.group([yield* receivedMail({ subject: "late" })])))
-          yield* passing(waiting, ([row]) => row!.n > 0, 0)
+          yield* waitUntil(waiting, ([row]) => row!.n > 0, 0)
           const stored = yield* arrive(free.group([yield* receivedMail({ subject: "at once" })]))
           expect(stored.every(Exit.isSuccess)).toBe(true)
           // The other message still waits: it was not dropped to let this one through.

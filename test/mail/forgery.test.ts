@@ -2,7 +2,7 @@ import { judge } from "@svc/mail-gateway/mail/judging/Verdict"
 import { parse } from "@svc/mail-gateway/mail/ParsedMail"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { dns, forgery, isHonestHost, owners, sign, tricks, written } from "./Forgery.ts"
+import { dns, forgery, isHonestHost, owners, sign, modifications, forgedMessage } from "./Forgery.ts"
 
 /** Signatures do not cover the amount of white space (RFC 6376 section 3.4). */
 const fold = (text: string | null) => text?.replace(/\s+/g, " ").trim() ?? null
@@ -34,7 +34,7 @@ describe("A verified message", () => {
     const seen = { verified: 0, not: 0 }
     await fc.assert(
       fc.asyncProperty(forgery, async (one) => {
-        const { before, sent } = await written(one)
+        const { before, sent } = await forgedMessage(one)
         const { origin, parsed } = await judged(sent, { ip: one.ip, sender: one.sender })
         if (origin.verdict !== "verified") {
           seen.not++
@@ -68,7 +68,7 @@ describe("A verified message", () => {
     for (const domain of ["bank.example", "mail.bank.example"]) {
       const signed = await sign(raw, { domain, fields: "From:Subject:To", canonicalization: "relaxed/relaxed" })
       for (const name of ["nothing", "X-Other: y on top", "X-Other: y below", "empty lines"]) {
-        const { apply } = tricks.find((one) => one.name === name)!
+        const { apply } = modifications.find((one) => one.name === name)!
         expect((await judged(Buffer.from(apply(signed.toString("latin1")), "latin1"))).origin.verdict).toBe("verified")
       }
     }

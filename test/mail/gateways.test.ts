@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from "vitest"
 import { inStore } from "../faults/Store.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, type Process } from "../harness/Deployment.ts"
-import { stopAfterCommit } from "../harness/Held.ts"
+import { stopAfterCommit } from "../harness/StopAfterCommit.ts"
 import { conversation, converse, upToData } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
 
@@ -75,7 +75,7 @@ it("a gateway that dies with a complete message before calling the actor has sto
   expect(await deliver(another, to, "unread")).toMatch(/^250 /)
   expect(await subjects()).toEqual(["unread"])
   another.signal("SIGTERM")
-  await another.gone
+  await another.exited
 }, 240_000)
 
 it("a gateway that dies after its 250 and before deleting the mark has lost nothing, and an identical message after it counts as a retry", async () => {
@@ -90,7 +90,7 @@ it("a gateway that dies after its 250 and before deleting the mark has lost noth
   await inStore(deployment, "create trigger stay before delete on unanswered_mail for each row execute function stay()")
   expect(await deliver(gateway, to, "nightly")).toMatch(/^250 /)
   gateway.signal("SIGKILL")
-  await gateway.gone
+  await gateway.exited
   await inStore(deployment, "drop function stay cascade")
   await marks(1)
   expect(await subjects()).toEqual(["nightly"])
@@ -102,7 +102,7 @@ it("a gateway that dies after its 250 and before deleting the mark has lost noth
   expect(await deliver(another, to, "nightly")).toMatch(/^250 /)
   expect(await subjects()).toEqual(["nightly", "nightly"])
   another.signal("SIGTERM")
-  await another.gone
+  await another.exited
 }, 240_000)
 
 it("two gateways that receive identical messages concurrently store one if the first is frozen after its commit", async () => {

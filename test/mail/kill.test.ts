@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, type Process } from "../harness/Deployment.ts"
-import { stopAfterCommit } from "../harness/Held.ts"
+import { stopAfterCommit } from "../harness/StopAfterCommit.ts"
 import { conversation, converse, upToData } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
 

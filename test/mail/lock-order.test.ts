@@ -6,7 +6,7 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { actors, ending, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, awaitFiber, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
 
 const mailbox = Effect.fnUntraced(function* (handle: string) {
@@ -58,7 +58,7 @@ layer(actors())("A Mailbox's row is locked before those of its folders and messa
           const [{ pid } = { pid: 0 }] = yield* sql<{ pid: number }>`
             select pg_backend_pid() as pid from mailbox where identity_id = ${id} for update`
           const waits = yield* Effect.forkChild(change(box))
-          yield* passing(
+          yield* waitUntil(
             sql<{ waiting: boolean }>`
               select exists (select from pg_stat_activity where ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
             ([row]) => row?.waiting === true,
@@ -69,7 +69,7 @@ layer(actors())("A Mailbox's row is locked before those of its folders and messa
           return waits
         }),
       )
-      yield* ending(waits)
+      yield* awaitFiber(waits)
       expect(waits.pollUnsafe()).toMatchObject({ _tag: "Success" })
     }),
   )

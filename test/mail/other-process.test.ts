@@ -10,7 +10,7 @@ import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { ending, passing } from "../harness/Actors.ts"
+import { awaitFiber, waitUntil } from "../harness/Actors.ts"
 import { foundation, rows } from "../harness/Stores.ts"
 
 const raw = new TextEncoder().encode("Subject: hello\r\n\r\nx\r\n")
@@ -69,13 +69,13 @@ layer(layers)("A message like one of another process", (it) => {
       const tried = Effect.flatMap(Reads, (sql) => sql<{ n: number }>`select last_value::int as n from tried`)
       yield* store(mail)
       const retried = yield* Effect.forkChild(store(mail))
-      yield* ending(retried, "1 second")
+      yield* awaitFiber(retried, "1 second")
       expect(yield* stored).toBe(1)
       const [{ n } = { n: 0 }] = yield* tried
       const other = yield* Effect.forkChild(store(mail))
-      yield* passing(tried, ([row]) => row!.n > n, 0)
+      yield* waitUntil(tried, ([row]) => row!.n > n, 0)
       yield* sql`delete from unanswered_mail`
-      yield* ending(other, "1 second")
+      yield* awaitFiber(other, "1 second")
       expect(yield* stored).toBe(2)
     }),
   )
@@ -88,14 +88,14 @@ layer(layers)("A message like one of another process", (it) => {
       expect(yield* deliver(mail, recipient!)).toBe(true)
       expect(received).toBe(1)
       const other = yield* Effect.forkChild(deliver(mail, recipient!))
-      yield* passing(
+      yield* waitUntil(
         Effect.sync(() => received),
         (count) => count === 2,
         0,
       )
       yield* TestClock.adjust("1 second")
       expect(received).toBe(2)
-      yield* ending(other, "1 second")
+      yield* awaitFiber(other, "1 second")
       expect(received).toBe(3)
     }),
   )

@@ -7,7 +7,7 @@ import { expect, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { actors } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
-import { correspondent } from "../sending/Letters.ts"
+import { correspondent } from "../sending/Correspondent.ts"
 
 const awkward = 'Zwei "Wörter" \\ \u2028 \u0007 </script> 😀 \ud7ff'
 const encode = Schema.encodeSync(Schema.toCodecJson(MessageSummary))

@@ -4,7 +4,7 @@ import * as Grams from "@svc/cluster/mail/search/Grams"
 import * as Postings from "@svc/cluster/mail/search/Postings"
 import * as Segments from "@svc/cluster/mail/search/Segments"
 import { describe, expect, it } from "@effect/vitest"
-import { drawn, having, written } from "./Drawn.ts"
+import { randomBelow, positionsOf, randomText } from "./RandomTexts.ts"
 
 /** Returns the positions that a segment of these texts reports, and the size of its buckets. */
 const segment = (texts: ReadonlyArray<string>) => {
@@ -25,9 +25,9 @@ const segment = (texts: ReadonlyArray<string>) => {
 
 describe("A segment", () => {
   it("misses no text that contains the term, from two characters on, including at its end", () => {
-    const draw = drawn(1)
+    const draw = randomBelow(1)
     for (let round = 0; round < 3; round++) {
-      const texts = Array.from({ length: Postings.places }, () => written(draw, 2 + draw(120)))
+      const texts = Array.from({ length: Postings.places }, () => randomText(draw, 2 + draw(120)))
       const { told } = segment(texts)
       for (let n = 0; n < 40; n++) {
         const text = [...texts[draw(texts.length)]!]
@@ -37,7 +37,7 @@ describe("A segment", () => {
         expect(Grams.gramsOf([part]).length > 0, JSON.stringify(part)).toBe(part.length > 1)
         const found = new Set(told(part))
         expect(
-          having(texts, part).filter((place) => !found.has(place)),
+          positionsOf(texts, part).filter((place) => !found.has(place)),
           JSON.stringify(part),
         ).toEqual([])
       }
@@ -45,7 +45,7 @@ describe("A segment", () => {
   })
 
   it("is the same for a text that is added in pieces", () => {
-    const text = written(drawn(5), 1_000)
+    const text = randomText(randomBelow(5), 1_000)
     const bucketsOf = (pieces: number) => {
       const postings = Postings.make()
       for (let at = 0; at < text.length; at += pieces) postings.add(7, text, at, at + pieces)
@@ -56,8 +56,8 @@ describe("A segment", () => {
   })
 
   it("contains nothing of the previously built one", () => {
-    const draw = drawn(6)
-    const [one, other] = [written(draw, 400), written(draw, 400)]
+    const draw = randomBelow(6)
+    const [one, other] = [randomText(draw, 400), randomText(draw, 400)]
     const postings = Postings.make()
     const bucketsOf = (place: number, text: string) => {
       postings.clear()
@@ -70,17 +70,17 @@ describe("A segment", () => {
   })
 
   it("is exact for two or three ASCII characters", () => {
-    const draw = drawn(2)
+    const draw = randomBelow(2)
     const texts = Array.from({ length: Postings.places }, () =>
       Array.from({ length: draw(60) }, () => String.fromCharCode(97 + draw(20))).join(""),
     )
     for (const part of ["ab", "qr", "xyz", "abc", "kml", "tss", "gh"]) {
-      expect(segment(texts).told(part), part).toEqual(having(texts, part))
+      expect(segment(texts).told(part), part).toEqual(positionsOf(texts, part))
     }
   })
 
   it("of texts with too many trigrams is less precise, but never misses a text", () => {
-    const draw = drawn(3)
+    const draw = randomBelow(3)
     const texts = Array.from({ length: 3 }, () =>
       Array.from({ length: 150_000 }, () => String.fromCharCode(32 + draw(0xa000))).join(""),
     )

@@ -11,7 +11,7 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
-import { drawn, having, written } from "./Drawn.ts"
+import { randomBelow, positionsOf, randomText } from "./RandomTexts.ts"
 
 layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it) => {
   const letters = Effect.fnUntraced(function* (identity: string, texts: ReadonlyArray<string>) {
@@ -53,9 +53,9 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
       Effect.gen(function* () {
         const sql = yield* Writes
         const identity = yield* makeIdentity(yield* makeOrg, "ada")
-        const draw = drawn(4)
+        const draw = randomBelow(4)
         // The n-th word is rarer the larger n is.
-        const words = Array.from({ length: 300 }, () => written(draw, 3 + draw(9)).replaceAll(" ", "") || "x")
+        const words = Array.from({ length: 300 }, () => randomText(draw, 3 + draw(9)).replaceAll(" ", "") || "x")
         const word = () => words[Math.floor(words.length ** (draw(1_000) / 1_000))]!
         const texts = Array.from({ length: 600 }, () =>
           ["a@x.org", "", "", "", Array.from({ length: 12 }, word).join(" ")].join("\x1e"),
@@ -64,7 +64,7 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
         const all = yield* reader(identity.id as IdentityId)
         const gone = new Set<number>()
         const naive = (...parts: ReadonlyArray<string>) =>
-          having(texts, "")
+          positionsOf(texts, "")
             .filter((place) => !gone.has(place + 1) && parts.every((part) => texts[place]!.includes(part)))
             .map((place) => place + 1)
         const look = Effect.gen(function* () {

@@ -8,7 +8,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, passing } from "../harness/Actors.ts"
+import { actors, waitUntil } from "../harness/Actors.ts"
 import { freePort } from "../harness/Ports.ts"
 import { startRelay } from "../harness/Relay.ts"
 import { foundation, rows } from "../harness/Stores.ts"
@@ -44,16 +44,16 @@ layer(actors())("Mail for postmaster@", (it) => {
       yield* receive("a complaint")
       relay.refuses(true)
       yield* Layer.build(SystemMailForwarding.layer({ to: "operator@example.org" }).pipe(Layer.provide(mailer)))
-      yield* passing(
+      yield* waitUntil(
         Effect.sync(() => relay.refused()),
         (count) => count > 0,
         0,
       )
       expect(yield* waiting).toBe(1)
       relay.refuses(false)
-      yield* passing(waiting, (count) => count === 0)
+      yield* waitUntil(waiting, (count) => count === 0)
       yield* receive("another")
-      yield* passing(waiting, (count) => count === 0)
+      yield* waitUntil(waiting, (count) => count === 0)
       yield* TestClock.adjust("10 minutes")
       expect(relay.taken.map(({ to }) => to)).toEqual([["operator@example.org"], ["operator@example.org"]])
       expect(relay.taken[0]!.raw).toBe("From: grace@example.org\r\nSubject: a complaint\r\n\r\nx\r\n")
@@ -68,13 +68,13 @@ layer(actors())("Mail for postmaster@", (it) => {
       // The state after a process died behind the relay's 250.
       yield* sql`alter table system_mail add constraint unnoted check (forwarded_at is null) not valid`
       yield* Layer.build(SystemMailForwarding.layer({ to: "operator@example.org" }).pipe(Layer.provide(mailer)))
-      yield* passing(
+      yield* waitUntil(
         Effect.sync(() => relay.taken.length),
         (count) => count > 1,
       )
       expect(yield* waiting).toBe(1)
       yield* sql`alter table system_mail drop constraint unnoted`
-      yield* passing(waiting, (count) => count === 0)
+      yield* waitUntil(waiting, (count) => count === 0)
       const noted = relay.taken.length
       expect(new Set(relay.taken.map(({ raw }) => raw)).size).toBe(1)
       yield* TestClock.adjust("10 minutes")
@@ -92,10 +92,10 @@ layer(actors())("Mail for postmaster@", (it) => {
                now() + n * interval '1 millisecond'
         from (values (1, 'large', 1200000), (2, 'small', 1)) as mail (n, name, lines)`
       yield* Layer.build(SystemMailForwarding.layer({ to: "operator@example.org" }).pipe(Layer.provide(mailer)))
-      yield* passing(waiting, (count) => count === 1)
+      yield* waitUntil(waiting, (count) => count === 1)
       expect(relay.taken.map(({ raw }) => raw.slice(0, 14))).toEqual(["Subject: small"])
       relay.refuses(false)
-      yield* passing(waiting, (count) => count === 0)
+      yield* waitUntil(waiting, (count) => count === 0)
       expect(relay.taken[1]!.raw.length).toBeGreaterThan(20_000_000)
     }),
   )

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { present, storesLayer } from "../harness/Stores.ts"
+import { setClockToNow, storesLayer } from "../harness/Stores.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
 describe("Repeated tool call", () => {
@@ -154,7 +154,7 @@ layer(storesLayer)("Equal call", (it) => {
   const minute = 60_000
   it.effect("returns the first result for 60 seconds", () =>
     Effect.gen(function* () {
-      yield* present
+      yield* setClockToNow
       const records = yield* IdempotencyRecords
       const scope = { credentialId: yield* makeUuidV7, operation: "POST /api/x", key: "equal x" }
       const answer = { status: 202, headers: {}, body: "{}" }
@@ -172,7 +172,7 @@ layer(storesLayer)("Equal call", (it) => {
 
   it.effect("resumes a call of unknown outcome as the same command", () =>
     Effect.gen(function* () {
-      yield* present
+      yield* setClockToNow
       const records = yield* IdempotencyRecords
       const scope = { credentialId: yield* makeUuidV7, operation: "POST /api/x", key: "equal y" }
       const claim = records.claim(scope, "{}", minute)

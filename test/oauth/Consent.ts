@@ -3,7 +3,7 @@ import { grantable } from "@svc/api/oauth/OfferedScopes"
 import { createHash, randomBytes } from "node:crypto"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 
-export interface Answer {
+export interface PageResponse {
   readonly status: number
   readonly headers: Headers
   readonly text: string
@@ -18,7 +18,7 @@ const unescape = (text: string) =>
     .replaceAll("&amp;", "&")
 
 /** Returns the address to which a page forwards. */
-export const onward = ({ text }: Answer): URL => {
+export const redirectOf = ({ text }: PageResponse): URL => {
   const to = /http-equiv="refresh" content="0;url=([^"]+)"/.exec(text)?.[1]
   if (to === undefined)
     throw new Error(`the page leads nowhere: ${text.replace(/<style>.*<\/style>/s, "").slice(0, 2000)}`)
@@ -45,7 +45,7 @@ export const browser = (base: string, session?: string) => {
       readonly form?: Record<string, string | ReadonlyArray<string>>
       readonly headers?: Record<string, string>
     } = {},
-  ): Promise<Answer> => {
+  ): Promise<PageResponse> => {
     const headers: Record<string, string> = {
       cookie: [...jar].map(([name, value]) => `${name}=${value}`).join("; "),
       ...(options.form === undefined ? {} : { origin: base }),
@@ -69,7 +69,7 @@ export const browser = (base: string, session?: string) => {
   }
 
   /** Returns the fields of the consent form. */
-  const formOf = ({ text }: Answer) => ({
+  const formOf = ({ text }: PageResponse) => ({
     request: hidden(text, "request"),
     seal: hidden(text, "seal"),
     one: /name="one" value="([^"]*)"/.exec(text)?.[1] ?? "",
@@ -80,14 +80,14 @@ export const browser = (base: string, session?: string) => {
     go,
     formOf,
     decide: (
-      shown: Answer,
+      shown: PageResponse,
       choice: Record<string, string | ReadonlyArray<string>>,
       headers: Record<string, string> = {},
     ) => go("/auth/authorize", { form: { ...formOf(shown), ...choice }, headers }),
     /** Allows an app's request, and returns the redirect address. */
     allow: async (url: string | URL, choice: Record<string, string | ReadonlyArray<string>> = {}): Promise<URL> => {
       const shown = await go(url)
-      return onward(
+      return redirectOf(
         await go("/auth/authorize", {
           form: { ...formOf(shown), decision: "allow", agents: "one", rights: "read", ...choice },
         }),
@@ -99,7 +99,7 @@ export const browser = (base: string, session?: string) => {
 export type Browser = ReturnType<typeof browser>
 
 /** Registers a client as a local program would. */
-export const registered = async (base: string, redirects: ReadonlyArray<string>, name = "Test client") => {
+export const registerClient = async (base: string, redirects: ReadonlyArray<string>, name = "Test client") => {
   const response = await fetch(`${base}/api/oauth/register`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -108,14 +108,14 @@ export const registered = async (base: string, redirects: ReadonlyArray<string>,
   return { status: response.status, body: (await response.json()) as Record<string, any> }
 }
 
-export interface Asking {
+export interface AuthorizationParameters {
   readonly client: string
   readonly redirect: string
   readonly challenge: string
   readonly more?: Record<string, string>
 }
 
-export const askingUrl = (base: string, { client, redirect, challenge, more = {} }: Asking) => {
+export const authorizationUrl = (base: string, { client, redirect, challenge, more = {} }: AuthorizationParameters) => {
   const url = new URL("/auth/authorize", base)
   const members = {
     response_type: "code",
@@ -140,7 +140,7 @@ export const tokenCall = async (base: string, form: Record<string, string>, path
 }
 
 /** Obtains tokens by consent, for the given scopes or for all. */
-export const letIn = async (
+export const obtainTokens = async (
   base: string,
   person: Browser,
   client: string,
@@ -150,7 +150,10 @@ export const letIn = async (
 ) => {
   const verifier = verifierOf()
   const more = { scope: scopes.join(" ") }
-  const back = await person.allow(askingUrl(base, { client, redirect, challenge: challengeOf(verifier), more }), choice)
+  const back = await person.allow(
+    authorizationUrl(base, { client, redirect, challenge: challengeOf(verifier), more }),
+    choice,
+  )
   const code = back.searchParams.get("code")!
   const exchange = {
     grant_type: "authorization_code",
@@ -194,12 +197,12 @@ export const mcp = async (
 }
 
 /** Creates an account with an Identity, and its browser. */
-export const person = async (base: string) => {
+export const signedInUser = async (base: string) => {
   const { session, email, org } = await signUp(base)
   const made = await makeIdentity(base, session, newHandle("ada"))
   return { session, email, org, ...made, browser: browser(base, session) }
 }
 
 /** Registers a client with these redirect addresses and returns its id. */
-export const clientOf = async (base: string, ...redirects: ReadonlyArray<string>) =>
-  (await registered(base, redirects, newHandle("client"))).body["client_id"] as string
+export const registerClientId = async (base: string, ...redirects: ReadonlyArray<string>) =>
+  (await registerClient(base, redirects, newHandle("client"))).body["client_id"] as string

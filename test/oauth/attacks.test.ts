@@ -1,15 +1,25 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, browser, challengeOf, clientOf, letIn, onward, person, registered, verifierOf } from "./Consent.ts"
+import {
+  authorizationUrl,
+  browser,
+  challengeOf,
+  registerClientId,
+  obtainTokens,
+  redirectOf,
+  signedInUser,
+  registerClient,
+  verifierOf,
+} from "./Consent.ts"
 import { documents } from "./Documents.ts"
 
 let service: TestService
 let site: Awaited<ReturnType<typeof documents>>
-let ada: Awaited<ReturnType<typeof person>>
+let ada: Awaited<ReturnType<typeof signedInUser>>
 beforeAll(async () => {
   service = await startService()
   site = await documents()
-  ada = await person(service.base)
+  ada = await signedInUser(service.base)
 })
 afterAll(async () => {
   await site.stop()
@@ -36,13 +46,13 @@ describe("Redirect address", () => {
     ["https:\\\\example.org\\cb"],
     [`https://example.org/${"x".repeat(2000)}`],
   ])("%s is rejected at registration", async (redirect) => {
-    const { status, body } = await registered(service.base, [redirect])
+    const { status, body } = await registerClient(service.base, [redirect])
     expect([status, body["error"]]).toEqual([400, "invalid_redirect_uri"])
   })
 
   it("is limited to 20 per client", async () => {
     const many = Array.from({ length: 21 }, (_, n) => `https://example.org/${n}`)
-    expect((await registered(service.base, many)).body["error"]).toBe("invalid_redirect_uri")
+    expect((await registerClient(service.base, many)).body["error"]).toBe("invalid_redirect_uri")
   })
 
   it.each([
@@ -54,8 +64,8 @@ describe("Redirect address", () => {
     ["http://127.0.0.1:4711/callback", "http://localhost:4711/callback"],
     ["http://localhost.evil.example:4711/callback", "http://localhost:4711/callback"],
   ])("%s does not match %s, and nothing is sent to it", async (asked, named) => {
-    const client = await clientOf(service.base, named)
-    const shown = await ada.browser.go(askingUrl(service.base, { client, redirect: asked, challenge }))
+    const client = await registerClientId(service.base, named)
+    const shown = await ada.browser.go(authorizationUrl(service.base, { client, redirect: asked, challenge }))
     expect(shown.status).toBe(400)
     expect(shown.headers.get("location")).toBeNull()
     expect(shown.text).not.toContain("http-equiv")
@@ -63,8 +73,8 @@ describe("Redirect address", () => {
   })
 
   it("of a local program matches with any port", async () => {
-    const client = await clientOf(service.base, here)
-    const { answer, back } = await letIn(service.base, ada.browser, client, "http://localhost:58135/callback")
+    const client = await registerClientId(service.base, here)
+    const { answer, back } = await obtainTokens(service.base, ada.browser, client, "http://localhost:58135/callback")
     expect([answer.status, back.host]).toEqual([200, "localhost:58135"])
   })
 })
@@ -79,14 +89,16 @@ describe("Authorization request", () => {
     [{ prompt: "none" }, "consent_required"],
     [{ request: "eyJ" }, "request_not_supported"],
   ])("with %j returns %s with the state and the issuer", async (more, error) => {
-    const client = await clientOf(service.base, here)
-    const answer = onward(await ada.browser.go(askingUrl(service.base, { client, redirect: here, challenge, more })))
+    const client = await registerClientId(service.base, here)
+    const answer = redirectOf(
+      await ada.browser.go(authorizationUrl(service.base, { client, redirect: here, challenge, more })),
+    )
     expect(Object.fromEntries(answer.searchParams)).toMatchObject({ error, state: "s-1", iss: service.base })
     expect(answer.searchParams.get("code")).toBeNull()
   })
 
   it("with an unknown client is shown to the user only", async () => {
-    const shown = await ada.browser.go(askingUrl(service.base, { client: "oc_none", redirect: here, challenge }))
+    const shown = await ada.browser.go(authorizationUrl(service.base, { client: "oc_none", redirect: here, challenge }))
     expect([shown.status, shown.text.includes("http-equiv")]).toEqual([400, false])
   })
 
@@ -96,10 +108,10 @@ describe("Authorization request", () => {
     ["%s/api/mcp", ""],
     ["%s/api/mcp/", ""],
   ])("for the resource %s obtains a token for the tools", async (pattern) => {
-    const client = await clientOf(service.base, here)
+    const client = await registerClientId(service.base, here)
     const resource = pattern.replace("%s", service.base.replace("localhost", "LOCALHOST"))
     const shown = await ada.browser.go(
-      askingUrl(service.base, { client, redirect: here, challenge, more: { resource } }),
+      authorizationUrl(service.base, { client, redirect: here, challenge, more: { resource } }),
     )
     expect(shown.text).toContain('name="seal"')
   })
@@ -107,7 +119,7 @@ describe("Authorization request", () => {
 
 describe("Client document", () => {
   const shownFor = async (name: string, redirect = "http://localhost:5000/cb") =>
-    ada.browser.go(askingUrl(service.base, { client: site.url(name), redirect, challenge }))
+    ada.browser.go(authorizationUrl(service.base, { client: site.url(name), redirect, challenge }))
   const details = { client_name: "Doc", redirect_uris: ["http://localhost/cb"] }
 
   it.each([
@@ -125,7 +137,7 @@ describe("Client document", () => {
   })
 
   it("is not fetched for anonymous users", async () => {
-    const url = askingUrl(service.base, { client: site.url("stranger.json"), redirect: here, challenge })
+    const url = authorizationUrl(service.base, { client: site.url("stranger.json"), redirect: here, challenge })
     expect((await browser(service.base).go(url)).text).toContain("Sign in to connect an app")
     expect(site.asked).not.toContain("stranger.json")
   })

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { closeContexts, openBrowser } from "../harness/Browser.ts"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, challengeOf, registered, verifierOf } from "./Consent.ts"
+import { authorizationUrl, challengeOf, registerClient, verifierOf } from "./Consent.ts"
 import { has } from "../harness/Programs.ts"
 
 describe.skipIf(!has("chromium"))("the consent page", { timeout: 120_000 }, () => {
@@ -39,8 +39,8 @@ describe.skipIf(!has("chromium"))("the consent page", { timeout: 120_000 }, () =
     const { session } = await signUp(service.base)
     const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
     const redirect = `http://127.0.0.1:${portOf(app)}/callback`
-    const client = (await registered(service.base, [redirect], "Clawed")).body["client_id"] as string
-    const url = askingUrl(service.base, { client, redirect, challenge: challengeOf(verifierOf()) }).href
+    const client = (await registerClient(service.base, [redirect], "Clawed")).body["client_id"] as string
+    const url = authorizationUrl(service.base, { client, redirect, challenge: challengeOf(verifierOf()) }).href
     const context = await chromium.newContext()
     await context.addCookies([
       { name: "svc_session", value: session, url: service.base, httpOnly: true, sameSite: "Lax" },

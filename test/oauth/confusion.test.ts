@@ -3,7 +3,16 @@ import { request as httpRequest } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, browser, challengeOf, letIn, mcp, registered, tokenCall, verifierOf } from "./Consent.ts"
+import {
+  authorizationUrl,
+  browser,
+  challengeOf,
+  obtainTokens,
+  mcp,
+  registerClient,
+  tokenCall,
+  verifierOf,
+} from "./Consent.ts"
 
 let service: TestService
 let ada: Awaited<ReturnType<typeof person>>
@@ -20,7 +29,7 @@ const person = async () => {
 }
 const here = "http://localhost:4711/callback"
 const clientOf = async (redirect = here) =>
-  (await registered(service.base, [redirect], newHandle("client"))).body["client_id"] as string
+  (await registerClient(service.base, [redirect], newHandle("client"))).body["client_id"] as string
 const allow = { decision: "allow", agents: "one", rights: "read" }
 const grants = async (token: string) =>
   (await call(service.base, "GET", "/api/grants", { token })).body.grants as ReadonlyArray<{ id: string }>
@@ -28,7 +37,7 @@ const grants = async (token: string) =>
 const aCode = async () => {
   const client = await clientOf()
   const verifier = verifierOf()
-  const url = askingUrl(service.base, { client, redirect: here, challenge: challengeOf(verifier) })
+  const url = authorizationUrl(service.base, { client, redirect: here, challenge: challengeOf(verifier) })
   const code = (await ada.browser.allow(url)).searchParams.get("code")!
   const form = {
     grant_type: "authorization_code",
@@ -81,7 +90,7 @@ describe("Claimed host name", () => {
 describe("Token type", () => {
   it("is enforced: codes, access tokens and refresh tokens are not interchangeable", async () => {
     const client = await clientOf()
-    const { access, refresh } = await letIn(service.base, ada.browser, client, here)
+    const { access, refresh } = await obtainTokens(service.base, ada.browser, client, here)
     const { form } = await aCode()
     const refreshing = (refresh_token: string, client_id = client) =>
       tokenCall(service.base, { grant_type: "refresh_token", client_id, refresh_token })
@@ -100,7 +109,7 @@ describe("Token type", () => {
   })
 
   it("grants no other endpoint, whatever headers the request has", async () => {
-    const { access } = await letIn(service.base, ada.browser, await clientOf(), here)
+    const { access } = await obtainTokens(service.base, ada.browser, await clientOf(), here)
     const guises: ReadonlyArray<Record<string, string>> = [
       { authorization: `Bearer ${access}` },
       { authorization: `Bearer ${access}`, "mcp-protocol-version": "2025-11-25", "x-via": "mcp", origin: service.base },
@@ -117,7 +126,7 @@ describe("Token type", () => {
       for (const path of paths) expect([path, (await raw(path, headers)).status]).toEqual([path, 401])
     }
     const asApp = browser(service.base, access)
-    const url = askingUrl(service.base, {
+    const url = authorizationUrl(service.base, {
       client: await clientOf(),
       redirect: here,
       challenge: challengeOf(verifierOf()),
@@ -187,7 +196,11 @@ describe("Token endpoint", () => {
 describe("Decision", () => {
   const shownTo = async (who: typeof ada) =>
     who.browser.go(
-      askingUrl(service.base, { client: await clientOf(), redirect: here, challenge: challengeOf(verifierOf()) }),
+      authorizationUrl(service.base, {
+        client: await clientOf(),
+        redirect: here,
+        challenge: challengeOf(verifierOf()),
+      }),
     )
 
   it("sent several times concurrently is applied once", async () => {
@@ -216,7 +229,7 @@ describe("Decision", () => {
   })
 
   it("is not offered for an overlong link", async () => {
-    const url = askingUrl(service.base, {
+    const url = authorizationUrl(service.base, {
       client: await clientOf(),
       redirect: here,
       challenge: challengeOf(verifierOf()),
@@ -264,7 +277,7 @@ describe("Registration", () => {
 describe("Network limit of a Grant", () => {
   it("is applied to its tokens once the account holder sets it", async () => {
     const eve = await person()
-    await letIn(service.base, eve.browser, await clientOf(), here)
+    await obtainTokens(service.base, eve.browser, await clientOf(), here)
     const [grant] = await grants(eve.session)
     const networks = ["192.0.2.0/24", "2001:db8::/32"]
     const changed = await call(service.base, "PATCH", `/api/grants/${grant!.id}`, {

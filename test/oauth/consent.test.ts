@@ -1,13 +1,23 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, browser, challengeOf, clientOf, letIn, onward, person, registered, verifierOf } from "./Consent.ts"
+import {
+  authorizationUrl,
+  browser,
+  challengeOf,
+  registerClientId,
+  obtainTokens,
+  redirectOf,
+  signedInUser,
+  registerClient,
+  verifierOf,
+} from "./Consent.ts"
 
 let service: TestService
-let ada: Awaited<ReturnType<typeof person>>
+let ada: Awaited<ReturnType<typeof signedInUser>>
 beforeAll(async () => {
   service = await startService()
-  ada = await person(service.base)
+  ada = await signedInUser(service.base)
 })
 afterAll(async () => {
   await service.stop()
@@ -18,8 +28,8 @@ const here = "http://localhost:4711/callback"
 
 describe("Consent", () => {
   const asked = async () => {
-    const client = await clientOf(service.base, here)
-    return ada.browser.go(askingUrl(service.base, { client, redirect: here, challenge }))
+    const client = await registerClientId(service.base, here)
+    return ada.browser.go(authorizationUrl(service.base, { client, redirect: here, challenge }))
   }
   const allow = { decision: "allow", agents: "one", rights: "read" }
 
@@ -31,19 +41,19 @@ describe("Consent", () => {
   ])("is rejected with %s", async (_, headers) => {
     const shown = await asked()
     expect((await ada.browser.decide(shown, allow, headers)).status).toBe(403)
-    expect(onward(await ada.browser.decide(shown, allow)).searchParams.get("code")).not.toBeNull()
+    expect(redirectOf(await ada.browser.decide(shown, allow)).searchParams.get("code")).not.toBeNull()
   })
 
   it("is rejected from another session", async () => {
     const shown = await asked()
-    const bob = await person(service.base)
+    const bob = await signedInUser(service.base)
     const answer = await bob.browser.decide(shown, allow)
     expect([answer.status, answer.text.includes("http-equiv")]).toEqual([400, false])
   })
 
   it("is decided once", async () => {
     const shown = await asked()
-    onward(await ada.browser.decide(shown, allow))
+    redirectOf(await ada.browser.decide(shown, allow))
     expect((await ada.browser.decide(shown, allow)).text).not.toContain("http-equiv")
   })
 
@@ -57,20 +67,20 @@ describe("Consent", () => {
   it("cannot be given with a key", async () => {
     const key = await call(service.base, "POST", "/api/keys", { token: ada.session, body: { name: "k" } })
     const shown = await browser(service.base, key.body.key).go(
-      askingUrl(service.base, { client: await clientOf(service.base, here), redirect: here, challenge }),
+      authorizationUrl(service.base, { client: await registerClientId(service.base, here), redirect: here, challenge }),
     )
     expect(shown.text).not.toContain('name="seal"')
   })
 
   it("returns access_denied to the app when it is denied", async () => {
-    const answer = onward(await ada.browser.decide(await asked(), { decision: "deny" }))
+    const answer = redirectOf(await ada.browser.decide(await asked(), { decision: "deny" }))
     expect(Object.fromEntries(answer.searchParams)).toMatchObject({ error: "access_denied", iss: service.base })
   })
 
   it("preselects no dangerous scope, even if the app requested it", async () => {
-    const client = await clientOf(service.base, here)
+    const client = await registerClientId(service.base, here)
     const more = { scope: "vault:secret account:admin mail:send" }
-    const { text } = await ada.browser.go(askingUrl(service.base, { client, redirect: here, challenge, more }))
+    const { text } = await ada.browser.go(authorizationUrl(service.base, { client, redirect: here, challenge, more }))
     const checked = [...text.matchAll(/name="([a-z]+)" value="([^"]*)" checked/g)].map(
       ([, name, value]) => `${name} ${value}`,
     )
@@ -78,22 +88,24 @@ describe("Consent", () => {
   })
 
   it("shows the app's name as text without control characters", async () => {
-    const { body } = await registered(service.base, [here], `<b>\u202eClaude\u200b</b>\u0007${"x".repeat(100)}`)
+    const { body } = await registerClient(service.base, [here], `<b>\u202eClaude\u200b</b>\u0007${"x".repeat(100)}`)
     const { text } = await ada.browser.go(
-      askingUrl(service.base, { client: body["client_id"], redirect: here, challenge }),
+      authorizationUrl(service.base, { client: body["client_id"], redirect: here, challenge }),
     )
     expect(text).toContain("&lt;b&gt;Claude&lt;/b&gt;x")
     for (const hidden of ["<b>", "\u202e", "\u200b", "\u0007", "x".repeat(60)]) expect(text).not.toContain(hidden)
   })
 
   it("given again replaces the access and creates no second Grant", async () => {
-    const bob = await person(service.base)
-    const client = await clientOf(service.base, here)
-    const first = await letIn(service.base, bob.browser, client, here)
-    const shown = await bob.browser.go(askingUrl(service.base, { client, redirect: here, challenge }))
+    const bob = await signedInUser(service.base)
+    const client = await registerClientId(service.base, here)
+    const first = await obtainTokens(service.base, bob.browser, client, here)
+    const shown = await bob.browser.go(authorizationUrl(service.base, { client, redirect: here, challenge }))
     expect(shown.text).toContain("identity:read")
     expect(first.answer.body["scope"]).not.toContain("mail:send")
-    const second = await letIn(service.base, bob.browser, client, "http://localhost:9999/callback", { rights: "act" })
+    const second = await obtainTokens(service.base, bob.browser, client, "http://localhost:9999/callback", {
+      rights: "act",
+    })
     expect(second.answer.body["scope"]).toContain("mail:send")
     const { body } = await call(service.base, "GET", "/api/grants", { token: bob.session })
     expect(body.grants.length).toBe(1)
@@ -104,10 +116,10 @@ describe("Consent", () => {
     ["read", ["identity:read", "mail:send", "account:read"], ["identity:read"]],
     ["act", ["identity:read", "mail:send", "vault:secret"], ["identity:read", "mail:send"]],
   ])("with the preset %j of %j grants at most %j", async (rights, asked, granted) => {
-    const { answer } = await letIn(
+    const { answer } = await obtainTokens(
       service.base,
       ada.browser,
-      await clientOf(service.base, here),
+      await registerClientId(service.base, here),
       here,
       { rights },
       asked,
@@ -116,10 +128,10 @@ describe("Consent", () => {
   })
 
   it("offers no preset that would grant nothing", async () => {
-    const client = await clientOf(service.base, here)
+    const client = await registerClientId(service.base, here)
     const offers = async (scope: string) => {
       const { text } = await ada.browser.go(
-        askingUrl(service.base, { client, redirect: here, challenge, more: { scope } }),
+        authorizationUrl(service.base, { client, redirect: here, challenge, more: { scope } }),
       )
       return [...text.matchAll(/name="rights" value="([a-z]+)"/g)].map(([, value]) => value)
     }

@@ -9,8 +9,8 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { cutOff } from "../harness/CutOff.ts"
-import { holder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
+import { interruptAtLock } from "../harness/InterruptedStatement.ts"
+import { accountHolder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
 const redirect = "http://localhost:4711/callback"
 const client = { id: "oc_test", name: "App", redirects: [redirect], describedBy: null }
@@ -41,7 +41,7 @@ const looking = Effect.gen(function* () {
     session,
     open,
     allow: (request: { readonly id: string; readonly session: string }) =>
-      grants.consent(org, request, asked, choice, holder),
+      grants.consent(org, request, asked, choice, accountHolder),
   }
 })
 
@@ -58,7 +58,10 @@ layer(world, { timeout: "60 seconds" })("Consent", (it) => {
           union all select 'oauth_token', count(*)::int from oauth_token t join client_grant g on g.id = t.grant_id where g.org_id = ${org}`,
       )
       const counts = Effect.map(made, (found) => Object.fromEntries(found.map(({ table, n }) => [table, n])))
-      expect(yield* cutOff(allow(request))).toMatchObject({ _tag: "Failure", failure: { code: "unavailable" } })
+      expect(yield* interruptAtLock(allow(request))).toMatchObject({
+        _tag: "Failure",
+        failure: { code: "unavailable" },
+      })
       expect(yield* counts).toEqual({ client_grant: 0, event: 0, grant_notice: 0, oauth_token: 0 })
       expect(yield* requests.claim(request.id, session, undefined)).toMatchObject({ id: request.id })
       const { code } = yield* allow(request)

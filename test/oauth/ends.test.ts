@@ -2,7 +2,17 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, browser, challengeOf, letIn, mcp, onward, registered, tokenCall, verifierOf } from "./Consent.ts"
+import {
+  authorizationUrl,
+  browser,
+  challengeOf,
+  obtainTokens,
+  mcp,
+  redirectOf,
+  registerClient,
+  tokenCall,
+  verifierOf,
+} from "./Consent.ts"
 
 let service: TestService
 beforeAll(async () => {
@@ -16,8 +26,8 @@ const connected = async (choice: Record<string, string | ReadonlyArray<string>> 
   const { session, org } = await signUp(service.base)
   const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
   const person = browser(service.base, session)
-  const client = (await registered(service.base, [here], newHandle("client"))).body["client_id"] as string
-  const granted = await letIn(service.base, person, client, here, choice)
+  const client = (await registerClient(service.base, [here], newHandle("client"))).body["client_id"] as string
+  const granted = await obtainTokens(service.base, person, client, here, choice)
   const { body } = await call(service.base, "GET", "/api/grants", { token: session })
   return { session, org, handle, person, client, ...granted, grant: body.grants[0] }
 }
@@ -67,7 +77,7 @@ describe("Grant", () => {
     const refused = await mcp(service.base, access, "tools/list")
     expect([refused.status, refused.body["code"]]).toEqual([403, "network_refused"])
     expect(await tool(access, "svc_whoami")).toMatchObject({ code: "network_refused" })
-    const again = await letIn(service.base, person, client, here)
+    const again = await obtainTokens(service.base, person, client, here)
     expect(await status(again.access)).toBe(403)
     expect((await bind(["127.0.0.0/8", "::1"])).body.networks).toEqual(["127.0.0.0/8", "::1"])
     expect((await tool(access, "svc_whoami")).caller).toMatchObject({ networks: ["127.0.0.0/8", "::1"] })
@@ -216,7 +226,7 @@ describe("Grant", () => {
       await makeIdentity(service.base, session, newHandle("bob")),
       await makeIdentity(service.base, session, newHandle("eve")),
     ]
-    const { access } = await letIn(service.base, person, client, here, { agents: "all" })
+    const { access } = await obtainTokens(service.base, person, client, here, { agents: "all" })
     const handles = async () =>
       (await tool(access, "svc_identity_list")).identities.map((one: { handle: string }) => one.handle).sort()
     expect(await handles()).toEqual([handle, bob.handle, eve.handle].sort())
@@ -298,16 +308,18 @@ describe("Grant", () => {
         select uuidv7(), org_id, 'oc_' || n, 'x', 'x', redirect_hash, resource, scopes, created_at, expires_at
         from client_grant, generate_series(1, 49) n where id = ${grant.id}`,
     )
-    const other = (await registered(service.base, [here], newHandle("more"))).body["client_id"] as string
+    const other = (await registerClient(service.base, [here], newHandle("more"))).body["client_id"] as string
     const challenge = challengeOf(verifierOf())
-    const shown = await person.go(askingUrl(service.base, { client: other, redirect: here, challenge }))
+    const shown = await person.go(authorizationUrl(service.base, { client: other, redirect: here, challenge }))
     const full = await person.decide(shown, { decision: "allow", agents: "one", rights: "read" })
     expect([full.status, full.text.includes("50 connected apps")]).toEqual([400, true])
     // A connected app may authorize again, and revoking one makes room.
-    expect((await letIn(service.base, person, client, here)).answer.status).toBe(200)
+    expect((await obtainTokens(service.base, person, client, here)).answer.status).toBe(200)
     await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })
     expect(
-      onward(await person.decide(shown, { decision: "allow", agents: "one", rights: "read" })).searchParams.get("code"),
+      redirectOf(await person.decide(shown, { decision: "allow", agents: "one", rights: "read" })).searchParams.get(
+        "code",
+      ),
     ).not.toBeNull()
   })
 })
@@ -316,9 +328,9 @@ describe("Sign-in during an authorization", () => {
   const link = (text: string) => /href="([^"]*\/auth\/magic-link[^"]*)"/.exec(text)![1]!.replaceAll("&amp;", "&")
 
   const asking = async (email: string) => {
-    const client = (await registered(service.base, [here], newHandle("client"))).body["client_id"] as string
+    const client = (await registerClient(service.base, [here], newHandle("client"))).body["client_id"] as string
     const stranger = browser(service.base)
-    const url = askingUrl(service.base, { client, redirect: here, challenge: challengeOf(verifierOf()) })
+    const url = authorizationUrl(service.base, { client, redirect: here, challenge: challengeOf(verifierOf()) })
     const asked = await stranger.go(url)
     expect(asked.headers.getSetCookie()[0]).toMatch(/svc_authorize=.*HttpOnly/i)
     const request = /name="request" value="([^"]*)"/.exec(asked.text)![1]!

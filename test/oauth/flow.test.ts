@@ -3,7 +3,7 @@ import { UnauthorizedError, type OAuthClientProvider } from "@modelcontextprotoc
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
 import { startService, type TestService } from "../harness/Service.ts"
-import { type Browser, person } from "./Consent.ts"
+import { type Browser, signedInUser } from "./Consent.ts"
 
 let service: TestService
 beforeAll(async () => {
@@ -69,7 +69,7 @@ describe("Official MCP client", () => {
       "https://claude.ai/oauth/mcp-oauth-client-metadata",
     ],
   ])("gets from a bare 401 to its tools and through a refresh with %s", async (_, redirect, document) => {
-    const ada = await person(service.base)
+    const ada = await signedInUser(service.base)
     if (document !== undefined) {
       await published(document, "Claude", ["http://localhost/callback", "https://claude.ai/api/mcp/auth_callback"])
     }

@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, type Browser, browser, challengeOf, registered, verifierOf } from "./Consent.ts"
+import { authorizationUrl, type Browser, browser, challengeOf, registerClient, verifierOf } from "./Consent.ts"
 import { documents } from "./Documents.ts"
 
 let service: TestService
@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const here = "http://localhost:4711/callback"
 const asking = (client: string, redirect: string) =>
-  askingUrl(service.base, { client, redirect, challenge: challengeOf(verifierOf()) })
+  authorizationUrl(service.base, { client, redirect, challenge: challengeOf(verifierOf()) })
 
 describe("Client document", () => {
   const shownFor = (name: string) => ada.go(asking(site.url(name), "http://localhost:5000/cb"))
@@ -77,7 +77,7 @@ describe("Registrations", () => {
     const before = await service.query<{ n: number }>((sql) => sql`select count(*)::int as n from oauth_client`)
     const name = newHandle("flood")
     const ids = await Promise.all(
-      Array.from({ length: 40 }, (_, n) => registered(service.base, [`http://localhost:${4000 + n}/cb`], name)),
+      Array.from({ length: 40 }, (_, n) => registerClient(service.base, [`http://localhost:${4000 + n}/cb`], name)),
     )
     expect(new Set(ids.map(({ body }) => body["client_id"])).size).toBe(1)
     const after = await service.query<{ n: number }>((sql) => sql`select count(*)::int as n from oauth_client`)

@@ -3,32 +3,32 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 import {
-  askingUrl,
+  authorizationUrl,
   browser,
   challengeOf,
-  clientOf,
-  letIn,
+  registerClientId,
+  obtainTokens,
   mcp,
-  onward,
-  person,
+  redirectOf,
+  signedInUser,
   tokenCall,
   verifierOf,
 } from "./Consent.ts"
 
 let service: TestService
-let ada: Awaited<ReturnType<typeof person>>
+let ada: Awaited<ReturnType<typeof signedInUser>>
 beforeAll(async () => {
   service = await startService()
-  ada = await person(service.base)
+  ada = await signedInUser(service.base)
 }, 120_000)
 afterAll(() => service.stop())
 
 const here = "http://localhost:4711/callback"
 const asking = (client: string, redirect = here, more: Record<string, string> = {}) =>
-  askingUrl(service.base, { client, redirect, challenge: challengeOf(verifierOf()), more })
+  authorizationUrl(service.base, { client, redirect, challenge: challengeOf(verifierOf()), more })
 const connected = async (choice: Record<string, string | ReadonlyArray<string>> = {}) => {
-  const client = await clientOf(service.base, here)
-  return { client, ...(await letIn(service.base, ada.browser, client, here, choice)) }
+  const client = await registerClientId(service.base, here)
+  return { client, ...(await obtainTokens(service.base, ada.browser, client, here, choice)) }
 }
 const status = async (token: string) => (await mcp(service.base, token, "tools/list")).status
 
@@ -49,7 +49,7 @@ describe("Redirect address with an altered spelling", () => {
     "http:///localhost:4711/callback",
     "http://localhost:4711/callback\t",
   ])("%j does not match the registered one", async (redirect) => {
-    const client = await clientOf(service.base, here)
+    const client = await registerClientId(service.base, here)
     const shown = await ada.browser.go(asking(client, redirect))
     expect([shown.status, shown.text.includes("http-equiv"), shown.text.includes('name="seal"')]).toEqual([
       400,
@@ -60,7 +60,7 @@ describe("Redirect address with an altered spelling", () => {
 
   it("Request error is not redirected automatically, because anybody can register a site", async () => {
     const evil = "https://evil.example/landing"
-    const client = await clientOf(service.base, evil)
+    const client = await registerClientId(service.base, evil)
     for (const who of [ada.browser, browser(service.base)]) {
       for (const more of [{ response_type: "token" }, { prompt: "none" }, { code_challenge_method: "plain" }]) {
         const shown = await who.go(asking(client, evil, more as unknown as Record<string, string>))
@@ -77,11 +77,11 @@ describe("Redirect address with an altered spelling", () => {
   })
 
   it("Markup in the state is escaped", async () => {
-    const client = await clientOf(service.base, here)
+    const client = await registerClientId(service.base, here)
     const state = `"><script>alert(1)</script>`
     const answer = await ada.browser.decide(await ada.browser.go(asking(client, here, { state })), { decision: "deny" })
     expect(answer.text).not.toContain("<script")
-    expect(onward(answer).searchParams.get("state")).toBe(state)
+    expect(redirectOf(answer).searchParams.get("state")).toBe(state)
   })
 })
 
@@ -89,9 +89,9 @@ describe("Request without proof", () => {
   it.each([{ code_challenge: "" }, { code_challenge: "x".repeat(43), code_challenge_method: "" }])(
     "with PKCE parameters (%j) is rejected",
     async (more) => {
-      const answer = onward(
+      const answer = redirectOf(
         await ada.browser.go(
-          asking(await clientOf(service.base, here), here, more as unknown as Record<string, string>),
+          asking(await registerClientId(service.base, here), here, more as unknown as Record<string, string>),
         ),
       )
       expect(answer.searchParams.get("error")).toBe("invalid_request")
@@ -99,7 +99,7 @@ describe("Request without proof", () => {
   )
 
   it("cannot omit the verifier at the token endpoint", async () => {
-    const client = await clientOf(service.base, here)
+    const client = await registerClientId(service.base, here)
     const back = await ada.browser.allow(asking(client))
     const form = {
       grant_type: "authorization_code",
@@ -116,7 +116,7 @@ describe("Request without proof", () => {
 
   it("Link with a foreign request id shows no consent page", async () => {
     const stranger = browser(service.base)
-    const begun = await stranger.go(asking(await clientOf(service.base, here)))
+    const begun = await stranger.go(asking(await registerClientId(service.base, here)))
     const id = /continue=([0-9a-f-]{36})|name="request" value="([0-9a-f-]{36})"/.exec(begun.text)
     const request = id?.[1] ?? id?.[2]
     expect(request).toBeDefined()
@@ -129,8 +129,8 @@ describe("Manipulated consent form", () => {
   const allow = { decision: "allow", agents: "one", rights: "read" }
 
   it("cannot name an Identity of another account", async () => {
-    const eve = await person(service.base)
-    const shown = await ada.browser.go(asking(await clientOf(service.base, here)))
+    const eve = await signedInUser(service.base)
+    const shown = await ada.browser.go(asking(await registerClientId(service.base, here)))
     const answer = await ada.browser.go("/auth/authorize", {
       form: { ...ada.browser.formOf(shown), ...allow, one: eve.identity.id },
     })
@@ -148,7 +148,7 @@ describe("Manipulated consent form", () => {
   })
 
   it("cannot exceed a year", async () => {
-    const shown = await ada.browser.go(asking(await clientOf(service.base, here)))
+    const shown = await ada.browser.go(asking(await registerClientId(service.base, here)))
     const answer = await ada.browser.decide(shown, { ...allow, days: "3650" })
     expect(answer.text).not.toContain("http-equiv")
   })
@@ -194,7 +194,7 @@ describe("Token", () => {
 
   it("can only be revoked by its own client", async () => {
     const { access, refresh } = await connected()
-    const other = await clientOf(service.base, "https://other.example/cb")
+    const other = await registerClientId(service.base, "https://other.example/cb")
     for (const token of [access, refresh]) {
       expect((await tokenCall(service.base, { token, client_id: other }, "/api/oauth/revoke")).status).toBe(200)
       const stolen = { grant_type: "refresh_token", client_id: other, refresh_token: refresh }
@@ -304,8 +304,8 @@ describe("App or key of one Identity", () => {
     const { handle } = await makeIdentity(service.base, zed.session, newHandle("zed"))
     await makeIdentity(service.base, zed.session, newHandle("rest"))
     const theirs = browser(service.base, zed.session)
-    const client = await clientOf(service.base, here)
-    const { access } = await letIn(service.base, theirs, client, here, { agents: "one" })
+    const client = await registerClientId(service.base, here)
+    const { access } = await obtainTokens(service.base, theirs, client, here, { agents: "one" })
     const reads = async () =>
       (await mcp(service.base, access, "tools/call", { name: "svc_card_get", arguments: { handle } })).body
     const granted = (await call(service.base, "GET", "/api/grants", { token: zed.session })).body.grants[0].handles

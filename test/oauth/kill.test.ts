@@ -10,7 +10,16 @@ import { settingsOf } from "../faults/Store.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, type Process } from "../harness/Deployment.ts"
 import { eventually } from "../harness/Service.ts"
-import { askingUrl, browser, challengeOf, letIn, mcp, registered, tokenCall, verifierOf } from "./Consent.ts"
+import {
+  authorizationUrl,
+  browser,
+  challengeOf,
+  obtainTokens,
+  mcp,
+  registerClient,
+  tokenCall,
+  verifierOf,
+} from "./Consent.ts"
 
 /** One address for all processes; requests go to one of them. */
 const balancer = async () => {
@@ -98,7 +107,7 @@ const killed = async (asking: () => Promise<unknown>, lock: string, reached: () 
       )
       yield* Effect.promise(() => eventually(reached, (is) => is, 60))
       api.signal("SIGKILL")
-      yield* Effect.promise(() => api.gone)
+      yield* Effect.promise(() => api.exited)
       yield* Deferred.succeed(over, undefined)
       yield* Fiber.join(holder)
       return yield* Effect.promise(() => asked)
@@ -110,7 +119,7 @@ const killed = async (asking: () => Promise<unknown>, lock: string, reached: () 
 /** The first write after the commit is its audit entry. */
 const record = "lock table audit in exclusive mode"
 
-const clientOf = async () => (await registered(front.base, [here], newHandle("client"))).body["client_id"] as string
+const clientOf = async () => (await registerClient(front.base, [here], newHandle("client"))).body["client_id"] as string
 const person = () => browser(front.base, session)
 const refreshing = (client: string, refresh_token: string, base = front.base) =>
   tokenCall(base, { grant_type: "refresh_token", client_id: client, refresh_token })
@@ -130,7 +139,7 @@ describe("Killed process", () => {
     const client = await clientOf()
     const verifier = verifierOf()
     const back = await person().allow(
-      askingUrl(front.base, { client, redirect: here, challenge: challengeOf(verifier) }),
+      authorizationUrl(front.base, { client, redirect: here, challenge: challengeOf(verifier) }),
     )
     const exchange = {
       grant_type: "authorization_code",
@@ -142,7 +151,7 @@ describe("Killed process", () => {
     await killed(() => tokenCall(front.base, exchange), record, used(client, "code", 1))
     const again = await tokenCall(front.base, exchange)
     expect([again.status, again.body["error"]]).toEqual([400, "invalid_grant"])
-    const anew = await letIn(front.base, person(), client, here)
+    const anew = await obtainTokens(front.base, person(), client, here)
     expect([anew.answer.status, await works(anew.access)]).toEqual([200, true])
     expect((await refreshing(client, anew.refresh)).status).toBe(200)
     expect(await grantsOf(client)).toHaveLength(1)
@@ -150,7 +159,7 @@ describe("Killed process", () => {
 
   it("after a rotation leaves the client's token usable", async () => {
     const client = await clientOf()
-    const first = await letIn(front.base, person(), client, here)
+    const first = await obtainTokens(front.base, person(), client, here)
     await killed(() => refreshing(client, first.refresh), record, used(client, "refresh", 1))
     const again = await refreshing(client, first.refresh)
     expect([again.status, await works(again.body["access_token"])]).toEqual([200, true])
@@ -164,7 +173,7 @@ describe("Killed process", () => {
 
   it("during a rotation leaves the token unchanged", async () => {
     const client = await clientOf()
-    const { refresh } = await letIn(front.base, person(), client, here)
+    const { refresh } = await obtainTokens(front.base, person(), client, here)
     const waits = async () =>
       (await count(`select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock'`)) > 0
     await killed(
@@ -181,13 +190,13 @@ describe("Killed process", () => {
 
   it("after a consent leaves one Grant once the user repeats the consent", async () => {
     const client = await clientOf()
-    const asking = () => askingUrl(front.base, { client, redirect: here, challenge: challengeOf(verifierOf()) })
+    const asking = () => authorizationUrl(front.base, { client, redirect: here, challenge: challengeOf(verifierOf()) })
     await killed(
       () => person().allow(asking()),
       record,
       async () => (await count(`select count(*)::int as n from client_grant where client_id = '${client}'`)) > 0,
     )
-    const { access } = await letIn(front.base, person(), client, here)
+    const { access } = await obtainTokens(front.base, person(), client, here)
     expect(await works(access)).toBe(true)
     expect(await grantsOf(client)).toHaveLength(1)
     const codes = await count(
@@ -203,7 +212,7 @@ describe("Two processes", () => {
     const one = api
     const two = await deployment.start(["api"], { SVC_BASE_URL: front.base })
     const client = await clientOf()
-    const { refresh } = await letIn(front.base, person(), client, here)
+    const { refresh } = await obtainTokens(front.base, person(), client, here)
     const pairs = await Promise.all([one, two, one, two].map(({ base }) => refreshing(client, refresh, base)))
     expect(pairs.map(({ status }) => status)).toEqual([200, 200, 200, 200])
     for (const { body } of pairs) {
@@ -225,7 +234,7 @@ describe("Two processes", () => {
     const client = await clientOf()
     const verifier = verifierOf()
     const back = await person().allow(
-      askingUrl(front.base, { client, redirect: here, challenge: challengeOf(verifier) }),
+      authorizationUrl(front.base, { client, redirect: here, challenge: challengeOf(verifier) }),
     )
     const form = {
       grant_type: "authorization_code",

@@ -2,13 +2,23 @@ import { sha256 } from "@svc/cluster/credentials/CredentialMint"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, browser, challengeOf, clientOf, letIn, mcp, person, tokenCall, verifierOf } from "./Consent.ts"
+import {
+  authorizationUrl,
+  browser,
+  challengeOf,
+  registerClientId,
+  obtainTokens,
+  mcp,
+  signedInUser,
+  tokenCall,
+  verifierOf,
+} from "./Consent.ts"
 
 let service: TestService
-let ada: Awaited<ReturnType<typeof person>>
+let ada: Awaited<ReturnType<typeof signedInUser>>
 beforeAll(async () => {
   service = await startService()
-  ada = await person(service.base)
+  ada = await signedInUser(service.base)
 })
 afterAll(async () => {
   await service.stop()
@@ -24,10 +34,10 @@ const works = async (token: string) => (await mcp(service.base, token, "tools/li
 
 describe("Code", () => {
   const granted = async () => {
-    const client = await clientOf(service.base, here)
+    const client = await registerClientId(service.base, here)
     const verifier = verifierOf()
     const back = await ada.browser.allow(
-      askingUrl(service.base, { client, redirect: here, challenge: challengeOf(verifier) }),
+      authorizationUrl(service.base, { client, redirect: here, challenge: challengeOf(verifier) }),
     )
     const code = back.searchParams.get("code")!
     return {
@@ -39,7 +49,10 @@ describe("Code", () => {
   it.each([
     ["with another verifier", () => ({ code_verifier: verifierOf() })],
     ["for another redirect", () => ({ redirect_uri: "http://localhost:4712/callback" })],
-    ["by another client", async () => ({ client_id: await clientOf(service.base, "https://other.example/cb") })],
+    [
+      "by another client",
+      async () => ({ client_id: await registerClientId(service.base, "https://other.example/cb") }),
+    ],
     ["for another resource", () => ({ resource: "https://elsewhere.example" })],
   ])("is rejected %s, and remains valid for its purpose", async (_, change) => {
     const { form } = await granted()
@@ -62,12 +75,12 @@ describe("Code", () => {
   })
 
   it("whose response was lost is requested again and leaves one Grant", async () => {
-    const bob = await person(service.base)
-    const client = await clientOf(service.base, here)
+    const bob = await signedInUser(service.base)
+    const client = await registerClientId(service.base, here)
     // The process died after the commit: the client has no tokens, retries the code and starts again.
-    const lost = await letIn(service.base, bob.browser, client, here)
+    const lost = await obtainTokens(service.base, bob.browser, client, here)
     expect((await tokenCall(service.base, lost.exchange)).body["error"]).toBe("invalid_grant")
-    const anew = await letIn(service.base, bob.browser, client, here)
+    const anew = await obtainTokens(service.base, bob.browser, client, here)
     expect(await works(anew.access)).toBe(true)
     const { body } = await call(service.base, "GET", "/api/grants", { token: bob.session })
     expect(body.grants.length).toBe(1)
@@ -97,8 +110,8 @@ describe("Code", () => {
 
 describe("Refresh token", () => {
   const pair = async () => {
-    const client = await clientOf(service.base, here)
-    return { client, ...(await letIn(service.base, ada.browser, client, here)) }
+    const client = await registerClientId(service.base, here)
+    return { client, ...(await obtainTokens(service.base, ada.browser, client, here)) }
   }
   /** The window for parallel programs has passed. */
   const later = () =>
@@ -175,9 +188,9 @@ describe("Refresh token", () => {
         ),
     ],
   ])("%s is invalid", async (_, end) => {
-    const bob = await person(service.base)
-    const client = await clientOf(service.base, here)
-    const { refresh } = await letIn(service.base, bob.browser, client, here)
+    const bob = await signedInUser(service.base)
+    const client = await registerClientId(service.base, here)
+    const { refresh } = await obtainTokens(service.base, bob.browser, client, here)
     const next = await refreshing(client, refresh)
     expect(next.status).toBe(200)
     await end(next.body["refresh_token"])
@@ -206,7 +219,7 @@ describe("Refresh token", () => {
 
   it("is rejected from another client", async () => {
     const { client, refresh } = await pair()
-    const other = await clientOf(service.base, "https://other.example/cb")
+    const other = await registerClientId(service.base, "https://other.example/cb")
     expect((await refreshing(other, refresh)).body["error"]).toBe("invalid_grant")
     expect((await refreshing(client, refresh)).status).toBe(200)
   })
@@ -220,7 +233,7 @@ describe("Refresh token", () => {
 
   it("revokes the access when its client revokes it", async () => {
     const { client, refresh, access } = await pair()
-    const other = await clientOf(service.base, "https://other.example/cb")
+    const other = await registerClientId(service.base, "https://other.example/cb")
     await tokenCall(service.base, { token: refresh, client_id: other }, "/api/oauth/revoke")
     expect(await works(access)).toBe(true)
     await tokenCall(service.base, { token: refresh, client_id: client }, "/api/oauth/revoke")
@@ -230,7 +243,7 @@ describe("Refresh token", () => {
 
 describe("Access token", () => {
   it("is valid for the tools only", async () => {
-    const { access } = await letIn(service.base, ada.browser, await clientOf(service.base, here), here)
+    const { access } = await obtainTokens(service.base, ada.browser, await registerClientId(service.base, here), here)
     expect(await works(access)).toBe(true)
     for (const path of [
       "/api/auth/whoami",
@@ -248,7 +261,7 @@ describe("Access token", () => {
 
   it("is limited to the granted Identities and scopes", async () => {
     const other = await makeIdentity(service.base, ada.session, newHandle("bob"))
-    const { access } = await letIn(service.base, ada.browser, await clientOf(service.base, here), here)
+    const { access } = await obtainTokens(service.base, ada.browser, await registerClientId(service.base, here), here)
     const tool = async (name: string, input: object) =>
       (await mcp(service.base, access, "tools/call", { name, arguments: input })).body["result"]
     expect((await tool("svc_identity_get", { handle: ada.handle })).isError).toBeUndefined()

@@ -30,7 +30,7 @@ import { deploy } from "../harness/Deployment.ts"
 import { send } from "../harness/Mail.ts"
 import { freePort } from "../harness/Ports.ts"
 import { eventually } from "../harness/Service.ts"
-import { browser, letIn, mcp, registered } from "../oauth/Consent.ts"
+import { browser, obtainTokens, mcp, registerClient } from "../oauth/Consent.ts"
 
 const root = mkdtempSync(path.join(os.tmpdir(), "svc-restore-"))
 chmodSync(root, 0o755)
@@ -87,8 +87,8 @@ beforeAll(async () => {
   session = person.session
   handle = (await makeIdentity(base, session)).handle
   const token = session
-  const client = (await registered(base, ["http://localhost:4711/callback"])).body["client_id"]
-  access = (await letIn(base, browser(base, session), client, "http://localhost:4711/callback")).access
+  const client = (await registerClient(base, ["http://localhost:4711/callback"])).body["client_id"]
+  access = (await obtainTokens(base, browser(base, session), client, "http://localhost:4711/callback")).access
   expect((await mcp(base, access, "tools/list")).status).toBe(200)
   // No server listens at this target, so its deliveries wait for their next attempt.
   const url = `http://127.0.0.1:${await freePort()}/`

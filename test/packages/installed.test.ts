@@ -13,7 +13,7 @@ import { isHealthy, until } from "../harness/Deployment.ts"
 import { type Installed, install, oldNode } from "../harness/Packages.ts"
 import { send } from "../harness/Mail.ts"
 import { freePort, portRange } from "../harness/Ports.ts"
-import { ask } from "../harness/Public.ts"
+import { fetchPublic } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { unlimited } from "../harness/Unlimited.ts"
 
@@ -174,7 +174,7 @@ describe("the package @svc/tunnel", () => {
     try {
       const [url] = (await once(child.stdout, "data")) as [Buffer]
       expect(url.toString().trim()).toBe(`http://${handle}.tunnel.localhost:${service.edgePort}`)
-      expect((await ask(service.edgePort, handle, "/well")).body).toBe("packed /well")
+      expect((await fetchPublic(service.edgePort, handle, "/well")).body).toBe("packed /well")
     } finally {
       child.kill()
     }

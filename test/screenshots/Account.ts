@@ -4,7 +4,7 @@ import { send } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
 import type { MastodonServer } from "../connectors/mastodon/Server.ts"
 
-export interface Filled {
+export interface ExampleAccount {
   readonly base: string
   readonly smtpPort: number
   /** Targets of Webhooks that respond with 200 and with 503. */
@@ -19,7 +19,7 @@ const letters = [
   ["Grace Hopper <grace@example.org>", "Re: The eighth Bernoulli number", ""],
 ] as const
 
-export const fill = async ({ base, smtpPort, receiver, mastodon }: Filled) => {
+export const fill = async ({ base, smtpPort, receiver, mastodon }: ExampleAccount) => {
   const { session } = await signUp(base)
   const api = async (method: string, path: string, body?: unknown) => {
     const answer = await call(base, method, path, { token: session, ...(body === undefined ? {} : { body }) })

@@ -7,11 +7,11 @@ import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, passing } from "../harness/Actors.ts"
-import { later, recording, refused, reply, taken } from "../harness/Transport.ts"
-import { correspondent } from "./Letters.ts"
+import { actors, waitUntil } from "../harness/Actors.ts"
+import { deferAll, recordingTransport, refuseAll, reply, acceptAll } from "../harness/Transport.ts"
+import { correspondent } from "./Correspondent.ts"
 
-const transport = recording()
+const transport = recordingTransport()
 
 layer(actors({ transport }))("a delivery attempt", (it) => {
   it.effect("retries only deferred recipients, not those that accepted or rejected the message", () =>
@@ -29,11 +29,11 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
       const people = ["has@three.example", "later@three.example", "not@three.example"]
       const ada = yield* correspondent("adathrice", people)
       yield* ada.send({ to: people, text: "Hello." })
-      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
-      transport.answering.outside = taken
+      yield* waitUntil(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      transport.answering.outside = acceptAll
       yield* TestClock.adjust(Timing.outboxWaitsMillis[0]!)
       yield* ask(ada.actor.Work(undefined, { discard: true }))
-      yield* passing(ada.rows, ([row]) => row?.next === null)
+      yield* waitUntil(ada.rows, ([row]) => row?.next === null)
       const attempts = transport.transmissions.filter(({ domain }) => domain === "three.example")
       expect(attempts.map(({ recipients }) => recipients)).toEqual([people, ["later@three.example"]])
       expect((yield* ada.deliveries).map(({ status }) => status)).toEqual(["sent", "sent", "bounced"])
@@ -54,13 +54,13 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
         )
       const ada = yield* correspondent("adapart", people)
       yield* ada.send({ to: people, text: "Hello." })
-      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
-      transport.answering.outside = taken
+      yield* waitUntil(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      transport.answering.outside = acceptAll
       // Advance the clock once: a second step during the attempt would expire its permit.
       const [{ next } = { next: null }] = yield* ada.rows
       yield* TestClock.adjust(next!.getTime() - (yield* Clock.currentTimeMillis))
       yield* ask(ada.actor.Work(undefined, { discard: true }))
-      yield* passing(ada.deliveries, (found) => found.every(({ status }) => status === "sent"), 0)
+      yield* waitUntil(ada.deliveries, (found) => found.every(({ status }) => status === "sent"), 0)
       const attempts = transport.transmissions.filter(({ domain }) => domain === "part.example")
       expect(attempts.map(({ recipients }) => recipients)).toEqual([people, [people[1]]])
     }),
@@ -80,7 +80,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
         })
       const ada = yield* correspondent("adapermit", ["late@permit.example"])
       yield* ada.send({ to: ["late@permit.example"], text: "Hello." })
-      yield* passing(Deferred.isDone(reached), (done) => done)
+      yield* waitUntil(Deferred.isDone(reached), (done) => done)
       // Stopping mail revokes the permit, so that the attempt has to request another.
       yield* ada.switchMail({ outgoing: "stopped" })
       yield* ada.switchMail({ outgoing: "active" })
@@ -96,11 +96,11 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
 
   it.effect("keeps the time and the reason of the first bounce of a suppressed address", () =>
     Effect.gen(function* () {
-      transport.answering.outside = taken
+      transport.answering.outside = acceptAll
       const address = "twice@bounce.example"
       const ada = yield* correspondent("adabounce", [address])
       for (const text of ["One.", "Two."]) yield* ada.send({ to: [address], text })
-      yield* passing(ada.deliveries, (found) => found.length === 2 && found.every(({ status }) => status === "sent"))
+      yield* waitUntil(ada.deliveries, (found) => found.length === 2 && found.every(({ status }) => status === "sent"))
       const messages = yield* Effect.flatMap(
         Reads,
         (sql) =>
@@ -122,15 +122,15 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
 
   it.effect("adds no Allowed Recipient on a bounce, also if it was removed meanwhile", () =>
     Effect.gen(function* () {
-      transport.answering.outside = later
+      transport.answering.outside = deferAll
       const ada = yield* correspondent("adaoff", ["off@list.example"])
       yield* ada.send({ to: ["off@list.example"], text: "Hello." })
-      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      yield* waitUntil(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
       yield* ask(ada.actor.DisallowRecipient({ org_id: ada.org_id, address: "off@list.example" }))
-      transport.answering.outside = refused
+      transport.answering.outside = refuseAll
       yield* TestClock.adjust(Timing.outboxWaitsMillis[0]!)
       yield* ask(ada.actor.Work(undefined, { discard: true }))
-      yield* passing(ada.events, (found) => found.some(({ type }) => type === "email.bounced"))
+      yield* waitUntil(ada.events, (found) => found.some(({ type }) => type === "email.bounced"))
       const listed = yield* Effect.flatMap(
         Reads,
         (sql) => sql`select address from allowed_recipient where identity_id = ${ada.id}`,
@@ -145,7 +145,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
       transport.answering.outside = () => Effect.onInterrupt(Effect.never, () => Deferred.succeed(ended, undefined))
       const ada = yield* correspondent("adalost", ["slow@lost.example"])
       yield* ada.send({ to: ["slow@lost.example"], text: "Hello." })
-      yield* passing(ada.rows, ([row]) => row?.leased === true)
+      yield* waitUntil(ada.rows, ([row]) => row?.leased === true)
       yield* Effect.flatMap(
         Writes,
         (
@@ -154,9 +154,9 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
           next_attempt_at = next_attempt_at + interval '1 hour' where identity_id = ${ada.id}`,
       )
       const before = yield* ada.rows
-      yield* passing(Deferred.isDone(ended), (done) => done, "1 second")
+      yield* waitUntil(Deferred.isDone(ended), (done) => done, "1 second")
       expect(yield* ada.rows).toEqual(before)
-      transport.answering.outside = taken
+      transport.answering.outside = acceptAll
     }),
   )
 
@@ -167,7 +167,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
       transport.answering.outside = () => Effect.as(Deferred.await(final), [])
       const ada = yield* correspondent("adaback", ["slow@back.example"])
       yield* ada.send({ to: ["slow@back.example"], text: "Hello." })
-      yield* passing(ada.rows, ([row]) => row?.leased === true)
+      yield* waitUntil(ada.rows, ([row]) => row?.leased === true)
       const sql = yield* Writes
       const [row] = yield* sql<{ id: string; started_at: Date }>`
         select id, attempt_started_at as started_at from outbox where identity_id = ${ada.id}`
@@ -180,7 +180,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
         { domain: "back.example", attempts: 0, next: later, leased: false, held: "no way out" },
       ])
       yield* Deferred.succeed(final, undefined)
-      transport.answering.outside = taken
+      transport.answering.outside = acceptAll
     }),
   )
 
@@ -195,7 +195,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
         )
       const ada = yield* correspondent("adaother", ["slow@lease.example"])
       yield* ada.send({ to: ["slow@lease.example"], text: "Hello." })
-      yield* passing(ada.rows, ([row]) => row?.leased === true)
+      yield* waitUntil(ada.rows, ([row]) => row?.leased === true)
       // Another process leases the expired row while this one is frozen.
       const stolen = yield* Effect.flatMap(
         Writes,
@@ -213,7 +213,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
         Effect.succeed(recipients.map((recipient) => ({ recipient, state: "sent" as const, reply: null })))
       yield* ask(ada.actor.AllowRecipient({ org_id: ada.org_id, address: "next@after.example" }))
       yield* ada.send({ to: ["next@after.example"], text: "Hello." })
-      yield* passing(ada.deliveries, (all) =>
+      yield* waitUntil(ada.deliveries, (all) =>
         all.some(({ address, status }) => address === "next@after.example" && status === "sent"),
       )
       expect((yield* ada.rows).filter(({ domain }) => domain === "lease.example")).toEqual(before)

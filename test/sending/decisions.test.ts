@@ -3,16 +3,16 @@ import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { fromPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { actors, passing } from "../harness/Actors.ts"
-import { recording, taken } from "../harness/Transport.ts"
-import { correspondent, keyOf } from "./Letters.ts"
+import { actors, waitUntil } from "../harness/Actors.ts"
+import { recordingTransport, acceptAll } from "../harness/Transport.ts"
+import { correspondent, keyOf } from "./Correspondent.ts"
 
-const transport = recording()
+const transport = recordingTransport()
 
 layer(actors({ transport }))("A decision about waiting mail", (it) => {
   it.effect("is made by its own Identity, and an approval only while outgoing mail is active", () =>
     Effect.gen(function* () {
-      transport.answering.outside = taken
+      transport.answering.outside = acceptAll
       const to = "grace@decided.example"
       const [ada, bob] = [yield* correspondent("adadecides", [to]), yield* correspondent("bobdecides", [to])]
       for (const one of [ada, bob]) yield* one.switchMail({ approval: "required" })
@@ -32,7 +32,7 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
       expect(yield* ada.rows).toMatchObject([{ next: null, attempts: 0 }])
       yield* ada.switchMail({ outgoing: "active" })
       yield* decide(ada, true)
-      yield* passing(ada.deliveries, ([row]) => row?.status === "sent")
+      yield* waitUntil(ada.deliveries, ([row]) => row?.status === "sent")
     }),
   )
 })

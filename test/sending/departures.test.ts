@@ -8,11 +8,11 @@ import type { Initiator } from "@svc/domain/account/Initiator"
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
-import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
-import { holder, rows } from "../harness/Stores.ts"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { accountHolder, rows } from "../harness/Stores.ts"
 
 const dataKey = Redacted.make(createSecretKey(new Uint8Array(32)))
-const key: Initiator = { ...holder, kind: "identity_key" }
+const key: Initiator = { ...accountHolder, kind: "identity_key" }
 
 /** Makes an Identity that sends like its actor, with a Webhook for approval requests. */
 const makeSender = Effect.fnUntraced(function* (handle: string) {
@@ -199,7 +199,7 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
         Effect.gen(function* () {
           yield* sql`update mailbox set modseq = modseq + 1 where identity_id = ${held.id}`
           const both = yield* Effect.forkDetach(depart(yield* held.departure("late"), yield* free.departure("at once")))
-          yield* passing(waits, ([row]) => row!.n > 0, 0)
+          yield* waitUntil(waits, ([row]) => row!.n > 0, 0)
           // The same statement has already stored this message.
           expect(yield* subjects(free)).toEqual(["at once"])
           // A message is also stored while the other one waits.

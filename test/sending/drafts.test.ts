@@ -4,8 +4,8 @@ import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { Unhurried } from "@svc/cluster/store/Database"
-import { actors, ending, passing } from "../harness/Actors.ts"
-import { correspondent } from "./Letters.ts"
+import { actors, awaitFiber, waitUntil } from "../harness/Actors.ts"
+import { correspondent } from "./Correspondent.ts"
 
 layer(actors())("a draft", (it) => {
   it.effect("is changed by one of several callers with the same version, and the others get an error", () =>
@@ -43,7 +43,7 @@ layer(actors())("a draft", (it) => {
             const [{ pid } = { pid: 0 }] = yield* sql<{ pid: number }>`
               select pg_backend_pid() as pid from draft where id = ${uuid} for update`
             const late = yield* Effect.forkChild(Effect.flip(change))
-            yield* passing(
+            yield* waitUntil(
               sql<{ waiting: boolean }>`
                 select exists (select from pg_stat_activity where ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
               ([row]) => row?.waiting === true,
@@ -53,7 +53,7 @@ layer(actors())("a draft", (it) => {
             return late
           }),
         )
-        expect(yield* ending(late)).toMatchObject({ _tag: "Success", value: { code: "precondition_failed" } })
+        expect(yield* awaitFiber(late)).toMatchObject({ _tag: "Success", value: { code: "precondition_failed" } })
         expect((yield* drafts.read(ada.id, id)).draft.text).toBe("First.")
       }
     }),
@@ -76,7 +76,7 @@ layer(actors())("a draft", (it) => {
           const [{ pid } = { pid: 0 }] = yield* sql<{ pid: number }>`
             select pg_backend_pid() as pid from mailbox where identity_id = ${ada.id} for update`
           const sends = yield* Effect.forkChild(Effect.flip(ada.send(mail, { id: uuid, draftVersion: 1 })))
-          yield* passing(
+          yield* waitUntil(
             sql<{ waiting: boolean }>`
               select exists (select from pg_stat_activity where ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
             ([row]) => row?.waiting === true,
@@ -88,7 +88,7 @@ layer(actors())("a draft", (it) => {
           return sends
         }),
       )
-      expect(yield* ending(sends)).toMatchObject({ _tag: "Success", value: { code } })
+      expect(yield* awaitFiber(sends)).toMatchObject({ _tag: "Success", value: { code } })
       const found = yield* Effect.result(drafts.read(ada.id, id))
       expect(Result.isSuccess(found) ? found.success.draft.text : undefined).toBe(left)
       expect(yield* ada.deliveries).toEqual([])

@@ -6,12 +6,12 @@ import { expect, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { actors, passing } from "../harness/Actors.ts"
+import { actors, waitUntil } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
-import { recording } from "../harness/Transport.ts"
-import { correspondent, keyOf } from "./Letters.ts"
+import { recordingTransport } from "../harness/Transport.ts"
+import { correspondent, keyOf } from "./Correspondent.ts"
 
-const transport = recording()
+const transport = recordingTransport()
 
 const stored = (identityId: string) =>
   Effect.flatMap(Reads, (sql) =>
@@ -120,7 +120,7 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
       const shown = Effect.fnUntraced(function* () {
         const { id } = yield* ada.send({ to: ["b@c.example"], text: "Hello." })
         const sent = () => transport.transmissions.find((one) => one.id === id)
-        yield* passing(Effect.sync(sent), (found) => found !== undefined)
+        yield* waitUntil(Effect.sync(sent), (found) => found !== undefined)
         const [kept] = yield* sql<{ from: unknown }>`
           select summary -> 'from' as from from message where identity_id = ${ada.id} order by uid desc limit 1`
         return [/^From: (.*)\r$/m.exec(Buffer.from(sent()!.content).toString())?.[1], kept?.from]
@@ -147,7 +147,7 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
       const again = yield* ada.send({ to: ["b@c.example"], text: "Once." }, { id })
       expect(again).toEqual(first)
       expect(yield* stored(ada.id)).toBe(1)
-      yield* passing(ada.rows, ([row]) => row?.next === null)
+      yield* waitUntil(ada.rows, ([row]) => row?.next === null)
       const own = transport.transmissions.filter(({ id: sent }) => sent === first.id)
       expect(own.length).toBe(1)
     }),
@@ -216,7 +216,7 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
         "X-Campaign": "näher",
       }
       yield* ada.send({ to: ["b@c.example"], text: "Hello.", headers })
-      yield* passing(ada.rows, ([row]) => row?.next === null)
+      yield* waitUntil(ada.rows, ([row]) => row?.next === null)
       const raw = Buffer.from(transport.transmissions.at(-1)!.content).toString()
       expect(raw).toContain("List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n")
       expect(raw).toMatch(/^X-Campaign: =\?/im)
@@ -224,7 +224,7 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
   )
 })
 
-const approving = recording()
+const approving = recordingTransport()
 
 const approvals = Approvals.ApprovalExpiry.layer.pipe(
   Layer.provideMerge(actors({ transport: approving, limits: { mailHourly: 100 } })),
@@ -255,7 +255,7 @@ layer(approvals)("approval", (it) => {
         expect(yield* Effect.flip(approve)).toMatchObject({ code: "mail_paused" })
         yield* ada.switchMail({ outgoing: "active" })
         yield* approve
-        yield* passing(ada.events, (found) => found.some(({ type }) => type === "email.sent"))
+        yield* waitUntil(ada.events, (found) => found.some(({ type }) => type === "email.sent"))
         expect(attempts("a@one.example").length).toBe(1)
         expect(yield* Effect.flip(approve)).toMatchObject({ code: "conflict" })
       }),
@@ -309,7 +309,7 @@ layer(approvals)("approval", (it) => {
       expect((yield* ada.events).map(({ type }) => type)).toEqual(["email.approval_requested"])
       yield* TestClock.adjust("1 hour")
       yield* ask(ada.actor.Work(undefined, { discard: true }))
-      const { value: events } = yield* passing(ada.events, (found) => found.length > 1, 0)
+      const { value: events } = yield* waitUntil(ada.events, (found) => found.length > 1, 0)
       expect(events.map(({ type, data }) => [type, data["reason"]])).toEqual([
         ["email.approval_requested", undefined],
         ["email.approval_refused", "expired"],

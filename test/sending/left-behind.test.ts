@@ -7,10 +7,10 @@ import { Reads, Writes } from "@svc/cluster/store/Database"
 import { pause } from "@svc/cluster/store/Deadline"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
-import { ending, makeOrg, passing } from "../harness/Actors.ts"
-import { process, shared } from "../harness/Processes.ts"
-import { recording, taken } from "../harness/Transport.ts"
-import { accepted, now } from "./Accepted.ts"
+import { awaitFiber, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { actorProcess, sharedServices } from "../harness/Processes.ts"
+import { recordingTransport, acceptAll } from "../harness/Transport.ts"
+import { insertAccepted, now } from "./AcceptedMessages.ts"
 
 const look = (message: string) =>
   Effect.flatMap(Reads, (sql) =>
@@ -32,24 +32,24 @@ const isSent = (row: { readonly status: string } | undefined) => row?.status ===
 const untilAttempt = (number: number) => (row: { readonly attempts: number } | undefined) =>
   (row?.attempts ?? 0) < number ? "1 second" : 0
 
-layer(shared, { timeout: "60 seconds" })("outgoing mail of a crashed process", (it) => {
+layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed process", (it) => {
   it.effect("is sent by the next owner, and sent again with the same bytes if the outcome was not recorded", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const identity_id = yield* makeUuidV7
-      const transport = recording()
+      const transport = recordingTransport()
       yield* Effect.gen(function* () {
         yield* ask((yield* Identities).of("ada").Create({ org_id, identity_id, handle: "ada" }))
         const ready = Effect.flatMap(
           Reads,
           (sql) => sql<{ status: string }>`select status from identity where id = ${identity_id}`,
         )
-        yield* passing(ready, ([row]) => row?.status === "ready")
-      }).pipe(Effect.provide(process(undefined, transport)))
+        yield* waitUntil(ready, ([row]) => row?.status === "ready")
+      }).pipe(Effect.provide(actorProcess(undefined, transport)))
 
       // The first process crashed between the commit and the delivery.
-      const { message, outbox } = yield* accepted(identity_id)
-      yield* passing(look(message), isSent, untilAttempt(1)).pipe(Effect.provide(process(undefined, transport)))
+      const { message, outbox } = yield* insertAccepted(identity_id)
+      yield* waitUntil(look(message), isSent, untilAttempt(1)).pipe(Effect.provide(actorProcess(undefined, transport)))
       expect(transport.transmissions.length).toBe(1)
 
       // Another process crashed between the remote 250 and the record: no running process holds the lease.
@@ -58,8 +58,8 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail of a crashed process", (
       yield* sql`update outgoing set status = 'queued', rows_left = 1 where message_id = ${message}`
       yield* sql`update outgoing_recipient set status = 'queued' where message_id = ${message}`
       yield* sql`update outbox set attempt_started_at = ${at}, next_attempt_at = ${new Date(at.getTime() + 60_000)} where id = ${outbox}`
-      const again = yield* passing(look(message), isSent, untilAttempt(2)).pipe(
-        Effect.provide(process(undefined, transport)),
+      const again = yield* waitUntil(look(message), isSent, untilAttempt(2)).pipe(
+        Effect.provide(actorProcess(undefined, transport)),
       )
       expect(again.millis).toBeGreaterThanOrEqual(60_000)
       const [first, second] = transport.transmissions
@@ -75,7 +75,7 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail of a crashed process", (
       const sql = yield* Writes
       const [owner] = yield* sql<{ id: string; orgId: string; handle: string }>`
         select id, org_id as "orgId", handle from identity where canonical = 'ada'`
-      const { message, outbox } = yield* accepted(owner!.id)
+      const { message, outbox } = yield* insertAccepted(owner!.id)
       const at = yield* now
       const queue = yield* Outbox
       const lease = (now: Date) => queue.lease({ identityId: owner!.id, now, atMost: 4 })
@@ -101,23 +101,25 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail of a crashed process", (
     Effect.gen(function* () {
       const sql = yield* Writes
       const [owner] = yield* sql<{ id: string }>`select id from identity where canonical = 'ada'`
-      const transport = recording()
+      const transport = recordingTransport()
       transport.answering.outside = () => Effect.never
-      const { message, outbox } = yield* accepted(owner!.id)
+      const { message, outbox } = yield* insertAccepted(owner!.id)
       const attempted = Effect.map(look(message), () => transport.transmissions.length)
       const leaving = yield* Effect.forkChild(
-        passing(attempted, (count) => count === 1, "1 second").pipe(Effect.provide(process(undefined, transport))),
+        waitUntil(attempted, (count) => count === 1, "1 second").pipe(
+          Effect.provide(actorProcess(undefined, transport)),
+        ),
       )
       const row = sql<{ due: Date; leased: boolean; attempts: number }>`
         select next_attempt_at as due, attempt_started_at is not null as leased, attempts from outbox where id = ${outbox}`
       const {
         value: [left],
-      } = yield* passing(row, () => leaving.pollUnsafe() !== undefined, "1 second")
+      } = yield* waitUntil(row, () => leaving.pollUnsafe() !== undefined, "1 second")
       expect(left).toMatchObject({ leased: false, attempts: 0 })
       expect(left!.due.getTime()).toBeLessThanOrEqual((yield* now).getTime())
 
-      transport.answering.outside = taken
-      yield* passing(look(message), isSent, untilAttempt(1)).pipe(Effect.provide(process(undefined, transport)))
+      transport.answering.outside = acceptAll
+      yield* waitUntil(look(message), isSent, untilAttempt(1)).pipe(Effect.provide(actorProcess(undefined, transport)))
       const [first, second] = transport.transmissions
       expect(transport.transmissions.length).toBe(2)
       expect(Buffer.from(second!.content).equals(Buffer.from(first!.content))).toBe(true)
@@ -129,21 +131,21 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail of a crashed process", (
       const sql = yield* Writes
       const [owner] = yield* sql<{ id: string }>`select id from identity where canonical = 'ada'`
       const scope = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(process(undefined, recording()), scope)
-      const { outbox } = yield* accepted(owner!.id)
+      const context = yield* Layer.buildWithScope(actorProcess(undefined, recordingTransport()), scope)
+      const { outbox } = yield* insertAccepted(owner!.id)
       const left = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`lock table mailbox in access exclusive mode`
           yield* ask(Context.get(context, Identities).of("ada").Work(undefined, { discard: true }))
-          yield* passing(underWay, (statements) => statements.some(({ waits }) => waits), 0)
+          yield* waitUntil(underWay, (statements) => statements.some(({ waits }) => waits), 0)
           const leaving = yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
           // Gives the shutdown time to interrupt its fibers while the statement is still running.
           yield* pause(300)
           return leaving
         }),
       )
-      yield* ending(left, "1 millis")
-      yield* passing(underWay, (statements) => statements.length === 0, 0)
+      yield* awaitFiber(left, "1 millis")
+      yield* waitUntil(underWay, (statements) => statements.length === 0, 0)
       const row = yield* sql<{ leased: boolean }>`
         select attempt_started_at is not null as leased from outbox where id = ${outbox}`
       expect(row).toEqual([{ leased: false }])

@@ -8,18 +8,18 @@ import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, passing } from "../harness/Actors.ts"
-import { later, recording, reply, taken } from "../harness/Transport.ts"
-import { correspondent } from "./Letters.ts"
+import { actors, waitUntil } from "../harness/Actors.ts"
+import { deferAll, recordingTransport, reply, acceptAll } from "../harness/Transport.ts"
+import { correspondent } from "./Correspondent.ts"
 
-const transport = recording()
+const transport = recordingTransport()
 
 const sentTo = (address: string) => transport.transmissions.filter(({ recipients }) => recipients.includes(address))
 
 layer(actors({ transport }))("the outbox", (it) => {
   it.effect("sends a message once per domain with the same bytes and reports when the last one was sent", () =>
     Effect.gen(function* () {
-      transport.answering.outside = taken
+      transport.answering.outside = acceptAll
       const ada = yield* correspondent("adaone", ["grace@one.example", "alan@one.example", "kurt@two.example"])
       const sent = yield* ada.send({
         to: ["grace@one.example", "Alan@One.Example"],
@@ -28,7 +28,7 @@ layer(actors({ transport }))("the outbox", (it) => {
         text: "Hello.",
       })
       expect(sent.status).toBe("queued")
-      const { value: events } = yield* passing(ada.events, (found) => found.some(({ type }) => type === "email.sent"))
+      const { value: events } = yield* waitUntil(ada.events, (found) => found.some(({ type }) => type === "email.sent"))
       expect(events.map(({ type }) => type)).toEqual(["email.sent"])
       expect(events[0]!.data).toMatchObject({ message_id: sent.id, subject: "Notes" })
       const [one, two] = [sentTo("grace@one.example"), sentTo("kurt@two.example")]
@@ -43,11 +43,11 @@ layer(actors({ transport }))("the outbox", (it) => {
 
   it.effect("retries after 5 min, 15 min, 1 h, 3 h, 6 h, 12 h and 24 h with the same bytes, then bounces", () =>
     Effect.gen(function* () {
-      transport.answering.outside = later
+      transport.answering.outside = deferAll
       const ada = yield* correspondent("adatwo", ["slow@slow.example"])
       yield* ada.send({ to: ["slow@slow.example"], text: "Hello." })
       const attempts = () => sentTo("slow@slow.example")
-      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      yield* waitUntil(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
       for (const [index, wait] of Timing.outboxWaitsMillis.entries()) {
         const [row] = yield* ada.rows
         const due = row!.next!.getTime() - (yield* Effect.clockWith((clock) => clock.currentTimeMillis))
@@ -59,7 +59,7 @@ layer(actors({ transport }))("the outbox", (it) => {
         yield* TestClock.adjust(1000)
         // The scan ends waits that are longer than an actor stays in memory. The test runs it itself.
         yield* ask(ada.actor.Work(undefined, { discard: true }))
-        yield* passing(ada.rows, ([now]) => now?.attempts === index + 2 && !now.leased, "10 millis")
+        yield* waitUntil(ada.rows, ([now]) => now?.attempts === index + 2 && !now.leased, "10 millis")
       }
       expect(attempts().length).toBe(8)
       const first = Buffer.from(attempts()[0]!.content)
@@ -86,7 +86,7 @@ layer(actors({ transport }))("the outbox", (it) => {
         )
       const ada = yield* correspondent("adathree", ["gone@x.example", "here@x.example"])
       yield* ada.send({ to: ["gone@x.example", "here@x.example"], text: "Hello." })
-      yield* passing(ada.rows, ([row]) => row?.next === null)
+      yield* waitUntil(ada.rows, ([row]) => row?.next === null)
       expect((yield* ada.deliveries).map(({ status }) => status)).toEqual(["bounced", "sent"])
       expect((yield* ada.events).map(({ type, data }) => [type, data["recipient"], data["kind"]])).toEqual([
         ["email.bounced", "gone@x.example", "hard"],
@@ -111,7 +111,7 @@ layer(actors({ transport }))("the outbox", (it) => {
         transport.answering.outside = ({ recipients }) =>
           Effect.succeed(recipients.map((recipient) => ({ recipient, state: "refused" as const, reply: rejection })))
         expect((yield* ada.send({ to: ["who@y.example"], text: "Hello." })).status).toBe("queued")
-        yield* passing(ada.events, (found) => found.length === index + 1)
+        yield* waitUntil(ada.events, (found) => found.length === index + 1)
         expect((yield* ada.events)[index]!.data).toMatchObject({ kind: "soft" })
       }
       expect((yield* ada.send({ to: ["who@y.example"], text: "Hello." })).status).toBe("queued")
@@ -120,10 +120,10 @@ layer(actors({ transport }))("the outbox", (it) => {
 
   it.effect("records a later bounce once, and never for an address this Identity did not write to", () =>
     Effect.gen(function* () {
-      transport.answering.outside = taken
+      transport.answering.outside = acceptAll
       const ada = yield* correspondent("adafive", ["late@z.example"])
       const sent = yield* ada.send({ to: ["late@z.example"], text: "Hello." })
-      yield* passing(ada.rows, ([row]) => row?.next === null)
+      yield* waitUntil(ada.rows, ([row]) => row?.next === null)
       const message_id = yield* Effect.flatMap(Reads, (sql) =>
         Effect.map(
           sql<{ id: string }>`select message_id as id from outgoing where identity_id = ${ada.id}`,
@@ -150,12 +150,12 @@ layer(actors({ transport }))("the outbox", (it) => {
 
   it.effect("holds queued mail while outgoing mail is stopped and sends it after the start", () =>
     Effect.gen(function* () {
-      transport.answering.outside = later
+      transport.answering.outside = deferAll
       const ada = yield* correspondent("adasix", ["held@held.example"])
       yield* ada.send({ to: ["held@held.example"], text: "Hello." })
-      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      yield* waitUntil(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
       yield* ada.switchMail({ outgoing: "stopped" })
-      transport.answering.outside = taken
+      transport.answering.outside = acceptAll
       yield* TestClock.adjust("1 hour")
       yield* ask(ada.actor.Work(undefined, { discard: true }))
       yield* TestClock.adjust("10 seconds")
@@ -164,7 +164,7 @@ layer(actors({ transport }))("the outbox", (it) => {
         code: "mail_paused",
       })
       yield* ada.switchMail({ outgoing: "active" })
-      yield* passing(ada.rows, ([row]) => row?.next === null)
+      yield* waitUntil(ada.rows, ([row]) => row?.next === null)
       expect(sentTo("held@held.example").length).toBe(2)
     }),
   )
@@ -188,11 +188,11 @@ layer(actors({ transport }))("the outbox", (it) => {
         })
       const ada = yield* correspondent("adaseven", ["late@stop.example"])
       yield* ada.send({ to: ["late@stop.example"], text: "Hello." })
-      yield* passing(Deferred.isDone(reached), (done) => done)
+      yield* waitUntil(Deferred.isDone(reached), (done) => done)
       yield* ada.switchMail({ outgoing: "stopped" })
       yield* Deferred.succeed(goOn, undefined)
       expect(yield* Deferred.await(let_)).toBe(false)
-      yield* passing(ada.rows, ([row]) => row?.leased === false, 0)
+      yield* waitUntil(ada.rows, ([row]) => row?.leased === false, 0)
       expect((yield* ada.rows)[0]!.attempts).toBe(0)
     }),
   )
@@ -210,7 +210,7 @@ layer(actors({ transport }))("the outbox", (it) => {
         })
       const ada = yield* correspondent("adaeight", ["now@stop.example"])
       yield* ada.send({ to: ["now@stop.example"], text: "Hello." })
-      yield* passing(Deferred.isDone(inData), (done) => done)
+      yield* waitUntil(Deferred.isDone(inData), (done) => done)
       const stop = yield* Effect.forkChild(ada.switchMail({ outgoing: "stopped" }))
       const stopped = Effect.flatMap(
         Reads,
@@ -219,21 +219,21 @@ layer(actors({ transport }))("the outbox", (it) => {
             stopped: boolean
           }>`select stopped_at is not null as stopped from mailbox where identity_id = ${ada.id}`,
       )
-      yield* passing(stopped, ([row]) => row?.stopped === true, 0)
+      yield* waitUntil(stopped, ([row]) => row?.stopped === true, 0)
       expect(stop.pollUnsafe()).toBeUndefined()
       yield* Deferred.succeed(final, undefined)
       yield* Fiber.join(stop)
-      yield* passing(ada.deliveries, ([row]) => row?.status === "sent", 0)
+      yield* waitUntil(ada.deliveries, ([row]) => row?.status === "sent", 0)
     }),
   )
 
   it.effect("is deleted with its Identity, including queued mail and drafts", () =>
     Effect.gen(function* () {
-      transport.answering.outside = later
+      transport.answering.outside = deferAll
       const ada = yield* correspondent("adagone", ["b@gone.example"])
       yield* ada.send({ to: ["b@gone.example"], text: "Hello." })
       yield* (yield* Drafts).create(ada.id, yield* makeUuidV7, { text: "A draft." })
-      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      yield* waitUntil(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
       yield* ask(ada.actor.Delete({ org_id: ada.org_id }))
       const left = Effect.flatMap(
         Reads,
@@ -245,7 +245,7 @@ layer(actors({ transport }))("the outbox", (it) => {
                + (select count(*) from draft where identity_id = ${ada.id})::int
                + (select count(*) from outgoing_recipient where address = 'b@gone.example')::int as n`,
       )
-      yield* passing(left, ([row]) => row?.n === 0)
+      yield* waitUntil(left, ([row]) => row?.n === 0)
     }),
   )
 
@@ -259,29 +259,29 @@ layer(actors({ transport }))("the outbox", (it) => {
         )
       const ada = yield* correspondent("adanine", ["long@long.example"])
       yield* ada.send({ to: ["long@long.example"], text: "Hello." })
-      yield* passing(ada.rows, ([row]) => row?.leased === true)
+      yield* waitUntil(ada.rows, ([row]) => row?.leased === true)
       for (let n = 0; n < 20; n++) {
         yield* TestClock.adjust("10 seconds")
         const now = yield* Clock.currentTimeMillis
         // The clock advances by at most a third of the lease, so that it does not run ahead of the renewals.
-        yield* passing(ada.rows, ([row]) => row!.next!.getTime() - now >= 40_000, 0)
+        yield* waitUntil(ada.rows, ([row]) => row!.next!.getTime() - now >= 40_000, 0)
       }
       expect(sentTo("long@long.example").length).toBe(1)
       yield* Deferred.succeed(final, undefined)
-      yield* passing(ada.deliveries, ([row]) => row?.status === "sent")
+      yield* waitUntil(ada.deliveries, ([row]) => row?.status === "sent")
       expect(sentTo("long@long.example").length).toBe(1)
     }),
   )
 })
 
-const nowhere = recording({ by: "none", reason: "No relay is configured." })
+const nowhere = recordingTransport({ by: "none", reason: "No relay is configured." })
 
 layer(actors({ transport: nowhere }))("the outbox without a transport", (it) => {
   it.effect("delivers mail to our own domain and keeps other mail queued with a reason", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("adahome", ["grace@mail.localhost", "who@away.example"])
       yield* ada.send({ to: ["grace@mail.localhost", "who@away.example"], text: "Hello." })
-      yield* passing(
+      yield* waitUntil(
         ada.rows,
         (rows) => rows.some(({ held }) => held !== null) && rows.some(({ next }) => next === null),
       )
@@ -296,7 +296,7 @@ layer(actors({ transport: nowhere }))("the outbox without a transport", (it) => 
         [null, 1],
       ])
       // A process with a transport leases the message when it starts.
-      yield* Layer.build(HeldMailRelease.layer).pipe(Effect.provide(recording().layer), Effect.scoped)
+      yield* Layer.build(HeldMailRelease.layer).pipe(Effect.provide(recordingTransport().layer), Effect.scoped)
       const now = yield* Clock.currentTimeMillis
       expect((yield* ada.rows).map(({ held, next }) => [held, next !== null && next.getTime() <= now])).toEqual([
         [null, true],

@@ -8,17 +8,17 @@ import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
-import { ending, identityOf, makeOrg, passing } from "../harness/Actors.ts"
-import { process, shared } from "../harness/Processes.ts"
-import { recording } from "../harness/Transport.ts"
-import { accepted } from "./Accepted.ts"
+import { awaitFiber, identityOf, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { actorProcess, sharedServices } from "../harness/Processes.ts"
+import { recordingTransport } from "../harness/Transport.ts"
+import { insertAccepted } from "./AcceptedMessages.ts"
 
 /** Suspends an attempt of the first process at the given point, and returns what it may do after it resumes. */
 const frozenAttempt = Effect.fnUntraced(function* (handle: string, place: "before asking" | "before DATA") {
   const frozen = yield* Deferred.make<() => boolean>()
   const thawed = yield* Deferred.make<void>()
   const after = yield* Deferred.make<{ readonly begins: boolean; readonly mayLeave: boolean }>()
-  const transport = recording()
+  const transport = recordingTransport()
   transport.answering.outside = ({ recipients, mayLeave, isPermitted }) =>
     Effect.gen(function* () {
       if (place === "before DATA") expect([yield* mayLeave, isPermitted()]).toEqual([true, true])
@@ -28,26 +28,26 @@ const frozenAttempt = Effect.fnUntraced(function* (handle: string, place: "befor
       yield* Deferred.succeed(after, { begins, mayLeave: yield* mayLeave })
       return recipients.map((recipient) => ({ recipient, state: "held" as const, reply: null }))
     })
-  const first = yield* Layer.build(process(undefined, transport))
+  const first = yield* Layer.build(actorProcess(undefined, transport))
   const org_id = yield* makeOrg
   const id = yield* makeUuidV7
   yield* ask(Context.get(first, Identities).of(handle).Create({ org_id, identity_id: id, handle }))
-  yield* passing(identityOf(handle), (row) => row?.status === "ready")
-  const { outbox } = yield* accepted(id)
+  yield* waitUntil(identityOf(handle), (row) => row?.status === "ready")
+  const { outbox } = yield* insertAccepted(id)
   yield* ask(Context.get(first, Identities).of(handle).Work(undefined, { discard: true }))
   const isFrozen = Effect.andThen(
     Effect.flatMap(Reads, (sql) => sql`select 1`),
     Deferred.isDone(frozen),
   )
-  yield* passing(isFrozen, (done) => done, "10 millis")
+  yield* waitUntil(isFrozen, (done) => done, "10 millis")
   const isPermitted = yield* Deferred.await(frozen)
-  const second = yield* Layer.build(process())
+  const second = yield* Layer.build(actorProcess())
   // Resumes the attempt even if the test fails, so that the test can end.
   yield* Effect.addFinalizer(() => Deferred.succeed(thawed, undefined))
   const stop = Effect.gen(function* () {
     const actor = Context.get(second, Identities).of(handle)
     const switched = actor.SwitchMail({ org_id, patch: { outgoing: "stopped" }, if_version: null })
-    yield* yield* ending(yield* Effect.forkChild(ask(switched)), "1 millis")
+    yield* yield* awaitFiber(yield* Effect.forkChild(ask(switched)), "1 millis")
   })
   const thaw = Effect.andThen(Deferred.succeed(thawed, undefined), Deferred.await(after))
   return { id, outbox, isPermitted, stop, thaw }
@@ -60,7 +60,7 @@ const permits = (handle: string) =>
     (sql) => sql`select epoch from actor_permit where kind = 'Identity' and id = ${handle} and until > now()`,
   )
 
-layer(shared, { timeout: "60 seconds" })("a stop in another process", (it) => {
+layer(sharedServices, { timeout: "60 seconds" })("a stop in another process", (it) => {
   for (const [place, handle] of [
     ["before DATA", "ada"],
     ["before asking", "bob"],
@@ -80,7 +80,7 @@ layer(shared, { timeout: "60 seconds" })("a stop in another process", (it) => {
           (sql) => sql<{ attempts: number; leased: boolean }>`
             select attempts, attempt_started_at is not null as leased from outbox where id = ${attempt.outbox}`,
         )
-        const { value } = yield* passing(row, ([found]) => found?.leased === false)
+        const { value } = yield* waitUntil(row, ([found]) => found?.leased === false)
         expect(value).toEqual([{ attempts: 0, leased: false }])
       }),
     )
@@ -93,7 +93,7 @@ layer(shared, { timeout: "60 seconds" })("a stop in another process", (it) => {
       yield* sql`update actor_permit set until = now() + interval '1 hour' where id = 'cat'`
       const stop = yield* Effect.forkChild(attempt.stop)
       const stopped = sql`select from mailbox where identity_id = ${attempt.id} and stopped_at is not null`
-      yield* passing(stopped, (rows) => rows.length > 0, 0)
+      yield* waitUntil(stopped, (rows) => rows.length > 0, 0)
       expect(stop.pollUnsafe()).toBeUndefined()
       yield* sql`delete from actor_permit where id = 'cat'`
       yield* Fiber.join(stop)
@@ -105,20 +105,20 @@ layer(shared, { timeout: "60 seconds" })("a stop in another process", (it) => {
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const id = yield* makeUuidV7
-      const transport = recording()
+      const transport = recordingTransport()
       yield* Effect.gen(function* () {
         const actor = (yield* Identities).of("dan")
         yield* ask(actor.Create({ org_id, identity_id: id, handle: "dan" }))
-        yield* passing(identityOf("dan"), (row) => row?.status === "ready")
-        yield* accepted(id)
+        yield* waitUntil(identityOf("dan"), (row) => row?.status === "ready")
+        yield* insertAccepted(id)
         yield* ask(actor.Work(undefined, { discard: true }))
         const sent = Effect.flatMap(
           Reads,
           (sql) => sql`select from outgoing where identity_id = ${id} and status = 'done'`,
         )
-        yield* passing(sent, (rows) => rows.length > 0)
+        yield* waitUntil(sent, (rows) => rows.length > 0)
         expect(yield* permits("dan")).toHaveLength(1)
-      }).pipe(Effect.provide(process(undefined, transport)))
+      }).pipe(Effect.provide(actorProcess(undefined, transport)))
       expect(yield* permits("dan")).toEqual([])
     }),
   )

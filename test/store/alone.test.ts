@@ -2,7 +2,7 @@
 import { expect, layer } from "@effect/vitest"
 import { Reads, Unhurried, Writes } from "@svc/cluster/store/Database"
 import { Effect, Fiber } from "effect"
-import { passing } from "../harness/Actors.ts"
+import { waitUntil } from "../harness/Actors.ts"
 import { databaseLayer } from "../harness/Database.ts"
 
 layer(databaseLayer)("a statement that waits", (it) => {
@@ -20,7 +20,7 @@ layer(databaseLayer)("a statement that waits", (it) => {
             yield* holder`select pg_advisory_xact_lock(4711)`
             const waits = yield* Effect.forkChild(sql`select pg_advisory_xact_lock(4711)`)
             // This query uses the same client; on a shared connection it would wait for the lock.
-            const others = yield* passing(
+            const others = yield* waitUntil(
               sql<{
                 waiting: boolean
               }>`select count(*) > 0 as waiting from pg_locks where locktype = 'advisory' and not granted`,

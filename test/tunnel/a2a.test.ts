@@ -15,7 +15,7 @@ import type { RequestListener } from "node:http"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../harness/Client.ts"
-import { ask } from "../harness/Public.ts"
+import { fetchPublic } from "../harness/Public.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
@@ -60,7 +60,7 @@ const agent = (card: AgentCard): RequestListener => {
 /** Resolves `*.localhost` to this machine, regardless of the system's resolver. */
 const viaLoopback = (async (input: string | URL | Request, init?: RequestInit) => {
   const url = new URL(input instanceof Request ? input.url : input)
-  const answer = await ask(Number(url.port), "", url.pathname + url.search, {
+  const answer = await fetchPublic(Number(url.port), "", url.pathname + url.search, {
     method: init?.method ?? "GET",
     headers: { ...Object.fromEntries(new Headers(init?.headers)), host: url.host },
     ...(typeof init?.body === "string" ? { body: init.body } : {}),

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from "node:net"
 import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { ask, hostOf, raw, talk } from "../harness/Public.ts"
+import { fetchPublic, hostOf, sendRaw, openConnection } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
@@ -50,13 +50,13 @@ describe("admission to a tunnel", () => {
   it("requires the password on every HTTP path and blocks connections that cannot present one", async () => {
     const { handle, identity } = await withTunnel()
     const get = `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
-    const open = await talk(identity.tunnel.port)
+    const open = await openConnection(identity.tunnel.port)
     expect(await open.say(get.replace("close", "keep-alive"), /\}$/)).toMatch(/^HTTP\/1\.1 200 /)
     const both = ["/tls", "/basic_auth"]
     await patch(handle, { basic_auth: { username: "ada", password: "x" } })
     await open.closed
     await eventually(
-      () => raw(identity.tunnel.port, get),
+      () => sendRaw(identity.tunnel.port, get),
       (text) => text === "",
     )
     const second = await patch(handle, { tls: "passthrough" })
@@ -102,7 +102,7 @@ describe("admission to a tunnel", () => {
     expect(card.securityRequirements).toEqual([{ schemes: { tunnel: { list: [] } } }])
     expect(after.headers.get("etag")).not.toBe(before.headers.get("etag"))
     const shown = await eventually(
-      () => ask(service.edgePort, handle, "/.well-known/agent-card.json", { headers: basic("ada:x") }),
+      () => fetchPublic(service.edgePort, handle, "/.well-known/agent-card.json", { headers: basic("ada:x") }),
       ({ body }) => body.includes("securitySchemes"),
     )
     expect(JSON.parse(shown.body)).toEqual(after.body.card)
@@ -117,9 +117,13 @@ describe("admission to a tunnel", () => {
   it("applies changed settings to open connections within a second", async () => {
     const { handle } = await withTunnel()
     const get = (more = "") => `GET / HTTP/1.1\r\nHost: ${hostOf(handle)}\r\n${more}\r\n`
-    const kept = await Promise.all([talk(service.edgePort), talk(service.edgePort), talk(service.edgePort)])
+    const kept = await Promise.all([
+      openConnection(service.edgePort),
+      openConnection(service.edgePort),
+      openConnection(service.edgePort),
+    ])
     for (const one of kept) expect(await one.say(get(), /\}$/)).toMatch(/^HTTP\/1\.1 200 /)
-    const socket = await talk(service.edgePort)
+    const socket = await openConnection(service.edgePort)
     await socket.say(get("Connection: Upgrade\r\nUpgrade: websocket\r\n"), /^HTTP\/1\.1 101 /)
     expect(await socket.say("echoed", /echoed/)).toBe("echoed")
 
@@ -135,13 +139,13 @@ describe("admission to a tunnel", () => {
     expect(await kept[1]!.say(get(shown), /\}$/)).toMatch(/^HTTP\/1\.1 200 /)
     await patch(handle, { basic_auth: { username: "ada", password: "another" } })
     await eventually(
-      () => ask(service.edgePort, handle, "/", { headers: basic("ada:x") }),
+      () => fetchPublic(service.edgePort, handle, "/", { headers: basic("ada:x") }),
       ({ status }) => status === 401,
     )
     expect(await kept[1]!.say(get(shown), /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 401 /)
     await patch(handle, { basic_auth: null, allowed_networks: ["192.0.2.0/24"] })
     await eventually(
-      () => ask(service.edgePort, handle, "/"),
+      () => fetchPublic(service.edgePort, handle, "/"),
       ({ status }) => status === 403,
     )
     expect(await kept[2]!.say(get(), /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 403 /)
@@ -149,7 +153,7 @@ describe("admission to a tunnel", () => {
 
   it("closes raw connections whose network is no longer allowed", async () => {
     const { handle, identity } = await withTunnel()
-    const held = await talk(identity.tunnel.port)
+    const held = await openConnection(identity.tunnel.port)
     expect(await held.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n", /\}$/)).toMatch(/^HTTP\/1\.1 200 /)
     await patch(handle, { allowed_networks: ["127.0.0.0/8"] })
     expect(await held.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n", /\}$/)).toMatch(/^HTTP\/1\.1 200 /)
@@ -161,9 +165,9 @@ describe("admission to a tunnel", () => {
     const { handle } = await withTunnel()
     const { handle: other } = await withTunnel()
     for (const one of [handle, other]) await patch(one, { basic_auth: { username: "ada", password: "right" } })
-    const guess = (of: string, pair: string) => ask(service.edgePort, of, "/", { headers: basic(pair) })
+    const guess = (of: string, pair: string) => fetchPublic(service.edgePort, of, "/", { headers: basic(pair) })
     await eventually(
-      () => ask(service.edgePort, handle, "/"),
+      () => fetchPublic(service.edgePort, handle, "/"),
       ({ status }) => status === 401,
     )
     for (let n = 0; n < 10; n++) expect((await guess(handle, `ada:${n}`)).status).toBe(401)
@@ -171,7 +175,7 @@ describe("admission to a tunnel", () => {
     expect([braked.status, JSON.parse(braked.body).code]).toEqual([429, "rate_limited"])
     expect(Number(braked.headers["retry-after"])).toBeGreaterThan(0)
     // A request without a password gets 401, and other tunnels are unaffected.
-    expect((await ask(service.edgePort, handle, "/")).status).toBe(401)
+    expect((await fetchPublic(service.edgePort, handle, "/")).status).toBe(401)
     expect((await guess(other, "ada:right")).status).toBe(200)
   })
 })

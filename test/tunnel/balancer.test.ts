@@ -5,7 +5,7 @@ import { connect as connectSecure } from "node:tls"
 import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { hostOf, raw } from "../harness/Public.ts"
+import { hostOf, sendRaw } from "../harness/Public.ts"
 import { freePort } from "../harness/Ports.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
@@ -57,7 +57,7 @@ beforeAll(async () => {
     body: { allowed_networks: ["203.0.113.0/24"] },
   })
   await eventually(
-    () => raw(service.edgePort, get()),
+    () => sendRaw(service.edgePort, get()),
     (text) => text.startsWith("HTTP/1.1 403"),
   )
 })
@@ -89,6 +89,6 @@ describe.skipIf(process.platform !== "linux")("an edge behind a load balancer", 
   })
 
   it("rejects a PROXY header from any other address", async () => {
-    expect(await raw(service.edgePort, header(client) + get())).not.toMatch(/^HTTP\/1\.1 200 /)
+    expect(await sendRaw(service.edgePort, header(client) + get())).not.toMatch(/^HTTP\/1\.1 200 /)
   })
 })

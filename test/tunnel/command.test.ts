@@ -2,10 +2,10 @@ import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { ask, hostOf, talk } from "../harness/Public.ts"
+import { fetchPublic, hostOf, openConnection } from "../harness/Public.ts"
 import { freePort } from "../harness/Ports.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { run } from "../harness/Svc.ts"
+import { startSvc } from "../harness/Svc.ts"
 
 let service: TestService
 let session: string
@@ -32,7 +32,7 @@ afterAll(async () => {
 })
 
 const svc = (key: string, ...args: ReadonlyArray<string>) => {
-  const ran = run({ home: "/nonexistent", env: { SVC_KEY: key, SVC_API_URL: service.base } }, "tunnel", ...args)
+  const ran = startSvc({ home: "/nonexistent", env: { SVC_KEY: key, SVC_API_URL: service.base } }, "tunnel", ...args)
   const until = (holds: () => boolean) =>
     eventually(
       async () => holds() || `${ran.out()}\n${ran.errors()}`,
@@ -53,7 +53,7 @@ it(
     const { handle, secrets } = await makeIdentity(service.base, session)
     const tunnel = svc(secrets.identity_key, String(port), "--handle", `@${handle}`, "--host-header", "shop.example")
     await tunnel.until(() => tunnel.out().includes(`http://${hostOf(handle)}`))
-    expect((await ask(service.edgePort, handle, "/one")).body).toBe("/one for shop.example")
+    expect((await fetchPublic(service.edgePort, handle, "/one")).body).toBe("/one for shop.example")
     await call(service.base, "DELETE", `/api/keys/${secrets.api_key.id}`, { token: session })
     expect(await tunnel.ended).toBe(1)
     expect(tunnel.errors()).toBe("svc: The credential was revoked.\n")
@@ -66,10 +66,10 @@ it("reports when the local port stops and resumes responding", { timeout: 60_000
   const tunnel = svc(secrets.identity_key, String(dead))
   // The warning appears before the first request.
   await tunnel.until(() => tunnel.errors().includes(`127.0.0.1:${dead} is unreachable (ECONNREFUSED)`))
-  expect((await ask(service.edgePort, handle, "/")).status).toBe(502)
+  expect((await fetchPublic(service.edgePort, handle, "/")).status).toBe(502)
   const late = createServer((_, outgoing) => outgoing.end("late"))
   await new Promise<void>((resolve) => late.listen(dead, "127.0.0.1", resolve))
-  expect((await ask(service.edgePort, handle, "/")).body).toBe("late")
+  expect((await fetchPublic(service.edgePort, handle, "/")).body).toBe("late")
   await tunnel.until(() => tunnel.out().includes("answers again"))
   tunnel.stop()
   await tunnel.ended
@@ -82,11 +82,11 @@ it("finishes requests in flight on the first signal and accepts no new ones", { 
   const tunnel = svc(secrets.identity_key, String(port))
   await tunnel.until(() => tunnel.out().includes(hostOf(handle)))
   const get = (target: string) => `GET ${target} HTTP/1.1\r\nHost: ${hostOf(handle)}\r\n\r\n`
-  const idle = await talk(service.edgePort)
+  const idle = await openConnection(service.edgePort)
   await idle.say(get("/idle"), /localhost$/)
-  const kept = await talk(service.edgePort)
+  const kept = await openConnection(service.edgePort)
   await kept.say(get("/kept"), /localhost$/)
-  const slow = await Promise.all([0, 1, 2].map(() => talk(service.edgePort)))
+  const slow = await Promise.all([0, 1, 2].map(() => openConnection(service.edgePort)))
   const answers = slow.map((one) => one.say(get("/wait"), /localhost$/))
   await eventually(
     async () => waiting.length,
@@ -98,7 +98,7 @@ it("finishes requests in flight on the first signal and accepts no new ones", { 
   expect(await kept.say(get("/last"), /localhost$/)).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n/)
   // An idle connection closes without a response.
   await idle.closed
-  expect((await ask(service.edgePort, handle, "/new")).status).toBe(503)
+  expect((await fetchPublic(service.edgePort, handle, "/new")).status).toBe(503)
   for (const say of waiting.splice(0)) say()
   expect((await Promise.all(answers)).map((text) => text.slice(0, 12))).toEqual(Array(3).fill("HTTP/1.1 200"))
   await tunnel.ended
@@ -108,7 +108,7 @@ it("exits immediately with 130 on the second signal", { timeout: 60_000 }, async
   const { handle, secrets } = await makeIdentity(service.base, session)
   const tunnel = svc(secrets.identity_key, String(port))
   await tunnel.until(() => tunnel.out().includes(hostOf(handle)))
-  const held = ask(service.edgePort, handle, "/wait")
+  const held = fetchPublic(service.edgePort, handle, "/wait")
   await eventually(
     async () => waiting.length,
     (count) => count === 1,

@@ -4,7 +4,7 @@ import { connect } from "node:net"
 import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { ask, raw } from "../harness/Public.ts"
+import { fetchPublic, sendRaw } from "../harness/Public.ts"
 import { eventually } from "../harness/Service.ts"
 import { deploy, type Deployment, type Process } from "../harness/Deployment.ts"
 import { freePort } from "../harness/Ports.ts"
@@ -52,7 +52,7 @@ const linksOf = async (handle: string) =>
   (await call(api.base, "GET", `/api/identities/${handle}/tunnel`, { token: session })).body.links
 const two = (links: ReadonlyArray<{ edge: string }>) => new Set(links.map(({ edge }) => edge)).size === 2
 const through = (edge: number, handle: string) =>
-  ask(edges[edge]!.edgePort, handle, "/").then(({ status, body }) => `${status} ${body}`, String)
+  fetchPublic(edges[edge]!.edgePort, handle, "/").then(({ status, body }) => `${status} ${body}`, String)
 
 describe("three edges", () => {
   it("serve an agent with links to two of them, and the third forwards in one hop", async () => {
@@ -103,15 +103,19 @@ describe("three edges", () => {
         `svc-tunnel-conn: ${conn}`,
         "\r\n",
       ].join("\r\n")
-    expect(await raw(edges[1]!.edgePort, upgrade("idt/0", 0))).toMatch(/^HTTP\/1\.1 426 [^]*"tunnel_client_outdated"/)
+    expect(await sendRaw(edges[1]!.edgePort, upgrade("idt/0", 0))).toMatch(
+      /^HTTP\/1\.1 426 [^]*"tunnel_client_outdated"/,
+    )
     const first = connect(edges[1]!.edgePort, "127.0.0.1", () => first.write(upgrade("idt/1", 0)))
     const [answer] = (await once(first, "data")) as [Buffer]
     expect(answer.toString("latin1")).toMatch(/^HTTP\/1\.1 101 /)
-    expect(await raw(edges[1]!.edgePort, upgrade("idt/1", 1))).toMatch(/^HTTP\/1\.1 409 [^]*"tunnel_duplicate_edge"/)
+    expect(await sendRaw(edges[1]!.edgePort, upgrade("idt/1", 1))).toMatch(
+      /^HTTP\/1\.1 409 [^]*"tunnel_duplicate_edge"/,
+    )
     // A WebSocket handshake that fails after the lease was acquired releases the lease.
     const broken = upgrade("websocket", 0).replace("\r\n\r\n", "\r\nSec-WebSocket-Protocol: idt.1\r\n\r\n")
     const other = await makeIdentity(api.base, session)
-    expect(await raw(edges[1]!.edgePort, broken.replace(secrets.identity_key, other.secrets.identity_key))).toMatch(
+    expect(await sendRaw(edges[1]!.edgePort, broken.replace(secrets.identity_key, other.secrets.identity_key))).toMatch(
       /^HTTP\/1\.1 400 /,
     )
     await eventually(
@@ -121,7 +125,7 @@ describe("three edges", () => {
     // The edge may close the first link before it responds to the second one.
     const closed = once(first, "close")
     // If a link dials again, the edge has not noticed the end of the former link yet.
-    expect(await raw(edges[1]!.edgePort, upgrade("idt/1", 0), /101/)).toMatch(/^HTTP\/1\.1 101 /)
+    expect(await sendRaw(edges[1]!.edgePort, upgrade("idt/1", 0), /101/)).toMatch(/^HTTP\/1\.1 101 /)
     await closed
   })
 
@@ -130,7 +134,7 @@ describe("three edges", () => {
     await open(secrets.identity_key).ready
     await eventually(() => linksOf(handle), two)
     edges[0]!.signal("SIGKILL")
-    await edges[0]!.gone
+    await edges[0]!.exited
     // The edge with the other link is unaffected, and the third edge finds that link.
     expect(await through(1, handle)).toMatch(/^200 /)
     await eventually(
@@ -139,7 +143,7 @@ describe("three edges", () => {
     )
     // One edge has listened on the port; the other edges knew that this edge owned it.
     await eventually(
-      () => raw(identity.tunnel.port, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+      () => sendRaw(identity.tunnel.port, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
       (text) => text.startsWith("HTTP/1.1 200 "),
       30,
     )
@@ -162,7 +166,9 @@ describe("three edges", () => {
     await tunnel.ready
     // The kernel distributes connections. Some arrive at the edge without the link, which forwards them once.
     const statuses = await Promise.all(
-      Array.from({ length: 40 }, () => ask(Number(shared.SVC_EDGE_PORT), handle, "/").then(({ status }) => status)),
+      Array.from({ length: 40 }, () =>
+        fetchPublic(Number(shared.SVC_EDGE_PORT), handle, "/").then(({ status }) => status),
+      ),
     )
     expect(new Set(statuses)).toEqual(new Set([200]))
   })

@@ -2,7 +2,7 @@ import { createServer } from "node:net"
 import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { raw } from "../harness/Public.ts"
+import { sendRaw } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
@@ -38,7 +38,7 @@ it("a TCP port that another program holds is reported and replaced", { timeout: 
     (await call(service.base, "GET", `/api/identities/${handle}`, { token: session })).body.tunnel.port
   const next = await eventually(read, (now) => now !== port)
   await eventually(
-    () => raw(next, "hello"),
+    () => sendRaw(next, "hello"),
     (text) => text === "the agent",
   )
   await eventually(

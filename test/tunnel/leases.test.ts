@@ -16,8 +16,8 @@ import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import * as Edge from "@svc/tunnel-edge/edge/Edge"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
-import { actors, ending, identityOf, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
-import { cutOff } from "../harness/CutOff.ts"
+import { actors, awaitFiber, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 import { portRange } from "../harness/Ports.ts"
 import * as Public from "../harness/Public.ts"
 import { rows } from "../harness/Stores.ts"
@@ -45,7 +45,7 @@ const withEdge = <A, E, R>(work: (port: number) => Effect.Effect<A, E, R>) =>
     const { port } = Context.get(yield* Layer.buildWithScope(Layer.fresh(Edge.layer(settings)), scope), Edge.Edge)
     const leaves = Effect.gen(function* () {
       const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
-      yield* ending(closing)
+      yield* awaitFiber(closing)
     })
     return yield* Effect.ensuring(work(port), leaves)
   })
@@ -110,15 +110,15 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
       yield* sql`update tunnel_link set lease_until = now() - interval '1 second' where canonical = ${handle}`
       yield* withEdge((port) =>
         Effect.gen(function* () {
-          yield* passing(linksOf(handle), (links) => links.length === 0, Timing.linkRenew)
+          yield* waitUntil(linksOf(handle), (links) => links.length === 0, Timing.linkRenew)
           expect(yield* told(id)).toEqual([])
           const connected = Effect.gen(function* () {
             yield* agentAt(port, key)
-            yield* passing(told(id), (types) => types.length > 0, 0)
+            yield* waitUntil(told(id), (types) => types.length > 0, 0)
             expect(yield* told(id)).toEqual(["tunnel.connected"])
           })
           yield* Effect.scoped(connected)
-          yield* passing(told(id), (types) => types.length > 1, 0)
+          yield* waitUntil(told(id), (types) => types.length > 1, 0)
         }),
       )
       expect(yield* told(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
@@ -133,7 +133,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
       expect(yield* told(id)).toEqual(["tunnel.connected"])
       // The edge detached the link and crashed before it informed the actor.
       yield* (yield* TunnelLinks).detach([link])
-      yield* withEdge(() => passing(told(id), (types) => types.length > 1, Timing.linkRenew))
+      yield* withEdge(() => waitUntil(told(id), (types) => types.length > 1, Timing.linkRenew))
       expect(yield* told(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
     }),
   )
@@ -146,21 +146,21 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
         yield* withEdge((port) =>
           Effect.gen(function* () {
             yield* agentAt(port, key)
-            const answer = Effect.promise(() => Public.ask(port, handle, "/"))
-            yield* passing(told(id), (types) => types.length > 0, 0)
+            const answer = Effect.promise(() => Public.fetchPublic(port, handle, "/"))
+            yield* waitUntil(told(id), (types) => types.length > 0, 0)
             // The state if the actor was unavailable when the link connected.
             const sql = yield* Writes
             yield* sql`update identity set tunnel_connected = false where id = ${id}`
             const connected = rows<{ is: boolean }>(
               (s) => s`select tunnel_connected as is from identity where id = ${id}`,
             )
-            yield* passing(connected, ([row]) => row!.is, Timing.linkRenew)
+            yield* waitUntil(connected, ([row]) => row!.is, Timing.linkRenew)
 
             const before = (yield* linksOf(handle))[0]!
             // A renewal whose database connection is closed.
-            yield* cutOff(Effect.void, "tunnel_link", { step: Timing.linkRenew })
+            yield* interruptAtLock(Effect.void, "tunnel_link", { step: Timing.linkRenew })
             expect((yield* answer).body).toBe("here")
-            const renewed = passing(
+            const renewed = waitUntil(
               linksOf(handle),
               ([link]) => link!.lease_until > before.lease_until,
               Timing.linkRenew,
@@ -169,7 +169,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
             expect(after!.edge_id).toBe(before.edge_id)
             // The lease was not renewed in time, and another edge removed it.
             yield* sql`delete from tunnel_link where canonical = ${handle}`
-            yield* passing(linksOf(handle), ([link]) => link !== undefined, Timing.linkRenew)
+            yield* waitUntil(linksOf(handle), ([link]) => link !== undefined, Timing.linkRenew)
             expect((yield* answer).body).toBe("here")
           }).pipe(Effect.scoped),
         )

@@ -4,7 +4,7 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import * as Public from "../harness/Public.ts"
 import { hostOf } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { browser, letIn, registered } from "../oauth/Consent.ts"
+import { browser, obtainTokens, registerClient } from "../oauth/Consent.ts"
 
 const here = "http://localhost:4711/callback"
 let service: TestService
@@ -17,7 +17,7 @@ afterAll(() => service.stop())
 
 const open = (key: string, more: object) =>
   connectTunnel({ key, edge: `http://connect.tunnel.localhost:${service.edgePort}`, client: "test", ...more })
-const ask = (handle: string, target: string) => Public.ask(service.edgePort, handle, target)
+const ask = (handle: string, target: string) => Public.fetchPublic(service.edgePort, handle, target)
 const answering = (text: string) => ({ handler: (_: unknown, outgoing: any) => outgoing.end(text) })
 
 /** The tests run concurrently, because each waits for a periodic task of the edge. */
@@ -106,8 +106,8 @@ describe.concurrent("a link", () => {
       403,
       "network_refused",
     ])
-    const app = (await registered(service.base, [here])).body["client_id"]
-    const { access } = await letIn(service.base, browser(service.base, session), app, here, {
+    const app = (await registerClient(service.base, [here])).body["client_id"]
+    const { access } = await obtainTokens(service.base, browser(service.base, session), app, here, {
       agents: "all",
       rights: "act",
     })

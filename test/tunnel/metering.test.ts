@@ -11,7 +11,7 @@ import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, FiberSet, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 
 const day = ClusterTiming.transferWindowMillis
@@ -62,13 +62,13 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ quotas: { tunnel_transfer: 
         way.is = "deaf"
         const before = way.lost
         const flushing = yield* Effect.forkChild(metering.flush)
-        yield* passing(
+        yield* waitUntil(
           Effect.sync(() => way.lost),
           (lost) => lost > before,
           0,
         )
         // Only the delay before the next attempt remains.
-        yield* passing(
+        yield* waitUntil(
           Effect.sync(() => flushing.pollUnsafe()),
           (exit) => exit !== undefined,
           Timing.leaseAgainMillis,
@@ -121,7 +121,7 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ quotas: { tunnel_transfer: 
       expect(room).toBe(0)
       expect(yield* counted(org)).toEqual([])
       way.is = "open"
-      yield* passing(
+      yield* waitUntil(
         Effect.sync(() => room),
         (times) => times > 0,
         "1 second",

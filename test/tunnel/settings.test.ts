@@ -7,7 +7,7 @@ import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { ask, hostOf, raw } from "../harness/Public.ts"
+import { fetchPublic, hostOf, sendRaw } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { freePort } from "../harness/Ports.ts"
 
@@ -67,7 +67,7 @@ describe("tunnel settings", () => {
     const [chunk] = (await once(secure, "data")) as [Buffer]
     expect(chunk.toString()).toMatch(/^HTTP\/1\.1 200 /)
     secure.destroy()
-    expect(await raw(service.edgePort, get)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await sendRaw(service.edgePort, get)).toMatch(/^HTTP\/1\.1 200 /)
   })
 
   it("change only with `If-Match`, whatever passes through the tunnel", async () => {
@@ -95,7 +95,7 @@ describe("tunnel settings", () => {
 
   it("select the Host that the application receives", async () => {
     const { handle } = await withTunnel(port)
-    const seen = async () => JSON.parse((await ask(service.edgePort, handle, "/")).body)
+    const seen = async () => JSON.parse((await fetchPublic(service.edgePort, handle, "/")).body)
     expect((await seen()).host).toBe(hostOf(handle))
     expect((await patch(handle, { host_header: "local" })).body.settings.host_header).toBe("local")
     await eventually(seen, ({ host }) => host === `localhost:${port}`)
@@ -109,14 +109,14 @@ describe("tunnel settings", () => {
 
   it("restrict clients to the allowed networks, also on the TCP port", async () => {
     const { handle, identity } = await withTunnel(port)
-    const status = async () => (await ask(service.edgePort, handle, "/")).status
+    const status = async () => (await fetchPublic(service.edgePort, handle, "/")).status
     const get = `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
     await patch(handle, { allowed_networks: ["192.0.2.0/24", "2001:db8::/32"] })
     await eventually(status, (now) => now === 403)
-    expect(await raw(identity.tunnel.port, get)).toBe("")
+    expect(await sendRaw(identity.tunnel.port, get)).toBe("")
     await patch(handle, { allowed_networks: ["127.0.0.0/8"] })
     await eventually(status, (now) => now === 200)
-    expect(await raw(identity.tunnel.port, get)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await sendRaw(identity.tunnel.port, get)).toMatch(/^HTTP\/1\.1 200 /)
   })
 
   it("require a user name and password, which are not forwarded", async () => {
@@ -125,25 +125,25 @@ describe("tunnel settings", () => {
     expect(set.body.settings.basic_auth).toEqual({ username: "ada" })
     expect(JSON.stringify(set.body)).not.toContain("l0vel")
     const refused = await eventually(
-      () => ask(service.edgePort, handle, "/"),
+      () => fetchPublic(service.edgePort, handle, "/"),
       ({ status }) => status === 401,
     )
     expect(refused.headers["www-authenticate"]).toMatch(/^Basic realm=/)
-    expect((await ask(service.edgePort, handle, "/", { headers: basic("ada:wrong") })).status).toBe(401)
-    const allowed = await ask(service.edgePort, handle, "/", { headers: basic("ada:l0vel:ace ü") })
+    expect((await fetchPublic(service.edgePort, handle, "/", { headers: basic("ada:wrong") })).status).toBe(401)
+    const allowed = await fetchPublic(service.edgePort, handle, "/", { headers: basic("ada:l0vel:ace ü") })
     expect(allowed.status).toBe(200)
     expect(JSON.parse(allowed.body)).not.toHaveProperty("authorization")
     // Each request of a connection needs the credentials. The response to an earlier request comes first.
     const { authorization } = basic("ada:l0vel:ace ü")
     const first = `GET /one HTTP/1.1\r\nHost: ${hostOf(handle)}\r\nAuthorization: ${authorization}\r\n\r\n`
-    const both = await raw(service.edgePort, `${first}GET /two HTTP/1.1\r\nHost: ${hostOf(handle)}\r\n\r\n`)
+    const both = await sendRaw(service.edgePort, `${first}GET /two HTTP/1.1\r\nHost: ${hostOf(handle)}\r\n\r\n`)
     expect([...both.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status)).toEqual(["200", "401"])
     // Changing another setting keeps the password. Null removes it.
     await patch(handle, { host_header: "local" })
-    expect((await ask(service.edgePort, handle, "/")).status).toBe(401)
+    expect((await fetchPublic(service.edgePort, handle, "/")).status).toBe(401)
     await patch(handle, { basic_auth: null })
     await eventually(
-      () => ask(service.edgePort, handle, "/"),
+      () => fetchPublic(service.edgePort, handle, "/"),
       ({ status }) => status === 200,
     )
   })
@@ -155,7 +155,7 @@ describe("tunnel settings", () => {
     const { handle, identity } = await withTunnel(await listening(lines))
     await patch(handle, { proxy_protocol: true })
     const heard = await eventually(
-      () => raw(identity.tunnel.port, "hello\r\n"),
+      () => sendRaw(identity.tunnel.port, "hello\r\n"),
       (line) => line !== "hello",
     )
     expect(heard).toMatch(new RegExp(`^PROXY TCP4 127\\.0\\.0\\.1 127\\.0\\.0\\.1 \\d+ ${identity.tunnel.port}$`))
@@ -174,7 +174,7 @@ describe("tunnel settings", () => {
     })
     tunnels.push(second)
     await second.ready
-    const over = () => ask(service.edgePort, handle, "/", { ca: own.cert }).then(({ body }) => body, String)
+    const over = () => fetchPublic(service.edgePort, handle, "/", { ca: own.cert }).then(({ body }) => body, String)
     expect(await over()).toContain("Error")
     await patch(handle, { tls: "passthrough" })
     expect(await eventually(over, (text) => !text.includes("Error"))).toBe("opened by the application")
@@ -229,7 +229,7 @@ describe("the transfer limit of an Org", () => {
     const statuses: Array<number | string> = []
     while (statuses.at(-1) !== 429 && statuses.length < 40) {
       statuses.push(
-        await ask(service.edgePort, handle, "/?mib=1").then(
+        await fetchPublic(service.edgePort, handle, "/?mib=1").then(
           ({ status }) => status,
           () => "cut",
         ),
@@ -238,11 +238,11 @@ describe("the transfer limit of an Org", () => {
     // Only requests that the edge admitted from its last lease before the response arrived may exceed the limit.
     expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual(5)
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(3)
-    const blocked = await ask(service.edgePort, other.handle, "/")
+    const blocked = await fetchPublic(service.edgePort, other.handle, "/")
     expect(blocked.status).toBe(429)
     expect(JSON.parse(blocked.body).code).toBe("tunnel_transfer_blocked")
     expect(Number(blocked.headers["retry-after"])).toBeGreaterThan(0)
-    expect(await raw(other.identity.tunnel.port, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")).toBe("")
+    expect(await sendRaw(other.identity.tunnel.port, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")).toBe("")
     const limits = (await events()).filter(
       ({ type }: any) => type === "limit.near" || type === "tunnel.transfer_blocked",
     )
@@ -254,6 +254,6 @@ describe("the transfer limit of an Org", () => {
     expect(limits[1].data.used).toBeGreaterThanOrEqual(0.8 * 4 * MiB)
     // Other Orgs are unaffected.
     const { handle: stranger } = await withTunnel(port)
-    expect((await ask(service.edgePort, stranger, "/")).status).toBe(200)
+    expect((await fetchPublic(service.edgePort, stranger, "/")).status).toBe(200)
   })
 })

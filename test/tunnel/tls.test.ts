@@ -9,7 +9,7 @@ import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { ask } from "../harness/Public.ts"
+import { fetchPublic } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { freePort } from "../harness/Ports.ts"
 
@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 const get = (servername: string, handle: string) =>
-  ask(service.edgePort, handle, "/", { ca: wildcard.cert, servername })
+  fetchPublic(service.edgePort, handle, "/", { ca: wildcard.cert, servername })
 
 describe("an edge with a wildcard certificate", () => {
   it("serves links and requests over TLS with HTTP/1.1 only, each for its own server name", async () => {
@@ -119,7 +119,7 @@ describe("an edge with a wildcard certificate", () => {
         await tunnel.ready
         const host = `${handle}.tunnel.localhost`
         const body = "x".repeat(3_000_000)
-        const answer = await ask(service.edgePort, handle, "/", {
+        const answer = await fetchPublic(service.edgePort, handle, "/", {
           ca: wildcard.cert,
           method: "POST",
           body,
@@ -169,7 +169,7 @@ describe("an edge with a wildcard certificate", () => {
       handler: (_, outgoing) => outgoing.end("over WebSocket"),
     })
     await tunnel.ready
-    expect((await ask(service.edgePort, handle, "/", { ca: wildcard.cert })).body).toBe("over WebSocket")
+    expect((await fetchPublic(service.edgePort, handle, "/", { ca: wildcard.cert })).body).toBe("over WebSocket")
     expect(seen).toEqual(["idt/1", "websocket"])
     await tunnel.close()
     between.closeAllConnections()

@@ -93,9 +93,9 @@ afterAll(async () => {
 
 const open = (key: string, more: object) =>
   connectTunnel({ key, edge: `http://connect.tunnel.localhost:${service.edgePort}`, client: "test", ...more })
-const ask = (handle: string, target: string, asked: Public.Asked = {}) =>
-  Public.ask(service.edgePort, handle, target, asked)
-const raw = (bytes: string | Buffer, until?: RegExp) => Public.raw(service.edgePort, bytes, until)
+const ask = (handle: string, target: string, asked: Public.PublicRequest = {}) =>
+  Public.fetchPublic(service.edgePort, handle, target, asked)
+const raw = (bytes: string | Buffer, until?: RegExp) => Public.sendRaw(service.edgePort, bytes, until)
 
 describe("requests through the tunnel", () => {
   it("reach the agent's port with the client address from the edge and no forged fields", async () => {

@@ -7,7 +7,7 @@ import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { actors, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
 
 const always = { ifVersion: null, ifAbsent: false, ifPresent: false }
 const look = Effect.flatMap(Reads, (sql) =>
@@ -22,7 +22,7 @@ layer(actors())("a secret", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       yield* ask((yield* Identities).of("ada").Create({ org_id: org, identity_id: yield* makeUuidV7, handle: "ada" }))
-      const { value } = yield* passing(look, (row) => row?.status === "ready")
+      const { value } = yield* waitUntil(look, (row) => row?.status === "ready")
       const vault = yield* Vault
       const put = (identity: IdentityId | null) => vault.put({ org, identity }, "x", { value: "y" }, always)
       const sql = yield* Writes

@@ -7,7 +7,7 @@ import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer } from "effect"
 import { act, noKey } from "../audit/Acts.ts"
 import { actors, makeOrg } from "../harness/Actors.ts"
-import { cutOff } from "../harness/CutOff.ts"
+import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 
 const always: WriteCondition = { ifVersion: null, ifAbsent: false, ifPresent: false }
 const all = { concurrency: "unbounded" } as const
@@ -141,7 +141,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
           vault.restore(own, "kept", 1, null, yield* note),
         ]
         for (const write of [next, fresh, restored, vault.remove(own, "kept", null, yield* note)])
-          expect(yield* cutOff(write as Effect.Effect<unknown, unknown>, "audit")).toMatchObject(unavailable)
+          expect(yield* interruptAtLock(write as Effect.Effect<unknown, unknown>, "audit")).toMatchObject(unavailable)
         expect(yield* read("kept")).toBe("first")
         expect(yield* Effect.flip(read("fresh"))).toMatchObject({ code: "not_found" })
         expect(yield* sql`select 1 from audit where org_id = ${org}`).toEqual([])

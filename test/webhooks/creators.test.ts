@@ -9,14 +9,14 @@ import { call, newHandle } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { clientOf, letIn, mcp, person } from "../oauth/Consent.ts"
+import { registerClientId, obtainTokens, mcp, signedInUser } from "../oauth/Consent.ts"
 
 let service: TestService
 let receiver: Awaited<ReturnType<typeof startReceiver>>
-let owner: Awaited<ReturnType<typeof person>>
+let owner: Awaited<ReturnType<typeof signedInUser>>
 beforeAll(async () => {
   service = await startService()
-  owner = await person(service.base)
+  owner = await signedInUser(service.base)
 })
 beforeEach(async () => void (receiver = await startReceiver()))
 afterEach(() => receiver.stop())
@@ -50,7 +50,7 @@ const identityKey: Creator = async () => {
 const ownSession: Creator = async () => ({ token: owner.session, id: "" })
 const app: Creator = async () => {
   const here = "http://localhost:4711/callback"
-  const granted = await letIn(service.base, owner.browser, await clientOf(service.base, here), here)
+  const granted = await obtainTokens(service.base, owner.browser, await registerClientId(service.base, here), here)
   const [grant] = (await session("GET", "/api/grants")).body.grants
   await session("PATCH", `/api/grants/${grant.id}`, { scopes: ["event:read", "webhook:write"] })
   return { token: granted.access, id: grant.id }
@@ -174,7 +174,7 @@ describe("Webhook", () => {
   })
 
   it("of a session keeps receiving Events after the session ended", async () => {
-    const other = await person(service.base)
+    const other = await signedInUser(service.base)
     const path = `/api/identities/${other.handle}/webhooks`
     const body = { url: receiver.url, event_types: ["email.received"] }
     await call(service.base, "POST", path, { token: other.session, body })

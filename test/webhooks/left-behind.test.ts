@@ -7,8 +7,8 @@ import { pause } from "@svc/cluster/store/Deadline"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Exit, Layer, Scope } from "effect"
-import { ending, makeOrg, passing } from "../harness/Actors.ts"
-import { process, shared } from "../harness/Processes.ts"
+import { awaitFiber, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { actorProcess, sharedServices } from "../harness/Processes.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { quietFeed } from "../harness/Stores.ts"
 
@@ -39,7 +39,7 @@ const status = (handle: string) =>
   )
 const delivered = (row: Row | undefined) => row?.status === "delivered"
 
-layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (it) => {
+layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never recorded", (it) => {
   it.effect("counts after its lease expired, and the delivery continues with the same Event id", () =>
     Effect.gen(function* () {
       const receiver = yield* Effect.acquireRelease(
@@ -51,12 +51,12 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       yield* Effect.gen(function* () {
         const actor = (yield* Identities).of("ada")
         yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "ada" }))
-        yield* passing(status("ada"), (found) => found === "ready")
+        yield* waitUntil(status("ada"), (found) => found === "ready")
         const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
         yield* ask(actor.RegisterWebhook(webhook))
         yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
-        yield* passing(look(delivery_id), delivered)
-      }).pipe(Effect.provide(process()))
+        yield* waitUntil(look(delivery_id), delivered)
+      }).pipe(Effect.provide(actorProcess()))
       // The state after the process crashed before it recorded the response.
       const sql = yield* Writes
       const at = new Date(yield* Clock.currentTimeMillis)
@@ -66,7 +66,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
         where id = ${delivery_id}`
 
       yield* Effect.gen(function* () {
-        const again = yield* passing(look(delivery_id), delivered, (row) =>
+        const again = yield* waitUntil(look(delivery_id), delivered, (row) =>
           // The next lease records that the former one expired. The clock stops then, because a request with a timeout is in flight.
           row!.attempts.length === 0 ? "1 second" : 0,
         )
@@ -75,7 +75,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
           { number: 1, status_code: null, error: "interrupted" },
           { number: 2, status_code: 200, error: null },
         ])
-      }).pipe(Effect.provide(process()))
+      }).pipe(Effect.provide(actorProcess()))
       expect(receiver.got).toHaveLength(2)
       expect(receiver.got[1]!.headers["webhook-id"]).toBe(receiver.got[0]!.headers["webhook-id"])
     }),
@@ -163,23 +163,23 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       yield* Effect.gen(function* () {
         const actor = (yield* Identities).of("grace")
         yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "grace" }))
-        yield* passing(status("grace"), (found) => found === "ready")
+        yield* waitUntil(status("grace"), (found) => found === "ready")
         const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
         yield* ask(actor.RegisterWebhook(webhook))
         yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
-        yield* passing(
+        yield* waitUntil(
           Effect.sync(() => receiver.got.length),
           (count) => count === 1,
         )
-      }).pipe(Effect.provideContext(yield* Layer.buildWithScope(process(), scope)))
+      }).pipe(Effect.provideContext(yield* Layer.buildWithScope(actorProcess(), scope)))
       const leaving = yield* Effect.forkChild(Scope.close(scope, Exit.void))
-      const recorded = yield* passing(look(delivery_id), (row) => row?.status === "retrying")
+      const recorded = yield* waitUntil(look(delivery_id), (row) => row?.status === "retrying")
       expect(recorded.value!.attempts).toMatchObject([{ number: 1, status_code: null, error: "interrupted" }])
-      yield* ending(leaving)
+      yield* awaitFiber(leaving)
 
       silent = false
-      const again = yield* passing(look(delivery_id), delivered, (row) => (row!.leased ? 0 : "1 second")).pipe(
-        Effect.provide(process()),
+      const again = yield* waitUntil(look(delivery_id), delivered, (row) => (row!.leased ? 0 : "1 second")).pipe(
+        Effect.provide(actorProcess()),
       )
       expect(again.value!.attempts).toMatchObject([{ error: "interrupted" }, { number: 2, status_code: 200 }])
       expect(receiver.got[1]!.headers["webhook-id"]).toBe(receiver.got[0]!.headers["webhook-id"])
@@ -198,14 +198,14 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       yield* Effect.gen(function* () {
         const actor = (yield* Identities).of("linus")
         yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "linus" }))
-        yield* passing(status("linus"), (found) => found === "ready")
+        yield* waitUntil(status("linus"), (found) => found === "ready")
         const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
         yield* ask(actor.RegisterWebhook(webhook))
         yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
-        yield* passing(look(delivery_id), delivered)
-      }).pipe(Effect.provide(process()))
+        yield* waitUntil(look(delivery_id), delivered)
+      }).pipe(Effect.provide(actorProcess()))
       const scope = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(process(), scope)
+      const context = yield* Layer.buildWithScope(actorProcess(), scope)
       const at = new Date(yield* Clock.currentTimeMillis)
       yield* sql`update delivery set status = 'queued', attempts = '[]', next_attempt_at = ${at} where id = ${delivery_id}`
       const reads = yield* Reads
@@ -214,14 +214,14 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
         Effect.gen(function* () {
           yield* sql`lock table signing_secret in access exclusive mode`
           yield* ask(Context.get(context, Identities).of("linus").Work(undefined, { discard: true }))
-          yield* passing(leaseWaits, (rows) => rows.length > 0, 0)
+          yield* waitUntil(leaseWaits, (rows) => rows.length > 0, 0)
           const leaving = yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
           // Gives the shutdown time to interrupt its fibers while the statement is still running.
           yield* pause(300)
           return leaving
         }),
       )
-      yield* ending(left, "1 millis")
+      yield* awaitFiber(left, "1 millis")
       const [row] = yield* sql`select status, attempt_started_at as leased from delivery where id = ${delivery_id}`
       expect(row).toEqual({ status: "delivered", leased: null })
     }).pipe(Effect.scoped),

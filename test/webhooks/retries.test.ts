@@ -9,7 +9,7 @@ import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { rows } from "../harness/Stores.ts"
 
@@ -58,8 +58,8 @@ const attempted = Effect.fnUntraced(function* (webhook: string, number: number, 
   yield* TestClock.setTime(due)
   const has = (delivery: Delivery | undefined) => (delivery?.attempts.length ?? 0) >= number
   // The clock does not advance while an attempt sends its request to a real receiver.
-  yield* passing(oldest(webhook), (found) => has(found) || (found?.attempt_started_at ?? null) !== null)
-  return (yield* passing(oldest(webhook), has, 0)).value!
+  yield* waitUntil(oldest(webhook), (found) => has(found) || (found?.attempt_started_at ?? null) !== null)
+  return (yield* waitUntil(oldest(webhook), has, 0)).value!
 })
 
 const withOverdue = Overdue.layer(IdentityActor.watched).pipe(Layer.provideMerge(actors()))
@@ -157,11 +157,11 @@ layer(actors())("a delivery", (it) => {
         }
       }
       const delivered = (all: ReadonlyArray<Delivery>) => all.filter(({ status }) => status === "delivered").length
-      yield* passing(deliveries(other), (all) => delivered(all) === 8, 0)
+      yield* waitUntil(deliveries(other), (all) => delivered(all) === 8, 0)
       expect(good.got).toHaveLength(8)
       const leased = (yield* deliveries(webhook_id)).filter((one) => one.attempt_started_at !== null)
       expect(leased).toHaveLength(4)
-      yield* passing(
+      yield* waitUntil(
         Effect.sync(() => hanging.got.length),
         (count) => count === 4,
         0,
@@ -188,7 +188,7 @@ layer(actors())("a delivery", (it) => {
       yield* TestClock.setTime(lease.getTime() - 1)
       yield* woken
       expect(yield* oldest(webhook_id)).toMatchObject({ attempts: [], attempt_started_at: started })
-      const { value } = yield* passing(oldest(webhook_id), (found) => found?.status === "delivered")
+      const { value } = yield* waitUntil(oldest(webhook_id), (found) => found?.status === "delivered")
       expect(value!.attempts).toMatchObject([
         { number: 1, error: "interrupted", status_code: null },
         { number: 2, error: null, status_code: 200 },
@@ -232,12 +232,12 @@ layer(actors())("a signing secret", (it) => {
       const delivered = Effect.gen(function* () {
         const before = receiver.got.length
         yield* test
-        yield* passing(
+        yield* waitUntil(
           Effect.sync(() => receiver.got.length),
           (count) => count > before,
           0,
         )
-        yield* passing(deliveries(webhook_id), (all) => all.every(({ status }) => status === "delivered"), 0)
+        yield* waitUntil(deliveries(webhook_id), (all) => all.every(({ status }) => status === "delivered"), 0)
         return receiver.got.at(-1)!
       })
       // The queue has read the signing secrets before they change.

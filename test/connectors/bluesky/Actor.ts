@@ -3,16 +3,16 @@ import { layer } from "@effect/vitest"
 import { onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Effect, Fiber } from "effect"
 import { expect } from "vitest"
-import { actors, makeIdentity, passing } from "../../harness/Actors.ts"
-import { holder, makeOrg } from "../../harness/Stores.ts"
-import { connectors, eventsOf, publishing, rowOf } from "../Connected.ts"
+import { actors, makeIdentity, waitUntil } from "../../harness/Actors.ts"
+import { accountHolder, makeOrg } from "../../harness/Stores.ts"
+import { connectors, eventsOf, newPost, rowOf } from "../ConnectedIdentity.ts"
 import { consent } from "../network/Consent.ts"
 import type { Person } from "../network/Network.ts"
-import { connecting, through } from "./Connectors.ts"
+import { blueskyConnectors, askPlatform } from "./Connectors.ts"
 import type { Context } from "./Context.ts"
 
 export const suite = (context: Context) => {
-  const { platforms, person, connected, nextPoll } = connecting(context)
+  const { platforms, person, connected, nextPoll } = blueskyConnectors(context)
   const profileOf = ({ agent, did }: Person) =>
     Effect.promise(() =>
       agent.com.atproto.repo
@@ -42,8 +42,8 @@ export const suite = (context: Context) => {
       Effect.gen(function* () {
         const { org_id, id, actor } = yield* connected("lea")
         // The first poll only determines the position from which the next poll reads.
-        yield* passing(rowOf(id), (row) => row?.polled_at !== null, 0)
-        const own = yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "Ask me." })) }))
+        yield* waitUntil(rowOf(id), (row) => row?.polled_at !== null, 0)
+        const own = yield* askPlatform(actor.Publish({ org_id, ...(yield* newPost({ text: "Ask me." })) }))
         const mention = yield* Effect.promise(() => context.grace.post("@lea.test what is new?"))
         const parent = yield* Effect.promise(() =>
           context.grace.agent.com.atproto.repo.getRecord({
@@ -55,21 +55,21 @@ export const suite = (context: Context) => {
         const answered = { uri: own.uri, cid: parent.data.cid! }
         yield* Effect.promise(() => context.grace.post("This.", { reply: { root: answered, parent: answered } }))
         const grace = yield* connected("graceful")
-        yield* through(
-          grace.actor.Publish({ org_id: grace.org_id, ...(yield* publishing({ text: "Psst", to: "lea.test" })) }),
+        yield* askPlatform(
+          grace.actor.Publish({ org_id: grace.org_id, ...(yield* newPost({ text: "Psst", to: "lea.test" })) }),
         )
         yield* nextPoll(id)
-        const told = yield* passing(eventsOf(id), (events) => events.length >= 4, 0)
+        const told = yield* waitUntil(eventsOf(id), (events) => events.length >= 4, 0)
         expect(told.value.slice(1).map(({ type, data }) => [type, data.post.text])).toEqual([
           ["connector.mention", "@lea.test what is new?"],
           ["connector.reply", "This."],
           ["connector.dm", "Psst"],
         ])
-        const reply = yield* publishing({ text: "Nothing.", reply_to: mention.uri })
-        const answer = yield* through(actor.Publish({ org_id, ...reply }))
+        const reply = yield* newPost({ text: "Nothing.", reply_to: mention.uri })
+        const answer = yield* askPlatform(actor.Publish({ org_id, ...reply }))
         expect(answer.reply_to).toBe(mention.uri)
         // A repeated command returns the existing post.
-        expect(yield* through(actor.Publish({ org_id, ...reply }))).toEqual(answer)
+        expect(yield* askPlatform(actor.Publish({ org_id, ...reply }))).toEqual(answer)
         yield* nextPoll(id)
         expect(yield* eventsOf(id)).toHaveLength(4)
       }),
@@ -78,16 +78,16 @@ export const suite = (context: Context) => {
     it.effect("neither loses nor duplicates posts while its server restarts", () =>
       Effect.gen(function* () {
         const { org_id, id, owner, actor } = yield* connected("ole")
-        yield* passing(rowOf(id), (row) => row?.polled_at != null, 0)
+        yield* waitUntil(rowOf(id), (row) => row?.polled_at != null, 0)
         const texts = ["one", "two", "three"]
         for (const text of texts) {
-          const post = { org_id, ...(yield* publishing({ text })) }
+          const post = { org_id, ...(yield* newPost({ text })) }
           // The first attempt may succeed, be interrupted or not arrive; the command is repeated until it succeeds.
-          const first = yield* Effect.forkChild(Effect.exit(through(actor.Publish(post))))
+          const first = yield* Effect.forkChild(Effect.exit(askPlatform(actor.Publish(post))))
           yield* Effect.promise(() => context.network.stop())
           yield* Fiber.join(first)
           yield* Effect.promise(() => context.network.start())
-          const made = yield* Effect.retry(through(actor.Publish(post)), { times: 5 })
+          const made = yield* Effect.retry(askPlatform(actor.Publish(post)), { times: 5 })
           expect(made.text).toBe(text)
           yield* Effect.promise(() => context.grace.post(`@ole.test ${text}`))
         }
@@ -98,7 +98,7 @@ export const suite = (context: Context) => {
         )
         expect(posted.toSorted()).toEqual(texts.toSorted())
         yield* nextPoll(id)
-        const { value } = yield* passing(eventsOf(id, "connector.mention"), (events) => events.length >= 3, 0)
+        const { value } = yield* waitUntil(eventsOf(id, "connector.mention"), (events) => events.length >= 3, 0)
         expect(value.map(({ data }) => data.post.text)).toEqual(texts.map((text) => `@ole.test ${text}`))
       }),
     )
@@ -106,8 +106,8 @@ export const suite = (context: Context) => {
     it.effect("rejects what Bluesky would reject, before any call and with a matching problem", () =>
       Effect.gen(function* () {
         const { org_id, actor } = yield* connected("mia")
-        const refused = Effect.fnUntraced(function* (post: Parameters<typeof publishing>[0]) {
-          return yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* publishing(post)) })))
+        const refused = Effect.fnUntraced(function* (post: Parameters<typeof newPost>[0]) {
+          return yield* askPlatform(Effect.flip(actor.Publish({ org_id, ...(yield* newPost(post)) })))
         })
         expect(yield* refused({ text: "x".repeat(301) })).toMatchObject({
           code: "invalid_request",
@@ -130,7 +130,7 @@ export const suite = (context: Context) => {
           description: "This account is automated.",
           labels: { values: [{ val: "bot" }] },
         })
-        yield* through(actor.Disconnect({ org_id }))
+        yield* askPlatform(actor.Disconnect({ org_id }))
         expect(yield* rowOf(id)).toBeUndefined()
         expect(yield* profileOf(owner)).not.toHaveProperty("labels")
         const sessions = context.network.context().accountManager.db.db
@@ -147,8 +147,8 @@ export const suite = (context: Context) => {
         const { org_id, id, actor, owner } = yield* connected("olga")
         const { accountManager } = context.network.context()
         yield* Effect.promise(() => accountManager.takedownAccount(owner.did, { applied: true, ref: "test" }))
-        yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "Hello?" })) })))
-        const stopped = yield* passing(eventsOf(id, "connector.stopped"), (events) => events.length > 0, 0)
+        yield* askPlatform(Effect.flip(actor.Publish({ org_id, ...(yield* newPost({ text: "Hello?" })) })))
+        const stopped = yield* waitUntil(eventsOf(id, "connector.stopped"), (events) => events.length > 0, 0)
         expect(stopped.value).toMatchObject([{ data: { account: "olga.test", platform: "bluesky" } }])
         expect(yield* rowOf(id)).toMatchObject({ status: "stopped", last_error: expect.any(String) })
       }),
@@ -160,15 +160,15 @@ export const suite = (context: Context) => {
         const { id } = yield* makeIdentity(org_id, "pia")
         const owner = yield* person("pia.test")
         const actor = yield* connectors("pia", "bluesky")
-        const begun = yield* through(actor.Authorize({ org_id, account: "pia.test" }))
+        const begun = yield* askPlatform(actor.Authorize({ org_id, account: "pia.test" }))
         const back = yield* Effect.promise(() => consent(begun.authorization_url, owner))
         const finish = { org_id, state: begun.state, query: back.search.slice(1), apply_disclosure: false }
-        yield* through(actor.Finish(finish, onBehalfOf(holder)))
+        yield* askPlatform(actor.Finish(finish, onBehalfOf(accountHolder)))
         expect(yield* rowOf(id)).toMatchObject({ status: "connected", account: "pia.test" })
-        const post = yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "By OAuth." })) }))
+        const post = yield* askPlatform(actor.Publish({ org_id, ...(yield* newPost({ text: "By OAuth." })) }))
         expect(post.author_id).toBe(owner.did)
-        expect(yield* through(Effect.flip(actor.Finish(finish)))).toMatchObject({ code: "connector_state_invalid" })
-        yield* through(actor.Disconnect({ org_id }))
+        expect(yield* askPlatform(Effect.flip(actor.Finish(finish)))).toMatchObject({ code: "connector_state_invalid" })
+        yield* askPlatform(actor.Disconnect({ org_id }))
       }),
     )
   })

@@ -5,14 +5,14 @@ import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { Timing } from "@svc/cluster/Timing"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { makeIdentity, passing } from "../../harness/Actors.ts"
-import { holder, makeOrg } from "../../harness/Stores.ts"
-import { connectors, rowOf } from "../Connected.ts"
+import { makeIdentity, waitUntil } from "../../harness/Actors.ts"
+import { accountHolder, makeOrg } from "../../harness/Stores.ts"
+import { connectors, rowOf } from "../ConnectedIdentity.ts"
 import type { Context } from "./Context.ts"
 
-export const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
+export const askPlatform = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 
-export const connecting = (context: Context) => {
+export const blueskyConnectors = (context: Context) => {
   const platforms = Platforms.layer({
     disclosure: "This account is automated.",
     // The servers' addresses are only known once the network runs.
@@ -30,7 +30,7 @@ export const connecting = (context: Context) => {
     const actor = yield* connectors(handle, "bluesky")
     const password = yield* Effect.promise(() => owner.appPassword({ dm: true }))
     const login = { org_id, account: owner.handle, password, apply_disclosure: options.disclose ?? false }
-    yield* through(actor.Login(login, onBehalfOf(holder)))
+    yield* askPlatform(actor.Login(login, onBehalfOf(accountHolder)))
     return { org_id, id, owner, actor, password }
   })
 
@@ -39,9 +39,9 @@ export const connecting = (context: Context) => {
    * of test time.
    */
   const nextPoll = Effect.fnUntraced(function* (id: string) {
-    const { value: before } = yield* passing(rowOf(id), (row) => row?.poll_due_at != null, 0)
+    const { value: before } = yield* waitUntil(rowOf(id), (row) => row?.poll_due_at != null, 0)
     yield* TestClock.adjust(before!.poll_due_at!.getTime() - (yield* Clock.currentTimeMillis) + 1_000)
-    yield* passing(rowOf(id), (row) => row?.polled_at?.getTime() !== before!.polled_at?.getTime(), 0)
+    yield* waitUntil(rowOf(id), (row) => row?.polled_at?.getTime() !== before!.polled_at?.getTime(), 0)
   })
 
   return { platforms, person, connected, nextPoll }

@@ -1,7 +1,7 @@
 /** Request bodies, pagination and errors of {@link module:Server}. */
 import type { IncomingMessage, ServerResponse } from "node:http"
 
-export class Refused extends Error {
+export class ErrorResponse extends Error {
   readonly status: number
   readonly body: object
   constructor(status: number, error: string, more: object = {}) {

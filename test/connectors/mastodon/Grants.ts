@@ -1,6 +1,6 @@
 /** OAuth grants of {@link module:Server}: authorization codes, refresh tokens and client credentials. */
 import { createHash, randomBytes } from "node:crypto"
-import { Refused } from "./Exchange.ts"
+import { ErrorResponse } from "./Exchange.ts"
 import type { Settings } from "./Settings.ts"
 import type { Account } from "./World.ts"
 
@@ -38,7 +38,7 @@ export const makeGrants = ({
   const applicationOf = (body: Record<string, any>): Application => {
     const found = applications.get(body["client_id"])
     if (found === undefined || found.secret !== body["client_secret"]) {
-      throw new Refused(401, "invalid_client", {
+      throw new ErrorResponse(401, "invalid_client", {
         error_description:
           "Client authentication failed due to unknown client, no client authentication included, or unsupported authentication method.",
       })
@@ -79,7 +79,7 @@ export const makeGrants = ({
         code.redirect !== body["redirect_uri"] ||
         !verified
       ) {
-        throw new Refused(400, "invalid_grant", {
+        throw new ErrorResponse(400, "invalid_grant", {
           error_description:
             "The provided authorization grant is invalid, expired, revoked, does not match the redirection URI used in the authorization request, or was issued to another client.",
         })
@@ -89,7 +89,7 @@ export const makeGrants = ({
     client_credentials: (body: Record<string, any>) => {
       const application = applicationOf(body)
       if ((settings.kind === "gotosocial" || settings.kind === "snac") && body["redirect_uri"] === undefined)
-        throw new Refused(400, "invalid_request")
+        throw new ErrorResponse(400, "invalid_request")
       return { access_token: secret(), token_type: "Bearer", scope: application.id === "" ? "" : "read" }
     },
     refresh_token: (body: Record<string, any>) => {
@@ -99,7 +99,7 @@ export const makeGrants = ({
       if (refreshes.delete(body["refresh_token"])) spent.add(body["refresh_token"])
       else if (spent.has(body["refresh_token"])) settings.spentTwice++
       if (token === undefined || token.application !== application) {
-        throw new Refused(401, "invalid_grant", { error_description: "The refresh token is invalid." })
+        throw new ErrorResponse(401, "invalid_grant", { error_description: "The refresh token is invalid." })
       }
       return mint(application, token.account)
     },

@@ -1,5 +1,5 @@
 /** Uploaded images of {@link module:Server}, whose processing may take a while. */
-import { Refused } from "./Exchange.ts"
+import { ErrorResponse } from "./Exchange.ts"
 
 interface Picture {
   readonly type: string
@@ -37,9 +37,9 @@ export class Media {
   attached(ids: ReadonlyArray<string>): ReadonlyArray<object> {
     return ids.map((id) => {
       const picture = this.pictures.get(id)
-      if (picture === undefined) throw new Refused(404, "Record not found")
+      if (picture === undefined) throw new ErrorResponse(404, "Record not found")
       if (!this.isFinished(id)) {
-        throw new Refused(422, "Cannot attach files that have not finished processing. Try again in a moment!")
+        throw new ErrorResponse(422, "Cannot attach files that have not finished processing. Try again in a moment!")
       }
       return { id, ...picture }
     })

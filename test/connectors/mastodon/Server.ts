@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Kind, ServerOptions, Settings } from "./Settings.ts"
 import { documents } from "./Documents.ts"
 import { type Application, type Code, makeGrants, secret, type Token } from "./Grants.ts"
-import { page, read, Refused } from "./Exchange.ts"
+import { page, read, ErrorResponse } from "./Exchange.ts"
 import { Media } from "./Media.ts"
 import { attachStreams } from "./Streams.ts"
 import { World, type Account, type Status } from "./World.ts"
@@ -33,9 +33,9 @@ export const startServer = async (options: ServerOptions = {}) => {
     const given = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
     const token = given === undefined ? undefined : tokens.get(given)
     if (token === undefined || (token.endsAt !== undefined && token.endsAt < Date.now())) {
-      throw new Refused(401, "The access token is invalid")
+      throw new ErrorResponse(401, "The access token is invalid")
     }
-    if (token.account.disabled) throw new Refused(403, "Your login is currently disabled")
+    if (token.account.disabled) throw new ErrorResponse(403, "Your login is currently disabled")
     return token.account
   }
 
@@ -45,17 +45,17 @@ export const startServer = async (options: ServerOptions = {}) => {
     const text = String(body["status"] ?? "")
     const attached: ReadonlyArray<string> = body["media_ids"] ?? []
     if (text.trim() === "" && attached.length === 0) {
-      throw new Refused(422, "Validation failed: Text can't be blank")
+      throw new ErrorResponse(422, "Validation failed: Text can't be blank")
     }
     // A URL counts as 23 characters, and a mention without its domain.
     const counted = text.replace(/https?:\/\/\S+/g, "x".repeat(23)).replace(/(@[\w.-]+)@[\w.:-]*\w/g, "$1")
     if ([...new Intl.Segmenter().segment(counted)].length > world.characters) {
-      throw new Refused(422, `Validation failed: Text character limit of ${world.characters} exceeded`)
+      throw new ErrorResponse(422, `Validation failed: Text character limit of ${world.characters} exceeded`)
     }
     const pictures = media.attached(attached)
     const parent = body["in_reply_to_id"] == null ? undefined : world.statuses.get(String(body["in_reply_to_id"]))
     if (body["in_reply_to_id"] != null && parent === undefined) {
-      throw new Refused(404, "The post you are trying to reply to does not appear to exist.")
+      throw new ErrorResponse(404, "The post you are trying to reply to does not appear to exist.")
     }
     return world.publish(account, text, {
       visibility: body["visibility"] ?? "public",
@@ -69,7 +69,7 @@ export const startServer = async (options: ServerOptions = {}) => {
 
   const visible = (account: Account, status: Status | undefined): Status => {
     const seenBy = status === undefined ? false : world.isVisible(status, account)
-    if (!seenBy) throw new Refused(404, "Record not found")
+    if (!seenBy) throw new ErrorResponse(404, "Record not found")
     return status!
   }
 
@@ -83,7 +83,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     switch (route) {
       case "GET /.well-known/webfinger": {
         const [, user] = /^acct:([^@]+)@/.exec(url.searchParams.get("resource") ?? "") ?? []
-        if (user === undefined) throw new Refused(400, "Bad request")
+        if (user === undefined) throw new ErrorResponse(400, "Bad request")
         return {
           subject: url.searchParams.get("resource"),
           links: [{ rel: "self", type: "application/activity+json", href: `${base}/users/${user}` }],
@@ -92,7 +92,7 @@ export const startServer = async (options: ServerOptions = {}) => {
       case "POST /api/v1/apps": {
         const body = await read(request)
         if (typeof body["client_name"] !== "string" || typeof body["redirect_uris"] !== "string") {
-          throw new Refused(422, "Validation failed: Redirect URI can't be blank")
+          throw new ErrorResponse(422, "Validation failed: Redirect URI can't be blank")
         }
         const application = { id: secret(), secret: secret(), redirect: body["redirect_uris"] }
         applications.set(application.id, application)
@@ -107,20 +107,20 @@ export const startServer = async (options: ServerOptions = {}) => {
       }
       case "GET /oauth/authorize": {
         const known = applications.has(url.searchParams.get("client_id") ?? "")
-        if (!known && isKind("snac")) throw new Refused(400, "Bad request")
+        if (!known && isKind("snac")) throw new ErrorResponse(400, "Bad request")
         return {}
       }
       case "POST /oauth/token": {
         const body = await read(request)
         const grant = grants[body["grant_type"] as keyof typeof grants]
-        if (grant === undefined) throw new Refused(400, "unsupported_grant_type")
+        if (grant === undefined) throw new ErrorResponse(400, "unsupported_grant_type")
         return grant(body)
       }
       case "POST /oauth/revoke": {
-        if (settings.revokesNone === true) throw new Refused(404, "Not Found")
+        if (settings.revokesNone === true) throw new ErrorResponse(404, "Not Found")
         const body = await read(request, isKind("gotosocial"))
         if (isKind("gotosocial") && body["token"] === undefined)
-          throw new Refused(400, "invalid_request: token not set")
+          throw new ErrorResponse(400, "invalid_request: token not set")
         const application = applications.get(body["client_id"])
         const token = tokens.get(body["token"])
         if (
@@ -128,7 +128,7 @@ export const startServer = async (options: ServerOptions = {}) => {
           application.secret !== body["client_secret"] ||
           (token !== undefined && token.application !== application)
         ) {
-          throw new Refused(403, "unauthorized_client", {
+          throw new ErrorResponse(403, "unauthorized_client", {
             error_description: "You are not authorized to revoke this token",
           })
         }
@@ -142,7 +142,7 @@ export const startServer = async (options: ServerOptions = {}) => {
         const account = authorized(request)
         const body = await read(request)
         if (typeof body["note"] === "string" && body["note"].length > 500) {
-          throw new Refused(422, "Validation failed: Note is too long (maximum is 500 characters)")
+          throw new ErrorResponse(422, "Validation failed: Note is too long (maximum is 500 characters)")
         }
         if (body["bot"] !== undefined) account.bot = (isKind("snac") ? body["bot"] : String(body["bot"])) === "true"
         if (body["note"] !== undefined) account.note = body["note"]
@@ -163,7 +163,7 @@ export const startServer = async (options: ServerOptions = {}) => {
         authorized(request)
         const body = await read(request)
         const file = body["file"]
-        if (!(file instanceof Blob)) throw new Refused(422, "Validation failed: File can't be blank")
+        if (!(file instanceof Blob)) throw new ErrorResponse(422, "Validation failed: File can't be blank")
         const id = world.nextId()
         const description = body["description"] ?? null
         media.add(id, { type: file.type, size: file.size, description }, settings.processing ?? 0)
@@ -214,7 +214,7 @@ export const startServer = async (options: ServerOptions = {}) => {
       const status = visible(account, world.statuses.get(own[1]!))
       return own[2] === undefined ? world.status(status) : world.context(status, account)
     }
-    throw new Refused(404, "Not Found")
+    throw new ErrorResponse(404, "Not Found")
   }
 
   const server = createServer((request, response) => {
@@ -241,7 +241,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     answered().then(
       (body) => (settings.loses?.(route) === true ? request.socket.destroy() : send(200, body)),
       (error: unknown) =>
-        error instanceof Refused ? send(error.status, error.body) : send(500, { error: String(error) }),
+        error instanceof ErrorResponse ? send(error.status, error.body) : send(500, { error: String(error) }),
     )
   })
   const streams = attachStreams(server, world, {

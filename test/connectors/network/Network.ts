@@ -37,7 +37,7 @@ export type Gate = (asked: {
 }) => void
 
 /** Processes the request, but closes the connection instead of sending the response. */
-export const unheard = ({ response }: Parameters<Gate>[0]): void => {
+export const loseResponse = ({ response }: Parameters<Gate>[0]): void => {
   const cut = () => {
     response.socket?.destroy()
     return response

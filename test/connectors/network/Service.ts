@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 
-export interface Asked {
+export interface ServiceRequest {
   /** The method's lexicon id. */
   readonly method: string
   readonly query: URLSearchParams
@@ -30,7 +30,7 @@ export interface Service {
   readonly close: () => Promise<void>
 }
 
-export const open = async (id: string, answer: (asked: Asked) => unknown): Promise<Service> => {
+export const open = async (id: string, answer: (asked: ServiceRequest) => unknown): Promise<Service> => {
   const server = createServer(async (request, response) => {
     const json = (status: number, body: unknown) =>
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))

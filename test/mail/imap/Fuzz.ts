@@ -2,7 +2,7 @@
  * Feeds sessions with mutated conversations in random chunks. Runs as a program (`node --expose-gc Fuzz.ts <bytes>
  * <seed>`) that prints a line of JSON, because a test runner's own promises would be counted as leaks.
  */
-import { open, random, whole } from "./Sessions.ts"
+import { open, random, fullConversation } from "./Sessions.ts"
 
 const bits = [
   "(",
@@ -39,7 +39,7 @@ const bits = [
 
 const [wanted, seed] = process.argv.slice(2).map(Number) as [number, number]
 const next = random(seed)
-const lines = whole.split(/(?<=\r\n)/)
+const lines = fullConversation.split(/(?<=\r\n)/)
 const shuffled = () => lines.toSorted(() => next() - 0.5).join("")
 
 const used = (): number => {
@@ -53,7 +53,7 @@ let longest = 0
 let early: number | undefined
 for (let round = 0; fed < wanted; round++) {
   // The conversation in order, and its lines in random order.
-  const text = round % 3 === 0 ? `1 LOGIN ada x\r\n2 SELECT INBOX\r\n${shuffled()}` : whole
+  const text = round % 3 === 0 ? `1 LOGIN ada x\r\n2 SELECT INBOX\r\n${shuffled()}` : fullConversation
   let bytes = Buffer.from(text, "latin1")
   for (let mutation = 0; mutation < 1 + next() * 8; mutation++) {
     const at = Math.floor(next() * bytes.length)

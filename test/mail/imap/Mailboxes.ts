@@ -3,7 +3,7 @@ import { call, makeIdentity } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { eventually, type TestService } from "../../harness/Service.ts"
 
-export interface Shown {
+export interface ListedMessage {
   readonly id: string
   readonly subject: string
   readonly seen: boolean
@@ -33,7 +33,7 @@ export const makeMailbox = async (service: TestService, token: string, letters: 
   await client.say("LOGOUT")
   client.close()
   const at = `/api/identities/${handle}`
-  const list = async (): Promise<ReadonlyArray<Shown>> =>
+  const list = async (): Promise<ReadonlyArray<ListedMessage>> =>
     (await call(service.base, "GET", `${at}/messages?limit=100`, { token })).body.messages
   return {
     handle,
@@ -43,7 +43,7 @@ export const makeMailbox = async (service: TestService, token: string, letters: 
     secrets,
     list,
     /** Waits until the messages in the API match, and returns them. */
-    listed: (holds: (messages: ReadonlyArray<Shown>) => boolean) => eventually(list, holds, 60),
+    listed: (holds: (messages: ReadonlyArray<ListedMessage>) => boolean) => eventually(list, holds, 60),
     patch: (id: string, body: object) => call(service.base, "PATCH", `${at}/messages/${id}`, { token, body }),
     remove: (id: string) => call(service.base, "DELETE", `${at}/messages/${id}`, { token }),
     allow: (address: string) => call(service.base, "POST", `${at}/allowed-recipients`, { token, body: { address } }),
@@ -51,5 +51,5 @@ export const makeMailbox = async (service: TestService, token: string, letters: 
 }
 
 /** Returns the subjects in order. */
-export const subjects = (messages: ReadonlyArray<Shown>) =>
+export const subjects = (messages: ReadonlyArray<ListedMessage>) =>
   messages.map(({ subject }) => subject).sort((a, b) => a.localeCompare(b, "en", { numeric: true }))

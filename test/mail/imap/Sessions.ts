@@ -63,7 +63,7 @@ export const message = [
 export const append = (tag: string, folder = "INBOX") =>
   `${tag} APPEND ${folder} (\\Seen) {${message.length}+}\r\n${message}\r\n`
 
-export const whole = [
+export const fullConversation = [
   "1 CAPABILITY\r\n",
   '2 LOGIN {3+}\r\nada "x y"\r\n',
   append("3"),

@@ -6,7 +6,7 @@ import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { send } from "../../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../../harness/Service.ts"
-import { browser, letIn, registered } from "../../oauth/Consent.ts"
+import { browser, obtainTokens, registerClient } from "../../oauth/Consent.ts"
 
 let service: TestService
 let token: string
@@ -262,8 +262,8 @@ describe("a session", () => {
       /^NO \[AUTHENTICATIONFAILED\]/,
     )
     const here = "http://localhost:4711/callback"
-    const app = (await registered(service.base, [here])).body["client_id"]
-    const { access } = await letIn(service.base, browser(service.base, token), app, here, {
+    const app = (await registerClient(service.base, [here])).body["client_id"]
+    const { access } = await obtainTokens(service.base, browser(service.base, token), app, here, {
       agents: "all",
       rights: "act",
     })

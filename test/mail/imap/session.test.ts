@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as MemoryStore from "./MemoryStore.ts"
-import { append, login, open, type Options, random, whole } from "./Sessions.ts"
+import { append, login, open, type Options, random, fullConversation } from "./Sessions.ts"
 
 /** Sends everything in one chunk and returns all output. */
 const converse = async (text: string, options?: Options) => {
@@ -13,12 +13,12 @@ const converse = async (text: string, options?: Options) => {
 
 describe("an IMAP session", () => {
   it("gives the same responses for any chunking", { timeout: 60_000 }, async () => {
-    const { text } = await converse(whole)
+    const { text } = await converse(fullConversation)
     expect(text).toContain("24 OK")
     const next = random(7)
     for (let round = 0; round < 20; round++) {
       const session = await open()
-      const bytes = Buffer.from(whole, "latin1")
+      const bytes = Buffer.from(fullConversation, "latin1")
       for (let at = 0; at < bytes.length;) {
         const size = round === 0 ? 1 : 1 + Math.floor(next() * next() * 400)
         await session.feed(bytes.subarray(at, at + size))

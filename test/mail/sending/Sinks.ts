@@ -20,9 +20,9 @@ export const mailDomain = "mail.example"
 
 /** A certificate for the test servers, and one of an untrusted authority. */
 export const certificate = selfSigned(["localhost", "mx.example.org", "mx1.example.org"], new Date())
-export const strange = selfSigned(["elsewhere.example"], new Date())
+export const untrustedCertificate = selfSigned(["elsewhere.example"], new Date())
 
-export interface Taken {
+export interface ReceivedMail {
   readonly from: string
   readonly to: ReadonlyArray<string>
   /** The parameters of MAIL. */
@@ -33,7 +33,7 @@ export interface Taken {
 
 export interface Sink {
   readonly port: number
-  readonly taken: Array<Taken>
+  readonly taken: Array<ReceivedMail>
   readonly connections: () => number
   /** The number of open connections. */
   readonly open: () => number
@@ -45,7 +45,7 @@ export const reply = (responseCode: number, message: string) => Object.assign(ne
 export const sink = (options: SMTPServerOptions = {}, host = "127.0.0.1") =>
   Effect.acquireRelease(
     Effect.callback<Sink & { stop: () => void }>((resume) => {
-      const taken: Array<Taken> = []
+      const taken: Array<ReceivedMail> = []
       let connections = 0
       const server = new SMTPServer({
         ...certificate,
@@ -159,7 +159,7 @@ export const throughRelay = (url: string, ca?: string, host?: string, deadlines?
 export type Zone = Readonly<Record<string, ReadonlyArray<unknown> | string>>
 
 /** Test DNS: records by `TYPE name`; a string is the error code of the look-up. */
-export const zoned = (zone: Zone) =>
+export const dnsLayer = (zone: Zone) =>
   Layer.succeed(Resolver, {
     lookup: (name, type) => {
       const found = zone[`${type} ${name}`] ?? "ENOTFOUND"
@@ -170,7 +170,7 @@ export const zoned = (zone: Zone) =>
     },
   })
 
-export interface Straight extends Partial<DirectTransport.DirectSettings> {
+export interface DirectTransportSettings extends Partial<DirectTransport.DirectSettings> {
   readonly port: number
   readonly zone: Zone
   /** MTA-STS policies by domain. */
@@ -182,7 +182,7 @@ export interface Straight extends Partial<DirectTransport.DirectSettings> {
 const unasked = () => Effect.die("nobody asks this")
 
 /** A direct transport with this DNS and this port. */
-export const straight = ({ port, zone, policies = {}, validating, ...settings }: Straight) => {
+export const directTransport = ({ port, zone, policies = {}, validating, ...settings }: DirectTransportSettings) => {
   const dane =
     validating === undefined ? Dane.none : Dane.layer({ resolver: { host: "127.0.0.1", port: validating }, port: 25 })
   const web = Layer.succeed(GuardedClient, {
@@ -205,7 +205,7 @@ export const straight = ({ port, zone, policies = {}, validating, ...settings }:
     allowPrivate: true,
     ca: certificate.cert,
     ...settings,
-  }).pipe(Layer.provide([letters, dane, MtaSts.layer.pipe(Layer.provide([zoned(zone), web])), zoned(zone)]))
+  }).pipe(Layer.provide([letters, dane, MtaSts.layer.pipe(Layer.provide([dnsLayer(zone), web])), dnsLayer(zone)]))
 }
 
 export const content = Buffer.from(
@@ -225,14 +225,14 @@ export const transmission = (more: Partial<Transmission> = {}): Transmission => 
 })
 
 /** Sends each message over a new connection to the relay. */
-export const via = (url: string, ca?: string) => {
+export const sendEachOver = (url: string, ca?: string) => {
   const transport = throughRelay(url, ca)
   return (more: Partial<Transmission> = {}) =>
     Effect.flatMap(MailTransport, ({ send }) => send(transmission(more))).pipe(Effect.provide(transport))
 }
 
 /** Sends messages over one transport, hence one pool of connections. */
-export const over = <A, E, R>(
+export const withTransport = <A, E, R>(
   url: string,
   work: (
     send: (more?: Partial<Transmission>) => ReturnType<MailTransport["Service"]["send"]>,

@@ -12,14 +12,14 @@ import { describe, it as test } from "vitest"
 import { foundation } from "../../harness/Stores.ts"
 import { chained } from "./Chain.ts"
 import { a, mx, nameServer, type Names, tlsa } from "./NameServer.ts"
-import { scripted, sink, straight, strange, transmission } from "./Sinks.ts"
+import { scripted, sink, directTransport, untrustedCertificate, transmission } from "./Sinks.ts"
 import { has } from "../../harness/Programs.ts"
 
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest()
 const keyOf = (pem: string) => new X509Certificate(pem).publicKey.export({ type: "spki", format: "der" })
 const raw = (pem: string) => new X509Certificate(pem).raw
 
-const its = tlsa(3, 1, 1, sha256(keyOf(strange.cert)))
+const its = tlsa(3, 1, 1, sha256(keyOf(untrustedCertificate.cert)))
 const anothers = tlsa(3, 1, 1, sha256(Buffer.from("another key")))
 
 const zone: Names = {
@@ -35,7 +35,7 @@ const named = (...records: ReadonlyArray<Uint8Array>): Names => ({
 /** Returns the state and the status of a message to example.org. */
 const sent = Effect.fnUntraced(function* (names: Names, port: number) {
   const { port: validating } = yield* nameServer(names)
-  const { send } = yield* Effect.provide(MailTransport, straight({ port, zone: {}, validating }))
+  const { send } = yield* Effect.provide(MailTransport, directTransport({ port, zone: {}, validating }))
   const [outcome] = yield* send(transmission())
   return [outcome!.state, "reply" in outcome! ? (outcome.reply?.status ?? null) : null] as const
 }, Effect.scoped)
@@ -43,14 +43,14 @@ const sent = Effect.fnUntraced(function* (names: Names, port: number) {
 layer(foundation)("A server with TLSA records", (it) => {
   it.effect("gets mail over TLS with a matching certificate, whoever issued it", () =>
     Effect.gen(function* () {
-      const whole = raw(strange.cert)
+      const whole = raw(untrustedCertificate.cert)
       for (const record of [
         its,
         tlsa(3, 0, 1, sha256(whole)),
         tlsa(3, 0, 2, createHash("sha512").update(whole).digest()),
-        tlsa(3, 1, 0, keyOf(strange.cert)),
+        tlsa(3, 1, 0, keyOf(untrustedCertificate.cert)),
       ]) {
-        const { port, taken } = yield* sink(strange)
+        const { port, taken } = yield* sink(untrustedCertificate)
         expect((yield* sent(named(anothers, record), port))[0]).toBe("sent")
         expect(taken.map(({ secure }) => secure)).toEqual([true])
       }
@@ -60,7 +60,7 @@ layer(foundation)("A server with TLSA records", (it) => {
   it.effect("gets no mail with another certificate or without TLS", () =>
     Effect.gen(function* () {
       const other = yield* sink()
-      const stripped = yield* sink({ ...strange, disabledCommands: ["STARTTLS"] })
+      const stripped = yield* sink({ ...untrustedCertificate, disabledCommands: ["STARTTLS"] })
       for (const { port, taken } of [other, stripped]) {
         expect((yield* sent(named(its), port))[0]).toBe("deferred")
         expect(taken).toEqual([])
@@ -82,7 +82,7 @@ layer(foundation)("A server with TLSA records", (it) => {
 
   it.effect("gets no mail while the records cannot be queried", () =>
     Effect.gen(function* () {
-      const { port, taken } = yield* sink(strange)
+      const { port, taken } = yield* sink(untrustedCertificate)
       const names = { ...zone, "TLSA _25._tcp.mx.example.org": { code: 2 } }
       expect(yield* sent(names, port)).toEqual(["deferred", "4.7.5"])
       expect(taken).toEqual([])
@@ -92,7 +92,7 @@ layer(foundation)("A server with TLSA records", (it) => {
   it.effect("that are all unusable gets mail over TLS with any certificate, but not without TLS", () =>
     Effect.gen(function* () {
       const unusable = named(tlsa(1, 1, 1, sha256(Buffer.from("x"))), tlsa(3, 1, 1, Buffer.from("short")))
-      const good = yield* sink(strange)
+      const good = yield* sink(untrustedCertificate)
       expect((yield* sent(unusable, good.port))[0]).toBe("sent")
       expect(good.taken.map(({ secure }) => secure)).toEqual([true])
       const stripped = yield* sink({ disabledCommands: ["STARTTLS"] })
@@ -107,7 +107,7 @@ layer(foundation)("A server with TLSA records", (it) => {
         "A mx.example.org": { alias: "real.example.org", data: [a("127.0.0.1")] },
         "TLSA _25._tcp.real.example.org": { data: [its], isLong: true },
       }
-      const good = yield* sink(strange)
+      const good = yield* sink(untrustedCertificate)
       expect((yield* sent(names, good.port))[0]).toBe("sent")
       const other = yield* sink()
       expect((yield* sent(names, other.port))[0]).toBe("deferred")

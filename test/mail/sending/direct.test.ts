@@ -4,13 +4,22 @@ import { MailTransport, type Transmission } from "@svc/cluster/mail/sending/Mail
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { foundation } from "../../harness/Stores.ts"
-import { reply, scripted, sink, type Straight, straight, strange, transmission, type Zone } from "./Sinks.ts"
+import {
+  reply,
+  scripted,
+  sink,
+  type DirectTransportSettings,
+  directTransport,
+  untrustedCertificate,
+  transmission,
+  type Zone,
+} from "./Sinks.ts"
 
 const mx = (...servers: ReadonlyArray<readonly [string, number]>) =>
   servers.map(([exchange, priority]) => ({ exchange, priority }))
 
-const sent = (to: Straight, more: Partial<Transmission> = {}) =>
-  Effect.flatMap(MailTransport, ({ send }) => send(transmission(more))).pipe(Effect.provide(straight(to)))
+const sent = (to: DirectTransportSettings, more: Partial<Transmission> = {}) =>
+  Effect.flatMap(MailTransport, ({ send }) => send(transmission(more))).pipe(Effect.provide(directTransport(to)))
 
 /** Several servers share a port, each on its own address. */
 const here = { "A mx.example.org": ["127.0.0.1"] }
@@ -21,7 +30,7 @@ layer(foundation)("Direct delivery", (it) => {
     Effect.gen(function* () {
       for (const [options, secure] of [
         [{}, true],
-        [strange, true],
+        [untrustedCertificate, true],
         [{ disabledCommands: ["STARTTLS"] }, false],
       ] as const) {
         const { port, taken } = yield* sink({
@@ -163,7 +172,7 @@ layer(foundation)("Direct delivery", (it) => {
         const { send } = yield* MailTransport
         expect(yield* send(transmission())).toMatchObject([{ state: "deferred", reply: { code: 421 } }])
         expect(yield* send(transmission())).toMatchObject([{ state: "deferred", reply: { code: null } }])
-      }).pipe(Effect.provide(straight({ port, zone: simple })))
+      }).pipe(Effect.provide(directTransport({ port, zone: simple })))
       expect(connections).toBe(1)
     }),
   )
@@ -185,7 +194,7 @@ layer(foundation)("Direct delivery", (it) => {
       yield* Effect.gen(function* () {
         const { send } = yield* MailTransport
         yield* Effect.forEach(Array.from({ length: 30 }), () => send(transmission()), { concurrency: "unbounded" })
-      }).pipe(Effect.provide(straight({ port, zone: simple })))
+      }).pipe(Effect.provide(directTransport({ port, zone: simple })))
       expect(taken).toHaveLength(30)
       expect(most).toBeLessThanOrEqual(5)
     }),
@@ -204,7 +213,7 @@ layer(foundation)("A domain with an MTA-STS policy", (it) => {
       expect(yield* sent({ port: good.port, zone: announced, policies })).toMatchObject([{ state: "sent" }])
       expect(good.taken.map(({ secure }) => secure)).toEqual([true])
       const stripped = yield* sink({ disabledCommands: ["STARTTLS"] })
-      const other = yield* sink(strange)
+      const other = yield* sink(untrustedCertificate)
       for (const { port, taken } of [stripped, other]) {
         expect(yield* sent({ port, zone: announced, policies })).toMatchObject([{ state: "deferred" }])
         expect(taken).toEqual([])
@@ -232,7 +241,7 @@ layer(foundation)("A domain with an MTA-STS policy", (it) => {
         expect(yield* send(transmission())).toMatchObject([{ state: "deferred", reply: { status: "4.7.1" } }])
         yield* TestClock.adjust("1 hour")
         expect(yield* send(transmission())).toMatchObject([{ state: "sent" }])
-      }).pipe(Effect.provide(straight({ port, zone, policies })))
+      }).pipe(Effect.provide(directTransport({ port, zone, policies })))
       expect(taken).toHaveLength(2)
     }),
   )

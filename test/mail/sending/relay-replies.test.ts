@@ -2,7 +2,7 @@
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { foundation } from "../../harness/Stores.ts"
-import { over, scripted, via } from "./Sinks.ts"
+import { withTransport, scripted, sendEachOver } from "./Sinks.ts"
 
 layer(foundation)("A relay", (it) => {
   it.effect("gets a message of exactly its SIZE limit", () =>
@@ -19,7 +19,7 @@ layer(foundation)("A relay", (it) => {
         )
       let size = 1_000_000
       const { port, heard } = yield* announcing(() => size)
-      const send = via(`smtp://127.0.0.1:${port}`)
+      const send = sendEachOver(`smtp://127.0.0.1:${port}`)
       yield* send()
       const exact = Number(/SIZE=(\d+)/.exec(heard.find((line) => line.startsWith("MAIL"))!)![1])
       size = exact
@@ -39,7 +39,7 @@ layer(foundation)("A relay", (it) => {
         if (line === "") connections++
         return line === "" ? "220 hi" : line.startsWith("RCPT") ? "450 later" : line === "RSET" ? answer : "250 ok"
       })
-      yield* over(`smtp://127.0.0.1:${port}`, (send) => Effect.andThen(send(), send()))
+      yield* withTransport(`smtp://127.0.0.1:${port}`, (send) => Effect.andThen(send(), send()))
       expect(connections).toBe(connection)
     }),
   )
@@ -49,7 +49,9 @@ layer(foundation)("A relay", (it) => {
       const { port } = yield* scripted((line) =>
         line === "" ? "220 hi" : line === "DATA" ? "354 go\r\n250 early" : "250 ok",
       )
-      expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state: "deferred", reply: { code: null } }])
+      expect(yield* sendEachOver(`smtp://127.0.0.1:${port}`)()).toMatchObject([
+        { state: "deferred", reply: { code: null } },
+      ])
     }),
   )
 })

@@ -7,13 +7,24 @@ import { pause } from "@svc/cluster/store/Deadline"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Effect, Layer } from "effect"
 import { foundation } from "../../harness/Stores.ts"
-import { certificate, content, over, reply, scripted, sink, strange, throughRelay, transmission, via } from "./Sinks.ts"
+import {
+  certificate,
+  content,
+  withTransport,
+  reply,
+  scripted,
+  sink,
+  untrustedCertificate,
+  throughRelay,
+  transmission,
+  sendEachOver,
+} from "./Sinks.ts"
 
 layer(foundation)("A relay", (it) => {
   it.effect("gets the message unchanged, with signatures on top, over verified TLS", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink()
-      const outcomes = yield* via(`smtp://localhost:${port}?tls=required`, certificate.cert)()
+      const outcomes = yield* sendEachOver(`smtp://localhost:${port}?tls=required`, certificate.cert)()
       expect(outcomes).toMatchObject([
         { recipient: "grace@example.org", state: "sent", reply: { code: 250, host: "localhost" } },
       ])
@@ -28,9 +39,12 @@ layer(foundation)("A relay", (it) => {
   it.effect("gets nothing without TLS or with an untrusted certificate if TLS is required", () =>
     Effect.gen(function* () {
       const stripped = yield* sink({ disabledCommands: ["STARTTLS"] })
-      const other = yield* sink(strange)
+      const other = yield* sink(untrustedCertificate)
       for (const { port, taken } of [stripped, other]) {
-        const [outcome] = yield* via(`smtp://localhost:${port}?tls=required`, certificate.cert + strange.cert)()
+        const [outcome] = yield* sendEachOver(
+          `smtp://localhost:${port}?tls=required`,
+          certificate.cert + untrustedCertificate.cert,
+        )()
         expect(outcome).toMatchObject({ state: "deferred", reply: { code: null } })
         expect(outcome!.reply!.text).toMatch(/TLS/)
         expect(taken).toEqual([])
@@ -63,7 +77,7 @@ layer(foundation)("A relay", (it) => {
               ? "220 go\r\n250-injected\r\n250 AUTH PLAIN"
               : "250 ok",
       )
-      const [outcome] = yield* via(`smtp://localhost:${port}?tls=required`, certificate.cert)()
+      const [outcome] = yield* sendEachOver(`smtp://localhost:${port}?tls=required`, certificate.cert)()
       expect(outcome).toMatchObject({ state: "deferred", reply: { text: expect.stringContaining("before TLS") } })
     }),
   )
@@ -80,13 +94,13 @@ layer(foundation)("A relay", (it) => {
         return line === "DATA" ? "354 go" : line.startsWith("AUTH") ? "235 ok" : "250 ok"
       }
       const { port, heard } = yield* scripted(broken)
-      expect(yield* via(`smtp://127.0.0.1:${port}?tls=optional`)()).toMatchObject([{ state: "sent" }])
+      expect(yield* sendEachOver(`smtp://127.0.0.1:${port}?tls=optional`)()).toMatchObject([{ state: "sent" }])
       expect(heard.filter((line) => line === "STARTTLS")).toHaveLength(1)
       // Required TLS does not fall back, and a password for a remote host is not sent in clear text.
       const strict = yield* scripted(broken)
       const withPassword = throughRelay(`smtp://u:p@relay.example:${strict.port}?tls=optional`, undefined, "127.0.0.1")
       const deferred = [
-        yield* via(`smtp://localhost:${strict.port}?tls=required`, certificate.cert)(),
+        yield* sendEachOver(`smtp://localhost:${strict.port}?tls=required`, certificate.cert)(),
         yield* Effect.flatMap(MailTransport, ({ send }) => send(transmission())).pipe(Effect.provide(withPassword)),
       ]
       for (const outcomes of deferred) {
@@ -114,7 +128,9 @@ layer(foundation)("A relay", (it) => {
                 ? "250 ok"
                 : null,
       )
-      const outcomes = yield* via(`smtp://127.0.0.1:${port}`)({ recipients: ["a@example.org", "b@example.org"] })
+      const outcomes = yield* sendEachOver(`smtp://127.0.0.1:${port}`)({
+        recipients: ["a@example.org", "b@example.org"],
+      })
       for (const { reply } of outcomes) {
         expect(reply).toEqual({ code: 550, status: null, text: "no", host: "127.0.0.1", ...said })
       }
@@ -131,7 +147,7 @@ layer(foundation)("A relay", (it) => {
         },
       })
       const recipients = ["gone@example.org", "grace@example.org", "full@example.org"]
-      const outcomes = yield* via(`smtp://127.0.0.1:${port}`)({ recipients })
+      const outcomes = yield* sendEachOver(`smtp://127.0.0.1:${port}`)({ recipients })
       expect(outcomes.map(({ recipient, state }) => [recipient, state])).toEqual([
         ["gone@example.org", "refused"],
         ["grace@example.org", "sent"],
@@ -153,14 +169,16 @@ layer(foundation)("A relay", (it) => {
           stream.on("end", () => done(reply(code, "no")))
         },
       })
-      expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state, reply: { code } }])
+      expect(yield* sendEachOver(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state, reply: { code } }])
     }),
   )
 
   it.effect("that requires a missing login defers the mail for the operator to fix", () =>
     Effect.gen(function* () {
       const { port } = yield* sink({ authOptional: false })
-      expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state: "deferred", reply: { code: 530 } }])
+      expect(yield* sendEachOver(`smtp://127.0.0.1:${port}`)()).toMatchObject([
+        { state: "deferred", reply: { code: 530 } },
+      ])
     }),
   )
 
@@ -176,7 +194,7 @@ layer(foundation)("A relay", (it) => {
         asked.push(lines.filter((line) => line.startsWith("RCPT")).length)
         return false
       })
-      const outcomes = yield* via(`smtp://127.0.0.1:${port}`)({ mayLeave })
+      const outcomes = yield* sendEachOver(`smtp://127.0.0.1:${port}`)({ mayLeave })
       expect(outcomes).toEqual([{ recipient: "grace@example.org", state: "held", reply: null }])
       expect(asked).toEqual([1])
       expect(lines).not.toContain("DATA")
@@ -186,7 +204,7 @@ layer(foundation)("A relay", (it) => {
   it.effect("reuses its connection, and gets a new one if it was closed", () =>
     Effect.gen(function* () {
       const { port, taken, connections, open } = yield* sink({ socketTimeout: 300, closeTimeout: 50 })
-      yield* over(`smtp://127.0.0.1:${port}`, (send) =>
+      yield* withTransport(`smtp://127.0.0.1:${port}`, (send) =>
         Effect.gen(function* () {
           yield* send()
           yield* send()
@@ -212,7 +230,7 @@ layer(foundation)("A relay", (it) => {
         }
         return line === "" ? "220 hi" : line === "DATA" ? "354 go" : "250 ok"
       })
-      yield* over(`smtp://127.0.0.1:${port}`, (send) =>
+      yield* withTransport(`smtp://127.0.0.1:${port}`, (send) =>
         Effect.gen(function* () {
           expect(yield* send()).toMatchObject([{ state: "sent" }])
           expect(yield* send()).toMatchObject([{ state: "sent" }])
@@ -235,7 +253,9 @@ layer(foundation)("A relay", (it) => {
                 ? "250 ok"
                 : null,
       )
-      expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state: "deferred", reply: { code: null } }])
+      expect(yield* sendEachOver(`smtp://127.0.0.1:${port}`)()).toMatchObject([
+        { state: "deferred", reply: { code: null } },
+      ])
       expect(heard.filter((line) => line === "DATA")).toHaveLength(1)
     }),
   )
@@ -251,7 +271,9 @@ layer(foundation)("A relay", (it) => {
         return line === "" ? "220 hi" : line === "DATA" ? "354 go" : line === "." ? null : "250 ok"
       })
       const large = Buffer.concat([content, Buffer.from(`${"0123456789".repeat(7)}\r\n`.repeat(400_000))])
-      expect(yield* via(`smtp://127.0.0.1:${port}`)({ content: large })).toMatchObject([{ state, reply: { code } }])
+      expect(yield* sendEachOver(`smtp://127.0.0.1:${port}`)({ content: large })).toMatchObject([
+        { state, reply: { code } },
+      ])
     }),
   )
 
@@ -284,7 +306,7 @@ layer(foundation)("A relay", (it) => {
                 : null,
       )
       const recipients = ["a+b=c@example.org"]
-      expect(yield* via(`smtp://127.0.0.1:${port}`)({ recipients })).toMatchObject([{ state: "sent" }])
+      expect(yield* sendEachOver(`smtp://127.0.0.1:${port}`)({ recipients })).toMatchObject([{ state: "sent" }])
       expect(heard.find((line) => line.startsWith("MAIL"))).toMatch(
         /^MAIL FROM:<bounce\+abc@mail\.example> SIZE=\d+ RET=HDRS ENVID=msg_1$/,
       )
@@ -295,7 +317,7 @@ layer(foundation)("A relay", (it) => {
   it.effect("gets no message above its SIZE limit", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink({ size: 100 })
-      expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([
+      expect(yield* sendEachOver(`smtp://127.0.0.1:${port}`)()).toMatchObject([
         { state: "refused", reply: { code: 552, status: "5.3.4" } },
       ])
       expect(taken).toEqual([])
@@ -307,7 +329,7 @@ layer(foundation)("A relay", (it) => {
       const { port, taken } = yield* sink()
       for (const body of ["a\nb\r\n", "a\r.\rb\r\n", "a\0b\r\n", "a\r"]) {
         const bad = Buffer.concat([content, Buffer.from(body)])
-        expect(yield* via(`smtp://127.0.0.1:${port}`)({ content: bad })).toMatchObject([
+        expect(yield* sendEachOver(`smtp://127.0.0.1:${port}`)({ content: bad })).toMatchObject([
           { state: "refused", reply: { status: "5.6.0" } },
         ])
       }
@@ -319,7 +341,9 @@ layer(foundation)("A relay", (it) => {
     Effect.gen(function* () {
       for (const greeting of ["HTTP/1.1 200 OK", "2".repeat(10_000), `220-x\r\n`.repeat(1_000)]) {
         const { port } = yield* scripted((line) => (line === "" ? greeting : "250 ok"))
-        expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state: "deferred", reply: { code: null } }])
+        expect(yield* sendEachOver(`smtp://127.0.0.1:${port}`)()).toMatchObject([
+          { state: "deferred", reply: { code: null } },
+        ])
       }
     }),
   )

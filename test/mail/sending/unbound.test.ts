@@ -6,12 +6,12 @@ import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
 import * as ValidatingResolver from "@svc/mail-gateway/mail/sending/dane/ValidatingResolver"
 import { Effect, Option } from "effect"
 import { foundation } from "../../harness/Stores.ts"
-import { sink, straight, strange, transmission } from "./Sinks.ts"
+import { sink, directTransport, untrustedCertificate, transmission } from "./Sinks.ts"
 import { unbound, type Zone } from "./Unbound.ts"
 import { has } from "../../harness/Programs.ts"
 
 const its = createHash("sha256")
-  .update(new X509Certificate(strange.cert).publicKey.export({ type: "spki", format: "der" }))
+  .update(new X509Certificate(untrustedCertificate.cert).publicKey.export({ type: "spki", format: "der" }))
   .digest("hex")
 const anothers = "00".repeat(32)
 
@@ -49,8 +49,8 @@ layer(foundation)("A validating name server", (it) => {
   it.effect.skipIf(!has("unbound", "ldns"))("decides which certificates are required", () =>
     Effect.gen(function* () {
       const { port: validating } = yield* unbound(zones)
-      const { port, taken } = yield* sink(strange)
-      const { send } = yield* Effect.provide(MailTransport, straight({ port, zone: {}, validating }))
+      const { port, taken } = yield* sink(untrustedCertificate)
+      const { send } = yield* Effect.provide(MailTransport, directTransport({ port, zone: {}, validating }))
       const stateOf = Effect.fnUntraced(function* (domain: string) {
         const [outcome] = yield* send(transmission({ domain, recipients: [`grace@${domain}`] }))
         return outcome!.state

@@ -6,7 +6,7 @@ import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Latch, Layer } from "effect"
 import { actors } from "../../harness/Actors.ts"
 import { rows } from "../../harness/Stores.ts"
-import { correspondent } from "../../sending/Letters.ts"
+import { correspondent } from "../../sending/Correspondent.ts"
 
 layer(Layer.provideMerge(Composition.layer, actors()))("A submitted message", (it) => {
   it.effect("leaves nothing if its gateway dies while rewriting it, and is sent once when retried", () =>

@@ -17,14 +17,14 @@ import { SchemaBinary } from "effect/encoding"
 import { Rpc } from "effect/rpc"
 
 /** One kind of message or stored value. */
-export interface Kept {
+export interface EncodedKind {
   readonly schema: Schema.Codec<unknown, unknown>
   /** Encodes to text and decodes it. */
   readonly write: (value: unknown) => string
   readonly read: (text: string) => unknown
 }
 
-const message = (schema: Schema.Codec<unknown, unknown>): Kept => {
+const message = (schema: Schema.Codec<unknown, unknown>): EncodedKind => {
   const codec = SchemaBinary.toCodec(schema)
   const [encode, decode] = [Schema.encodeSync(codec), Schema.decodeUnknownSync(codec)]
   return {
@@ -34,7 +34,7 @@ const message = (schema: Schema.Codec<unknown, unknown>): Kept => {
   }
 }
 
-const stored = (schema: Schema.Codec<unknown, unknown>): Kept => {
+const stored = (schema: Schema.Codec<unknown, unknown>): EncodedKind => {
   const codec = Schema.fromJsonString(Schema.toCodecJson(schema))
   return { schema, write: Schema.encodeSync(codec), read: Schema.decodeUnknownSync(codec) }
 }
@@ -43,7 +43,7 @@ const stored = (schema: Schema.Codec<unknown, unknown>): Kept => {
 const plain = (schema: Schema.Constraint) => schema as unknown as Schema.Codec<unknown, unknown>
 
 const messages = [IdentityActor, OrgActor, ConnectorActor].flatMap(({ type, protocol }) =>
-  [...protocol.requests.values()].flatMap((rpc): ReadonlyArray<readonly [string, Kept]> => [
+  [...protocol.requests.values()].flatMap((rpc): ReadonlyArray<readonly [string, EncodedKind]> => [
     [`${type}.${rpc._tag} asked`, message(plain(rpc.payloadSchema))],
     [`${type}.${rpc._tag} answered`, message(plain(Rpc.exitSchema(rpc)))],
   ]),
@@ -51,7 +51,7 @@ const messages = [IdentityActor, OrgActor, ConnectorActor].flatMap(({ type, prot
 
 const records = { Saga, NewMail, TunnelSettings, StoredCard, Post, Headers: Schema.Array(Header) }
 
-export const kept: Readonly<Record<string, Kept>> = Object.fromEntries([
+export const encodedKinds: Readonly<Record<string, EncodedKind>> = Object.fromEntries([
   ...messages,
   ...Object.entries(eventData).map(([type, schema]) => [`Event ${type}`, stored(plain(schema))] as const),
   ...Object.entries(records).map(([name, schema]) => [`Record ${name}`, stored(plain(schema))] as const),

@@ -9,7 +9,7 @@ export const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(mill
  * Inserts a message as the actor's statement leaves it after the commit: an outbox row for each domain. It uses one transaction, because a
  * running process leases every row that it can see.
  */
-export const accepted = (identityId: string, domains?: readonly [string, ...Array<string>]) =>
+export const insertAccepted = (identityId: string, domains?: readonly [string, ...Array<string>]) =>
   Effect.flatMap(Writes, (sql) => sql.withTransaction(inserted(identityId, domains)))
 
 const inserted = Effect.fnUntraced(function* (

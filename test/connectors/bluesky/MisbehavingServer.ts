@@ -9,11 +9,11 @@ import * as Overdue from "@svc/cluster/work/Overdue"
 import { Clock, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { afterEach, expect } from "vitest"
-import { actors, passing } from "../../harness/Actors.ts"
-import { holder } from "../../harness/Stores.ts"
-import { eventsOf, publishing, rowOf } from "../Connected.ts"
-import { type Gate, type Person, unheard } from "../network/Network.ts"
-import { connecting, through } from "./Connectors.ts"
+import { actors, waitUntil } from "../../harness/Actors.ts"
+import { accountHolder } from "../../harness/Stores.ts"
+import { eventsOf, newPost, rowOf } from "../ConnectedIdentity.ts"
+import { type Gate, type Person, loseResponse } from "../network/Network.ts"
+import { blueskyConnectors, askPlatform } from "./Connectors.ts"
 import type { Context } from "./Context.ts"
 
 type Asked = Parameters<Gate>[0]
@@ -31,7 +31,7 @@ const quietSeconds = 120
 /** Handlers that simulate each fault, by name; `now` is in milliseconds. */
 const faults: Readonly<Record<string, (now: number) => (asked: Asked) => void>> = {
   "cut before it is received": () => (asked) => void asked.request.socket.destroy(),
-  "done, and its answer lost": () => (asked) => (unheard(asked), asked.pass()),
+  "done, and its answer lost": () => (asked) => (loseResponse(asked), asked.pass()),
   "503": () => answering(503, "ServiceUnavailable"),
   "502 without words": () => (asked) => void asked.response.writeHead(502).end("bad gateway"),
   "429": (now) =>
@@ -45,7 +45,7 @@ const faults: Readonly<Record<string, (now: number) => (asked: Asked) => void>> 
 const kinds = Object.keys(faults)
 
 export const suite = (context: Context) => {
-  const { platforms, connected, nextPoll } = connecting(context)
+  const { platforms, connected, nextPoll } = blueskyConnectors(context)
   afterEach(() => {
     context.network.front.gate = undefined
   })
@@ -74,23 +74,23 @@ export const suite = (context: Context) => {
         const told = new Map<string, unknown>()
         for (const [at, text] of texts.entries()) {
           const kind = kinds[Math.floor(at / 2)]!
-          const post = { org_id, ...(yield* publishing({ text })) }
+          const post = { org_id, ...(yield* newPost({ text })) }
           let met = 0
           const now = yield* Clock.currentTimeMillis
           // The fault hits the first attempt, and for every second text also the second attempt.
           before("com.atproto.repo.createRecord", (asked) =>
             met++ < 1 + (at % 2) ? faults[kind]!(now)(asked) : asked.pass(),
           )
-          let made = yield* Effect.exit(through(actor.Publish(post)))
+          let made = yield* Effect.exit(askPlatform(actor.Publish(post)))
           for (let tries = 1; Exit.isFailure(made) && tries < 5; tries++) {
             told.set(kind, yield* Effect.flip(made))
-            made = yield* Effect.exit(through(actor.Publish(post)))
+            made = yield* Effect.exit(askPlatform(actor.Publish(post)))
           }
           yield* open
           expect(Exit.isSuccess(made) && made.value.text).toBe(text)
           // Repeating a completed command sends no request to the server.
           before("com.atproto.repo.createRecord", answering(500, "NotAgain"))
-          expect(yield* Effect.exit(through(actor.Publish(post)))).toEqual(made)
+          expect(yield* Effect.exit(askPlatform(actor.Publish(post)))).toEqual(made)
           yield* open
         }
         expect((yield* textsOf(owner)).toSorted()).toEqual(texts.toSorted())
@@ -119,11 +119,11 @@ export const suite = (context: Context) => {
     it.effect("is polled again after each failure and rate limit, and every mention raises one Event", () =>
       Effect.gen(function* () {
         const { id } = yield* connected("rhea")
-        yield* passing(rowOf(id), (row) => row?.polled_at != null, 0)
+        yield* waitUntil(rowOf(id), (row) => row?.polled_at != null, 0)
         const texts = kinds.map((kind) => `@rhea.test ${kind}`)
         for (const [at, kind] of kinds.entries()) {
           yield* Effect.promise(() => context.grace.post(texts[at]!))
-          const { value: standing } = yield* passing(rowOf(id), (row) => row?.poll_due_at != null, 0)
+          const { value: standing } = yield* waitUntil(rowOf(id), (row) => row?.poll_due_at != null, 0)
           const due = standing!.poll_due_at!.getTime()
           const now = due + 1_000
           let asked = 0
@@ -133,12 +133,12 @@ export const suite = (context: Context) => {
           })
           // The clock stops when the poll is due, since calls time out after 20 seconds of test time.
           yield* TestClock.adjust(now - (yield* Clock.currentTimeMillis))
-          yield* passing(
+          yield* waitUntil(
             Effect.sync(() => asked),
             (count) => count > 0,
             "100 millis",
           )
-          const { value: row } = yield* passing(
+          const { value: row } = yield* waitUntil(
             rowOf(id),
             (row) => row?.poll_due_at != null && row.poll_due_at.getTime() !== due,
             // The call takes real time, during which the test's clock must not advance by 20 seconds. A retry may happen in the next poll.
@@ -150,7 +150,7 @@ export const suite = (context: Context) => {
             expect(row!.poll_due_at!.getTime()).toBeGreaterThanOrEqual(now + (quietSeconds - 1) * 1_000)
           expect(row!.status).toBe("connected")
         }
-        const { value } = yield* passing(
+        const { value } = yield* waitUntil(
           eventsOf(id, "connector.mention"),
           (events) => events.length >= texts.length,
           "100 millis",
@@ -163,33 +163,33 @@ export const suite = (context: Context) => {
     it.effect("does not block other posts, polls or a pause while a post is pending", () =>
       Effect.gen(function* () {
         const { org_id, id, owner, actor } = yield* connected("sven")
-        yield* passing(rowOf(id), (row) => row?.polled_at != null, 0)
+        yield* waitUntil(rowOf(id), (row) => row?.polled_at != null, 0)
         const held: Array<Asked> = []
         before("com.atproto.repo.createRecord", (asked) => void held.push(asked))
         const waiting = yield* Effect.forkChild(
-          Effect.exit(through(actor.Publish({ org_id, ...(yield* publishing({ text: "waits" })) }))),
+          Effect.exit(askPlatform(actor.Publish({ org_id, ...(yield* newPost({ text: "waits" })) }))),
         )
-        yield* passing(
+        yield* waitUntil(
           Effect.sync(() => held.length),
           (count) => count === 1,
           0,
         )
         yield* open
-        yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "goes on" })) }))
+        yield* askPlatform(actor.Publish({ org_id, ...(yield* newPost({ text: "goes on" })) }))
         yield* Effect.promise(() => context.grace.post("@sven.test hello?"))
-        const paused = actor.Pause({ org_id, paused: true, everyone: false }, onBehalfOf(holder))
-        yield* through(paused)
+        const paused = actor.Pause({ org_id, paused: true, everyone: false }, onBehalfOf(accountHolder))
+        yield* askPlatform(paused)
         expect(yield* textsOf(owner)).toEqual(["goes on"])
         // Calls that were sent before the pause complete.
         for (const asked of held) asked.pass()
         expect(Exit.isSuccess(yield* Fiber.join(waiting))).toBe(true)
         expect(
-          yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "too late" })) }))),
+          yield* askPlatform(Effect.flip(actor.Publish({ org_id, ...(yield* newPost({ text: "too late" })) }))),
         ).toMatchObject({ code: "connector_paused" })
-        yield* through(actor.Pause({ org_id, paused: false, everyone: false }, onBehalfOf(holder)))
+        yield* askPlatform(actor.Pause({ org_id, paused: false, everyone: false }, onBehalfOf(accountHolder)))
         expect((yield* textsOf(owner)).toSorted()).toEqual(["goes on", "waits"])
         yield* nextPoll(id)
-        const { value } = yield* passing(eventsOf(id, "connector.mention"), (events) => events.length > 0, 0)
+        const { value } = yield* waitUntil(eventsOf(id, "connector.mention"), (events) => events.length > 0, 0)
         expect(value.map(({ data }) => data.post.text)).toEqual(["@sven.test hello?"])
       }),
     )

@@ -15,7 +15,7 @@ export interface Names {
   readonly name: string
 }
 
-export interface Belongings extends Names {
+export interface AccountResources extends Names {
   readonly session: string
   readonly adminKey: string
   readonly identityKey: string
@@ -24,7 +24,7 @@ export interface Belongings extends Names {
 const uuid = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"
 
 /** Well-formed names of resources that do not exist. */
-export const nothing: Names = {
+export const unknownNames: Names = {
   handle: newHandle("nobody"),
   ids: {
     messages: toPublic("msg_", uuid),
@@ -61,10 +61,10 @@ export const pathTo = (operation: Operation, { handle, ids, delivery_id, address
   })
 
 /** Creates an Identity with one of every resource, and the resources of the account itself. */
-export const belongingsOf = async (
+export const createResources = async (
   service: TestService,
   account: { readonly session: string; readonly org: { readonly id: string } },
-): Promise<Belongings> => {
+): Promise<AccountResources> => {
   const token = account.session
   const { handle, identity, secrets } = await makeIdentity(service.base, token)
   const at = `/api/identities/${handle}`
@@ -147,5 +147,5 @@ export const belongingsOf = async (
   }
 }
 
-/** Creates an account with {@link belongingsOf}. */
-export const account = async (service: TestService) => belongingsOf(service, await signUp(service.base))
+/** Creates an account with {@link createResources}. */
+export const createAccount = async (service: TestService) => createResources(service, await signUp(service.base))

@@ -5,7 +5,7 @@ import { createServer, type Socket } from "node:net"
  * `before`: crashes before the content is complete. `in`: has the content and does not respond. `after`: sends the 250
  * and crashes.
  */
-export type Death = "never" | "before" | "in" | "after"
+export type CrashPoint = "never" | "before" | "in" | "after"
 
 export interface Copy {
   readonly subject: string
@@ -15,7 +15,7 @@ export interface Copy {
   readonly at: number
 }
 
-export interface DyingRelay {
+export interface CrashingRelay {
   readonly port: number
   readonly copies: Array<Copy>
   /** Times at which content was requested (354). */
@@ -31,11 +31,11 @@ const field = (content: string, name: string) => new RegExp(`^${name}: (.*)\r$`,
  * Starts the relay. `death` is called for each message; a reply takes `slowMillis`, and a reply to RCPT also waits for
  * `held`.
  */
-export const startDyingRelay = (
-  death: () => Death,
+export const startCrashingRelay = (
+  death: () => CrashPoint,
   slowMillis = 0,
   held: () => Promise<void> | undefined = () => undefined,
-): Promise<DyingRelay> =>
+): Promise<CrashingRelay> =>
   new Promise((resolve) => {
     const copies: Array<Copy> = []
     const begun: Array<number> = []
@@ -47,7 +47,7 @@ export const startDyingRelay = (
       socket.on("close", () => sockets.delete(socket))
       let text = ""
       let content = false
-      let fate: Death = "never"
+      let fate: CrashPoint = "never"
       const say = (line: string) => void (socket.destroyed || socket.write(`${line}\r\n`))
       const take = (letter: string) => {
         const copy = {

@@ -5,13 +5,13 @@ import { Timing } from "@svc/cluster/Timing"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
 import { makeIdentity } from "../harness/Actors.ts"
-import { holder, makeOrg, rows } from "../harness/Stores.ts"
+import { accountHolder, makeOrg, rows } from "../harness/Stores.ts"
 import { type MastodonServer, startServer } from "./mastodon/Server.ts"
 import type { ServerOptions } from "./mastodon/Settings.ts"
 import type { Account } from "./mastodon/World.ts"
 
 /** Starts a server that stops with the test. */
-export const aServer = (options: ServerOptions = {}) =>
+export const mastodonServer = (options: ServerOptions = {}) =>
   Effect.acquireRelease(
     Effect.promise(() => startServer(options)),
     (server) => Effect.promise(server.stop),
@@ -33,14 +33,14 @@ export const connect = Effect.fnUntraced(function* (
   const start = yield* ask(actor.Authorize({ org_id, account: server.base }), Timing.askPlatform)
   const query = new URL(server.allow(start.authorization_url, account)).search.slice(1)
   yield* ask(
-    actor.Finish({ org_id, state: start.state, query, apply_disclosure }, onBehalfOf(holder)),
+    actor.Finish({ org_id, state: start.state, query, apply_disclosure }, onBehalfOf(accountHolder)),
     Timing.askPlatform,
   )
   return start
 })
 
 /** Creates an Org with an Identity whose account `bot` is connected. */
-export const connected = Effect.fnUntraced(function* (
+export const connectedIdentity = Effect.fnUntraced(function* (
   server: MastodonServer,
   handle: string,
   apply_disclosure = false,
@@ -78,7 +78,7 @@ export const eventsOf = (identity: string, like = "connector.%") =>
     (sql) => sql`select type, data from event where identity_id = ${identity} and type like ${like} order by seq`,
   )
 
-export const publishing = (post: {
+export const newPost = (post: {
   readonly text: string
   readonly reply_to?: string
   readonly to?: string

@@ -9,7 +9,7 @@ import { TestClock } from "effect/testing"
 type Lock = "exclusive" | "access exclusive"
 
 /** Runs the effect while the table is locked against changes, and against reads if the lock is `access exclusive`. */
-export const whileHeld = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>, lock: Lock = "exclusive") =>
+export const whileLocked = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>, lock: Lock = "exclusive") =>
   Effect.gen(function* () {
     const sql = yield* Unhurried
     const held = yield* Deferred.make<void>()
@@ -54,12 +54,12 @@ const closeWaiting = Effect.fnUntraced(function* (table: string, step: Duration.
 })
 
 /** Interrupts the statement of an effect at the locked table, and returns the effect's outcome. */
-export const cutOff = <A, E, R>(
+export const interruptAtLock = <A, E, R>(
   asking: Effect.Effect<A, E, R>,
   table = "event",
   { lock, step }: { readonly lock?: Lock; readonly step?: Duration.Input } = {},
 ) =>
-  whileHeld(
+  whileLocked(
     table,
     Effect.gen(function* () {
       const asked = yield* Effect.forkChild(Effect.result(asking), { startImmediately: true })

@@ -42,7 +42,7 @@ const identity = (name: string, last: string): IdentityRef => ({
 })
 const ada = identity("ada", "01")
 const bob = identity("bob", "02")
-export const known = new Map([ada, bob].map((one) => [one.canonical, one]))
+export const knownIdentities = new Map([ada, bob].map((one) => [one.canonical, one]))
 export const org = { id: uuid("ff"), email: "owner@example.org" } as CallerInfo["org"]
 const callerOf = (kind: CredentialKind): CallerInfo => ({
   kind,
@@ -83,8 +83,8 @@ export const handleOfEvent = new Map<string, string | null>([
 ])
 
 /** The lookups, actor calls and audit entries that one call makes. */
-export class Seen extends Context.Service<
-  Seen,
+export class RecordedCalls extends Context.Service<
+  RecordedCalls,
   {
     lookups: Array<string>
     asked: Array<readonly [string, string | undefined]>
@@ -95,7 +95,7 @@ export class Seen extends Context.Service<
 const doubles = Layer.mergeAll(
   Layer.effect(
     CredentialLookup,
-    Effect.map(Seen, (seen) =>
+    Effect.map(RecordedCalls, (seen) =>
       CredentialLookup.of({
         resolve: () => Effect.die("the middleware resolves a credential together with what the call names"),
         resolveNaming: (credential, name) => {
@@ -105,7 +105,7 @@ const doubles = Layer.mergeAll(
           seen.lookups.push(`credential and ${name}`)
           return caller === undefined
             ? Effect.fail(new Unauthenticated({ detail: "no" }))
-            : Effect.succeed({ caller, named: known.get(name) })
+            : Effect.succeed({ caller, named: knownIdentities.get(name) })
         },
       }),
     ),
@@ -115,11 +115,11 @@ const doubles = Layer.mergeAll(
   Layer.mock(OrgLimits)({ take: (_, policy) => Effect.succeed({ policy, quota: 9, remaining: 8, resetSeconds: 7 }) }),
   Layer.effect(
     IdentityQueries,
-    Effect.map(Seen, (seen) =>
+    Effect.map(RecordedCalls, (seen) =>
       IdentityQueries.of({
         find: (_: string, name: string) => {
           seen.lookups.push(`identity ${name}`)
-          return Effect.succeed(known.get(name))
+          return Effect.succeed(knownIdentities.get(name))
         },
       } as unknown as IdentityQueries["Service"]),
     ),
@@ -133,7 +133,7 @@ const doubles = Layer.mergeAll(
   Layer.mock(IdempotencyRecords)({}),
   Layer.effect(
     Audit,
-    Effect.map(Seen, ({ acts }) =>
+    Effect.map(RecordedCalls, ({ acts }) =>
       Audit.of({
         note: () => Effect.die("the middleware records, handlers note"),
         secret: (act) => Effect.sync(() => void acts.push({ ...act, before: true })),
@@ -150,7 +150,7 @@ const doubles = Layer.mergeAll(
 const actors = Layer.mergeAll(
   Layer.effect(
     Identities,
-    Effect.map(Seen, (seen) => ({
+    Effect.map(RecordedCalls, (seen) => ({
       of: (name: string) =>
         ({
           Retry: (_: unknown, options: { headers: Record<string, string> }) =>
@@ -160,7 +160,7 @@ const actors = Layer.mergeAll(
   ),
   Layer.effect(
     Orgs,
-    Effect.map(Seen, (seen) => ({
+    Effect.map(RecordedCalls, (seen) => ({
       of: (id: string) =>
         ({
           Delete: (_: unknown, options: { headers: Record<string, string> }) =>
@@ -170,13 +170,13 @@ const actors = Layer.mergeAll(
   ),
 )
 
-export const judgement = Authorization.layer.pipe(
+export const testAuthorization = Authorization.layer.pipe(
   Layer.provide(doubles),
   Layer.provideMerge(actors),
-  Layer.provideMerge(Layer.sync(Seen, () => ({ lookups: [], asked: [], acts: [] }))),
+  Layer.provideMerge(Layer.sync(RecordedCalls, () => ({ lookups: [], asked: [], acts: [] }))),
 )
 
-export interface Named {
+export interface NamedRequest {
   readonly path?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string | Array<string>>>
   readonly body?: string
@@ -192,10 +192,10 @@ const groupOf = (endpoint: HttpApiEndpoint.Top): HttpApiGroup.Top =>
 const guards = [CallerAuthorization, SubjectAuthorization, RealmAuthorization] as const
 
 /** Returns the code of the rejection, or the proofs that the handler received; `undefined` for a missing proof. */
-export const judged = Effect.fnUntraced(function* <A = unknown>(
+export const authorize = Effect.fnUntraced(function* <A = unknown>(
   endpoint: HttpApiEndpoint.Top,
   credential: string,
-  { path = {}, query = {}, body, via = "rest" }: Named,
+  { path = {}, query = {}, body, via = "rest" }: NamedRequest,
   handler: Effect.Effect<A, unknown, Caller | Subject | Realm> = Effect.map(
     Effect.context<Caller | Subject | Realm>(),
     (context) => {
@@ -205,7 +205,7 @@ export const judged = Effect.fnUntraced(function* <A = unknown>(
     },
   ),
 ) {
-  const seen = yield* Seen
+  const seen = yield* RecordedCalls
   seen.lookups.length = 0
   seen.asked.length = 0
   seen.acts.length = 0
