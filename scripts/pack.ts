@@ -1,9 +1,10 @@
 /**
  * Makes the npm packages as tarballs in a folder (`dist`, or the first argument):
  *
- * - `svc`: the command, whole, without dependencies: client, tunnel and service.
- * - `svc-server`: `svc` with what the service runs on: the embedded PostgreSQL, and a Node for machines with an older one.
- * - `@svc/tunnel`: the agent's end of a tunnel as a library.
+ * - `@agent-identity/cli`: the command `svc`, whole, without dependencies: client, tunnel and service.
+ * - `@agent-identity/server`: the command `svc-server`: `svc` with what the service runs on, the embedded PostgreSQL and a
+ *   Node for machines with an older one.
+ * - `@agent-identity/tunnel`: the agent's end of a tunnel as a library.
  */
 import { execFileSync } from "node:child_process"
 import {
@@ -121,7 +122,7 @@ const executable = (from: string, to: string) => {
 }
 
 const makeCommand = async () => {
-  const folder = begin("svc", {
+  const folder = begin("@agent-identity/cli", {
     description: manifest.description,
     bin: { svc: "dist/main.mjs" },
     exports: { "./main": "./dist/main.mjs", "./package.json": "./package.json" },
@@ -138,10 +139,10 @@ const makeCommand = async () => {
 }
 
 const makeServer = () => {
-  const folder = begin("svc-server", {
+  const folder = begin("@agent-identity/server", {
     description: `${manifest.description} Includes the database and Node.`,
     bin: { "svc-server": "main.mjs" },
-    dependencies: { svc: version },
+    dependencies: { "@agent-identity/cli": version },
     optionalDependencies: manifest.optionalDependencies,
   })
   executable(path.join(packed, "server.mjs"), path.join(folder, "main.mjs"))
@@ -151,7 +152,7 @@ const makeServer = () => {
 }
 
 const makeTunnel = async () => {
-  const folder = begin("@svc/tunnel", {
+  const folder = begin("@agent-identity/tunnel", {
     description: "A public address for a program behind a firewall: the agent's end of a tunnel.",
     exports: { ".": { types: "./types/agent/Agent.d.ts", default: "./dist/Agent.mjs" } },
   })

@@ -14,7 +14,7 @@ let link: string
 let program: string
 beforeAll(() => {
   prefix = realpathSync(mkdtempSync(path.join(os.tmpdir(), "svc-unit-")))
-  const folder = path.join(prefix, "lib", "node_modules", "svc-server")
+  const folder = path.join(prefix, "lib", "node_modules", "@agent-identity", "server")
   mkdirSync(path.join(folder, "deploy"), { recursive: true })
   mkdirSync(path.join(prefix, "bin"))
   program = path.join(folder, "main.mjs")

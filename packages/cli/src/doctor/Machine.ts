@@ -19,7 +19,7 @@ export const node = Effect.sync(() => {
         "node",
         "fail",
         `${process.version}`,
-        "Install the package svc-server, which brings its own Node, or run it with a later one.",
+        "Install the package @agent-identity/server, which brings its own Node, or run it with a later one.",
       )
 })
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // The `svc` command of the npm package, next to its bundle. Client commands run on Node 20 and later. The service, and
-// commands that open its database, need a later Node; if this one is too old, the Node of the package `svc-server` is
+// commands that open its database, need a later Node; if this one is too old, the Node of the package `@agent-identity/server` is
 // used. Plain JavaScript, since the oldest supported Node must be able to read it.
 import { existsSync, realpathSync } from "node:fs"
 import * as Module from "node:module"
@@ -46,7 +46,7 @@ else {
   const binary = ownNode()
   if (binary === undefined) {
     fail(
-      `\`svc ${command}\` requires Node ${oldestOfServer} or later, but this is ${process.version}: install the package svc-server, which includes it, or use a later Node.`,
+      `\`svc ${command}\` requires Node ${oldestOfServer} or later, but this is ${process.version}: install the package @agent-identity/server, which includes it, or use a later Node.`,
     )
   } else runOn(binary)
 }

