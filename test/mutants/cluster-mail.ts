@@ -51,6 +51,13 @@ export const clusterMail: Mutants = {
     bug: "GET …/messages/{id}/raw answers the mail of any Identity of any Org",
     tests: ["mail/reading"],
   },
+  "stale-attempt-under-open-permit": {
+    file: "cluster/src/mail/sending/outbox/OutboxQueue.ts",
+    from: "if (age < Timing.outboxLeaseMillis - Timing.permitMillis) return true",
+    to: "if (age >= 0) return true",
+    bug: "an attempt whose lease has expired sends under a permit that is still valid",
+    tests: ["sending/attempts"],
+  },
   "lost-lease-goes-on": {
     file: "cluster/src/mail/sending/outbox/OutboxQueue.ts",
     from: "for (const row of lost) underWay.get(row)?.interruptUnsafe()",

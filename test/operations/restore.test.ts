@@ -228,7 +228,11 @@ describe("a restore", () => {
     const deployment = await deploy({ directory })
     try {
       const { base } = await deployment.start()
-      expect((await mcp(base, access, "tools/list")).status).toBe(200)
+      // Right after the start of a busy machine the store may respond late, which is a 503.
+      await eventually(
+        async () => (await mcp(base, access, "tools/list")).status,
+        (status) => status === 200,
+      )
       const before = verified(log).to!
       const text = await eventually(
         () => exported(base),

@@ -80,7 +80,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
         })
       const ada = yield* correspondent("adapermit", ["late@permit.example"])
       yield* ada.send({ to: ["late@permit.example"], text: "Hello." })
-      yield* waitUntil(Deferred.isDone(reached), (done) => done)
+      yield* Deferred.await(reached)
       // Stopping mail revokes the permit, so that the attempt has to request another.
       yield* ada.switchMail({ outgoing: "stopped" })
       yield* ada.switchMail({ outgoing: "active" })
@@ -91,6 +91,36 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
       )
       yield* Deferred.succeed(goOn, undefined)
       expect(yield* Deferred.await(permitted)).toBe(false)
+    }),
+  )
+
+  it.effect("that lost its lease gets no permission to send from a permit that is still valid", () =>
+    Effect.gen(function* () {
+      const reached = yield* Deferred.make<void>()
+      const goOn = yield* Deferred.make<void>()
+      const permitted = yield* Deferred.make<boolean>()
+      // As of a process that was suspended: the attempt goes on before it learns that its lease has expired.
+      transport.answering.outside = ({ recipients, mayLeave }) =>
+        Effect.uninterruptible(
+          Effect.gen(function* () {
+            const isFirst = yield* Deferred.succeed(reached, undefined)
+            yield* Deferred.await(goOn)
+            if (isFirst) yield* Deferred.succeed(permitted, yield* mayLeave)
+            return recipients.map((recipient) => ({ recipient, state: "held" as const, reply: null }))
+          }),
+        )
+      const ada = yield* correspondent("adavalid", ["late@valid.example"])
+      yield* ada.send({ to: ["late@valid.example"], text: "Hello." })
+      yield* Deferred.await(reached)
+      yield* Effect.flatMap(
+        Writes,
+        (sql) => sql`
+          update outbox set attempt_started_at = attempt_started_at + interval '1 minute' where identity_id = ${ada.id}`,
+      )
+      yield* TestClock.adjust("1 minute")
+      yield* Deferred.succeed(goOn, undefined)
+      expect(yield* Deferred.await(permitted)).toBe(false)
+      transport.answering.outside = acceptAll
     }),
   )
 

@@ -188,7 +188,7 @@ layer(actors({ transport }))("the outbox", (it) => {
         })
       const ada = yield* correspondent("adaseven", ["late@stop.example"])
       yield* ada.send({ to: ["late@stop.example"], text: "Hello." })
-      yield* waitUntil(Deferred.isDone(reached), (done) => done)
+      yield* Deferred.await(reached)
       yield* ada.switchMail({ outgoing: "stopped" })
       yield* Deferred.succeed(goOn, undefined)
       expect(yield* Deferred.await(let_)).toBe(false)
@@ -210,7 +210,7 @@ layer(actors({ transport }))("the outbox", (it) => {
         })
       const ada = yield* correspondent("adaeight", ["now@stop.example"])
       yield* ada.send({ to: ["now@stop.example"], text: "Hello." })
-      yield* waitUntil(Deferred.isDone(inData), (done) => done)
+      yield* Deferred.await(inData)
       const stop = yield* Effect.forkChild(ada.switchMail({ outgoing: "stopped" }))
       const stopped = Effect.flatMap(
         Reads,

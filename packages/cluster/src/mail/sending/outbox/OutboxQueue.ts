@@ -47,6 +47,8 @@ export const source: Source<OwnIdentity, Needs> = {
     const leasing = yield* Leasing.make
     const attempts = yield* FiberSet.make<void, unknown>()
     const underWay = new Map<Leased, Fiber.Fiber<void, unknown> | undefined>()
+    /** When each lease was renewed last. */
+    const renewedAt = new WeakMap<Leased, Date>()
     const scope = yield* Effect.scope
     let gate: Gate | undefined
     let isRenewing = false
@@ -73,6 +75,24 @@ export const source: Source<OwnIdentity, Needs> = {
         ),
       )
 
+    /** Renews leases and returns the rows whose lease another attempt holds now. */
+    const renew = Effect.fnUntraced(function* (rows: ReadonlyArray<Leased>) {
+      const at = yield* now
+      const lost = yield* outbox.renew(rows, at)
+      for (const row of rows) if (!lost.includes(row)) renewedAt.set(row, at)
+      return lost
+    })
+
+    /**
+     * Whether an attempt still holds its lease, and nobody else can take it while a permit is valid. A permit is that of
+     * the Identity's actor, so it says nothing about the lease of a process that was suspended and has leased the row again.
+     */
+    const holdsLease = Effect.fnUntraced(function* (leased: Leased) {
+      const age = (yield* now).getTime() - (renewedAt.get(leased) ?? leased.started_at).getTime()
+      if (age < Timing.outboxLeaseMillis - Timing.permitMillis) return true
+      return (yield* Effect.orElseSucceed(renew([leased]), () => [leased])).length === 0
+    })
+
     const transmit = Effect.fnUntraced(function* (identity: OwnIdentity, leased: Leased, gate: Gate) {
       if (leased.addresses.length === 0) return yield* record(identity, leased, [])
       const isInside = leased.domain === inside.domain
@@ -95,7 +115,7 @@ export const source: Source<OwnIdentity, Needs> = {
         recipients: leased.addresses,
         domain: leased.domain,
         content,
-        mayLeave: passage.mayLeave,
+        mayLeave: Effect.flatMap(holdsLease(leased), (holds) => (holds ? passage.mayLeave : Effect.succeed(false))),
         isPermitted: passage.isPermitted,
       }
       const outcomes = yield* (isInside ? inside.deliver(transmission) : transport.send(transmission)).pipe(
@@ -115,7 +135,7 @@ export const source: Source<OwnIdentity, Needs> = {
      */
     const renewing = Effect.gen(function* () {
       for (yield* pause; underWay.size > 0; yield* pause) {
-        const lost = yield* Effect.orElseSucceed(outbox.renew([...underWay.keys()], yield* now), () => [])
+        const lost = yield* Effect.orElseSucceed(renew([...underWay.keys()]), () => [])
         for (const row of lost) underWay.get(row)?.interruptUnsafe()
       }
     }).pipe(Effect.ensuring(Effect.sync(() => (isRenewing = false))))
