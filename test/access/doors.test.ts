@@ -29,7 +29,7 @@ const keyWith = async (rights: object): Promise<string> =>
   ).body.key
 
 /** Returns the scopes whose keys are accepted. All attempts run concurrently, because failures delay later ones. */
-const letIn = async (enters: (key: string) => Promise<boolean>) => {
+const acceptedScopes = async (enters: (key: string) => Promise<boolean>) => {
   const entered = await Promise.all(scopes.map(async (scope) => enters(await keyWith({ scopes: [scope] }))))
   return scopes.filter((_, at) => entered[at])
 }
@@ -42,8 +42,8 @@ const byImap = async (key: string) => {
 }
 const bySubmission = async (key: string) => {
   const pair = Buffer.from(`\0${ada.secrets.smtp.username}\0${key}`).toString("base64")
-  const said = await converse(service.submissionPort, ["EHLO laptop\r\n", `AUTH PLAIN ${pair}\r\n`, "QUIT\r\n"])
-  return said.some((line) => line.startsWith("235 "))
+  const replies = await converse(service.submissionPort, ["EHLO laptop\r\n", `AUTH PLAIN ${pair}\r\n`, "QUIT\r\n"])
+  return replies.some((line) => line.startsWith("235 "))
 }
 const byLink = async (key: string) => {
   const tunnel = connectTunnel({
@@ -80,15 +80,15 @@ describe("Key for another network", () => {
 describe.concurrent("Key with one scope", () => {
   it("opens the Mailbox to a mail client if it may write mail", { timeout: 120_000 }, async () => {
     expect(scopes.length).toBeGreaterThan(20)
-    expect(await letIn(byImap)).toEqual(["mail:write", "mail:send", "mail:admin"])
+    expect(await acceptedScopes(byImap)).toEqual(["mail:write", "mail:send", "mail:admin"])
   })
 
   it("lets a mail client send if it may send mail", { timeout: 120_000 }, async () => {
-    expect(await letIn(bySubmission)).toEqual(["mail:send", "mail:admin"])
+    expect(await acceptedScopes(bySubmission)).toEqual(["mail:send", "mail:admin"])
   })
 
   it("opens the Tunnel if it may change Tunnels", { timeout: 120_000 }, async () => {
-    expect(await letIn(byLink)).toEqual(["tunnel:write", "tunnel:admin"])
+    expect(await acceptedScopes(byLink)).toEqual(["tunnel:write", "tunnel:admin"])
     expect(readFileSync(page, "utf8")).toContain("A tunnel needs `tunnel:write`")
   })
 })

@@ -15,12 +15,12 @@ const actorOf = (org: string) => Effect.map(Writes, (sql) => CallBudget.make(sql
 const granted = Effect.fnUntraced(function* (
   actor: Effect.Success<ReturnType<typeof actorOf>>,
   policy: "calls" | "identity_create",
-  asked: number,
+  leases: number,
   want: number,
   now: number,
 ) {
   let sum = 0
-  for (let i = 0; i < asked; i++) sum += (yield* actor.lease(policy, want, now)).granted
+  for (let i = 0; i < leases; i++) sum += (yield* actor.lease(policy, want, now)).granted
   return sum
 })
 

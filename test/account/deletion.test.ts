@@ -96,8 +96,8 @@ layer(actors())("a deleted account", (it) => {
       expect(yield* Effect.flip(use)).toMatchObject({ code: "unauthenticated" })
       const queries = yield* IdentityQueries
       // Each Identity is deleted independently, even if the requests are concurrent.
-      const asked = ["later", "ada", "late", "later"]
-      expect(yield* Effect.forEach(asked, queries.isTaken, { concurrency: "unbounded" })).toEqual([
+      const handles = ["later", "ada", "late", "later"]
+      expect(yield* Effect.forEach(handles, queries.isTaken, { concurrency: "unbounded" })).toEqual([
         false,
         true,
         true,

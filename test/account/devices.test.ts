@@ -27,8 +27,8 @@ const started = Effect.gen(function* () {
   }
 })
 
-const byHolder = (asked: Asked) =>
-  judgeRights({ scopes: unlimited, expiresAt: null, networks: null }, asked, isScope, 0)
+const byHolder = (requested: Asked) =>
+  judgeRights({ scopes: unlimited, expiresAt: null, networks: null }, requested, isScope, 0)
 
 const code = (code: string) => expect.objectContaining({ code })
 

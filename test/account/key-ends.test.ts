@@ -25,7 +25,7 @@ layer(storesLayer)("an expiring key", (it) => {
         { id: yield* makeUuidV7, name: "ci", identity: null, rights },
         accountHolder,
       )
-      const told = Effect.gen(function* () {
+      const notify = Effect.gen(function* () {
         yield* KeyExpiry.notifyExpiring
         yield* KeyExpiry.notifyExpiring
         const events = yield* rows(
@@ -35,16 +35,16 @@ layer(storesLayer)("an expiring key", (it) => {
         return events.map(({ type }) => type)
       })
       const use = lookup.resolve(Redacted.make(key))
-      expect(yield* told).toEqual([])
+      expect(yield* notify).toEqual([])
       yield* TestClock.adjust("3 days")
-      expect(yield* told).toEqual(["api_key.expiring"])
+      expect(yield* notify).toEqual(["api_key.expiring"])
       yield* TestClock.adjust("6 days")
-      expect(yield* told).toEqual(["api_key.expiring", "api_key.expiring"])
+      expect(yield* notify).toEqual(["api_key.expiring", "api_key.expiring"])
       yield* TestClock.adjust(day - 1)
       expect(yield* use).toMatchObject({ credentialId: api_key.id, expiresAt })
       yield* TestClock.adjust(1)
       expect(yield* Effect.flip(use)).toMatchObject({ code: "key_expired" })
-      expect(yield* told).toEqual(["api_key.expiring", "api_key.expiring", "api_key.expired"])
+      expect(yield* notify).toEqual(["api_key.expiring", "api_key.expiring", "api_key.expired"])
       const [last] = yield* rows(
         (sql) => sql<{ data: unknown }>`select data from event where org_id = ${org} and type = 'api_key.expired'`,
       )

@@ -97,7 +97,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an account after a crash of it
       const sql = yield* Writes
       const lease = (edge: string, used: number) =>
         Effect.flatMap(Orgs, (orgs) => ask(orgs.of(org_id).LeaseTransfer({ edge, used })))
-      const told = sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`
+      const events = sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`
       // The daily budget is 1,000,000.
       yield* lease("one", 900_000).pipe(Effect.provide(actorProcess()))
       yield* Effect.gen(function* () {
@@ -108,7 +108,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an account after a crash of it
         expect((yield* lease("two", 50_000)).granted).toBe(0)
         expect((yield* lease("one", 10)).granted).toBe(0)
       }).pipe(Effect.provide(actorProcess()))
-      expect((yield* told).map(({ type }) => type)).toEqual(["limit.near", "tunnel.transfer_blocked"])
+      expect((yield* events).map(({ type }) => type)).toEqual(["limit.near", "tunnel.transfer_blocked"])
     }),
   )
 })

@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const asked = (host: string, path: string, type: string, body: string, from: object = { origin: `http://${host}` }) =>
+const post = (host: string, path: string, type: string, body: string, from: object = { origin: `http://${host}` }) =>
   new Promise<string>((resolve, reject) => {
     const headers = { host, "content-type": type, ...from }
     const outgoing = request(`${service.base}${path}`, { method: "POST", headers }, (answer) => {
@@ -23,14 +23,14 @@ const asked = (host: string, path: string, type: string, body: string, from: obj
 /** The number of addresses so far; each request uses another one, because mail to one address is limited. */
 let people = 0
 const overApi = (host: string) =>
-  asked(
+  post(
     host,
     "/api/auth/magic-link",
     "application/json",
     JSON.stringify({ email: `a${people++}@example.org`, tos_accepted: true }),
   )
 const byPage = (host: string) =>
-  asked(host, "/auth/sign-in", "application/x-www-form-urlencoded", `email=a${people++}%40example.org&terms=yes`)
+  post(host, "/auth/sign-in", "application/x-www-form-urlencoded", `email=a${people++}%40example.org&terms=yes`)
 
 it.each(["rebound.example", "rebound.example:8080", "127.0.0.1.rebound.example", "localhost.rebound.example"])(
   "%s is given no sign-in link, by the API or the page",
@@ -56,5 +56,5 @@ it.each([
 
 it("a program, which has no origin, is given the link under any name", async () => {
   const body = JSON.stringify({ email: `a${people++}@example.org`, tos_accepted: true })
-  expect(await asked("box.example", "/api/auth/magic-link", "application/json", body, {})).toContain("token=")
+  expect(await post("box.example", "/api/auth/magic-link", "application/json", body, {})).toContain("token=")
 })

@@ -130,9 +130,9 @@ describe("Public profile", () => {
   })
 
   it("returns the same 404 for unknown and deleted names", async () => {
-    const gone = await makeIdentity(service.base, session)
-    await call(service.base, "DELETE", `/api/identities/${gone.handle}`, { token: session })
-    const one = await call(service.base, "GET", `/api/profiles/${gone.handle}`)
+    const deleted = await makeIdentity(service.base, session)
+    await call(service.base, "DELETE", `/api/identities/${deleted.handle}`, { token: session })
+    const one = await call(service.base, "GET", `/api/profiles/${deleted.handle}`)
     const two = await call(service.base, "GET", "/api/profiles/nobody-at-all")
     expect([one.status, two.status]).toEqual([404, 404])
     expect({ ...one.body, instance: "" }).toEqual({ ...two.body, instance: "" })

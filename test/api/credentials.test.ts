@@ -49,14 +49,14 @@ const some = (always: ReadonlyArray<string>) =>
     fc.constant([everything]),
     fc.subarray([...scopeNames], { minLength: 1 }).map((names) => [...new Set([...always, ...names])]),
   )
-const asked = (always: ReadonlyArray<string>) =>
+const requestedRights = (always: ReadonlyArray<string>) =>
   fc.record(
     { scopes: some(always), expires_in_days: fc.constantFrom(1, 30, 365), networks },
     { requiredKeys: always.length > 0 ? ["scopes"] : [] },
   ) as fc.Arbitrary<Asked>
 /** The rights of a key that may manage keys and devices and read the Identity Key, within its limits. */
-const maker = asked(["account:admin", "identity:admin", "identity:secret"])
-const other = asked([])
+const maker = requestedRights(["account:admin", "identity:admin", "identity:secret"])
+const other = requestedRights([])
 
 const post = (path: string, token: string, body?: object) =>
   call(service.base, "POST", path, { token, ...(body === undefined ? {} : { body }) })

@@ -103,9 +103,9 @@ describe("Limits of an Org", () => {
       body: { handle: "one-more" },
     })
     expect(refused.body.code).toBe("identity_quota_exhausted")
-    const told = await warnings()
-    expect(told.map(({ data }: any) => data)).toEqual([{ limit: "identity_quota", used: 4, quota: 4, window: null }])
-    expect(told[0]).toMatchObject({ identity_id: null, handle: null })
+    const raised = await warnings()
+    expect(raised.map(({ data }: any) => data)).toEqual([{ limit: "identity_quota", used: 4, quota: 4, window: null }])
+    expect(raised[0]).toMatchObject({ identity_id: null, handle: null })
   })
 
   it("equal the rate limit headers", async () => {

@@ -68,7 +68,7 @@ describe("Limits", () => {
       expect([status, headers.get("ratelimit-policy")]).toEqual([200, '"calls";q=600;w=60'])
       return Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1])
     }
-    const asked = [
+    const remaining = [
       await left("initialize"),
       await left("tools/list"),
       await left("tools/call", { name: "svc_whoami", arguments: {} }),
@@ -76,7 +76,7 @@ describe("Limits", () => {
       await left("ping"),
     ]
     // A minute may end in between; within a minute, each call uses one unit.
-    const steps = asked.slice(1).map((now, at) => asked[at]! - now)
+    const steps = remaining.slice(1).map((now, at) => remaining[at]! - now)
     expect(steps.filter((step) => step > 0).every((step) => step === 1)).toBe(true)
     expect(steps.filter((step) => step < 0).length).toBeLessThanOrEqual(1)
     expect(steps).not.toContain(0)

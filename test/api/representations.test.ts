@@ -51,8 +51,8 @@ describe("List entry and single read", () => {
       const derived = summaries[id]
       const isShown = (name: string) => derived === undefined || (name in entry && !derived.includes(name))
       const shown = Object.fromEntries(Object.entries(whole).filter(([name]) => isShown(name)))
-      const told = Object.fromEntries(Object.entries(entry).filter(([name]) => derived?.includes(name) !== true))
-      expect(JSON.stringify(told, null, 1), query).toBe(JSON.stringify(shown, null, 1))
+      const members = Object.fromEntries(Object.entries(entry).filter(([name]) => derived?.includes(name) !== true))
+      expect(JSON.stringify(members, null, 1), query).toBe(JSON.stringify(shown, null, 1))
     }
   })
 })

@@ -273,12 +273,12 @@ describe("Obtainable credentials", () => {
 
   it("never exceed the credential of the caller", () => {
     fc.assert(
-      fc.property(rights, rights, (maker, asked) => {
+      fc.property(rights, rights, (maker, requested) => {
         const made = judgeRights(
           maker,
           {
-            scopes: asked.scopes.names,
-            ...(asked.expiresAt === null ? {} : { expires_at: asked.expiresAt }),
+            scopes: requested.scopes.names,
+            ...(requested.expiresAt === null ? {} : { expires_at: requested.expiresAt }),
           },
           isScope,
           0,
@@ -286,7 +286,10 @@ describe("Obtainable credentials", () => {
         if (Result.isSuccess(made)) expect(isWider(made.success, maker)).toBe(false)
         else
           expect(
-            isWider({ ...asked, expiresAt: asked.expiresAt ?? maker.expiresAt, networks: maker.networks }, maker),
+            isWider(
+              { ...requested, expiresAt: requested.expiresAt ?? maker.expiresAt, networks: maker.networks },
+              maker,
+            ),
           ).toBe(true)
         const full = maker.scopes.all && maker.expiresAt === null && maker.networks === null
         expect(fallsShort(maker) === undefined).toBe(full)

@@ -55,7 +55,7 @@ const queryOf = (operation: Operation, handle: string): string => {
   return operation.id === "events.list" ? `?handle=${handle}` : ""
 }
 
-const asked = (operation: Operation, names: Names): Asked => ({
+const requestOf = (operation: Operation, names: Names): Asked => ({
   path: `${pathTo(operation, names)}${queryOf(operation, names.handle)}`,
   body: operation.method === "GET" ? undefined : bodyOf(operation, names),
 })
@@ -64,7 +64,10 @@ const ask = (token: string, { method }: Operation, { path, body }: Asked): Promi
   call(service.base, method, path, { token, ...(body === undefined ? {} : { body }) })
 
 /** Returns the response without the members that differ for every request. */
-const said = ({ status, body }: ApiResponse) => [status, typeof body === "object" ? { ...body, instance: "" } : body]
+const comparable = ({ status, body }: ApiResponse) => [
+  status,
+  typeof body === "object" ? { ...body, instance: "" } : body,
+]
 
 const named = operations.filter(
   (operation) =>
@@ -74,10 +77,10 @@ const named = operations.filter(
 
 /** Sends a request that names an existing foreign resource and one that names an unknown resource, and expects equal responses. */
 const expectAlike = async (operation: Operation, token: string, foreign: Names, absent: Names) => {
-  const [one, other] = [asked(operation, foreign), asked(operation, absent)]
+  const [one, other] = [requestOf(operation, foreign), requestOf(operation, absent)]
   if (one.path === other.path && JSON.stringify(one.body) === JSON.stringify(other.body)) return
   const [seen, unseen] = [await ask(token, operation, one), await ask(token, operation, other)]
-  expect(said(seen), operation.id).toEqual(said(unseen))
+  expect(comparable(seen), operation.id).toEqual(comparable(unseen))
   expect([403, 404], `${operation.id}: ${JSON.stringify(seen.body)}`).toContain(seen.status)
 }
 
@@ -92,7 +95,7 @@ const stateOf = async (own: AccountResources): Promise<unknown> => {
   )
   const state: Record<string, unknown> = {}
   for (const operation of reads) {
-    const { status, body } = await ask(own.session, operation, asked(operation, own))
+    const { status, body } = await ask(own.session, operation, requestOf(operation, own))
     expect(status, operation.id).toBe(200)
     state[operation.id] = JSON.parse(
       JSON.stringify(body, (key, value) =>
@@ -144,7 +147,7 @@ describe("Resources of another account", () => {
       token: eve.session,
       body: { to: [], text: "x", reply_to_message: unknownNames.ids["messages"] },
     })
-    expect(said(answered)).toEqual(said(unanswered))
+    expect(comparable(answered)).toEqual(comparable(unanswered))
     const replayed = await call(service.base, "POST", `/api/events/${eve.ids["events"]}/replay`, {
       token: eve.session,
       body: { webhook_id: ada.ids["webhooks"] },

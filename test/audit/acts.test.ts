@@ -20,7 +20,7 @@ const path = (id: string) => ({
   userCode: hidden,
   delivery_id: "dlv_01kj0000000000000000000000",
 })
-const said = {
+const hiddenParts = {
   query: { text: hidden, code: hidden, state: hidden, cursor: hidden },
   body: JSON.stringify({ value: hidden, text: hidden, subject: hidden, password: hidden, name: hidden }),
 }
@@ -55,7 +55,7 @@ layer(testAuthorization)("the audited operations", (it) => {
 layer(testAuthorization)("the record of", (it) => {
   it.effect.each(rows.filter(({ scope }) => scope !== "public"))("$id", ({ id, endpoint }) =>
     Effect.gen(function* () {
-      const handled = { ...said, query: endpoint.query === undefined ? {} : said.query, path: path(id) }
+      const handled = { ...hiddenParts, query: endpoint.query === undefined ? {} : hiddenParts.query, path: path(id) }
       const shows = Context.get(endpoint.annotations, Reveals) || Context.get(endpoint.annotations, ShowsSecret)
       const outcomes = [
         Effect.succeed({ value: hidden }),

@@ -61,8 +61,8 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
       yield* audit.record(act(org, { requestId: "req_3" }))
       yield* waitForSeals(org, 7)
       const lines = yield* exportedLines(org)
-      const told = verifyLines(lines)
-      expect([told.records, told.faults]).toEqual([
+      const outcome = verifyLines(lines)
+      expect([outcome.records, outcome.faults]).toEqual([
         7,
         Array.from({ length: 4 }, () =>
           expect.stringMatching(/^Record \d \(aud_\w+\) was not written by the service\.$/),
@@ -161,7 +161,7 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
       const audit = yield* Audit
       yield* audit.record(act(org))
       yield* waitForSeals(org, 1)
-      const told = Effect.andThen(
+      const outcome = Effect.andThen(
         Effect.ignore(ask((yield* Orgs).of(org).Work(undefined, { discard: true }))),
         rows<{ data: { seq: number; signature: string }; at: Date }>(
           (sql) => sql`select data, created_at as at from event where org_id = ${org} and type = 'audit.head'`,
@@ -170,13 +170,13 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
       const earlier = (hours: number) =>
         tamper(`update audit_head set signed_at = signed_at - interval '${hours} hours' where org_id = '${org}'`)
       yield* earlier(23)
-      expect(yield* told).toEqual([])
+      expect(yield* outcome).toEqual([])
       yield* earlier(1)
-      const { value } = yield* waitUntil(told, (found) => found.length > 0, "1 second")
+      const { value } = yield* waitUntil(outcome, (found) => found.length > 0, "1 second")
       expect(value).toMatchObject([{ data: { seq: 1 } }])
       // A head that has not changed raises no second Event.
       yield* earlier(25)
-      for (let looks = 0; looks < 3; looks++) expect(yield* told).toHaveLength(1)
+      for (let looks = 0; looks < 3; looks++) expect(yield* outcome).toHaveLength(1)
     }),
   )
 })

@@ -74,8 +74,8 @@ layer(auditLayer, { timeout: "60 seconds" })("a forged chain", (it) => {
       const lines = recordsOf(yield* exportedLines(org))
       yield* rewriteChain(org, without(lines, 3))
       yield* tamper(`delete from audit where org_id = '${org}' and request_id = 'req_2'`)
-      const told = verifyLines(yield* exportedLines(org))
-      expect(told.faults).toEqual([
+      const outcome = verifyLines(yield* exportedLines(org))
+      expect(outcome.faults).toEqual([
         "The log ends at record 5, which is not the end that the service sealed.",
         ...[3, 4, 5].map((seq) =>
           expect.stringMatching(`^Record ${seq} \\(aud_\\w+\\) was not sealed by the service\\.$`),

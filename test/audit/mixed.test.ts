@@ -68,11 +68,11 @@ const whatWentBy = () => {
       if (of.read !== null) read(seen.token!, of.read, "")
       continue
     }
-    const asked = json(seen.body)
-    const tool = tools.find((one) => one.listed.name === asked.params?.name)
-    const input = asked.params?.arguments ?? {}
+    const message = json(seen.body)
+    const tool = tools.find((one) => one.listed.name === message.params?.name)
+    const input = message.params?.arguments ?? {}
     const isCall = tool !== undefined && tool.inPath.every((name) => name in input)
-    if (isCall && asked.method === "tools/call") {
+    if (isCall && message.method === "tools/call") {
       const path = tool.path.replace(/:(\w+)/g, (_, name) => input[name])
       const result = answer.result
       const problem = result === undefined ? answer : result.isError === true ? result.structuredContent : undefined

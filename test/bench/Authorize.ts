@@ -71,22 +71,22 @@ type Judge = () => number
 const everything =
   (caller: CallerInfo, addresses: ReadonlyArray<string>): Judge =>
   () => {
-    let letIn = 0
+    let accepted = 0
     let at = 0
     for (const { policy, named, scope } of endpoints) {
       if (judgeNetwork(caller, { address: addresses[at++ % addresses.length]! }) !== undefined) continue
       if (Result.isFailure(judge(policy, caller, named))) continue
-      if (judgeScope(scope, caller, book) === undefined) letIn++
+      if (judgeScope(scope, caller, book) === undefined) accepted++
     }
-    return letIn
+    return accepted
   }
 
 const withoutScopes: Judge = () => {
-  let letIn = 0
+  let accepted = 0
   for (const { policy, named } of endpoints) {
-    if (Result.isSuccess(judge(policy, plain, named))) letIn++
+    if (Result.isSuccess(judge(policy, plain, named))) accepted++
   }
-  return letIn
+  return accepted
 }
 
 const sliceMillis = 300

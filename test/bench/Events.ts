@@ -79,7 +79,7 @@ export const event = async (): Promise<Row> => {
       const { session, handle } = owners[round % orgs]!
       here.length = 0
       elsewhere.length = 0
-      const asked = performance.now()
+      const start = performance.now()
       const { status } = await fetchRaw(
         `${service.base.replace("localhost", "127.0.0.1")}/api/identities/${handle}/mail`,
         {
@@ -91,11 +91,11 @@ export const event = async (): Promise<Row> => {
       const answered = performance.now()
       if (status !== 200) throw new Error(`the change answered ${status}`)
       await until("the Event on every stream", () => here.length === streams / orgs && elsewhere.length === 1)
-      waits.request.push(answered - asked)
+      waits.request.push(answered - start)
       // The commit is between the request and its response.
       waits.committed.push(...here.map((at) => Math.max(0, at - answered)))
-      waits.asked.push(...here.map((at) => at - asked))
-      waits.elsewhere.push(elsewhere[0]! - asked)
+      waits.asked.push(...here.map((at) => at - start))
+      waits.elsewhere.push(elsewhere[0]! - start)
     }
     return {
       id: "event",

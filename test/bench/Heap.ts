@@ -10,9 +10,9 @@ export interface HeapUsage {
   readonly actors: number
 }
 
-const place = (service: Process, said: RegExp) => {
-  const found = said.exec(service.output())?.[1]
-  if (found === undefined) throw new Error(`the service did not say ${said}`)
+const place = (service: Process, pattern: RegExp) => {
+  const found = pattern.exec(service.output())?.[1]
+  if (found === undefined) throw new Error(`the service did not say ${pattern}`)
   return found
 }
 
@@ -22,7 +22,7 @@ export const of = async (service: Process) => {
     socket.addEventListener("open", resolve)
     socket.addEventListener("error", reject)
   })
-  let asked = 0
+  let requests = 0
   const answers = new Map<number, (answer: any) => void>()
   socket.addEventListener("message", ({ data }) => {
     const { id, result } = JSON.parse(String(data))
@@ -31,8 +31,8 @@ export const of = async (service: Process) => {
   })
   const ask = (method: string, params: object = {}): Promise<any> =>
     new Promise((resolve) => {
-      answers.set(++asked, resolve)
-      socket.send(JSON.stringify({ id: asked, method, params }))
+      answers.set(++requests, resolve)
+      socket.send(JSON.stringify({ id: requests, method, params }))
     })
   const ops = place(service, /Operators +http:\/\/([\d.:]+)\//)
   const residents = async () => {

@@ -14,19 +14,19 @@ export const session = async (port: number) => {
     text = ""
     waiting?.(reply)
   })
-  const say = (line: string) => {
+  const send = (line: string) => {
     const reply = new Promise<string>((resolve) => (waiting = resolve))
     socket.write(line)
     return reply
   }
   await new Promise<string>((resolve) => (waiting = resolve))
-  await say("EHLO bench.example.org\r\n")
+  await send("EHLO bench.example.org\r\n")
   return {
     send: async (to: string, data: string) => {
-      await say("MAIL FROM:<bench@example.org>\r\n")
-      await say(`RCPT TO:<${to}>\r\n`)
-      await say("DATA\r\n")
-      const reply = await say(`${data}\r\n.\r\n`)
+      await send("MAIL FROM:<bench@example.org>\r\n")
+      await send(`RCPT TO:<${to}>\r\n`)
+      await send("DATA\r\n")
+      const reply = await send(`${data}\r\n.\r\n`)
       if (!reply.startsWith("250")) throw new Error(reply)
     },
     close: () => socket.destroy(),

@@ -89,7 +89,7 @@ const smtp = (
   let sent = 0
   let n = 0
   let step = -1
-  const says = [
+  const commands = [
     () => "EHLO bench.example.org\r\n",
     () => "MAIL FROM:<bench@example.org>\r\n",
     () => `RCPT TO:<${(to = recipientOf())}>\r\n`,
@@ -112,7 +112,7 @@ const smtp = (
       if (tally.over()) return socket.destroy()
       sent = performance.now()
     }
-    socket.write(says[step]!())
+    socket.write(commands[step]!())
   })
 }
 

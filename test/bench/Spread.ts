@@ -25,7 +25,7 @@ const count = async (ops: string, pattern: RegExp) => {
   return [...text.matchAll(pattern)].reduce((sum, [, value]) => sum + Number(value), 0)
 }
 /** Returns the number of actor requests that a process has sent. A process that only responds sends none. */
-const asked = (ops: string) => count(ops, /^svc_asks_total\{[^}]*\} (\S+)$/gm)
+const asksSent = (ops: string) => count(ops, /^svc_asks_total\{[^}]*\} (\S+)$/gm)
 const owned = (ops: string) => count(ops, /^effect_cluster_shards(?:\{[^}]*\})? (\S+)$/gm)
 
 export const spread = async (): Promise<Row> => {
@@ -65,7 +65,7 @@ export const spread = async (): Promise<Row> => {
       // Loads each actor in its current process.
       for (const handle of handles) await run(of(handle).Retry({ org_id: org.id as string }))
       await work(width, ask)(1)
-      const before = await Promise.all(runners.map(({ ops }) => asked(ops)))
+      const before = await Promise.all(runners.map(({ ops }) => asksSent(ops)))
       const rates: Array<number> = []
       const cpus: Array<number> = []
       const p50s: Array<number> = []
@@ -78,7 +78,7 @@ export const spread = async (): Promise<Row> => {
         cpus.push((used?.() ?? Number.NaN) / 1000 / done)
         p50s.push(p50)
       }
-      const after = await Promise.all(runners.map(({ ops }) => asked(ops)))
+      const after = await Promise.all(runners.map(({ ops }) => asksSent(ops)))
       found.push({
         perSecond: percentile(rates, 0.5),
         cpu: Math.min(...cpus),

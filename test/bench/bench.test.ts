@@ -52,9 +52,9 @@ describe("load over raw sockets", () => {
     expect(load.wrong).toBe(0)
     expect(load.done).toBe(seen.length)
     for (const worker of [0, 1]) {
-      const said = seen.filter((one) => one.startsWith(`PUT /${worker}/`))
-      expect(said.length).toBeGreaterThan(0)
-      expect(said).toEqual(said.map((_, n) => `PUT /${worker}/${n} ada värde ${n}`))
+      const requests = seen.filter((one) => one.startsWith(`PUT /${worker}/`))
+      expect(requests.length).toBeGreaterThan(0)
+      expect(requests).toEqual(requests.map((_, n) => `PUT /${worker}/${n} ada värde ${n}`))
     }
   })
 

@@ -41,7 +41,7 @@ describe("svc", () => {
 
   it("rejects an invalid address or key with one sentence in every command", { timeout: 60_000 }, async () => {
     const commands = [["whoami"], ["identity", "list"], ["grants", "list"], ["audit"], ["tunnel", "3000"], ["mcp"]]
-    const asked = [
+    const cases = [
       ...[...commands, ["login"], ["doctor"]].map((words) => ({
         words,
         ran: svc.in({ SVC_KEY: "x", SVC_API_URL: "localhost:8080" }, ...words),
@@ -51,7 +51,7 @@ describe("svc", () => {
         ran: svc.in({ SVC_KEY: "svc_id_…", SVC_API_URL: service.base }, ...words),
       })),
     ]
-    for (const { words, ran } of asked) {
+    for (const { words, ran } of cases) {
       expect([words, await ran.ended, ran.out(), ran.errors()]).toEqual([
         words,
         2,

@@ -19,9 +19,9 @@ const answers: Readonly<Record<string, (response: ServerResponse) => unknown>> =
   },
   "a redirect": (response) => response.writeHead(302, { location: "/welcome" }).end(),
 }
-let asked = 0
+let requests = 0
 const server = createServer((request, response) => {
-  asked++
+  requests++
   const [, kind = "", ...rest] = decodeURIComponent(request.url ?? "").split("/")
   if (rest[0] === undefined) return void response.writeHead(200, { "content-type": "application/json" }).end("{}")
   if (kind === "other") return void response.writeHead(200, { "content-type": "application/json" }).end('{"a":1}')
@@ -83,9 +83,9 @@ describe("a response of another server", { timeout: 120_000 }, () => {
       ["identity", "delete", "ada"],
       ["grants", "revoke", "x"],
     ]
-    for (const told of await Promise.all(commands.map((command) => svc(api, ...command)))) {
-      expect(told).toMatchObject({ code: 3, out: "" })
-      expect(told.errors).toMatch(/^svc: http:\/\/127\.0\.0\.1:\d+\/\S+ \S[^\n]*\n$/)
+    for (const result of await Promise.all(commands.map((command) => svc(api, ...command)))) {
+      expect(result).toMatchObject({ code: 3, out: "" })
+      expect(result.errors).toMatch(/^svc: http:\/\/127\.0\.0\.1:\d+\/\S+ \S[^\n]*\n$/)
     }
   })
 
@@ -98,9 +98,9 @@ describe("a response of another server", { timeout: 120_000 }, () => {
       ["tunnel", "3000"],
       ["audit"],
     ]) {
-      const told = await svc(`${base}/other`, ...command)
-      expect([command, told.code, told.out]).toEqual([command, 3, ""])
-      expect(told.errors).toMatch(/^svc: \S+ returned a response that is not from this service\.\n$/)
+      const result = await svc(`${base}/other`, ...command)
+      expect([command, result.code, result.out]).toEqual([command, 3, ""])
+      expect(result.errors).toMatch(/^svc: \S+ returned a response that is not from this service\.\n$/)
     }
   })
 
@@ -120,29 +120,29 @@ describe("a response of another server", { timeout: 120_000 }, () => {
   })
 
   it("no key is requested if it could not be stored", async () => {
-    const before = asked
-    const told = await within({ XDG_CONFIG_HOME: "/dev/null" })(`${base}/device`, "login")
-    expect(told).toMatchObject({ code: 1, out: "" })
-    expect(told.errors).toMatch(
+    const before = requests
+    const result = await within({ XDG_CONFIG_HOME: "/dev/null" })(`${base}/device`, "login")
+    expect(result).toMatchObject({ code: 1, out: "" })
+    expect(result.errors).toMatch(
       /^svc: The login cannot be stored in \/dev\/null\/svc\/login\.json \([^\n]+\): make [^\n]+\n$/,
     )
-    expect(asked).toBe(before)
+    expect(requests).toBe(before)
   })
 
   it("a problem cannot control the terminal and is printed in one line", async () => {
-    const told = await svc(`${base}/orders`, "identity", "list")
-    expect(told).toMatchObject({ code: 1, out: "" })
-    expect(told.errors).toBe("svc: \ufffd]0;owned\ufffdNo: Not\ufffd[2J so (conflict, stop)\n")
+    const result = await svc(`${base}/orders`, "identity", "list")
+    expect(result).toMatchObject({ code: 1, out: "" })
+    expect(result.errors).toBe("svc: \ufffd]0;owned\ufffdNo: Not\ufffd[2J so (conflict, stop)\n")
   })
 })
 
 it("an address with credentials is rejected without a request and not repeated", { timeout: 60_000 }, async () => {
-  const before = asked
+  const before = requests
   for (const command of [["whoami"], ["identity", "list"], ["login"]]) {
-    const told = await svc(base.replace("//", "//ada:countess@"), ...command)
-    expect(told).toMatchObject({ code: 2, out: "" })
-    expect(told.errors).toMatch(/^svc: [^\n]+\n$/)
-    expect(told.errors).not.toContain("countess")
+    const result = await svc(base.replace("//", "//ada:countess@"), ...command)
+    expect(result).toMatchObject({ code: 2, out: "" })
+    expect(result.errors).toMatch(/^svc: [^\n]+\n$/)
+    expect(result.errors).not.toContain("countess")
   }
-  expect(asked).toBe(before)
+  expect(requests).toBe(before)
 })

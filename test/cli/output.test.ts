@@ -25,15 +25,15 @@ type End = { readonly code: number | null; readonly signal: string | null; reado
 
 const ended = (child: ReturnType<typeof spawn>) =>
   new Promise<End>((resolve) => {
-    let said = ""
-    child.stderr?.on("data", (chunk: Buffer) => (said += chunk.toString()))
-    child.once("close", (code, signal) => resolve({ code, signal, said }))
+    let errors = ""
+    child.stderr?.on("data", (chunk: Buffer) => (errors += chunk.toString()))
+    child.once("close", (code, signal) => resolve({ code, signal, said: errors }))
   })
 
-const onFullDisk = async (...told: ReadonlyArray<string>) => {
+const onFullDisk = async (...args: ReadonlyArray<string>) => {
   const full = openSync("/dev/full", "w")
   try {
-    return await ended(spawn(process.execPath, told, { env, stdio: ["ignore", full, "pipe"] }))
+    return await ended(spawn(process.execPath, args, { env, stdio: ["ignore", full, "pipe"] }))
   } finally {
     closeSync(full)
   }

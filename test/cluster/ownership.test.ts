@@ -79,12 +79,12 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
     Effect.gen(function* () {
       const actor = yield* activate("Identity", "unheard")
       const seen = yield* Deferred.make<void>()
-      const heard = yield* Deferred.make<void>()
+      const committed = yield* Deferred.make<void>()
       const change = yield* Effect.forkChild(
         actor.change(system, (write) =>
           insert(write, "Identity/unheard").pipe(
             Effect.andThen(Deferred.succeed(seen, undefined)),
-            Effect.andThen(Deferred.await(heard)),
+            Effect.andThen(Deferred.await(committed)),
             Effect.as({ value: undefined, state: 42 }),
           ),
         ),
@@ -93,7 +93,7 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
       expect(yield* actor.state).toBe(0)
       const settled = yield* Effect.forkChild(actor.settled, { startImmediately: true })
       expect(settled.pollUnsafe()).toBeUndefined()
-      yield* Deferred.succeed(heard, undefined)
+      yield* Deferred.succeed(committed, undefined)
       expect(yield* Fiber.join(settled)).toBe(42)
       yield* Fiber.join(change)
       // A failed change does not delay the settled state.

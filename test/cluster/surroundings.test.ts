@@ -69,15 +69,15 @@ it("sends a message without the caller's context", async () => {
 it("carries the caller's trace if traces are exported", async () => {
   const { seen, entity, actors } = telling()
   let trace: string | undefined
-  const asked = Effect.gen(function* () {
+  const call = Effect.gen(function* () {
     const of = yield* namedClient("Telling", entity)
     yield* of("one").Tell()
     trace = (yield* Effect.currentSpan).traceId
   })
   const spans: Array<{ readonly name: string; readonly traceId: string }> = []
-  const told = Effect.tracer.pipe(
+  const traced = Effect.tracer.pipe(
     Effect.flatMap((tracer) =>
-      Effect.withTracer(Effect.withSpan(asked, "asking"), {
+      Effect.withTracer(Effect.withSpan(call, "asking"), {
         ...tracer,
         span: (options) => {
           const span = tracer.span(options)
@@ -88,7 +88,7 @@ it("carries the caller's trace if traces are exported", async () => {
     ),
   )
   await Effect.runPromise(
-    told.pipe(Effect.provide(apart(actors, Context.pick(Sharding.Sharding))), Effect.provide(alone)),
+    traced.pipe(Effect.provide(apart(actors, Context.pick(Sharding.Sharding))), Effect.provide(alone)),
   )
   expect(spans.map(({ name }) => name)).toEqual(["asking", "Telling.client.Tell", "Telling.Tell"])
   expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([trace]))

@@ -30,8 +30,8 @@ describe.each(golden.map((release) => [release.version, release] as const))("wit
   })
 
   it("nothing that its processes ask or have stored is unknown here", () => {
-    const gone = Object.keys(release.kept).filter((name) => !(name in encodedKinds))
-    expect(gone).toEqual([])
+    const removed = Object.keys(release.kept).filter((name) => !(name in encodedKinds))
+    expect(removed).toEqual([])
     const found = both.flatMap(([name, { shape }]) =>
       incompatibilities({ table: today.table, at: shapes.get(name)! }, { table: release.shapes, at: shape }).map(
         (what) => `${name} ${what}`,

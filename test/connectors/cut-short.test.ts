@@ -54,16 +54,16 @@ layer(watched, { timeout: "60 seconds" })("an interrupted connection", (it) => {
       yield* sql`create trigger test_down before update on connector for each row
         when (new.disclosed and not old.disclosed) execute function test_down()`
       expect(yield* Effect.flip(connect(server, "grace", org_id, bot, true))).toMatchObject(unavailable)
-      const said = { bot: true, note: "I compute.\n\nThis account is automated." }
-      expect(bot).toMatchObject(said)
+      const withDisclosure = { bot: true, note: "I compute.\n\nThis account is automated." }
+      expect(bot).toMatchObject(withDisclosure)
       expect(yield* rowOf(id)).toMatchObject({ status: "connected", disclosed: false })
       yield* sql`drop trigger test_down on connector`
       yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
       yield* waitUntil(rowOf(id), (row) => row?.disclosed === true, "1 second")
-      expect(bot).toMatchObject(said)
+      expect(bot).toMatchObject(withDisclosure)
       // The disclosure may have been there before, so disconnecting leaves it in the profile.
       yield* through(actor.Disconnect({ org_id }, onBehalfOf(accountHolder)))
-      expect(bot).toMatchObject(said)
+      expect(bot).toMatchObject(withDisclosure)
     }),
   )
 })

@@ -11,7 +11,7 @@ import { mastodonServer, connect, connectedIdentity, eventsOf, newPost, rowOf } 
 import type { ServerOptions } from "./mastodon/Settings.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
-const told = (id: string) =>
+const textsOf = (id: string) =>
   Effect.map(eventsOf(id), (events) =>
     events.filter(({ data }) => "post" in data).map(({ data }) => data.post.text as string),
   )
@@ -39,12 +39,12 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
           )
         }
         const grace = server.world.join("grace@elsewhere.example")
-        const asked = server.world.publish(grace, `@bot${kind} why?`)
-        yield* waitUntil(told(id), (texts) => texts.length === 1, "1 second")
+        const question = server.world.publish(grace, `@bot${kind} why?`)
+        yield* waitUntil(textsOf(id), (texts) => texts.length === 1, "1 second")
         const answer = yield* through(
-          actor.Publish({ org_id, ...(yield* newPost({ text: "Because.", reply_to: asked.uri })) }),
+          actor.Publish({ org_id, ...(yield* newPost({ text: "Because.", reply_to: question.uri })) }),
         )
-        expect(answer.reply_to).toBe(asked.uri)
+        expect(answer.reply_to).toBe(question.uri)
         yield* through(actor.Publish({ org_id, ...(yield* newPost({ text: "Psst", to: "grace@elsewhere.example" })) }))
         const first = yield* through(actor.ReadPosts({ org_id, of: "posts", limit: 20, cursor: null }))
         expect(first.entries.map(({ uri }) => uri)).toEqual([answer.uri])
@@ -66,8 +66,8 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
       const grace = server.world.join("grace")
       const texts = Array.from({ length: 130 }, (_, n) => `@botada ${n}`)
       for (const text of texts) server.world.publish(grace, text)
-      yield* waitUntil(told(id), (heard) => heard.length >= texts.length, "1 second")
-      expect(yield* told(id)).toEqual(texts)
+      yield* waitUntil(textsOf(id), (received) => received.length >= texts.length, "1 second")
+      expect(yield* textsOf(id)).toEqual(texts)
     }),
   )
 
@@ -79,18 +79,18 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
         const server = yield* mastodonServer({ kind })
         const { org_id, actor } = yield* connectedIdentity(server, `lost${kind}`)
         const grace = server.world.join("grace@elsewhere.example")
-        const asked = server.world.publish(grace, `@botlost${kind} why?`)
+        const question = server.world.publish(grace, `@botlost${kind} why?`)
         // An earlier post with the same text.
         yield* through(actor.Publish({ org_id, ...(yield* newPost({ text: "Because." })) }))
-        const post = { org_id, ...(yield* newPost({ text: "Because.", reply_to: asked.uri })) }
+        const post = { org_id, ...(yield* newPost({ text: "Because.", reply_to: question.uri })) }
         server.settings.loses = (route) => route === "POST /api/v1/statuses"
         expect(yield* through(Effect.flip(actor.Publish(post)))).toMatchObject({ code: "connector_platform_error" })
         delete server.settings.loses
         const made = yield* through(actor.Publish(post))
-        const said = [...server.world.statuses.values()].filter(({ account }) => account.acct.startsWith("bot"))
-        expect(said.map(({ uri, parent }) => [uri, parent])).toEqual([
+        const published = [...server.world.statuses.values()].filter(({ account }) => account.acct.startsWith("bot"))
+        expect(published.map(({ uri, parent }) => [uri, parent])).toEqual([
           [expect.any(String), undefined],
-          [made.uri, asked],
+          [made.uri, question],
         ])
       }),
     )

@@ -5,7 +5,7 @@ import { Effect, Fiber } from "effect"
 import { actors, awaitFiber, makeIdentity, makeOrg } from "../harness/Actors.ts"
 import { mastodonServer, connectedIdentity, connectors, eventsOf, newPost, rowOf } from "./ConnectedIdentity.ts"
 
-const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
+const askPlatform = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
@@ -34,22 +34,22 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const org_id = yield* makeOrg
       yield* makeIdentity(org_id, "bea")
       const actor = yield* connectors("bea")
-      const start = yield* through(
+      const start = yield* askPlatform(
         actor.Authorize({ org_id, account: `bea@${new URL(server.base).host}` }).pipe(Effect.flip),
       )
       // A host without a scheme means https, which the test's server does not support.
       expect(start).toMatchObject({ code: "connector_platform_error", agent_hint: "wait" })
-      const begun = yield* through(actor.Authorize({ org_id, account: server.base }))
-      expect(begun.instance_rules).toEqual([
+      const authorization = yield* askPlatform(actor.Authorize({ org_id, account: server.base }))
+      expect(authorization.instance_rules).toEqual([
         { id: "1", text: "Be kind", hint: null },
         { id: "2", text: "Say that you are a machine", hint: "In the profile" },
       ])
-      const url = new URL(begun.authorization_url)
+      const url = new URL(authorization.authorization_url)
       expect(url.searchParams.get("code_challenge_method")).toBe("S256")
-      const back = new URL(server.allow(begun.authorization_url, server.world.join("bea")))
-      const finish = { org_id, state: begun.state, query: back.search.slice(1), apply_disclosure: false }
-      yield* through(actor.Finish(finish))
-      expect(yield* through(Effect.flip(actor.Finish(finish)))).toMatchObject({ code: "connector_state_invalid" })
+      const back = new URL(server.allow(authorization.authorization_url, server.world.join("bea")))
+      const finish = { org_id, state: authorization.state, query: back.search.slice(1), apply_disclosure: false }
+      yield* askPlatform(actor.Finish(finish))
+      expect(yield* askPlatform(Effect.flip(actor.Finish(finish)))).toMatchObject({ code: "connector_state_invalid" })
     }),
   )
 
@@ -59,18 +59,18 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const { org_id, actor } = yield* connectedIdentity(server, "cal")
       const host = new URL(server.base).host
       const grace = server.world.join("grace@elsewhere.example")
-      const asked = server.world.publish(grace, "What is <B8>,\n@botcal?", { visibility: "unlisted" })
-      const answer = yield* through(
-        actor.Publish({ org_id, ...(yield* newPost({ text: "It is -1/30.", reply_to: asked.uri })) }),
+      const question = server.world.publish(grace, "What is <B8>,\n@botcal?", { visibility: "unlisted" })
+      const answer = yield* askPlatform(
+        actor.Publish({ org_id, ...(yield* newPost({ text: "It is -1/30.", reply_to: question.uri })) }),
       )
       expect(answer).toMatchObject({
         author: `botcal@${host}`,
         text: "@grace@elsewhere.example It is -1/30.",
-        reply_to: asked.uri,
+        reply_to: question.uri,
       })
       // A reply is not more visible than the post that it replies to.
       expect([...server.world.statuses.values()].at(-1)).toMatchObject({ visibility: "unlisted" })
-      const thread = yield* through(actor.ReadThread({ org_id, uri: answer.uri }))
+      const thread = yield* askPlatform(actor.ReadThread({ org_id, uri: answer.uri }))
       expect(thread.entries.map(({ text }) => text)).toEqual([
         "What is <B8>,\n@botcal?",
         "@grace@elsewhere.example It is -1/30.",
@@ -83,7 +83,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const server = yield* mastodonServer()
       const { org_id, actor } = yield* connectedIdentity(server, "dan")
       const picture = { content_base64: png, content_type: "image/png", alt: "A dot" }
-      yield* through(
+      yield* askPlatform(
         actor.Publish({
           org_id,
           ...(yield* newPost({ text: "Look", options: { mastodon: { media: [picture], language: "de" } } })),
@@ -93,7 +93,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       expect([...server.world.statuses.values()].at(-1)).toMatchObject({ language: "de" })
       const calls = server.seen.length
       for (const options of [{ mastodon: { langs: ["de"] } }, { bluesky: { langs: ["de"] } }]) {
-        const refused = yield* through(
+        const refused = yield* askPlatform(
           Effect.flip(actor.Publish({ org_id, ...(yield* newPost({ text: "Hi", options })) })),
         )
         expect(refused).toMatchObject({ code: "connector_option_unknown" })
@@ -109,7 +109,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const content_base64 = Buffer.concat([Buffer.from(png, "base64"), Buffer.alloc(900_000)]).toString("base64")
       const media = ["One", "Two", "Three"].map((alt) => ({ content_base64, content_type: "image/png", alt }))
       const post = yield* newPost({ text: "Look", options: { mastodon: { media } } })
-      const fiber = yield* Effect.forkChild(through(actor.Publish({ org_id, ...post })))
+      const fiber = yield* Effect.forkChild(askPlatform(actor.Publish({ org_id, ...post })))
       yield* awaitFiber(fiber, "20 millis")
       yield* Fiber.join(fiber)
       const made = [...server.world.statuses.values()]
@@ -125,7 +125,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const { org_id, actor } = yield* connectedIdentity(server, "lou")
       const refusal = (media: ReadonlyArray<object>) =>
         Effect.flatMap(newPost({ text: "Look", options: { mastodon: { media } } }), (post) =>
-          through(Effect.flip(actor.Publish({ org_id, ...post }))),
+          askPlatform(Effect.flip(actor.Publish({ org_id, ...post }))),
         )
       const picture = { content_base64: png, content_type: "image/png" }
       expect(yield* refusal([picture, { ...picture, content_type: "image/tiff" }])).toMatchObject({
@@ -155,13 +155,13 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const server = yield* mastodonServer()
       server.world.characters = 60
       const { org_id, actor } = yield* connectedIdentity(server, "eve")
-      const tooLong = yield* through(
+      const tooLong = yield* askPlatform(
         Effect.flip(actor.Publish({ org_id, ...(yield* newPost({ text: "é".repeat(61) })) })),
       )
       expect(tooLong).toMatchObject({ code: "invalid_request", errors: [{ path: "/text" }] })
       expect(server.seen.some(({ path }) => path === "/api/v1/statuses")).toBe(false)
       // A URL counts as 23 characters, whatever its length.
-      yield* through(
+      yield* askPlatform(
         actor.Publish({
           org_id,
           ...(yield* newPost({ text: `${"👩‍👩‍👧".repeat(36)} https://example.org/${"x".repeat(10)}` })),
@@ -175,12 +175,12 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const server = yield* mastodonServer()
       const { org_id, actor } = yield* connectedIdentity(server, "fay")
       const grace = server.world.join("grace")
-      const sent = yield* through(actor.Publish({ org_id, ...(yield* newPost({ text: "Psst", to: "@grace" })) }))
+      const sent = yield* askPlatform(actor.Publish({ org_id, ...(yield* newPost({ text: "Psst", to: "@grace" })) }))
       const made = [...server.world.statuses.values()].at(-1)!
       expect(made).toMatchObject({ visibility: "direct", mentioned: [grace] })
-      const page = yield* through(actor.ReadPosts({ org_id, of: "dms", limit: 50, cursor: null }))
+      const page = yield* askPlatform(actor.ReadPosts({ org_id, of: "dms", limit: 50, cursor: null }))
       expect(page.entries.map(({ uri }) => uri)).toEqual([sent.uri])
-      const posts = yield* through(actor.ReadPosts({ org_id, of: "posts", limit: 50, cursor: null }))
+      const posts = yield* askPlatform(actor.ReadPosts({ org_id, of: "posts", limit: 50, cursor: null }))
       expect(posts.entries).toEqual([])
     }),
   )
@@ -190,7 +190,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const server = yield* mastodonServer()
       const { org_id, actor, bot } = yield* connectedIdentity(server, "gus")
       for (let n = 1; n <= 5; n++) server.world.publish(bot, `Number ${n}`)
-      const read = (cursor: string | null) => through(actor.ReadPosts({ org_id, of: "posts", limit: 2, cursor }))
+      const read = (cursor: string | null) => askPlatform(actor.ReadPosts({ org_id, of: "posts", limit: 2, cursor }))
       const first = yield* read(null)
       const second = yield* read(first.cursor)
       expect([...first.entries, ...second.entries].map(({ text }) => text)).toEqual([
@@ -209,9 +209,9 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const uri = "https://elsewhere.example/users/grace/statuses/7"
       const grace = server.world.join("grace@elsewhere.example")
       server.world.elsewhere.set(uri, () => server.world.publish(grace, "From afar", { uri }))
-      const thread = yield* through(actor.ReadThread({ org_id, uri }))
+      const thread = yield* askPlatform(actor.ReadThread({ org_id, uri }))
       expect(thread.entries).toMatchObject([{ uri, author: "grace@elsewhere.example" }])
-      const none = yield* through(
+      const none = yield* askPlatform(
         Effect.flip(actor.ReadThread({ org_id, uri: "https://elsewhere.example/users/grace/statuses/8" })),
       )
       expect(none).toMatchObject({ code: "not_found" })
@@ -225,7 +225,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       expect(bot).toMatchObject({ bot: true, note: "I compute.\n\nThis account is automated." })
       expect(yield* rowOf(id)).toMatchObject({ disclosed: true })
       expect(server.tokens.size).toBe(1)
-      yield* through(actor.Disconnect({ org_id }))
+      yield* askPlatform(actor.Disconnect({ org_id }))
       expect(bot).toMatchObject({ bot: false, note: "I compute." })
       expect(server.tokens.size).toBe(0)
       expect(yield* rowOf(id)).toBeUndefined()
@@ -240,7 +240,7 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       // The token expires within a minute, so each call refreshes it first. Two concurrent calls use one refresh token.
       yield* Effect.all(
         [1, 2].map((n) =>
-          Effect.flatMap(newPost({ text: `Hi ${n}` }), (post) => through(actor.Publish({ org_id, ...post }))),
+          Effect.flatMap(newPost({ text: `Hi ${n}` }), (post) => askPlatform(actor.Publish({ org_id, ...post }))),
         ),
         { concurrency: "unbounded" },
       )

@@ -15,8 +15,8 @@ const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timin
 /**
  * Retries a call as its error's hint says: a process that polls for mentions may be refreshing the token while another process takes over.
  */
-const patiently = <A, E extends { readonly _tag: string }, R>(asked: Effect.Effect<A, E, R>) =>
-  Effect.retry(asked, {
+const retried = <A, E extends { readonly _tag: string }, R>(call: Effect.Effect<A, E, R>) =>
+  Effect.retry(call, {
     while: ({ _tag }) => _tag === "connector_platform_error",
     schedule: Schedule.spaced("100 millis"),
   })
@@ -25,9 +25,9 @@ const patiently = <A, E extends { readonly _tag: string }, R>(asked: Effect.Effe
  * Runs a call while the clock advances, since a former owner waits before it continues. The steps are small, so that the call's timeout
  * does not expire while it waits for real I/O.
  */
-const meanwhile = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
+const whileClockAdvances = <A, E, R>(call: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
-    const fiber = yield* Effect.forkChild(Effect.exit(asked))
+    const fiber = yield* Effect.forkChild(Effect.exit(call))
     return yield* yield* awaitFiber(fiber, "20 millis")
   }).pipe(Effect.flatten)
 
@@ -40,15 +40,15 @@ layer(sharedServices, { timeout: 60_000 })("two processes that both believe that
       const org_id = yield* makeOrg
       const identity_id = yield* makeUuidV7
       const identities = Context.get(first, Identities)
-      yield* meanwhile(ask(identities.of("ada").Create({ org_id, identity_id, handle: "ada" })))
+      yield* whileClockAdvances(ask(identities.of("ada").Create({ org_id, identity_id, handle: "ada" })))
       yield* waitUntil(identityOf("ada"), (row) => row?.status === "ready")
       const bot = server.world.join("botada")
-      yield* Effect.provide(meanwhile(connect(server, "ada", org_id, bot)), first)
+      yield* Effect.provide(whileClockAdvances(connect(server, "ada", org_id, bot)), first)
       yield* waitUntil(rowOf(identity_id), (row) => row?.mark != null)
       const post = (process: Context.Context<Connectors>, text: string) =>
         Effect.flatMap(newPost({ text }), (wanted) =>
-          meanwhile(
-            patiently(
+          whileClockAdvances(
+            retried(
               through(
                 Context.get(process, Connectors)
                   .of("ada", "mastodon")
@@ -59,8 +59,8 @@ layer(sharedServices, { timeout: 60_000 })("two processes that both believe that
         )
       yield* post(first, "one")
       const read = (process: Context.Context<Connectors>) =>
-        meanwhile(
-          patiently(
+        whileClockAdvances(
+          retried(
             through(
               Context.get(process, Connectors)
                 .of("ada", "mastodon")
@@ -86,9 +86,11 @@ layer(sharedServices, { timeout: 60_000 })("two processes that both believe that
       const [first, second] = [yield* Layer.build(actorProcess()), yield* Layer.build(actorProcess())]
       const org_id = yield* makeOrg
       const identity_id = yield* makeUuidV7
-      yield* meanwhile(ask(Context.get(first, Identities).of("cat").Create({ org_id, identity_id, handle: "cat" })))
+      yield* whileClockAdvances(
+        ask(Context.get(first, Identities).of("cat").Create({ org_id, identity_id, handle: "cat" })),
+      )
       yield* waitUntil(identityOf("cat"), (row) => row?.status === "ready")
-      yield* Effect.provide(meanwhile(connect(server, "cat", org_id, server.world.join("botcat"))), first)
+      yield* Effect.provide(whileClockAdvances(connect(server, "cat", org_id, server.world.join("botcat"))), first)
       yield* waitUntil(rowOf(identity_id), (row) => row?.mark != null)
       const read = (process: Context.Context<Connectors>) =>
         through(
@@ -111,14 +113,14 @@ layer(sharedServices, { timeout: 60_000 })("two processes that both believe that
         (count) => count > 0,
         "20 millis",
       )
-      expect(yield* meanwhile(Effect.flip(read(second)))).toMatchObject({
+      expect(yield* whileClockAdvances(Effect.flip(read(second)))).toMatchObject({
         code: "connector_platform_error",
         agent_hint: "wait",
       })
       expect(spent).toBe(1)
       release.resolve()
-      yield* meanwhile(Fiber.join(overtaken))
-      yield* waitUntil(Effect.exit(meanwhile(read(second))), Exit.isSuccess, "20 millis")
+      yield* whileClockAdvances(Fiber.join(overtaken))
+      yield* waitUntil(Effect.exit(whileClockAdvances(read(second))), Exit.isSuccess, "20 millis")
       expect(server.settings.spentTwice).toBe(0)
       expect(yield* rowOf(identity_id)).toMatchObject({ status: "connected" })
     }),
@@ -130,22 +132,24 @@ layer(sharedServices, { timeout: 60_000 })("two processes that both believe that
       const [first, second] = [yield* Layer.build(actorProcess()), yield* Layer.build(actorProcess())]
       const org_id = yield* makeOrg
       const identity_id = yield* makeUuidV7
-      yield* meanwhile(ask(Context.get(first, Identities).of("bea").Create({ org_id, identity_id, handle: "bea" })))
+      yield* whileClockAdvances(
+        ask(Context.get(first, Identities).of("bea").Create({ org_id, identity_id, handle: "bea" })),
+      )
       yield* waitUntil(identityOf("bea"), (row) => row?.status === "ready")
-      yield* Effect.provide(meanwhile(connect(server, "bea", org_id, server.world.join("botbea"))), first)
+      yield* Effect.provide(whileClockAdvances(connect(server, "bea", org_id, server.world.join("botbea"))), first)
       yield* waitUntil(rowOf(identity_id), (row) => row?.mark != null)
       // Both processes read the notifications before either of them has moved the mark.
       yield* rows((sql) => sql`select 1`)
       for (let n = 1; n <= 5; n++) server.world.publish(server.world.join("grace"), `@botbea ${n}`)
       const wake = (one: Context.Context<Connectors>) =>
         Effect.ignore(ask(Context.get(one, Connectors).of("bea", "mastodon").Work(undefined, { discard: true })))
-      yield* meanwhile(Effect.all([wake(first), wake(second)], { concurrency: "unbounded" }))
-      const told = Effect.map(eventsOf(identity_id, "connector.mention"), (events) =>
+      yield* whileClockAdvances(Effect.all([wake(first), wake(second)], { concurrency: "unbounded" }))
+      const reportedTexts = Effect.map(eventsOf(identity_id, "connector.mention"), (events) =>
         events.map(({ data }) => data.post.text),
       )
-      yield* waitUntil(told, (texts) => texts.length >= 5, "1 second")
-      yield* meanwhile(Effect.all([wake(first), wake(second)], { concurrency: "unbounded" }))
-      expect(yield* told).toEqual([1, 2, 3, 4, 5].map((n) => `@botbea ${n}`))
+      yield* waitUntil(reportedTexts, (texts) => texts.length >= 5, "1 second")
+      yield* whileClockAdvances(Effect.all([wake(first), wake(second)], { concurrency: "unbounded" }))
+      expect(yield* reportedTexts).toEqual([1, 2, 3, 4, 5].map((n) => `@botbea ${n}`))
     }),
   )
 
@@ -155,13 +159,15 @@ layer(sharedServices, { timeout: 60_000 })("two processes that both believe that
       const [first, second] = [yield* Layer.build(actorProcess()), yield* Layer.build(actorProcess())]
       const org_id = yield* makeOrg
       const identity_id = yield* makeUuidV7
-      yield* meanwhile(ask(Context.get(first, Identities).of("eve").Create({ org_id, identity_id, handle: "eve" })))
+      yield* whileClockAdvances(
+        ask(Context.get(first, Identities).of("eve").Create({ org_id, identity_id, handle: "eve" })),
+      )
       yield* waitUntil(identityOf("eve"), (row) => row?.status === "ready")
-      yield* Effect.provide(meanwhile(connect(server, "eve", org_id, server.world.join("boteve"))), first)
+      yield* Effect.provide(whileClockAdvances(connect(server, "eve", org_id, server.world.join("boteve"))), first)
       yield* waitUntil(rowOf(identity_id), (row) => row?.mark != null)
       const actorOf = (process: Context.Context<Connectors>) => Context.get(process, Connectors).of("eve", "mastodon")
       yield* newPost({ text: "one" }).pipe(
-        Effect.flatMap((wanted) => meanwhile(through(actorOf(first).Publish({ org_id, ...wanted })))),
+        Effect.flatMap((wanted) => whileClockAdvances(through(actorOf(first).Publish({ org_id, ...wanted })))),
       )
       const permits = rows((sql) => sql`select from actor_permit where id = 'eve/mastodon' and until > now()`)
       expect(yield* permits).toHaveLength(1)
@@ -175,7 +181,7 @@ layer(sharedServices, { timeout: 60_000 })("two processes that both believe that
       // Connector is active.
       expect(yield* permits).toEqual([])
       const read = through(actorOf(first).ReadPosts({ org_id, of: "posts", limit: 50, cursor: null }))
-      expect(yield* meanwhile(Effect.flip(read))).toMatchObject({ code: "connector_paused" })
+      expect(yield* whileClockAdvances(Effect.flip(read))).toMatchObject({ code: "connector_paused" })
       expect(calls).toEqual([])
     }),
   )

@@ -14,7 +14,7 @@ const polls = (server: { readonly seen: ReadonlyArray<{ readonly path: string }>
   server.seen.filter(({ path }) => path === "/api/v1/notifications").length
 /** Waits until the first poll has stored its mark. */
 const marked = (id: string) => waitUntil(rowOf(id), (row) => row?.mark != null, 0)
-const heard = (id: string) => Effect.map(eventsOf(id), (events) => events.filter(({ data }) => "post" in data))
+const postEvents = (id: string) => Effect.map(eventsOf(id), (events) => events.filter(({ data }) => "post" in data))
 
 /** Includes the scan that wakes actors whose work is due later than they stay in memory. */
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
@@ -31,7 +31,7 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
       server.world.publish(grace, "Hello @botada")
       server.world.publish(grace, "@botada why?", { parent: post })
       server.world.publish(grace, "@botada psst", { visibility: "direct" })
-      const { value } = yield* waitUntil(heard(id), (events) => events.length >= 3, "1 second")
+      const { value } = yield* waitUntil(postEvents(id), (events) => events.length >= 3, "1 second")
       expect(value.map(({ type, data }) => [type, data.post.text, data.post.author])).toEqual([
         ["connector.mention", "Hello @botada", "grace@elsewhere.example"],
         ["connector.reply", "@botada why?", "grace@elsewhere.example"],
@@ -44,7 +44,7 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
         (count) => count >= 4,
         "1 second",
       )
-      expect(yield* heard(id)).toHaveLength(3)
+      expect(yield* postEvents(id)).toHaveLength(3)
     }),
   )
 
@@ -59,7 +59,7 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
       bot.notifications.push(...early.notifications)
       yield* marked(id)
       server.world.publish(grace, "@botbea now")
-      const { value } = yield* waitUntil(heard(id), (events) => events.length > 0, "1 second")
+      const { value } = yield* waitUntil(postEvents(id), (events) => events.length > 0, "1 second")
       expect(value.map(({ data }) => data.post.text)).toEqual(["@botbea now"])
     }),
   )

@@ -24,20 +24,20 @@ const revocations = (identity: string) =>
 layer(watched, { timeout: 60_000 })("an unused credential", (it) => {
   it.effect("is revoked as soon as the platform is reachable again, even after its Connector is removed", () =>
     Effect.gen(function* () {
-      let away = false
+      let isAway = false
       const server = yield* mastodonServer({
         instead: (request) => {
-          if (away) request.socket.destroy()
-          return away
+          if (isAway) request.socket.destroy()
+          return isAway
         },
       })
       const { id, org_id, actor } = yield* connectedIdentity(server, "ada")
-      away = true
+      isAway = true
       yield* ask(actor.Disconnect({ org_id }), Timing.askPlatform)
       expect(yield* rowOf(id)).toBeUndefined()
       expect(yield* revocations(id)).toMatchObject([{ attempts: 1, last_error: expect.stringContaining("reach") }])
       expect(server.tokens.size).toBe(1)
-      away = false
+      isAway = false
       yield* waitUntil(revocations(id), (left) => left.length === 0, "1 second")
       expect(server.tokens.size).toBe(0)
     }),
@@ -78,19 +78,19 @@ layer(watched, { timeout: 60_000 })("an unused credential", (it) => {
 
   it.effect("delays a teardown for a few attempts only, and is retried without the Identity", () =>
     Effect.gen(function* () {
-      let away = false
+      let isAway = false
       const server = yield* mastodonServer({
         instead: (request) => {
-          if (away) request.socket.destroy()
-          return away
+          if (isAway) request.socket.destroy()
+          return isAway
         },
       })
       const { org_id, id } = yield* connectedIdentity(server, "dan")
-      away = true
+      isAway = true
       yield* ask((yield* Identities).of("dan").Delete({ org_id }))
       yield* waitUntil(identityOf("dan"), (row) => row === undefined, "1 second")
       expect((yield* revocations(id))[0]?.credential).not.toBeNull()
-      away = false
+      isAway = false
       yield* waitUntil(revocations(id), (left) => left.length === 0, "5 seconds")
       expect(server.tokens.size).toBe(0)
     }),

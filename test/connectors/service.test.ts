@@ -197,9 +197,9 @@ describe("the OAuth callback page", () => {
     expect((await page(callback, "de-CH, en")).html).toContain("Gib diese")
     expect((await page(callback, "fr")).html).toContain("Donnez cette adresse")
     expect((await api("GET", at(handle, "/mastodon"))).status).toBe(404)
-    const said = encodeURIComponent("<script>alert(1)</script>")
+    const message = encodeURIComponent("<script>alert(1)</script>")
     const declined = await page(
-      `${service.base}/connectors/callback?state=x&error=access_denied&error_description=${said}`,
+      `${service.base}/connectors/callback?state=x&error=access_denied&error_description=${message}`,
       "en",
     )
     expect(declined.status).toBe(400)

@@ -11,7 +11,7 @@ import { startSnac } from "./snac/Snac.ts"
 import { has } from "../harness/Programs.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
-const heard = (id: string) =>
+const eventTexts = (id: string) =>
   Effect.map(eventsOf(id), (events) =>
     events.filter(({ data }) => "post" in data).map(({ type, data }) => [type, data.post]),
   )
@@ -51,23 +51,23 @@ describe.skipIf(!has("snac"))("an account at a snac server", () => {
           expect(post).toMatchObject({ text: "Ask me", author: `bot@${snac.host}` })
 
           yield* Effect.promise(() => snac.say("grace", "bot", "@bot why?"))
-          const { value } = yield* waitUntil(heard(id), (posts) => posts.length > 0, "30 seconds")
-          const [type, asked] = value[0]!
+          const { value } = yield* waitUntil(eventTexts(id), (posts) => posts.length > 0, "30 seconds")
+          const [type, mention] = value[0]!
           expect(type).toBe("connector.mention")
-          expect(asked).toMatchObject({ author: `grace@${snac.host}`, text: expect.stringContaining("why?") })
+          expect(mention).toMatchObject({ author: `grace@${snac.host}`, text: expect.stringContaining("why?") })
           const answer = yield* through(
-            actor.Publish({ org_id, ...(yield* newPost({ text: "Because.", reply_to: asked.uri })) }),
+            actor.Publish({ org_id, ...(yield* newPost({ text: "Because.", reply_to: mention.uri })) }),
           )
-          expect(answer).toMatchObject({ reply_to: asked.uri, text: expect.stringContaining("Because.") })
-          const thread = yield* through(actor.ReadThread({ org_id, uri: asked.uri }))
-          expect(thread.entries.map(({ uri }) => uri)).toEqual([asked.uri, answer.uri])
+          expect(answer).toMatchObject({ reply_to: mention.uri, text: expect.stringContaining("Because.") })
+          const thread = yield* through(actor.ReadThread({ org_id, uri: mention.uri }))
+          expect(thread.entries.map(({ uri }) => uri)).toEqual([mention.uri, answer.uri])
           const dm = yield* through(
             actor.Publish({ org_id, ...(yield* newPost({ text: "Psst", to: `grace@${snac.host}` })) }),
           )
           expect(dm.text).toContain("Psst")
           const posts = yield* through(actor.ReadPosts({ org_id, of: "posts", limit: 20, cursor: null }))
           expect(posts.entries.map(({ uri }) => uri)).toContain(post.uri)
-          expect(yield* heard(id)).toHaveLength(1)
+          expect(yield* eventTexts(id)).toHaveLength(1)
 
           expect(snac.tokens()).toHaveLength(1)
           yield* through(actor.Disconnect({ org_id }, onBehalfOf(accountHolder)))

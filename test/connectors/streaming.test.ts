@@ -10,7 +10,7 @@ import { accountHolder } from "../harness/Stores.ts"
 import { mastodonServer, connectedIdentity, eventsOf, rowOf } from "./ConnectedIdentity.ts"
 import type { MastodonServer } from "./mastodon/Server.ts"
 
-const told = (id: string) =>
+const reportedTexts = (id: string) =>
   Effect.map(eventsOf(id, "connector.mention"), (events) => events.map(({ data }) => data.post.text as string))
 const polls = (server: MastodonServer) =>
   Effect.sync(() => server.seen.filter(({ path }) => path === "/api/v1/notifications").length)
@@ -38,10 +38,10 @@ layer(watched, { timeout: 60_000 })("a server with streams", (it) => {
       const grace = server.world.join("grace")
       for (const [before, text] of ["@botada one", "@botada two", "@botada three"].entries()) {
         server.world.publish(grace, text)
-        const { millis } = yield* waitUntil(told(id), (texts) => texts.length > before, slowly)
+        const { millis } = yield* waitUntil(reportedTexts(id), (texts) => texts.length > before, slowly)
         expect(millis).toBeLessThan(withoutStream)
       }
-      expect(yield* told(id)).toEqual(["@botada one", "@botada two", "@botada three"])
+      expect(yield* reportedTexts(id)).toEqual(["@botada one", "@botada two", "@botada three"])
     }),
   )
 
@@ -51,18 +51,18 @@ layer(watched, { timeout: 60_000 })("a server with streams", (it) => {
       const { id } = yield* listening(server, "bea")
       const grace = server.world.join("grace")
       server.world.publish(grace, "@botbea before")
-      yield* waitUntil(told(id), (texts) => texts.length === 1, slowly)
+      yield* waitUntil(reportedTexts(id), (texts) => texts.length === 1, slowly)
       delete server.settings.streaming
       server.streams.drop()
       server.world.publish(grace, "@botbea meanwhile")
-      yield* waitUntil(told(id), (texts) => texts.length === 2, "1 second")
+      yield* waitUntil(reportedTexts(id), (texts) => texts.length === 2, "1 second")
       server.settings.streaming = true
       const { value } = yield* waitUntil(open(server), (count) => count === 1, "1 second")
       expect(value).toBe(1)
       server.world.publish(grace, "@botbea after")
-      const { millis } = yield* waitUntil(told(id), (texts) => texts.length === 3, slowly)
+      const { millis } = yield* waitUntil(reportedTexts(id), (texts) => texts.length === 3, slowly)
       expect(millis).toBeLessThan(withoutStream)
-      expect(yield* told(id)).toEqual(["@botbea before", "@botbea meanwhile", "@botbea after"])
+      expect(yield* reportedTexts(id)).toEqual(["@botbea before", "@botbea meanwhile", "@botbea after"])
     }),
   )
 
@@ -85,7 +85,7 @@ layer(watched, { timeout: 60_000 })("a server with streams", (it) => {
       const { id } = yield* connectedIdentity(server, "dan")
       yield* waitUntil(rowOf(id), (row) => row?.mark != null, 0)
       server.world.publish(server.world.join("grace"), "@botdan now")
-      yield* waitUntil(told(id), (texts) => texts.length === 1, "1 second")
+      yield* waitUntil(reportedTexts(id), (texts) => texts.length === 1, "1 second")
       yield* waitUntil(polls(server), (count) => count >= 6, "10 seconds")
       // One attempt for each way to send the token.
       expect(server.streams.asked()).toBe(2)
@@ -135,12 +135,12 @@ layer(watched, { timeout: 60_000 })("a malicious stream", (it) => {
           0,
         )
         server.world.publish(server.world.join("grace"), `@bot${handle} heard`)
-        yield* waitUntil(told(id), (texts) => texts.length === 1, "1 second")
+        yield* waitUntil(reportedTexts(id), (texts) => texts.length === 1, "1 second")
         expect(yield* polls(server)).toBeLessThanOrEqual(60)
         const tries = yield* opened(server)
         yield* waitUntil(polls(server), (count) => count >= 12, "10 seconds")
         expect((yield* opened(server)) - tries).toBeLessThanOrEqual(8)
-        expect(yield* told(id)).toHaveLength(1)
+        expect(yield* reportedTexts(id)).toHaveLength(1)
       }),
     )
   }

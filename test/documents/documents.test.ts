@@ -128,12 +128,12 @@ describe("the documents", () => {
     })
     const commands = new Set([...help.stdout.matchAll(/^ {2}([a-z-]+) {2,}/gm)].map(([, name]) => name!))
     expect(commands.size).toBeGreaterThan(15)
-    const said = documents.flatMap((name) =>
+    const commandsIn = documents.flatMap((name) =>
       [...read(name).matchAll(/(?:^|`|(?<!exec)\s)(?:npx )?svc(?:-server| --)? ([a-z][a-z-]+)/gm)].map(
         ([, command]) => `${name}: ${command}`,
       ),
     )
-    expect(said.length).toBeGreaterThan(30)
-    expect([...new Set(said)].filter((one) => !commands.has(one.split(": ")[1]!))).toEqual([])
+    expect(commandsIn.length).toBeGreaterThan(30)
+    expect([...new Set(commandsIn)].filter((one) => !commands.has(one.split(": ")[1]!))).toEqual([])
   })
 })

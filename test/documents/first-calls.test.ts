@@ -52,15 +52,15 @@ describe.skipIf(process.platform === "win32")("The first calls", () => {
       SVC_API_URL: service.base,
     }
     const shell = spawn("bash", { env, detached: true, stdio: ["pipe", "pipe", "pipe"] })
-    let [said, wrong] = ["", ""]
-    shell.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()))
+    let [output, wrong] = ["", ""]
+    shell.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()))
     shell.stderr.on("data", (chunk: Buffer) => (wrong += chunk.toString()))
     shell.stdin.end(script)
     try {
       const [code] = await once(shell, "exit", { signal: AbortSignal.timeout(150_000) })
       expect({ code, wrong }).toEqual({ code: 0, wrong: "" })
     } catch (error) {
-      throw new Error(`${said}\n${wrong}`, { cause: error })
+      throw new Error(`${output}\n${wrong}`, { cause: error })
     } finally {
       try {
         process.kill(-shell.pid!, "SIGKILL")
@@ -77,8 +77,8 @@ describe.skipIf(process.platform === "win32")("The first calls", () => {
       "s3cret",
       '"email": "ada@mail.localhost"',
     ]) {
-      expect(said).toContain(part)
+      expect(output).toContain(part)
     }
-    expect(said).not.toContain('"agent_hint"')
+    expect(output).not.toContain('"agent_hint"')
   })
 })

@@ -9,8 +9,8 @@ const read = (...parts: ReadonlyArray<string>) => readFileSync(path.join(root, .
 
 it("docs/promises.md names every fault row, and none that is not there", () => {
   const there = Object.keys(rows)
-  const said = [...read("docs", "promises.md").matchAll(/faults ((?:`[a-z-]+`(?:, )?)+)/g)].flatMap(([, list]) =>
+  const namedRows = [...read("docs", "promises.md").matchAll(/faults ((?:`[a-z-]+`(?:, )?)+)/g)].flatMap(([, list]) =>
     [...list!.matchAll(/[a-z-]+/g)].map(([name]) => name),
   )
-  expect([...new Set(said)].sort()).toEqual(there.sort())
+  expect([...new Set(namedRows)].sort()).toEqual(there.sort())
 })

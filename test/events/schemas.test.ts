@@ -24,13 +24,13 @@ const stored = (type: string, data: unknown) => ({
 
 /** Returns the Event as the API encodes it, and the number of log lines that encoding it wrote. */
 const shown = (event: unknown) => {
-  let told = 0
-  const logger = Logger.make(() => void told++)
+  let logged = 0
+  const logger = Logger.make(() => void logged++)
   return Schema.encodeUnknownEffect(
     Schema.Array(Event),
     strict,
   )([event]).pipe(
-    Effect.map(([one]) => ({ event: one, told })),
+    Effect.map(([one]) => ({ event: one, logged })),
     Effect.provide(Logger.layer([logger])),
   )
 }
@@ -56,9 +56,9 @@ describe("the types of Events", () => {
     Effect.gen(function* () {
       for (const type of types) {
         const event: any = example({ $ref: `#/components/schemas/${nameOf(type)}Event` })
-        const { event: again, told } = yield* shown({ ...event, created_at: new Date(event.created_at) })
+        const { event: again, logged } = yield* shown({ ...event, created_at: new Date(event.created_at) })
         assert.deepStrictEqual(again, event)
-        assert.strictEqual(told, 0, type)
+        assert.strictEqual(logged, 0, type)
         yield* Schema.decodeUnknownEffect(eventData[type] as Schema.Codec<unknown>)(event.data, strict)
       }
       for (const type of deliveredTypes) {
@@ -70,9 +70,9 @@ describe("the types of Events", () => {
 
   it.effect("cause no warning if they are known", () =>
     Effect.gen(function* () {
-      const { event, told } = yield* shown(stored("account.deletion_started", {}))
+      const { event, logged } = yield* shown(stored("account.deletion_started", {}))
       assert.strictEqual(event?.created_at, "2026-11-20T12:00:00.000Z")
-      assert.strictEqual(told, 0)
+      assert.strictEqual(logged, 0)
     }),
   )
 
@@ -83,9 +83,9 @@ describe("the types of Events", () => {
         ["account.deletion_started", { by: "a newer version" }],
         ["connector.recovered", { platform: "bluesky" }],
       ] as const) {
-        const { event, told } = yield* shown(stored(type, data))
+        const { event, logged } = yield* shown(stored(type, data))
         assert.deepStrictEqual(event as unknown, { ...stored(type, data), created_at: "2026-11-20T12:00:00.000Z" })
-        assert.strictEqual(told, 1)
+        assert.strictEqual(logged, 1)
       }
     }),
   )

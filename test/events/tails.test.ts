@@ -10,17 +10,17 @@ import { databaseLayer } from "../harness/Database.ts"
 import { insertEvent, makeOrg, settled } from "../harness/Events.ts"
 import { quietFeed, sealingLayer } from "../harness/Stores.ts"
 
-let looks = 0
+let reads = 0
 /** Lets the next `looks` reads of the Org's Events fail as if the store were unavailable. */
-const away = { org: "", looks: 0 }
+const outage = { org: "", looks: 0 }
 const counted = Layer.effect(
   EventQueries,
   Effect.map(EventQueries, (queries) => ({
     ...queries,
-    since: (...asked: Parameters<typeof queries.since>) =>
+    since: (...args: Parameters<typeof queries.since>) =>
       Effect.suspend(() => {
-        looks++
-        return asked[0] === away.org && away.looks-- > 0 ? Effect.fail(Stores.unavailable()) : queries.since(...asked)
+        reads++
+        return args[0] === outage.org && outage.looks-- > 0 ? Effect.fail(Stores.unavailable()) : queries.since(...args)
       }),
   })),
 )
@@ -70,11 +70,11 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
       const feed = yield* ChangeFeed
       const stream = yield* opened(org)
       const first = yield* insertEvent(org, "mail.stopped")
-      Object.assign(away, { org, looks: 2 })
+      Object.assign(outage, { org, looks: 2 })
       feed.announce({ org })
       // The Event is not announced again: the tail retries until the store responds.
       expect(ids(yield* stream.next)).toEqual([first])
-      expect(away.looks).toBeLessThanOrEqual(0)
+      expect(outage.looks).toBeLessThanOrEqual(0)
 
       const other = yield* makeOrg
       const { at } = yield* (yield* EventQueries).beginning(other, null, undefined)
@@ -83,7 +83,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
       // The shared tail starts after this stream's position, so the stream has to read the Events in between itself.
       const { open } = yield* EventTails
       const behind = yield* open(other, null, at)
-      Object.assign(away, { org: other, looks: 1 })
+      Object.assign(outage, { org: other, looks: 1 })
       expect(yield* Effect.flip(behind.next)).toMatchObject({ code: "unavailable" })
       const again = yield* open(other, null, at)
       expect(ids(yield* again.next)).toEqual([second])
@@ -117,8 +117,8 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
       const id = yield* insertEvent(org, "mail.stopped")
       feed.announce({ org })
       const next = yield* Effect.forkChild(stream.next)
-      const seen = looks
-      yield* Effect.repeat(Effect.sleep("5 millis"), { until: () => looks > seen + 2 })
+      const seen = reads
+      yield* Effect.repeat(Effect.sleep("5 millis"), { until: () => reads > seen + 2 })
       expect(next.pollUnsafe()).toBe(undefined)
       yield* before.commit
       expect(ids(yield* Fiber.join(next))).toEqual([before.id, id])
@@ -131,11 +131,11 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
       const feed = yield* ChangeFeed
       const streams = yield* Effect.forEach(Array.from({ length: 50 }), () => opened(org), { concurrency: 10 })
       const waiting = yield* Effect.forEach(streams, ({ next }) => Effect.forkChild(next, { startImmediately: true }))
-      const seen = looks
+      const seen = reads
       const id = yield* insertEvent(org, "mail.stopped")
       feed.announce({ org })
       for (const fiber of waiting) expect(ids(yield* Fiber.join(fiber))).toEqual([id])
-      expect(looks - seen).toBeLessThan(10)
+      expect(reads - seen).toBeLessThan(10)
     }),
   )
 

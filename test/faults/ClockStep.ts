@@ -44,7 +44,7 @@ export const clockStep = async (): Promise<Row> => {
   }
   const deployment = await deploy()
   const receiver = await startReceiver()
-  let goesOn = true
+  let isRunning = true
   try {
     const nodes = [await deployment.start([], env), await deployment.start([], env)]
     const [{ base, smtpPort }] = nodes as [(typeof nodes)[number]]
@@ -58,7 +58,7 @@ export const clockStep = async (): Promise<Row> => {
     const written: Array<string> = []
     const accepted: Array<string> = []
     const callers = handles.map(async (handle, first) => {
-      for (let at = first; goesOn; at++) {
+      for (let at = first; isRunning; at++) {
         const node = nodes[at % 2]!.base
         const id = await register(seen, node, token, handle)
         if (id !== undefined) written.push(id)
@@ -81,16 +81,16 @@ export const clockStep = async (): Promise<Row> => {
     }
     const hour = 3600
     const waits: Array<number> = []
-    let told = 0
+    let delivered = 0
     for (const [at, offset] of [hour, 0, -hour, 0].entries()) {
       waits.push(await waited(offset))
       await mail(`at step ${at}`)
       // Deliveries continue after a step.
-      await until(`the delivery after step ${at}`, () => receiver.got.length > told, 30).catch(() => {})
-      if (receiver.got.length > told) told = receiver.got.length
+      await until(`the delivery after step ${at}`, () => receiver.got.length > delivered, 30).catch(() => {})
+      if (receiver.got.length > delivered) delivered = receiver.got.length
       await sleep(3000)
     }
-    goesOn = false
+    isRunning = false
     await Promise.all(callers)
     const subjects = () => new Set(receiver.got.map((one) => one.body.data.subject as string))
     const { lost, twice } = await missing(base, token, handles, written)
@@ -122,7 +122,7 @@ export const clockStep = async (): Promise<Row> => {
       },
     }
   } finally {
-    goesOn = false
+    isRunning = false
     await deployment.stop()
     await receiver.stop()
     rmSync(directory, { recursive: true, force: true })

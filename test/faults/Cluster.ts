@@ -119,14 +119,14 @@ export const drain = () =>
     what: "SIGTERM to one of two actor processes under the same load, and a replacement started",
     disturb: async (victim, deployment, { waits }) => {
       const longestFrom = (index: number) => Math.round(Math.max(0, ...waits.slice(index)))
-      const begun = waits.length
+      const before = waits.length
       victim.signal("SIGTERM")
       const code = await victim.exited
       // A process that stops regularly unregisters itself, so that its shards move without waiting for a lock to
       // expire.
       const [left] = await inStore<{ n: number }>(deployment, "select count(*)::int as n from cluster_runners")
       await sleep(4000)
-      const leaving = longestFrom(begun)
+      const leaving = longestFrom(before)
       const joined = waits.length
       await deployment.start(["actors"])
       await sleep(5000)

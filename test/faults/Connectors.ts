@@ -104,17 +104,17 @@ export const pollKill = async (): Promise<Row> => {
     await until("every mention", async () => (await mentions(gateway.base, session)).length >= kills, 120).catch(
       () => undefined,
     )
-    const told = await mentions(gateway.base, session)
-    const distinct = new Set(told).size
+    const reported = await mentions(gateway.base, session)
+    const distinct = new Set(reported).size
     return {
       id: "poll-kill",
-      ok: distinct === kills && told.length === kills && between > 0,
+      ok: distinct === kills && reported.length === kills && between > 0,
       what: `${kills} mentions, with a runner killed during the poll of each`,
       figures: {
         kills,
         "polls interrupted between Events and mark": between,
         lost: kills - distinct,
-        doubled: told.length - distinct,
+        doubled: reported.length - distinct,
       },
     }
   } finally {

@@ -19,7 +19,7 @@ export interface CrashingRelay {
   readonly port: number
   readonly copies: Array<Copy>
   /** Times at which content was requested (354). */
-  readonly begun: Array<number>
+  readonly dataTimes: Array<number>
   /** Envelope senders in order of arrival. */
   readonly senders: Array<string>
   readonly stop: () => void
@@ -38,7 +38,7 @@ export const startCrashingRelay = (
 ): Promise<CrashingRelay> =>
   new Promise((resolve) => {
     const copies: Array<Copy> = []
-    const begun: Array<number> = []
+    const dataTimes: Array<number> = []
     const senders: Array<string> = []
     const sockets = new Set<Socket>()
     const converse = (socket: Socket) => {
@@ -48,7 +48,7 @@ export const startCrashingRelay = (
       let text = ""
       let content = false
       let fate: CrashPoint = "never"
-      const say = (line: string) => void (socket.destroyed || socket.write(`${line}\r\n`))
+      const reply = (line: string) => void (socket.destroyed || socket.write(`${line}\r\n`))
       const take = (letter: string) => {
         const copy = {
           subject: field(letter, "Subject"),
@@ -58,22 +58,22 @@ export const startCrashingRelay = (
         copies.push({ ...copy, isInTheAir: fate !== "never" })
         if (fate === "in") return socket.destroy()
         if (fate === "after") return socket.end("250 2.0.0 taken\r\n", () => socket.destroy())
-        setTimeout(() => say("250 2.0.0 taken"), slowMillis)
+        setTimeout(() => reply("250 2.0.0 taken"), slowMillis)
       }
       const command = (line: string) => {
-        if (/^EHLO/i.test(line)) return say("250-relay\r\n250-PIPELINING\r\n250 8BITMIME")
+        if (/^EHLO/i.test(line)) return reply("250-relay\r\n250-PIPELINING\r\n250 8BITMIME")
         const sender = /^MAIL FROM:<(.*?)>/i.exec(line)?.[1]
         if (sender !== undefined) senders.push(sender)
         if (/^DATA/i.test(line)) {
-          begun.push(performance.now())
+          dataTimes.push(performance.now())
           fate = death()
           content = true
-          return say("354 go on")
+          return reply("354 go on")
         }
         if (/^QUIT/i.test(line)) return socket.end("221 bye\r\n")
         const waits = /^RCPT/i.test(line) ? held() : undefined
-        if (waits === undefined) say("250 ok")
-        else void waits.then(() => say("250 ok"))
+        if (waits === undefined) reply("250 ok")
+        else void waits.then(() => reply("250 ok"))
       }
       socket.on("data", (chunk) => {
         text += chunk.toString("latin1")
@@ -89,7 +89,7 @@ export const startCrashingRelay = (
           } else command(part)
         }
       })
-      say("220 relay")
+      reply("220 relay")
     }
     const server = createServer(converse)
     server.listen(0, "127.0.0.1", () => {
@@ -99,6 +99,6 @@ export const startCrashingRelay = (
         for (const socket of sockets) socket.destroy()
         server.close()
       }
-      resolve({ port, copies, begun, senders, stop })
+      resolve({ port, copies, dataTimes: dataTimes, senders, stop })
     })
   })

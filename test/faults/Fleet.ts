@@ -34,7 +34,7 @@ const isReady = async (ops: string) => {
 export const fleet = async (deployment: Deployment, role: string, size: number): Promise<Fleet> => {
   let members: ReadonlyArray<Member> = []
   let turn = 0
-  let goesOn = true
+  let isRunning = true
 
   const start = async () => {
     const port = await freePort()
@@ -47,7 +47,7 @@ export const fleet = async (deployment: Deployment, role: string, size: number):
     member.ready = true
     members = [...members, member]
     void (async () => {
-      while (goesOn && members.includes(member)) {
+      while (isRunning && members.includes(member)) {
         member.ready = await isReady(member.ops)
         await sleep(askMillis)
       }
@@ -73,7 +73,7 @@ export const fleet = async (deployment: Deployment, role: string, size: number):
       }
     },
     end: () => {
-      goesOn = false
+      isRunning = false
     },
   }
 }

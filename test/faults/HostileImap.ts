@@ -36,7 +36,7 @@ const opened = (port: number, first = ""): Socket => {
   return socket
 }
 
-const said = ({ username, password }: Guest) => `a LOGIN "${username}" "${password}"\r\n`
+const loginCommand = ({ username, password }: Guest) => `a LOGIN "${username}" "${password}"\r\n`
 
 /** Writes as fast as the peer reads. */
 const flood = (socket: Socket, piece: string): void => {
@@ -69,32 +69,32 @@ const attacks: Readonly<Record<string, Attack>> = {
     }),
   "literals left unfinished": (port, guest) =>
     many(60, () => {
-      const socket = opened(port, `${said(guest)}b APPEND INBOX {20000000+}\r\n`)
+      const socket = opened(port, `${loginCommand(guest)}b APPEND INBOX {20000000+}\r\n`)
       socket.write(Buffer.alloc(4 * 1024 * 1024, "x"))
       return socket
     }),
   "lines without an end": (port, guest) =>
     many(4, () => {
-      const socket = opened(port, said(guest))
+      const socket = opened(port, loginCommand(guest))
       flood(socket, "x".repeat(64 * 1024))
       return socket
     }),
   "commands by the thousand": (port, guest) =>
     many(4, () => {
-      const socket = opened(port, `${said(guest)}b SELECT INBOX\r\n`)
+      const socket = opened(port, `${loginCommand(guest)}b SELECT INBOX\r\n`)
       flood(socket, "c NOOP\r\nd FETCH 1:* (FLAGS)\r\ne SEARCH NOT OR SEEN OR DELETED FROM x\r\n".repeat(300))
       return socket
     }),
   "patterns and sets that cost": (port, guest) =>
     many(4, () => {
-      const socket = opened(port, `${said(guest)}b SELECT INBOX\r\n`)
+      const socket = opened(port, `${loginCommand(guest)}b SELECT INBOX\r\n`)
       const set = Array.from({ length: 5_000 }, (_, n) => n * 2 + 1).join(",")
       flood(socket, `c LIST "" "%*%*%*%*x"\r\nd UID FETCH ${set} (UID)\r\ne UID SEARCH ${"NOT ".repeat(15)}ALL\r\n`)
       return socket
     }),
   "large messages": (port, guest) =>
     many(2, () => {
-      const socket = opened(port, said(guest))
+      const socket = opened(port, loginCommand(guest))
       const message = `Subject: large\r\n\r\n${"0123456789".repeat(7).concat("\r\n").repeat(300_000)}`
       flood(socket, `b APPEND Trash {${message.length}+}\r\n${message}\r\n`)
       return socket
@@ -158,14 +158,14 @@ export const hostileImap = async (): Promise<Row> => {
       const { imap } = theirs.secrets
       const words = ["attack", attack, String(service.imapPort), imap.username, imap.password]
       const child = spawn(process.execPath, [import.meta.filename, ...words], { stdio: ["ignore", "pipe", "inherit"] })
-      const gone = once(child, "exit")
+      const exited = once(child, "exit")
       try {
         await once(child.stdout, "data")
         await sleep(500)
         return await phase()
       } finally {
         child.kill("SIGKILL")
-        await gone
+        await exited
         await sleep(500)
       }
     }
@@ -186,11 +186,11 @@ export const hostileImap = async (): Promise<Row> => {
             0.5,
           ),
         )
-      const told = (figure: keyof Waits) => `${middle(alone, figure)} / ${middle(attacked, figure)}`
+      const figureOf = (figure: keyof Waits) => `${middle(alone, figure)} / ${middle(attacked, figure)}`
       worst = Math.max(worst, middle(attacked, "held"))
-      figures[`held ms, ${name}`] = told("held")
-      figures[`session p99 ms, ${name}`] = told("imap")
-      figures[`health p99 ms, ${name}`] = told("health")
+      figures[`held ms, ${name}`] = figureOf("held")
+      figures[`session p99 ms, ${name}`] = figureOf("imap")
+      figures[`health p99 ms, ${name}`] = figureOf("health")
     }
     // Memory that is returned after the attacks is no leak.
     let grown = Infinity

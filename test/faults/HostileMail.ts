@@ -77,19 +77,19 @@ const session = async (port: number, localAddress: string) => {
     waiting?.(reply)
   })
   const next = () => new Promise<string>((resolve) => (waiting = resolve))
-  const say = (line: string) => {
+  const command = (line: string) => {
     const reply = next()
     socket.write(Buffer.from(line, "latin1"))
     return reply
   }
   await next()
-  await say("EHLO [127.0.0.1]\r\n")
+  await command("EHLO [127.0.0.1]\r\n")
   return {
     send: async (to: string, message: string) => {
-      await say("MAIL FROM:<>\r\n")
-      await say(`RCPT TO:<${to}>\r\n`)
-      await say("DATA\r\n")
-      return say(`${message}\r\n.\r\n`)
+      await command("MAIL FROM:<>\r\n")
+      await command(`RCPT TO:<${to}>\r\n`)
+      await command("DATA\r\n")
+      return command(`${message}\r\n.\r\n`)
     },
     close: () => socket.destroy(),
   }
@@ -232,7 +232,7 @@ export const hostileMail = async (): Promise<Row> => {
       dearest.process = Math.max(dearest.process, cost.process - base.process)
     }
     const [alone, plain, bombs] = [middle(measured.alone), middle(measured.plain), middle(measured.bombs)]
-    const told = ({ replies }: Waits) =>
+    const repliesOf = ({ replies }: Waits) =>
       [...Map.groupBy(replies, (code) => code)].map(([code, all]) => `${code}×${all.length}`).join(" ")
     const { body } = await call(service.base, "GET", `/api/identities/${handle}/messages`, { token: owner.session })
     // Harmless mail of the same sizes costs something too.
@@ -263,8 +263,8 @@ export const hostileMail = async (): Promise<Row> => {
         harmless: round(plain.health),
         hostile: round(bombs.health),
         "health p99 ms": `${round(alone.healthP99)} / ${round(plain.healthP99)} / ${round(bombs.healthP99)}`,
-        "harmless answered": told(plain),
-        "hostile answered": told(bombs),
+        "harmless answered": repliesOf(plain),
+        "hostile answered": repliesOf(bombs),
       },
     }
   } finally {

@@ -122,8 +122,8 @@ class Session {
     for (const line of (await fresh.say(`EXAMINE ${this.folder}`)).untagged) now.hear(line, false)
     for (const line of (await fresh.say("FETCH 1:* (UID FLAGS)")).untagged) now.hear(line, false)
     fresh.close()
-    const told = ({ uids, flags }: Views) => JSON.stringify(uids.map((uid) => [uid, flags.get(uid)]))
-    return told(this.view) === told(now)
+    const stateOf = ({ uids, flags }: Views) => JSON.stringify(uids.map((uid) => [uid, flags.get(uid)]))
+    return stateOf(this.view) === stateOf(now)
   }
 
   close(): void {
@@ -290,9 +290,12 @@ export const imapMany = async (): Promise<Row> => {
     let astray = 0
     for (const one of all) if (!(await one.agrees())) astray++
     const wrong = [...all.flatMap(({ wrong }) => wrong), ...overApi.wrong]
-    const told = await byImap(gateways[0]!.imapPort, secrets.imap)
-    const said = new Set((await listed(api.base, handle, owner.session)).map(byApi))
-    const differs = [...[...told].filter((one) => !said.has(one)), ...[...said].filter((one) => !told.has(one))]
+    const stateOf = await byImap(gateways[0]!.imapPort, secrets.imap)
+    const listedByApi = new Set((await listed(api.base, handle, owner.session)).map(byApi))
+    const differs = [
+      ...[...stateOf].filter((one) => !listedByApi.has(one)),
+      ...[...listedByApi].filter((one) => !stateOf.has(one)),
+    ]
     for (const one of all) one.close()
     const [store] = await inStore<{ placeless: number; dangling: number; gaps: number; doubled: number }>(
       deployment,
@@ -309,7 +312,7 @@ export const imapMany = async (): Promise<Row> => {
         wrong.length === 0 &&
         store!.placeless + store!.dangling + store!.gaps === 0 &&
         differs.length === 0 &&
-        said.size > 0 &&
+        listedByApi.size > 0 &&
         letters > 0 &&
         overApi.changed > 0,
       what: `${operations} random operations of ${sessions} sessions on three folders of one Mailbox over two gateways, one killed halfway, while mail arrives and the API flags and removes messages`,
@@ -327,7 +330,7 @@ export const imapMany = async (): Promise<Row> => {
         "appended twice": store!.doubled,
         "letters by SMTP": letters,
         "changes over the API": overApi.changed,
-        "messages left": said.size,
+        "messages left": listedByApi.size,
         "messages that IMAP and the API tell differently": differs.length,
       },
       details: [...wrong.slice(0, 5), ...differs.slice(0, 5)],

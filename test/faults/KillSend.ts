@@ -24,16 +24,16 @@ export const killSend = async (kills = times(100)): Promise<Row> => {
     isDying = true
     const accepted: Array<string> = []
     for (let kill = 0; kill < kills; kill++) {
-      const asked = Array.from({ length: each }, async (_, at) => {
+      const sends = Array.from({ length: each }, async (_, at) => {
         const subject = `kill ${kill} message ${at}`
         if (await send(service.base, ada, subject)) accepted.push(subject)
       })
-      await Promise.race(asked)
+      await Promise.race(sends)
       await sleep(Math.random() * 150)
       killed.push(performance.now())
       service.signal("SIGKILL")
       await service.exited
-      await Promise.allSettled(asked)
+      await Promise.allSettled(sends)
       service = await deployment.start([], settings(relay.port))
     }
     isDying = false

@@ -42,14 +42,14 @@ export const killMail = async (): Promise<Row> => {
       token: owner.session,
     })
     const listed = body.messages.map(({ subject }: { subject: string }) => subject) as ReadonlyArray<string>
-    const told = () => new Set(receiver.got.map((one) => one.body.data.subject as string))
+    const delivered = () => new Set(receiver.got.map((one) => one.body.data.subject as string))
     // An attempt that was interrupted by a kill keeps its lease for a minute, and waits five more after a second kill.
     // A message that is not stored will never be delivered, so it counts as lost.
     const stored = new Set(listed)
-    const isOver = () => accepted.every((subject) => told().has(subject) || !stored.has(subject))
+    const isOver = () => accepted.every((subject) => delivered().has(subject) || !stored.has(subject))
     await until("every delivery", isOver, 420).catch(() => {})
     const lost = accepted.filter((subject) => !listed.includes(subject)).length
-    const untold = accepted.filter((subject) => !told().has(subject)).length
+    const untold = accepted.filter((subject) => !delivered().has(subject)).length
     return {
       id: "kill-mail",
       ok: lost === 0 && untold === 0 && listed.length === accepted.length,
@@ -59,7 +59,7 @@ export const killMail = async (): Promise<Row> => {
         lost,
         doubled: listed.length - new Set(listed).size,
         "never delivered": untold,
-        "delivered more than once": receiver.got.length - told().size,
+        "delivered more than once": receiver.got.length - delivered().size,
       },
     }
   } finally {

@@ -15,9 +15,9 @@ import { missing, register } from "./Writes.ts"
 const load = (gateways: ReadonlyArray<Process>, token: string, handles: ReadonlyArray<string>) => {
   const seen = outcome()
   const written: Array<string> = []
-  let goesOn = true
+  let isRunning = true
   const callers = handles.map(async (handle, first) => {
-    for (let at = first; goesOn; at++) {
+    for (let at = first; isRunning; at++) {
       const { base } = gateways[at % gateways.length]!
       const id = await register(seen, base, token, handle)
       if (id !== undefined) written.push(id)
@@ -31,7 +31,7 @@ const load = (gateways: ReadonlyArray<Process>, token: string, handles: Readonly
     seen,
     written,
     end: async () => {
-      goesOn = false
+      isRunning = false
       await Promise.all(callers)
     },
   }

@@ -12,7 +12,7 @@ export const model = async (): Promise<Row> => {
   const operations = Number(process.env["FAULTS_OPERATIONS"] ?? 100_000)
   const seed = Number(process.env["FAULTS_SEED"] ?? Math.floor(Math.random() * 1_000_000))
   const deployment = await deploy()
-  let goesOn = true
+  let isRunning = true
   try {
     let service = await deployment.start()
     const { session } = await signUp(service.base)
@@ -25,19 +25,19 @@ export const model = async (): Promise<Row> => {
     let failure: unknown
     const walk = (walker: Walker, until: () => boolean) =>
       (async () => {
-        while (goesOn && !until()) await walker.step()
+        while (isRunning && !until()) await walker.step()
       })().catch((error: unknown) => {
         failure ??= error
-        goesOn = false
+        isRunning = false
       })
     const draw = randomBelow(seed)
     let crashes = 0
-    while (goesOn && done() < operations) {
+    while (isRunning && done() < operations) {
       const next = Math.min(operations, done() + perCrash)
       const walking = Promise.all(all.map((walker) => walk(walker, () => done() >= next)))
       // The kill hits running operations, a random number of operations after the previous kill.
       const middle = done() + draw(perCrash)
-      while (goesOn && done() < Math.min(middle, next)) await sleep(1)
+      while (isRunning && done() < Math.min(middle, next)) await sleep(1)
       await sleep(draw(10))
       service.signal("SIGKILL")
       await service.exited
@@ -46,7 +46,7 @@ export const model = async (): Promise<Row> => {
       await walking
       await Promise.all(all.map((walker) => walker.compare())).catch((error: unknown) => {
         failure ??= error
-        goesOn = false
+        isRunning = false
       })
     }
     if (failure !== undefined && !(failure instanceof ModelMismatch)) throw failure
@@ -64,7 +64,7 @@ export const model = async (): Promise<Row> => {
       details: failure === undefined ? [] : [`again with FAULTS_SEED=${seed} FAULTS_OPERATIONS=${operations}`],
     }
   } finally {
-    goesOn = false
+    isRunning = false
     await deployment.stop()
   }
 }

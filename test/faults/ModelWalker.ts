@@ -87,14 +87,14 @@ export class Walker {
 
   /** Expects a status; `otherwise` if the request was repeated and its first attempt had taken effect. */
   async #expect(
-    asked: Asked,
+    request: Asked,
     wanted: ReadonlyArray<number>,
     otherwise: ReadonlyArray<number> = [],
   ): Promise<ApiResponse> {
-    const { answer, again } = await this.#ask(asked)
+    const { answer, again } = await this.#ask(request)
     const allowed = again ? [...wanted, ...otherwise] : wanted
     if (!allowed.includes(answer.status)) {
-      this.#differs(`${asked.method} ${asked.path}`, `${answer.status} ${answer.body?.code ?? ""}`, allowed)
+      this.#differs(`${request.method} ${request.path}`, `${answer.status} ${answer.body?.code ?? ""}`, allowed)
     }
     return answer
   }
@@ -134,9 +134,9 @@ export class Walker {
       const description = `hook ${this.#draw(1_000_000)}`
       const headers = { "idempotency-key": `${this.#name}-${this.operations}` }
       const body = { url, event_types: ["email.sent"], description }
-      const asked = { method: "POST", path: `${this.#own}/webhooks`, body, headers }
+      const request = { method: "POST", path: `${this.#own}/webhooks`, body, headers }
       // The secret is shown once; a repeated request returns the location of the existing resource.
-      const made = await this.#expect(asked, [201], [409])
+      const made = await this.#expect(request, [201], [409])
       const at = made.status === 201 ? made.body.id : made.headers.get("location")?.split("/").at(-1)
       if (at === undefined) this.#differs("the place of a Webhook", made.body, "an id")
       this.#hooks.set(at, { description, status: "active" })

@@ -160,7 +160,7 @@ export const judgeRows = async (
   })
   const folder = scratchCopy()
   const failures: Array<string> = []
-  const say = (wrong: boolean, what: string, printed: ReadonlyArray<string> = []) => {
+  const print = (wrong: boolean, what: string, printed: ReadonlyArray<string> = []) => {
     if (wrong) failures.push(what)
     console.log([`${wrong ? "! " : "  "}${what}`, ...printed.map((line) => `      ${line}`)].join("\n"))
   }
@@ -171,14 +171,14 @@ export const judgeRows = async (
     if (known !== undefined) return known
     bundle(folder)
     const { verdict, printed } = await runRow(folder, row)
-    if (verdict !== "green") say(true, `${row}: fails without a patch`, printed)
+    if (verdict !== "green") print(true, `${row}: fails without a patch`, printed)
     sound.set(row, verdict === "green")
     return verdict === "green"
   }
   for (const patch of chosen) {
     const row = rowOf(patch)
     if (row === undefined) {
-      say(true, `${patch}: there is no such row`)
+      print(true, `${patch}: there is no such row`)
       continue
     }
     if (!(await isSound(row))) continue
@@ -189,16 +189,16 @@ export const judgeRows = async (
         writeFileSync(path.join(folder, file), text)
       }
     } catch (error) {
-      say(true, `${patch}: does not apply`, [String(error)])
+      print(true, `${patch}: does not apply`, [String(error)])
       continue
     }
-    const begun = Date.now()
+    const start = Date.now()
     bundle(folder)
     const { verdict, printed } = await runRow(folder, row)
     for (const [file, text] of before) writeFileSync(path.join(folder, file), text)
-    const seconds = Math.round((Date.now() - begun) / 1000)
-    const said = { red: "the row fails", green: "THE ROW STAYS GREEN", broken: "THE ROW COULD NOT JUDGE" }[verdict]
-    say(verdict !== "red", `${patch}: ${said} (${seconds} s)`, printed)
+    const seconds = Math.round((Date.now() - start) / 1000)
+    const outcome = { red: "the row fails", green: "THE ROW STAYS GREEN", broken: "THE ROW COULD NOT JUDGE" }[verdict]
+    print(verdict !== "red", `${patch}: ${outcome} (${seconds} s)`, printed)
   }
   console.log(`${chosen.length} patches, ${failures.length} failures${failures.map((line) => `\n  ${line}`).join("")}`)
   return chosen.length > 0 && failures.length === 0

@@ -32,12 +32,12 @@ match from any for any action "out"
 `,
   )
   const child = spawn(program, ["-d", "-f", file], { stdio: ["ignore", "ignore", "pipe"] })
-  let said = ""
-  child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()))
-  const gone = new Promise((resolve) => child.once("exit", resolve))
+  let output = ""
+  child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()))
+  const exited = new Promise((resolve) => child.once("exit", resolve))
   const stop = async () => {
     child.kill()
-    await gone
+    await exited
     rmSync(directory, { recursive: true, force: true })
     rmSync("/var/run/smtpd.sock", { force: true })
   }
@@ -45,7 +45,7 @@ match from any for any action "out"
     await until("OpenSMTPD", () => greets(port))
   } catch (error) {
     await stop()
-    throw new Error(said, { cause: error })
+    throw new Error(output, { cause: error })
   }
-  return { port, log: () => said, stop }
+  return { port, log: () => output, stop }
 }

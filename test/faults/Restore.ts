@@ -48,10 +48,10 @@ interface Loaded {
 const load = (base: string, smtpPort: number, token: string, handle: string): Loaded => {
   const secrets: Loaded["secrets"] = new Map()
   const mail: Loaded["mail"] = new Map()
-  let goesOn = true
+  let isRunning = true
   let next = 0
   const writers = Array.from({ length: 8 }, async () => {
-    while (goesOn) {
+    while (isRunning) {
       const name = `secret.${next++}`
       const value = `value of ${name} ${"x".repeat(next % 900)}`
       const { status } = await call(base, "PUT", `/api/vault/secrets/${name}`, { token, body: { value } })
@@ -59,7 +59,7 @@ const load = (base: string, smtpPort: number, token: string, handle: string): Lo
     }
   })
   const sender = (async () => {
-    for (let at = 0; goesOn; at++) {
+    for (let at = 0; isRunning; at++) {
       const subject = `restore ${at}`
       await send(smtpPort, {
         from: "a@example.org",
@@ -75,7 +75,7 @@ const load = (base: string, smtpPort: number, token: string, handle: string): Lo
     secrets,
     mail,
     end: async () => {
-      goesOn = false
+      isRunning = false
       await Promise.all([...writers, sender])
     },
   }
@@ -162,7 +162,7 @@ export const restore = async (): Promise<Row> => {
     try {
       const { base } = await elsewhere.start()
       const { missing, wrong, lostMail } = await compare(base, session, handle, loaded, began)
-      const goesOn = await makeIdentity(base, session).then(
+      const isRunning = await makeIdentity(base, session).then(
         ({ identity }) => identity.status === "ready",
         () => false,
       )
@@ -177,7 +177,7 @@ export const restore = async (): Promise<Row> => {
           lostMail === 0 &&
           wrongKey &&
           believed === 0 &&
-          goesOn &&
+          isRunning &&
           before > 0,
         what: "svc backup under load, svc restore elsewhere, all earlier acknowledged data compared; also a wrong key and a truncated or altered file",
         figures: {
@@ -189,7 +189,7 @@ export const restore = async (): Promise<Row> => {
           "mail missing": lostMail,
           "wrong key refused": wrongKey,
           [`of ${2 * tears} torn or altered, believed`]: believed,
-          "goes on": goesOn,
+          "goes on": isRunning,
           "backup took ms": took,
           "file kB": Math.round(whole.length / 1024),
         },

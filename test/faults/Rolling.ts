@@ -10,12 +10,12 @@ import { figures, outcome, timed } from "./Load.ts"
 import { missing, register } from "./Writes.ts"
 
 /** Writes and reads every Identity while `goesOn` returns true. */
-const calling = (gateways: Fleet, token: string, handles: ReadonlyArray<string>, goesOn: () => boolean) => {
+const calling = (gateways: Fleet, token: string, handles: ReadonlyArray<string>, isRunning: () => boolean) => {
   const seen = outcome()
   const written: Array<string> = []
   const ended = Promise.all(
     handles.map(async (handle) => {
-      while (goesOn()) {
+      while (isRunning()) {
         const { base } = await gateways.next()
         const id = await register(seen, base, token, handle)
         if (id !== undefined) written.push(id)
@@ -28,13 +28,13 @@ const calling = (gateways: Fleet, token: string, handles: ReadonlyArray<string>,
 }
 
 /** Sends messages to every Identity. If a server does not respond or defers, the sender uses the next one. */
-const mailing = (servers: Fleet, handles: ReadonlyArray<string>, goesOn: () => boolean) => {
+const mailing = (servers: Fleet, handles: ReadonlyArray<string>, isRunning: () => boolean) => {
   const accepted: Array<string> = []
   const untaken: Array<string> = []
   /** Number of messages that were sent again without a 250; the first attempt may have been accepted too. */
   let repeated = 0
   const ended = (async () => {
-    for (let at = 0; goesOn(); at++) {
+    for (let at = 0; isRunning(); at++) {
       const subject = `rolling ${at}`
       const message = {
         from: "a@example.org",
@@ -62,7 +62,7 @@ const mailing = (servers: Fleet, handles: ReadonlyArray<string>, goesOn: () => b
 
 export const rolling = async (): Promise<Row> => {
   const deployment = await deploy()
-  let goesOn = true
+  let isRunning = true
   const fleets: Array<Fleet> = []
   try {
     for (const role of ["actors", "mail", "api"]) fleets.push(await fleet(deployment, role, 2))
@@ -70,13 +70,13 @@ export const rolling = async (): Promise<Row> => {
     const { base } = await gateways.next()
     const { session } = await signUp(base)
     const handles = await manyIdentities(base, session, 12)
-    const calls = calling(gateways, session, handles, () => goesOn)
-    const mails = mailing(servers, handles, () => goesOn)
+    const calls = calling(gateways, session, handles, () => isRunning)
+    const mails = mailing(servers, handles, () => isRunning)
     await sleep(2000)
     // The order of docs/upgrade.md.
     for (const one of [actors, servers, gateways]) await one.restart()
     await sleep(2000)
-    goesOn = false
+    isRunning = false
     await Promise.all([calls.ended, mails.ended])
     const last = (await gateways.next()).base
     const { lost, twice } = await missing(last, session, handles, calls.written)
@@ -112,7 +112,7 @@ export const rolling = async (): Promise<Row> => {
       goals: [{ what: "responses that ask to retry", value: calls.seen.errors.get("503 unavailable") ?? 0, atMost: 0 }],
     }
   } finally {
-    goesOn = false
+    isRunning = false
     for (const one of fleets) one.end()
     await deployment.stop()
   }

@@ -74,7 +74,7 @@ export const hostileBounce = async (): Promise<Row> => {
     const rows = await inStore<{ id: string }>(deployment, "select id::text as id from outbox")
     // The bounce address as every server sees it: in the relay's MAIL command.
     const bounce = relay.senders.at(-1)!
-    const says = (address: string, letter: string, sender = "") =>
+    const deliverBounce = (address: string, letter: string, sender = "") =>
       converse(service.smtpPort, [
         "EHLO mx.example.org\r\n",
         `MAIL FROM:<${sender}>\r\n`,
@@ -108,7 +108,7 @@ export const hostileBounce = async (): Promise<Row> => {
     const watching = honest()
     const letters = hostile(bounce)
     let guessed = 0
-    for (const [, letter] of letters) await says(bounce, letter)
+    for (const [, letter] of letters) await deliverBounce(bounce, letter)
     // Guesses of other addresses, and an invalid sender.
     for (let at = 0; at < 40; at++) {
       const other = bounce.replace(
@@ -118,13 +118,13 @@ export const hostileBounce = async (): Promise<Row> => {
           .slice(2, 7)
           .replace(/[^a-z2-7]/g, "a")}`,
       )
-      if (other !== bounce && (await says(other, status(failed(to))))[3]?.startsWith("250") === true) guessed++
+      if (other !== bounce && (await deliverBounce(other, status(failed(to))))[3]?.startsWith("250") === true) guessed++
     }
-    const asPerson = (await says(bounce, status(failed(to)), "eve@evil.example"))[3] ?? ""
+    const asPerson = (await deliverBounce(bounce, status(failed(to)), "eve@evil.example"))[3] ?? ""
     isOver = true
     await watching
     const unchanged = (await state()) === before
-    await says(bounce, status(failed(to)))
+    await deliverBounce(bounce, status(failed(to)))
     const [{ n } = { n: 0 }] = await inStore<{ n: number }>(
       deployment,
       // Whoever knows the address may report that this message did not arrive. Only that is accepted, and only once.

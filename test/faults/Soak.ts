@@ -49,10 +49,10 @@ const callers = 8
 /** Simulates one user's agents with all kinds of operations until it is stopped, and removes what they created. */
 const load = (gateway: () => Process, token: string, handles: ReadonlyArray<string>) => {
   const seen = outcome()
-  let goesOn = true
+  let isRunning = true
   let mails = 0
   const one = async (handle: string, at: number) => {
-    for (let turn = 0; goesOn; turn++) {
+    for (let turn = 0; isRunning; turn++) {
       const { base, smtpPort } = gateway()
       const own = `/api/identities/${handle}`
       const value = `value ${turn}`
@@ -90,7 +90,7 @@ const load = (gateway: () => Process, token: string, handles: ReadonlyArray<stri
     seen,
     mails: () => mails,
     end: async () => {
-      goesOn = false
+      isRunning = false
       await ended
     },
   }

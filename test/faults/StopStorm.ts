@@ -89,7 +89,8 @@ export const stopStorm = async (): Promise<Row> => {
     )
   const copies = (word: string) =>
     relays.flatMap((relay) => relay.copies).filter(({ subject }) => subject.startsWith(word))
-  const begunAfter = (at: number) => relays.flatMap(({ begun }) => begun).filter((begun) => begun > at).length
+  const begunAfter = (at: number) =>
+    relays.flatMap(({ dataTimes }) => dataTimes).filter((dataTimes) => dataTimes > at).length
   try {
     for (const { port } of relays) senders.push(await deployment.start(["actors"], settings(port)))
     const service = await deployment.start(["api", "mail"], settings(relays[0]!.port))
@@ -123,9 +124,9 @@ export const stopStorm = async (): Promise<Row> => {
     let stops = 0
     for (; stops < 3 && copies("storm").length < accepted; stops++) {
       await sleep(200 + Math.random() * 400)
-      const asked = performance.now()
+      const start = performance.now()
       const answered = await change(service.base, ada, "stopped")
-      slowest = Math.max(slowest, answered - asked)
+      slowest = Math.max(slowest, answered - start)
       await sleep(2_500)
       late += begunAfter(answered)
       await change(service.base, ada, "active")

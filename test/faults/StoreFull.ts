@@ -53,7 +53,7 @@ export const storeFull = async (): Promise<Row> => {
   const disk = smallDisk()
   chmodSync(disk.folder, 0o755)
   const deployment = await deploy({ directory: disk.folder })
-  let goesOn = true
+  let isRunning = true
   try {
     const service = await deployment.start()
     const { session: token } = await signUp(service.base)
@@ -64,7 +64,7 @@ export const storeFull = async (): Promise<Row> => {
     const accepted: Array<string> = []
     let hints = 0
     const callers = handles.map(async (handle) => {
-      while (goesOn) {
+      while (isRunning) {
         const id = await register(seen, service.base, token, handle)
         if (id !== undefined) written.push(id)
         else if (hints < 5) {
@@ -83,7 +83,7 @@ export const storeFull = async (): Promise<Row> => {
       }
     })
     const sender = (async () => {
-      for (let at = 0; goesOn; at++) {
+      for (let at = 0; isRunning; at++) {
         const subject = `full ${at}`
         // Large enough to fill the remaining space quickly.
         const text = `${Math.random()}\r\n`.repeat(4000)
@@ -110,8 +110,8 @@ export const storeFull = async (): Promise<Row> => {
       const before = { calls: sum(seen), mails: sum(smtp) }
       const isMet = () => sum(seen) > before.calls && sum(smtp) > before.mails
       disk.fill(leftBytes)
-      const begun = Date.now()
-      const passed = () => (Date.now() - begun) / 1000
+      const start = Date.now()
+      const passed = () => (Date.now() - start) / 1000
       while (passed() < seconds || (!isMet() && passed() < mostSeconds)) {
         await sleep(100)
         if (passed() > seconds / 2 && !isMet()) disk.fill(0)
@@ -128,7 +128,7 @@ export const storeFull = async (): Promise<Row> => {
       60,
     )
     await sleep(3000)
-    goesOn = false
+    isRunning = false
     await Promise.all([...callers, sender])
     const after = outcome()
     for (const handle of handles) {
@@ -175,7 +175,7 @@ export const storeFull = async (): Promise<Row> => {
       },
     }
   } finally {
-    goesOn = false
+    isRunning = false
     disk.empty()
     await deployment.stop()
     disk.remove()

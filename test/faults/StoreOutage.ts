@@ -90,7 +90,7 @@ export const storeDown = async (): Promise<Row> => {
 /** Kills the server several times under load; the process with the lease restarts it. */
 export const storeKilled = async (): Promise<Row> => {
   const deployment = await deploy()
-  let goesOn = true
+  let isRunning = true
   try {
     const service = await deployment.start()
     const { session } = await signUp(service.base)
@@ -99,7 +99,7 @@ export const storeKilled = async (): Promise<Row> => {
     const running = writing(session, handles, seen, async () => service.base)
     const accepted: Array<string> = []
     const sender = (async () => {
-      for (let at = 0; goesOn; at++) {
+      for (let at = 0; isRunning; at++) {
         const subject = `killed ${at}`
         const message = {
           from: "a@example.org",
@@ -124,7 +124,7 @@ export const storeKilled = async (): Promise<Row> => {
       backs.push(Date.now() - start)
     }
     await sleep(1000)
-    goesOn = false
+    isRunning = false
     await Promise.all([running.end(), sender])
     const { lost, twice } = await missing(service.base, session, handles, running.written)
     const listed = new Set<string>()
@@ -164,7 +164,7 @@ export const storeKilled = async (): Promise<Row> => {
       },
     }
   } finally {
-    goesOn = false
+    isRunning = false
     await deployment.stop()
   }
 }

@@ -172,7 +172,7 @@ const smuggling = (host: string): ReadonlyArray<string> => {
   ]
 }
 
-const say = (port: number, bytes: Buffer | string, then: (socket: Socket, answer: string) => void) =>
+const sendTo = (port: number, bytes: Buffer | string, then: (socket: Socket, answer: string) => void) =>
   new Promise<void>((resolve) => {
     const socket = connect(port, "127.0.0.1", () => socket.write(bytes, "latin1"))
     let answer = ""
@@ -203,10 +203,10 @@ export const hostileTunnel = () =>
       const drip = setInterval(() => slow.forEach((socket) => socket.writable && socket.write("a")), 500)
       const evilAgents = async () => {
         for (let n = 0; Date.now() < end; n++) {
-          let told = false
-          await say(port, upgrade, (socket, answer) => {
-            if (told || !answer.startsWith("HTTP/1.1 101")) return
-            told = true
+          let isReported = false
+          await sendTo(port, upgrade, (socket, answer) => {
+            if (isReported || !answer.startsWith("HTTP/1.1 101")) return
+            isReported = true
             agents++
             // The client never reads again.
             socket.pause()
@@ -217,7 +217,7 @@ export const hostileTunnel = () =>
       const evilClients = async () => {
         const cases = smuggling(host)
         for (let n = 0; Date.now() < end; n++) {
-          await say(port, cases[n % cases.length]!, (socket, answer) => {
+          await sendTo(port, cases[n % cases.length]!, (socket, answer) => {
             if (answer.includes(" 200 ")) smuggled++
             else refused++
             socket.destroy()

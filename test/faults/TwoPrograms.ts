@@ -171,8 +171,8 @@ export const twoPrograms = async (): Promise<Row> => {
         async () => {
           // Sometimes both sync concurrently.
           const which = draw() < 0.4 ? programs : [some(programs)!]
-          for (const said of await Promise.all(which.map(({ sync }) => sync())))
-            if (said !== "") refusals.push(said.trim().slice(0, 200))
+          for (const printed of await Promise.all(which.map(({ sync }) => sync())))
+            if (printed !== "") refusals.push(printed.trim().slice(0, 200))
         },
       ],
     ]
@@ -199,9 +199,11 @@ export const twoPrograms = async (): Promise<Row> => {
         )
       }
     }
-    const said = (await all()).map(({ subject, seen, flagged }) => `${subject} ${seen ? "S" : ""}${flagged ? "F" : ""}`)
-    if (JSON.stringify(said.sort()) !== JSON.stringify([...here.values()].sort())) {
-      differing.push(`the API says ${said.length} messages, the folders hold ${here.size}`)
+    const printed = (await all()).map(
+      ({ subject, seen, flagged }) => `${subject} ${seen ? "S" : ""}${flagged ? "F" : ""}`,
+    )
+    if (JSON.stringify(printed.sort()) !== JSON.stringify([...here.values()].sort())) {
+      differing.push(`the API says ${printed.length} messages, the folders hold ${here.size}`)
     }
     client.close()
     return {
@@ -210,7 +212,7 @@ export const twoPrograms = async (): Promise<Row> => {
       what,
       figures: {
         ...done,
-        "messages in the end": said.length,
+        "messages in the end": printed.length,
         "syncs that were refused": refusals.length,
         differing: differing.join(" | ") || "nothing",
         refusals: [...new Set(refusals)].slice(0, 3).join(" | ") || "none",

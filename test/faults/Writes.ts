@@ -98,10 +98,10 @@ export const writing = (
 ) => {
   const written: Array<string> = []
   const counted: Counted = { lost: 0, disturbed: 0, acknowledged: 0 }
-  let goesOn = true
+  let isRunning = true
   const half = Math.ceil(handles.length / 2)
   const writers = handles.slice(0, half).map(async (handle) => {
-    while (goesOn) {
+    while (isRunning) {
       const id = await register(seen, await nextBase(), token, handle)
       if (id !== undefined) written.push(id)
       await timed(seen, 200, await nextBase(), "GET", `/api/identities/${handle}`, { token })
@@ -111,14 +111,14 @@ export const writing = (
   // Counts without a pause, so that a fault hits many requests between the read of the version and the write.
   const counters = handles.slice(half).map(async (handle) => {
     const count = counter(token, handle, seen, counted)
-    while (goesOn) if (!(await count(await nextBase()))) await sleep(50)
+    while (isRunning) if (!(await count(await nextBase()))) await sleep(50)
   })
   const callers = Promise.all([...writers, ...counters])
   return {
     written,
     counted,
     end: async () => {
-      goesOn = false
+      isRunning = false
       await callers
     },
   }

@@ -36,7 +36,7 @@ const process = Effect.gen(function* () {
 })
 
 /** Consumes the first notification, which every new subscription receives; tests look at later ones. */
-const begun = (subscriptions: ReadonlyArray<{ readonly await: Effect.Effect<void> }>) =>
+const skipFirst = (subscriptions: ReadonlyArray<{ readonly await: Effect.Effect<void> }>) =>
   Effect.forEach(subscriptions, next, { discard: true })
 
 const isQuiet = Effect.fnUntraced(function* (changes: { readonly await: Effect.Effect<void> }) {
@@ -58,7 +58,7 @@ layer(databaseLayer)("the feed", (it) => {
         yield* there.subscribe(identity),
         yield* there.subscribe(other),
       ] as const
-      yield* begun([near, ...far])
+      yield* skipFirst([near, ...far])
       here.announce({ org, identity })
       yield* next(near)
       yield* next(far[0])
@@ -73,7 +73,7 @@ layer(databaseLayer)("the feed", (it) => {
       const [org, other, identity] = [yield* makeOrg, yield* makeOrg, yield* makeUuidV7]
       const concerned = [yield* feed.subscribe(org), yield* feed.subscribe(identity)] as const
       const unconcerned = yield* feed.subscribe(other)
-      yield* begun([...concerned, unconcerned])
+      yield* skipFirst([...concerned, unconcerned])
       yield* insertEvent(org, "mail.stopped", identity)
       yield* next(concerned[0])
       yield* next(concerned[1])
@@ -86,13 +86,13 @@ layer(databaseLayer)("the feed", (it) => {
       const [here, there] = [yield* process, yield* process]
       const [org, other] = [yield* makeUuidV7, yield* makeUuidV7]
       const subscriptions = [yield* there.subscribe(org), yield* there.subscribe(other)] as const
-      yield* begun(subscriptions)
+      yield* skipFirst(subscriptions)
       const tunnels = yield* there.follow("tunnel")
       const sql = yield* Stores.Writes
       yield* sql`
         select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and state = 'idle' and query like 'LISTEN %'`
-      yield* begun(subscriptions)
+      yield* skipFirst(subscriptions)
       expect(yield* next(tunnels)).toBe(undefined)
       here.announce({ org })
       yield* next(subscriptions[0])

@@ -118,7 +118,7 @@ export const actors = (settings: ActorSettings = {}) => {
  * that shows that an attempt has begun.
  */
 export const waitUntil = <A, R>(
-  look: Effect.Effect<A, unknown, R>,
+  read: Effect.Effect<A, unknown, R>,
   holds: (value: A) => boolean,
   step: Duration.Input | ((value: A) => Duration.Input) = "100 millis",
 ) =>
@@ -126,7 +126,7 @@ export const waitUntil = <A, R>(
     const deadline = Date.now() + 20_000
     const start = yield* Clock.currentTimeMillis
     while (true) {
-      const value = yield* Effect.orDie(look)
+      const value = yield* Effect.orDie(read)
       if (holds(value)) return { value, millis: (yield* Clock.currentTimeMillis) - start }
       if (Date.now() > deadline) throw new Error(`did not come about; last seen: ${JSON.stringify(value)}`)
       yield* TestClock.adjust(typeof step === "function" ? step(value) : step)

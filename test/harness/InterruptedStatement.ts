@@ -46,10 +46,10 @@ const closeWaiting = Effect.fnUntraced(function* (table: string, step: Duration.
         and database = (select oid from pg_database where datname = current_database())`
     if (closed.length > 0) return closed.length
     if (Date.now() > deadline) return yield* Effect.die(new Error(`nothing waits for ${table}`))
-    const goesOn = step !== undefined && Date.now() >= next
-    if (goesOn) next = Date.now() + 1_000
+    const isStalled = step !== undefined && Date.now() >= next
+    if (isStalled) next = Date.now() + 1_000
     // The fiber that should wait may have to be woken by the test's clock.
-    yield* TestClock.adjust(goesOn ? step : 0)
+    yield* TestClock.adjust(isStalled ? step : 0)
   }
 })
 
@@ -62,9 +62,9 @@ export const interruptAtLock = <A, E, R>(
   whileLocked(
     table,
     Effect.gen(function* () {
-      const asked = yield* Effect.forkChild(Effect.result(asking), { startImmediately: true })
+      const call = yield* Effect.forkChild(Effect.result(asking), { startImmediately: true })
       yield* closeWaiting(table, step)
-      return yield* Fiber.join(asked)
+      return yield* Fiber.join(call)
     }),
     lock,
   )

@@ -17,7 +17,7 @@ export const send = async (port: number, message: SendMailOptions, from = "127.0
 /** Sends each line after the reply to the previous one, and returns all replies. `first` is sent immediately. */
 export const converse = (
   port: number,
-  says: ReadonlyArray<string | Buffer>,
+  commands: ReadonlyArray<string | Buffer>,
   first?: string | Buffer,
   from = "127.0.0.1",
 ): Promise<ReadonlyArray<string>> =>
@@ -34,7 +34,7 @@ export const converse = (
       for (let end = /^\d{3} .*\r\n/m.exec(text); end !== null; end = /^\d{3} .*\r\n/m.exec(text)) {
         replies.push(text.slice(0, end.index + end[0].length).trim())
         text = text.slice(end.index + end[0].length)
-        if (next < says.length) socket.write(says[next++]!)
+        if (next < commands.length) socket.write(commands[next++]!)
         else socket.end()
       }
     })
@@ -44,7 +44,7 @@ export const converse = (
 
 /** Sends each line after the reply to the previous one, then waits for the connection to break. */
 export const conversation = (port: number, lines: ReadonlyArray<string>) => {
-  const said = Promise.withResolvers<void>()
+  const finished = Promise.withResolvers<void>()
   const broke = Promise.withResolvers<string>()
   const left = [...lines]
   let text = ""
@@ -54,13 +54,13 @@ export const conversation = (port: number, lines: ReadonlyArray<string>) => {
     const line = /^\d{3} .*\r\n$/m.test(text) ? left.shift() : undefined
     if (line === undefined) return
     text = ""
-    socket.write(line, () => left.length === 0 && said.resolve())
+    socket.write(line, () => left.length === 0 && finished.resolve())
   })
   socket.on("error", () => {})
   socket.on("close", () => broke.resolve(text))
   return {
     /** Resolves when the last line has been sent. */
-    said: said.promise,
+    said: finished.promise,
     /** Resolves to the reply to the last line when the connection breaks. */
     broke: broke.promise,
   }

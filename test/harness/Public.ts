@@ -75,11 +75,11 @@ export const sendRaw = (port: number, bytes: string | Buffer, until?: RegExp) =>
 export const openConnection = async (port: number) => {
   const socket = connect(port, "127.0.0.1")
   let text = ""
-  let heard = () => {}
+  let onInput = () => {}
   socket.on("error", () => {})
   socket.on("data", (chunk) => {
     text += chunk.toString("latin1")
-    heard()
+    onInput()
   })
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()))
   await new Promise<void>((resolve) => socket.once("connect", () => resolve()))
@@ -89,7 +89,7 @@ export const openConnection = async (port: number) => {
     say: async (bytes: string, until: RegExp): Promise<string> => {
       text = ""
       socket.write(bytes)
-      await Promise.race([closed, new Promise<void>((resolve) => (heard = () => until.test(text) && resolve()))])
+      await Promise.race([closed, new Promise<void>((resolve) => (onInput = () => until.test(text) && resolve()))])
       return text
     },
   }

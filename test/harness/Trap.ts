@@ -2,13 +2,13 @@
 import { createServer } from "node:http"
 
 export const startTrap = async () => {
-  const asked: Array<string> = []
+  const requests: Array<string> = []
   const server = createServer((request, response) => {
-    asked.push(request.url ?? "")
+    requests.push(request.url ?? "")
     response.end()
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const address = server.address()
   const port = typeof address === "object" && address !== null ? address.port : 0
-  return { asked, base: `http://127.0.0.1:${port}`, stop: () => void server.close() }
+  return { asked: requests, base: `http://127.0.0.1:${port}`, stop: () => void server.close() }
 }

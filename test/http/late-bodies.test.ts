@@ -14,7 +14,11 @@ afterEach(() => {
 })
 
 /** Returns everything received until the connection ends; the server waits a fifth of a second for a request. */
-const said = async (serve: RequestListener, request: string, set: (server: Server) => void = () => undefined) => {
+const responsesOf = async (
+  serve: RequestListener,
+  request: string,
+  set: (server: Server) => void = () => undefined,
+) => {
   const options = { requestTimeout: 200, headersTimeout: 200, connectionsCheckingInterval: 20 }
   const server = MalformedRequests.answered(Connections.bounded(createServer(options, serve)), {
     baseUrl: "http://localhost",
@@ -40,7 +44,7 @@ const half = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nhalf"
 
 describe("Incomplete body", () => {
   it("is a 408 problem and closes the connection", async () => {
-    const answer = await said(whenRead, half)
+    const answer = await responsesOf(whenRead, half)
     const [head = "", body = ""] = answer.split("\r\n\r\n")
     expect(head).toMatch(/^HTTP\/1\.1 408 [^]*^connection: close$/m)
     expect(JSON.parse(body)).toMatchObject({ status: 408, code: "request_timeout" })
@@ -51,26 +55,29 @@ describe("Incomplete body", () => {
       server.requestTimeout = 0
       server.setTimeout(100)
     }
-    expect(await said(whenRead, half, still)).toMatch(/^HTTP\/1\.1 408 [^]*"code":"request_timeout"/)
+    expect(await responsesOf(whenRead, half, still)).toMatch(/^HTTP\/1\.1 408 [^]*"code":"request_timeout"/)
     // An idle connection is closed without a response.
-    const idle = await said(whenRead, "GET / HTTP/1.1\r\nhost: a\r\n\r\n", still)
+    const idle = await responsesOf(whenRead, "GET / HTTP/1.1\r\nhost: a\r\n\r\n", still)
     expect(idle.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200"])
   })
 
   it("is a 400 problem if its chunked encoding is invalid", async () => {
-    const answer = await said(whenRead, "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nnone\r\n")
+    const answer = await responsesOf(
+      whenRead,
+      "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nnone\r\n",
+    )
     expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*"code":"invalid_request"/)
   })
 
   it("is reported after the response to the previous request", async () => {
-    const answer = await said(whenRead, `GET / HTTP/1.1\r\nhost: a\r\n\r\n${half}`)
+    const answer = await responsesOf(whenRead, `GET / HTTP/1.1\r\nhost: a\r\n\r\n${half}`)
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 408"])
   })
 
   it("is not reported within another response or its own", async () => {
-    const never = await said((request) => void request.resume(), `GET / HTTP/1.1\r\nhost: a\r\n\r\n${half}`)
+    const never = await responsesOf((request) => void request.resume(), `GET / HTTP/1.1\r\nhost: a\r\n\r\n${half}`)
     expect(never).toBe("")
-    const begun = await said((_, response) => void response.write("begun"), half)
-    expect(begun.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200"])
+    const partial = await responsesOf((_, response) => void response.write("begun"), half)
+    expect(partial.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200"])
   })
 })

@@ -14,7 +14,7 @@ afterAll(() => service.stop())
 
 describe("Malformed request", () => {
   /** Returns everything received until the connection ends. */
-  const said = (...pieces: ReadonlyArray<string>) =>
+  const responsesTo = (...pieces: ReadonlyArray<string>) =>
     new Promise<string>((resolve) => {
       const socket = connect(service.httpPort, "127.0.0.1")
       const received: Array<Buffer> = []
@@ -43,7 +43,7 @@ describe("Malformed request", () => {
     ],
     ["a header of 17 KiB", `${get}X-Much: ${"a".repeat(17 * 1024)}\r\n\r\n`, 431, "headers_too_large"],
   ])("is rejected with a problem: %s", async (_, request, status, code) => {
-    const answer = await said(request)
+    const answer = await responsesTo(request)
     const [head = "", body = ""] = answer.split("\r\n\r\n")
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
     const id = /^request-id: (req_\w+)$/m.exec(head)?.[1]
@@ -52,18 +52,18 @@ describe("Malformed request", () => {
   })
 
   it("is rejected after the previous response and closes the connection", async () => {
-    const answer = await said(`${get}\r\n`, "HELLO\r\n\r\n")
+    const answer = await responsesTo(`${get}\r\n`, "HELLO\r\n\r\n")
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 400"])
   })
 
   it("is not rejected within a response", async () => {
     const stream = `GET /api/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${session}\r\n\r\n`
-    const answer = await said(stream, "HELLO\r\n\r\n")
+    const answer = await responsesTo(stream, "HELLO\r\n\r\n")
     expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*text\/event-stream/)
     expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1)
   })
 
   it("ignores an unknown expectation", async () => {
-    expect(await said(`${get}Expect: cake\r\nConnection: close\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await responsesTo(`${get}Expect: cake\r\nConnection: close\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
   })
 })

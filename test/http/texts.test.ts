@@ -29,8 +29,8 @@ describe("NUL character", () => {
   )
 
   it("in the name of an app is rejected", async () => {
-    const asked = new URLSearchParams({ client_id: "a\0b", response_type: "code", redirect_uri: "http://localhost/" })
-    expect((await call(service.base, "GET", `/auth/authorize?${asked}`)).status).toBe(400)
+    const query = new URLSearchParams({ client_id: "a\0b", response_type: "code", redirect_uri: "http://localhost/" })
+    expect((await call(service.base, "GET", `/auth/authorize?${query}`)).status).toBe(400)
   })
 
   it.each([

@@ -197,11 +197,13 @@ describe("Request body", () => {
     for (const path of ["/api/keys", "/api/mcp", `/api/identities/${handle}/messages/send`]) {
       // The service reads no more of the body than the connection buffers.
       const socket = connect(service.httpPort, "127.0.0.1")
-      const said = new Promise<string>((resolve) => socket.once("data", (chunk: Buffer) => resolve(chunk.toString())))
+      const firstChunk = new Promise<string>((resolve) =>
+        socket.once("data", (chunk: Buffer) => resolve(chunk.toString())),
+      )
       socket.on("error", () => {})
       const fields = Object.entries(json).map(([name, value]) => `${name}: ${value}\r\n`)
       socket.write(`POST ${path} HTTP/1.1\r\nHost: localhost\r\n${fields.join("")}Content-Length: 1000000\r\n\r\n{`)
-      expect(await said, path).toMatch(/^HTTP\/1\.1 401 [^]*"code":"unauthenticated"/)
+      expect(await firstChunk, path).toMatch(/^HTTP\/1\.1 401 [^]*"code":"unauthenticated"/)
       socket.destroy()
     }
     const open = await raw("POST", "/api/contact", json, large(100_000))

@@ -85,10 +85,10 @@ layer(actors())("concurrent changes of a card", (it) => {
         ],
         { concurrency: "unbounded" },
       )
-      const said = outcomes.map((exit) =>
+      const described = outcomes.map((exit) =>
         Exit.isSuccess(exit) ? `${exit.value.fields.name} v${exit.value.version}` : "refused",
       )
-      expect(said.filter((_, n) => ![3, 4].includes(n))).toEqual([
+      expect(described.filter((_, n) => ![3, 4].includes(n))).toEqual([
         "second v3",
         "third v4",
         "refused",

@@ -21,7 +21,7 @@ const held = (reached: Deferred.Deferred<void>, letGo: Effect.Effect<void>) =>
     })),
   ).pipe(Layer.provide(ProvisioningSteps.layer({ tunnelPorts })))
 
-const look = (handle: string) =>
+const identityRow = (handle: string) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
       sql<{ status: string; saga: typeof Saga.Encoded }>`select status, saga from identity where canonical = ${handle}`,
@@ -58,7 +58,7 @@ layer(sharedServices, { timeout: "60 seconds" })("a saga interrupted within a st
       const reached = yield* Deferred.make<void>()
       yield* create("ada", reached).pipe(Effect.provide(actorProcess(held(reached, Effect.never))))
       // Earlier steps share the commit of this step, which was not made.
-      expect((yield* look("ada"))!.saga.steps.map(({ status }) => status)).toEqual([
+      expect((yield* identityRow("ada"))!.saga.steps.map(({ status }) => status)).toEqual([
         "running",
         "pending",
         "pending",
@@ -66,7 +66,7 @@ layer(sharedServices, { timeout: "60 seconds" })("a saga interrupted within a st
       ])
       expect(yield* made("ada")).toEqual({ mailboxes: 0, ports: 0, cards: 0, keys: 0, told: null })
       yield* Layer.build(actorProcess())
-      yield* waitUntil(look("ada"), (row) => row?.status === "ready", "1 second")
+      yield* waitUntil(identityRow("ada"), (row) => row?.status === "ready", "1 second")
       expect(yield* made("ada")).toEqual(whole)
     }),
   )
@@ -84,10 +84,10 @@ layer(sharedServices, { timeout: "60 seconds" })("a saga interrupted within a st
       )
       yield* create("grace", reached).pipe(Effect.provideContext(frozen))
       yield* Layer.build(actorProcess())
-      const ready = yield* waitUntil(look("grace"), (row) => row?.status === "ready", "1 second")
+      const ready = yield* waitUntil(identityRow("grace"), (row) => row?.status === "ready", "1 second")
       yield* Deferred.succeed(letGo, undefined)
       yield* Deferred.await(stopped)
-      expect(yield* look("grace")).toEqual(ready.value)
+      expect(yield* identityRow("grace")).toEqual(ready.value)
       expect(yield* made("grace")).toEqual(whole)
     }),
   )

@@ -23,7 +23,7 @@ const changing = (known: ActorIdentity, next: ActorIdentity): Ownership<ActorIde
   change: () => Effect.die("nothing is changed"),
 })
 
-const asked = (known: ActorIdentity, next: ActorIdentity) =>
+const readThrough = (known: ActorIdentity, next: ActorIdentity) =>
   ActorHandlers.make(changing(known, next), () => Effect.die("no part is needed")).onReady(() =>
     Effect.succeed("done"),
   )({
@@ -33,10 +33,10 @@ const asked = (known: ActorIdentity, next: ActorIdentity) =>
 
 it.effect("an Identity accepts commands as soon as its provisioning commits, and not before", () =>
   Effect.gen(function* () {
-    expect(yield* asked(identity("provisioning"), identity("ready"))).toBe("done")
-    const waiting = yield* Effect.flip(asked(identity("provisioning"), identity("provisioning")))
+    expect(yield* readThrough(identity("provisioning"), identity("ready"))).toBe("done")
+    const waiting = yield* Effect.flip(readThrough(identity("provisioning"), identity("provisioning")))
     expect(waiting).toMatchObject({ code: "identity_not_ready", agent_hint: "wait" })
-    const going = yield* Effect.flip(asked(identity("deleting"), identity("ready")))
+    const going = yield* Effect.flip(readThrough(identity("deleting"), identity("ready")))
     expect(going).toMatchObject({ code: "identity_not_ready", agent_hint: "stop" })
   }),
 )

@@ -9,7 +9,7 @@ import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
 
-const look = (handle: string) =>
+const identityRow = (handle: string) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
       sql<{ id: string; status: string }>`select id, status from identity where canonical = ${handle}`,
@@ -58,7 +58,7 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       const actor = (yield* Identities).of("ada")
       yield* ask(actor.Create(create))
       yield* ask(actor.Create(create))
-      yield* waitUntil(look("ada"), (row) => row?.status === "ready")
+      yield* waitUntil(identityRow("ada"), (row) => row?.status === "ready")
       const sql = yield* Reads
       expect(yield* sql`select identities_created from org where id = ${org_id}`).toEqual([{ identities_created: 1 }])
       const other = yield* Effect.flip(ask(actor.Create({ ...create, identity_id: yield* makeUuidV7 })))
@@ -68,7 +68,7 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
 
   it.effect("makes one Webhook, one secret, one rotation and one delivery", () =>
     Effect.gen(function* () {
-      const { id } = (yield* look("ada"))!
+      const { id } = (yield* identityRow("ada"))!
       const sql = yield* Reads
       const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
       const { org_id } = org!
@@ -97,7 +97,7 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
 
   it.effect("stores one message per DATA command, despite new ids and a large body sent ahead", () =>
     Effect.gen(function* () {
-      const { id } = (yield* look("ada"))!
+      const { id } = (yield* identityRow("ada"))!
       const actor = (yield* Identities).of("ada")
       const at = new Date(yield* Clock.currentTimeMillis)
       const [first, second] = [yield* makeUuidV7, yield* makeUuidV7]
@@ -122,7 +122,7 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
 
   it.effect("leaves one active Identity Key after a rotation, and no secret after an acknowledgement", () =>
     Effect.gen(function* () {
-      const { id } = (yield* look("ada"))!
+      const { id } = (yield* identityRow("ada"))!
       const sql = yield* Reads
       const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
       const { org_id } = org!
@@ -145,7 +145,7 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
 
   it.effect("leaves the Tunnel settings of the first message", () =>
     Effect.gen(function* () {
-      const { id } = (yield* look("ada"))!
+      const { id } = (yield* identityRow("ada"))!
       const sql = yield* Reads
       const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
       const actor = (yield* Identities).of("ada")
@@ -167,7 +167,7 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       const actor = (yield* Identities).of("ada")
       yield* ask(actor.Delete({ org_id }))
       yield* Effect.exit(ask(actor.Delete({ org_id })))
-      yield* waitUntil(look("ada"), (row) => row === undefined)
+      yield* waitUntil(identityRow("ada"), (row) => row === undefined)
       // The store shows the new state shortly before the actor has it; until then the actor responds as to the second message.
       const again = Effect.match(ask(actor.Delete({ org_id })), {
         onFailure: (refusal): unknown => refusal,

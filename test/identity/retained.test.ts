@@ -16,23 +16,23 @@ layer(actors())("an actor in memory", (it) => {
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const identity_id = yield* makeUuidV7
-      const asked = (request: HttpServerRequest.HttpServerRequest) =>
+      const handleRequest = (request: HttpServerRequest.HttpServerRequest) =>
         Effect.gen(function* () {
           const actor = (yield* Identities).of("ada")
           yield* ask(actor.Create({ org_id, identity_id, handle: "ada" }))
           return new WeakRef(request)
         }).pipe(Effect.provideService(HttpServerRequest.HttpServerRequest, request))
       const request = yield* Effect.suspend(() =>
-        asked(HttpServerRequest.fromWeb(new Request("http://localhost/api/identities"))),
+        handleRequest(HttpServerRequest.fromWeb(new Request("http://localhost/api/identities"))),
       )
       yield* waitUntil(identityOf("ada"), (row) => row?.status === "ready", 0)
       // A timer callback is a new turn of the event loop; the previous turn may hold objects until it ends.
-      const look = Effect.promise(async () => {
+      const isCollected = Effect.promise(async () => {
         await new Promise((resolve) => setTimeout(resolve, 20))
         collect()
         return request.deref() === undefined
       })
-      yield* waitUntil(look, (isGone) => isGone, 0)
+      yield* waitUntil(isCollected, (isGone) => isGone, 0)
     }),
   )
 })

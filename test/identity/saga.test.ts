@@ -42,7 +42,7 @@ const fragile = Layer.effect(
   })),
 ).pipe(Layer.provide(ProvisioningSteps.layer({ tunnelPorts })))
 
-const look = (handle: string) =>
+const identityRow = (handle: string) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
       sql<{ status: string; saga: typeof Saga.Encoded }>`select status, saga from identity where canonical = ${handle}`,
@@ -93,7 +93,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
     Effect.gen(function* () {
       broken = true
       const { actor, org_id } = yield* create("ada")
-      const retrying = yield* waitUntil(look("ada"), (row) => row?.saga.steps[2]!.status === "retrying", 0)
+      const retrying = yield* waitUntil(identityRow("ada"), (row) => row?.saga.steps[2]!.status === "retrying", 0)
       expect(retrying.value).toMatchObject({ status: "provisioning", saga: { status: "running" } })
       const { steps } = retrying.value!.saga
       expect(steps[2]).toMatchObject({ name: "card", error: "the card printer is out of paper" })
@@ -103,7 +103,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       const early = yield* Effect.flip(ask(actor.RotateKey({ org_id })))
       expect(early).toMatchObject({ code: "identity_not_ready", agent_hint: "wait" })
       broken = false
-      const ready = yield* waitUntil(look("ada"), (row) => row?.status === "ready")
+      const ready = yield* waitUntil(identityRow("ada"), (row) => row?.status === "ready")
       expect(ready.value!.saga.steps[2]).toMatchObject({ status: "done", error: null, attempts: 2 })
     }),
   )
@@ -115,7 +115,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
         steps.map(({ name, status, attempts, error }) => [name, status, attempts, error])
       unwritten = "tunnel"
       yield* create("dorothy")
-      const exhausted = yield* waitUntil(look("dorothy"), (row) => row?.saga.steps[1]!.status === "retrying", 0)
+      const exhausted = yield* waitUntil(identityRow("dorothy"), (row) => row?.saga.steps[1]!.status === "retrying", 0)
       expect(shown(exhausted.value!.saga.steps)).toEqual([
         ["mailbox", "done", 1, null],
         ["tunnel", "retrying", 1, "no port is free"],
@@ -125,7 +125,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       // Later steps of the same statement were rolled back as well.
       expect((yield* made("dorothy")).parts).toEqual(["mailbox", "shown"])
       unwritten = "identity_key"
-      const refused = yield* waitUntil(look("dorothy"), (row) => row?.saga.steps[3]!.status === "retrying")
+      const refused = yield* waitUntil(identityRow("dorothy"), (row) => row?.saga.steps[3]!.status === "retrying")
       expect(shown(refused.value!.saga.steps)).toEqual([
         ["mailbox", "done", 1, null],
         ["tunnel", "done", 2, null],
@@ -134,7 +134,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
         ["identity_key", "retrying", expect.any(Number), "internal error"],
       ])
       unwritten = undefined
-      yield* waitUntil(look("dorothy"), (row) => row?.status === "ready")
+      yield* waitUntil(identityRow("dorothy"), (row) => row?.status === "ready")
       expect(yield* made("dorothy")).toMatchObject({ shown: true })
     }),
   )
@@ -143,7 +143,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
     Effect.gen(function* () {
       broken = false
       yield* create("mary")
-      yield* waitUntil(look("mary"), (row) => row?.status === "ready", 0)
+      yield* waitUntil(identityRow("mary"), (row) => row?.status === "ready", 0)
       expect(yield* made("mary")).toEqual({
         commits: 1,
         parts: ["card", "key", "mailbox", "port", "shown"],
@@ -157,7 +157,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       broken = true
       tries = []
       const { actor, org_id } = yield* create("grace")
-      const failed = yield* waitUntil(look("grace"), (row) => row?.status === "failed")
+      const failed = yield* waitUntil(identityRow("grace"), (row) => row?.status === "failed")
       // Delays of 1, 2, 4, 8 and 16 s with up to 20 % jitter.
       expect(tries).toHaveLength(6)
       for (const [index, least] of [800, 1_600, 3_200, 6_400, 12_800].entries()) {
@@ -171,10 +171,10 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       ])
       broken = false
       yield* ask(actor.Retry({ org_id }))
-      const ready = yield* waitUntil(look("grace"), (row) => row?.status === "ready")
+      const ready = yield* waitUntil(identityRow("grace"), (row) => row?.status === "ready")
       expect(ready.value!.saga.steps[0]!.attempts).toBe(1)
       yield* ask(actor.Retry({ org_id }))
-      expect((yield* look("grace"))!.status).toBe("ready")
+      expect((yield* identityRow("grace"))!.status).toBe("ready")
     }),
   )
 
@@ -182,7 +182,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
     Effect.gen(function* () {
       broken = false
       const { actor, org_id } = yield* create("ida")
-      yield* waitUntil(look("ida"), (row) => row?.status === "ready")
+      yield* waitUntil(identityRow("ida"), (row) => row?.status === "ready")
       const keys = Effect.flatMap(
         Reads,
         (sql) => sql<{ revoked: boolean; told: string | null }>`
@@ -198,7 +198,7 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       const after = yield* keys
       yield* Effect.flatMap(Writes, (sql) => sql`alter table show_once_gone rename to show_once`)
       expect(after).toEqual([{ revoked: true, told: "admin_key" }])
-      yield* waitUntil(look("ida"), (row) => row === undefined)
+      yield* waitUntil(identityRow("ida"), (row) => row === undefined)
     }),
   )
 })

@@ -29,7 +29,7 @@ const portOf = (identity: string) =>
   )
 
 /** Deletes the Identity and waits until its row is removed. */
-const gone = Effect.fnUntraced(function* (org_id: string, handle: string, actor: Actor) {
+const deleteAndWait = Effect.fnUntraced(function* (org_id: string, handle: string, actor: Actor) {
   yield* ask(actor.Delete({ org_id }))
   yield* waitUntil(identityOf(handle), (row) => row === undefined, 0)
 })
@@ -69,7 +69,7 @@ layer(actors())("a deleted Identity", (it) => {
     Effect.gen(function* () {
       const org_id = yield* makeOrg
       const { actor } = yield* makeIdentity(org_id, "grace")
-      yield* gone(org_id, "grace", actor)
+      yield* deleteAndWait(org_id, "grace", actor)
       expect(yield* Effect.flip(makeIdentity(org_id, "grace"))).toMatchObject({ code: "handle_taken" })
       expect(yield* rows((sql) => sql`select identities_created from org where id = ${org_id}`)).toEqual([
         { identities_created: 1 },
@@ -83,7 +83,7 @@ layer(actors({ limits: { identityQuota: 2 } }))("an Org's quota of Identities", 
     Effect.gen(function* () {
       const [org_id, other] = [yield* makeOrg, yield* makeOrg]
       const { actor } = yield* makeIdentity(org_id, "ada")
-      yield* gone(org_id, "ada", actor)
+      yield* deleteAndWait(org_id, "ada", actor)
       yield* makeIdentity(org_id, "grace")
       expect(yield* Effect.flip(makeIdentity(org_id, "edsger"))).toMatchObject({ code: "identity_quota_exhausted" })
       yield* makeIdentity(other, "edsger")
@@ -98,9 +98,9 @@ layer(actors({ ports: { first: 20_000, last: 20_001 } }))("a TCP port", (it) => 
       const org_id = yield* makeOrg
       const [ada, grace] = [yield* makeIdentity(org_id, "ada"), yield* makeIdentity(org_id, "grace")]
       const freed = yield* portOf(ada.id)
-      yield* gone(org_id, "ada", ada.actor)
+      yield* deleteAndWait(org_id, "ada", ada.actor)
       yield* TestClock.adjust("1 day")
-      yield* gone(org_id, "grace", grace.actor)
+      yield* deleteAndWait(org_id, "grace", grace.actor)
       yield* TestClock.adjust("28 days")
       yield* TestClock.adjust("23 hours")
       // A saga gives up after half a minute; then no port is called any more.

@@ -94,11 +94,11 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
 
   it.effect("leased to a crashed process are not reissued within the minute", () =>
     Effect.gen(function* () {
-      const [gone, other] = [yield* orgLimits, yield* orgLimits]
+      const [crashed, other] = [yield* orgLimits, yield* orgLimits]
       yield* nextMinute()
       const org = yield* makeOrg
       // The process has leased a block of calls, and uses one of it.
-      expect(yield* passed([gone.take(org, "calls")], 1)).toBe(1)
+      expect(yield* passed([crashed.take(org, "calls")], 1)).toBe(1)
       const rest = yield* passed([other.take(org, "calls")], 100)
       expect(rest).toBeGreaterThan(30)
       expect(rest).toBeLessThanOrEqual(59)

@@ -18,7 +18,7 @@ const nextDay = (hours: number) =>
     TestClock.setTime((Math.floor(now / day) + 1) * day + hours * 3_600_000),
   )
 
-const told = (org: string) =>
+const eventsOf = (org: string) =>
   rows((sql) => sql<{ type: string; data: unknown }>`select type, data from event where org_id = ${org} order by seq`)
 
 const orgAtNoon = Effect.gen(function* () {
@@ -50,22 +50,22 @@ layer(actors({ quotas: { tunnel_transfer: quota } }))("an Org's transfer budget"
       const { org, lease } = yield* orgAtNoon
       const near = Math.ceil(quota * 0.8)
       yield* lease("one", near - 1)
-      expect(yield* told(org)).toEqual([])
+      expect(yield* eventsOf(org)).toEqual([])
       yield* lease("two", 1)
       yield* lease("one", 1)
       const limit = { limit: "tunnel_transfer", quota, window: "day" }
       const toldNear = { type: "limit.near", data: { ...limit, used: near } }
-      expect(yield* told(org)).toEqual([toldNear])
+      expect(yield* eventsOf(org)).toEqual([toldNear])
       yield* lease("two", quota - near - 2)
       const blocked = yield* lease("one", 1)
       expect(blocked).toEqual({ granted: 0, ends_in: day / 2 })
       expect(yield* lease("two", 100)).toMatchObject({ granted: 0 })
       const toldBlocked = { type: "tunnel.transfer_blocked", data: { ...limit, used: quota } }
-      expect(yield* told(org)).toEqual([toldNear, toldBlocked])
+      expect(yield* eventsOf(org)).toEqual([toldNear, toldBlocked])
       yield* nextDay(0)
       expect((yield* lease("one", 0)).granted).toBeGreaterThan(0)
       yield* lease("one", near)
-      expect(yield* told(org)).toEqual([toldNear, toldBlocked, toldNear])
+      expect(yield* eventsOf(org)).toEqual([toldNear, toldBlocked, toldNear])
     }),
   )
 })

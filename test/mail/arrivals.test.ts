@@ -49,13 +49,13 @@ const makeBox = Effect.fnUntraced(function* (handle: string) {
     ),
     (found) => found.map(({ subject }) => subject),
   )
-  const told = rows(
+  const raisedEvents = rows(
     (sql) => sql<{ handle: string; org_id: string; message_id: string; deliveries: number }>`
       select handle, org_id, data ->> 'message_id' as message_id,
              (select count(*)::int from delivery d where d.event_id = e.id and d.identity_id = ${id}) as deliveries
       from event e where identity_id = ${id} and type = 'email.received' order by seq`,
   )
-  return { orgId, handle, group, inbox, told, due: () => due }
+  return { orgId, handle, group, inbox, raisedEvents: raisedEvents, due: () => due }
 })
 
 /** Batches that arrive in the same turn, hence in one statement. */
@@ -79,8 +79,8 @@ layer(Layer.provideMerge(InboundBatch.layer, actors()))("Concurrent messages of 
       yield* arrive(grace.group(yield* mails("four", "five")), ada.group(yield* mails("six")))
       expect(yield* ada.inbox).toEqual(["one", "two", "six"])
       expect(yield* grace.inbox).toEqual(["three", "four", "five"])
-      for (const { handle, orgId, told, due } of [ada, grace]) {
-        const events = yield* told
+      for (const { handle, orgId, raisedEvents, due } of [ada, grace]) {
+        const events = yield* raisedEvents
         expect(events.map(({ handle, org_id, deliveries }) => ({ handle, org_id, deliveries }))).toEqual(
           Array.from({ length: 3 }, () => ({ handle, org_id: orgId, deliveries: 1 })),
         )
@@ -99,7 +99,7 @@ layer(Layer.provideMerge(InboundBatch.layer, actors()))("Concurrent messages of 
       expect(lost).toMatchObject({ cause: { reasons: [{ error: { _tag: "FenceLost" } }] } })
       expect(yield* owner.inbox).toEqual(["kept"])
       expect(yield* former.inbox).toEqual([])
-      expect(yield* former.told).toEqual([])
+      expect(yield* former.raisedEvents).toEqual([])
       expect(former.due()).toBe(0)
       const { take } = yield* RecentTexts
       expect([toFormer, toOwner].map((mail) => take(mail.message_id))).toEqual([

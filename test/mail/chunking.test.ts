@@ -12,11 +12,11 @@ import { eventually, startService, type TestService } from "../harness/Service.t
  * Sends everything after the greeting, and returns all replies until the server closes; of multi-line ones the last
  * line.
  */
-const talk = (port: number, says: string): Promise<ReadonlyArray<string>> =>
+const talk = (port: number, commands: string): Promise<ReadonlyArray<string>> =>
   new Promise((resolve, reject) => {
     let text = ""
     const socket = connect(port, "127.0.0.1")
-    socket.once("data", () => socket.write(says, "latin1"))
+    socket.once("data", () => socket.write(commands, "latin1"))
     socket.on("data", (bytes) => (text += bytes.toString("latin1")))
     socket.setTimeout(30_000, () => socket.destroy(new Error(`no reply after: ${text}`)))
     socket.on("error", (error) => (text === "" ? reject(error) : undefined))
@@ -28,14 +28,14 @@ const codes = (replies: ReadonlyArray<string>) => replies.map((line) => line.sli
 
 describe("The bytes of a chunk", () => {
   const content = "QUIT\r\n.\r\nBDAT 3\r\n\0\r\r\n.."
-  const says = `NOOP\r\nBDAT ${content.length}\r\n${content}RSET\r\nBDAT 1 LAST\r\n.HELP\r\n`
+  const commands = `NOOP\r\nBDAT ${content.length}\r\n${content}RSET\r\nBDAT 1 LAST\r\n.HELP\r\n`
 
   it("are those counted, however the network splits them", async () => {
-    for (let length = 1; length <= says.length; length++) {
-      const heard: Array<string> = []
+    for (let length = 1; length <= commands.length; length++) {
+      const received: Array<string> = []
       const parser = new ChunkStream.ChunkStream()
       parser.oncommand = (command, callback) => {
-        heard.push(command.toString("latin1"))
+        received.push(command.toString("latin1"))
         const chunk = ChunkStream.read(command.toString("latin1"))
         if (chunk !== undefined) {
           const bytes: Array<Buffer> = []
@@ -46,16 +46,17 @@ describe("The bytes of a chunk", () => {
               next()
             },
             end: (next) => {
-              heard.push(Buffer.concat(bytes).toString("latin1"))
+              received.push(Buffer.concat(bytes).toString("latin1"))
               next()
             },
           })
         }
         callback!()
       }
-      for (let at = 0; at < says.length; at += length) parser.write(Buffer.from(says.slice(at, at + length), "latin1"))
+      for (let at = 0; at < commands.length; at += length)
+        parser.write(Buffer.from(commands.slice(at, at + length), "latin1"))
       await new Promise<void>((resolve) => parser.end(resolve))
-      expect(heard).toEqual(["NOOP", `BDAT ${content.length}`, content, "RSET", "BDAT 1 LAST", ".", "HELP"])
+      expect(received).toEqual(["NOOP", `BDAT ${content.length}`, content, "RSET", "BDAT 1 LAST", ".", "HELP"])
     }
   })
 
@@ -81,7 +82,7 @@ describe("An SMTP server with BDAT", () => {
   let server: Server
   let port: number
   const taken: Array<string> = []
-  const begun: Array<string> = []
+  const started: Array<string> = []
   beforeAll(async () => {
     server = new Server(
       {
@@ -95,7 +96,7 @@ describe("An SMTP server with BDAT", () => {
         onData: (stream, session, done) => {
           const bytes: Array<Buffer> = []
           stream.on("data", (more: Buffer) => bytes.push(more))
-          stream.once("close", () => begun.push("gone"))
+          stream.once("close", () => started.push("gone"))
           stream.once("end", () => {
             const text = Buffer.concat(bytes).toString("latin1")
             taken.push(text)
@@ -113,10 +114,10 @@ describe("An SMTP server with BDAT", () => {
   afterAll(() => new Promise<void>((resolve) => server.close(() => resolve())))
 
   /** Returns the replies after the envelope, and the received message. */
-  const said = async (says: string, before = envelope("b@example.org")) => {
+  const exchange = async (commands: string, before = envelope("b@example.org")) => {
     taken.length = 0
-    begun.length = 0
-    const replies = await talk(port, `${before}${says}QUIT\r\n`)
+    started.length = 0
+    const replies = await talk(port, `${before}${commands}QUIT\r\n`)
     return { codes: codes(replies.slice(1 + before.split("\r\n").length - 1)), taken: [...taken], replies }
   }
   /** A second message in the same session, which shows that parsing resumed at the right place. */
@@ -138,61 +139,64 @@ describe("An SMTP server with BDAT", () => {
   })
 
   it("accepts a message of one chunk, of several, and with an empty last one", async () => {
-    expect(await said("BDAT 5 LAST\r\nhello" + another)).toMatchObject({
+    expect(await exchange("BDAT 5 LAST\r\nhello" + another)).toMatchObject({
       codes: "250 250 250 250 221",
       taken: ["hello", "after"],
     })
-    expect(await said("BDAT 3\r\nhelBDAT 1\r\nlBDAT 1 LAST\r\no")).toMatchObject({
+    expect(await exchange("BDAT 3\r\nhelBDAT 1\r\nlBDAT 1 LAST\r\no")).toMatchObject({
       codes: "250 250 250 221",
       taken: ["hello"],
     })
-    expect(await said("BDAT 5\r\nhelloBDAT 0 LAST\r\n" + another)).toMatchObject({
+    expect(await exchange("BDAT 5\r\nhelloBDAT 0 LAST\r\n" + another)).toMatchObject({
       codes: "250 250 250 250 250 221",
       taken: ["hello", "after"],
     })
-    expect((await said("BDAT 5\r\nhelloBDAT 0 LAST\r\n")).replies.at(-3)).toMatch(/^250 2\.0\.0 5 /)
+    expect((await exchange("BDAT 5\r\nhelloBDAT 0 LAST\r\n")).replies.at(-3)).toMatch(/^250 2\.0\.0 5 /)
   })
 
   it("treats nothing in a chunk as an end or a command, and removes no dot", async () => {
     const text = "..\r\n.\r\nRSET\r\nDATA\r\n.\r\nBDAT 1 LAST\r\n"
-    expect(await said(`BDAT ${text.length} LAST\r\n${text}`)).toMatchObject({ codes: "250 221", taken: [text] })
+    expect(await exchange(`BDAT ${text.length} LAST\r\n${text}`)).toMatchObject({ codes: "250 221", taken: [text] })
   })
 
   it("skips the bytes of a chunk without a transaction", async () => {
     const inside = "MAIL FROM:<evil@example.org>\r\n"
     const bytes = `BDAT ${inside.length} LAST\r\n${inside}`
-    expect(await said(bytes, "")).toMatchObject({ codes: "503 221", taken: [] })
-    expect(await said(bytes, "EHLO x\r\nMAIL FROM:<a@example.org>\r\n")).toMatchObject({ codes: "503 221", taken: [] })
+    expect(await exchange(bytes, "")).toMatchObject({ codes: "503 221", taken: [] })
+    expect(await exchange(bytes, "EHLO x\r\nMAIL FROM:<a@example.org>\r\n")).toMatchObject({
+      codes: "503 221",
+      taken: [],
+    })
     // After the last chunk, and after a rejected one.
-    expect(await said(`BDAT 5 LAST\r\nhello${bytes}${another}`)).toMatchObject({
+    expect(await exchange(`BDAT 5 LAST\r\nhello${bytes}${another}`)).toMatchObject({
       codes: "250 503 250 250 250 221",
       taken: ["hello", "after"],
     })
-    expect(await said(`BDAT 6 LAST\r\nrefuse${bytes}${another}`)).toMatchObject({
+    expect(await exchange(`BDAT 6 LAST\r\nrefuse${bytes}${another}`)).toMatchObject({
       codes: "554 503 250 250 250 221",
       taken: ["refuse", "after"],
     })
   })
 
   it("discards a message at RSET and EHLO, and when the connection ends", async () => {
-    expect(await said(`BDAT 5\r\nhelloRSET\r\n${another}`)).toMatchObject({
+    expect(await exchange(`BDAT 5\r\nhelloRSET\r\n${another}`)).toMatchObject({
       codes: "250 250 250 250 250 221",
       taken: ["after"],
     })
-    expect(await said(`BDAT 5\r\nhelloEHLO x\r\n${another}`)).toMatchObject({
+    expect(await exchange(`BDAT 5\r\nhelloEHLO x\r\n${another}`)).toMatchObject({
       codes: "250 250 250 250 250 221",
       taken: ["after"],
     })
-    expect(await said("BDAT 5\r\nhello")).toMatchObject({ codes: "250 221", taken: [] })
+    expect(await exchange("BDAT 5\r\nhello")).toMatchObject({ codes: "250 221", taken: [] })
     await eventually(
-      async () => begun,
+      async () => started,
       (all) => all.includes("gone"),
     )
   })
 
   it("rejects DATA, MAIL and RCPT between chunks", async () => {
     const between = "DATA\r\nRCPT TO:<c@example.org>\r\nMAIL FROM:<a@example.org>\r\n"
-    expect(await said(`BDAT 3\r\nhel${between}BDAT 2 LAST\r\nlo`)).toMatchObject({
+    expect(await exchange(`BDAT 3\r\nhel${between}BDAT 2 LAST\r\nlo`)).toMatchObject({
       codes: "250 503 503 503 250 221",
       taken: ["hello"],
     })
@@ -201,17 +205,17 @@ describe("An SMTP server with BDAT", () => {
   it("rejects what is too large in one chunk or in total, and continues after it", async () => {
     const half = "x".repeat(most / 2 + 1)
     expect(
-      await said(`BDAT ${half.length}\r\n${half}BDAT ${half.length}\r\n${half}BDAT 2 LAST\r\n\r\n${another}`),
+      await exchange(`BDAT ${half.length}\r\n${half}BDAT ${half.length}\r\n${half}BDAT 2 LAST\r\n\r\n${another}`),
     ).toMatchObject({ codes: "250 552 503 250 250 250 221" })
     // A chunk that is announced as far too large is not read.
-    const { replies } = await said(`BDAT ${most * 2 + 1} LAST\r\nQUIT\r\n`)
+    const { replies } = await exchange(`BDAT ${most * 2 + 1} LAST\r\nQUIT\r\n`)
     expect(replies.at(-1)).toMatch(/^552 5\.3\.4 /)
-    expect((await said(`BDAT 123456789012345\r\nQUIT\r\n`, "")).codes).toBe("552")
+    expect((await exchange(`BDAT 123456789012345\r\nQUIT\r\n`, "")).codes).toBe("552")
   })
 
   it("disconnects clients with chunks of unknown size or too many small chunks", async () => {
-    expect(await said("BDAT 5LAST\r\nhello")).toMatchObject({ codes: "501", taken: [] })
-    const { codes: answered } = await said("BDAT 1\r\nx".repeat(1_100))
+    expect(await exchange("BDAT 5LAST\r\nhello")).toMatchObject({ codes: "501", taken: [] })
+    const { codes: answered } = await exchange("BDAT 1\r\nx".repeat(1_100))
     expect(answered.split(" ")).toHaveLength(1_001)
     expect(answered).toMatch(/^(250 ){1000}554$/)
   })

@@ -48,7 +48,7 @@ it("a gateway that dies with a complete message before calling the actor has sto
   const gateway = await deployment.start(["mail"])
   // Stopped after its 354, so that the message is complete and unprocessed.
   const socket = connect(gateway.smtpPort, "127.0.0.1")
-  const says = [...upToData(to)]
+  const commands = [...upToData(to)]
   let text = ""
   await new Promise<void>((resolve) => {
     socket.on("data", (chunk) => {
@@ -56,7 +56,7 @@ it("a gateway that dies with a complete message before calling the actor has sto
       if (/^354 /m.test(text)) resolve()
       else if (/^\d{3} .*\r\n$/m.test(text)) {
         text = ""
-        socket.write(says.shift()!)
+        socket.write(commands.shift()!)
       }
     })
     socket.on("error", () => {})

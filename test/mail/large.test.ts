@@ -30,10 +30,10 @@ it("a message over 16 MiB is readable unchanged, and does not break an export", 
   })
   expect((await raw.arrayBuffer()).byteLength).toBeGreaterThan(20_000_000)
 
-  const asked = await call(service.base, "POST", "/api/exports", { token: session, body: {} })
-  expect(asked.status).toBe(202)
+  const response = await call(service.base, "POST", "/api/exports", { token: session, body: {} })
+  expect(response.status).toBe(202)
   const ready = await eventually(
-    () => call(service.base, "GET", `/api/exports/${asked.body.id ?? asked.body.export.id}`, { token: session }),
+    () => call(service.base, "GET", `/api/exports/${response.body.id ?? response.body.export.id}`, { token: session }),
     ({ body: found }) => (found.export ?? found).status === "ready",
     30,
   )

@@ -50,23 +50,23 @@ layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
   it.effect("that is 80 % full notifies the account holder, at most once a day", () =>
     Effect.gen(function* () {
       const { org_id, receive, remove } = yield* makeMailbox("nearly")
-      const told = rows(
+      const raised = rows(
         (sql) => sql<{ data: unknown }>`
           select data from event where org_id = ${org_id} and type = 'limit.near' order by seq`,
       )
       yield* receive({ size: 7_999 })
-      expect(yield* told).toEqual([])
+      expect(yield* raised).toEqual([])
       const last = yield* receive({ size: 1 })
       const near = { limit: "mailbox_bytes", identity: "nearly", used: 8_000, quota: mailboxBytes, window: null }
-      expect(yield* told).toEqual([{ data: near }])
+      expect(yield* raised).toEqual([{ data: near }])
       yield* remove(last.message_id)
       yield* receive({ size: 101 })
       yield* TestClock.adjust("23 hours")
       yield* receive({ size: 100 })
-      expect(yield* told).toHaveLength(1)
+      expect(yield* raised).toHaveLength(1)
       yield* TestClock.adjust("61 minutes")
       yield* receive({ size: 100 })
-      expect(yield* told).toEqual([{ data: near }, { data: { ...near, used: 8_300 } }])
+      expect(yield* raised).toEqual([{ data: near }, { data: { ...near, used: 8_300 } }])
     }),
   )
 
@@ -96,11 +96,11 @@ layer(actors({ limits: { mailboxBytes } }))("A Mailbox", (it) => {
       yield* turnAway
       yield* TestClock.adjust("1 minute")
       yield* turnAway
-      const told = yield* rows(
+      const raised = yield* rows(
         (sql) => sql<{ count: number }>`
           select (data ->> 'count')::int as count from event where identity_id = ${id} and type = 'email.refused' order by seq`,
       )
-      expect(told.map(({ count }) => count)).toEqual([1, 4])
+      expect(raised.map(({ count }) => count)).toEqual([1, 4])
     }),
   )
 })

@@ -11,7 +11,7 @@ const segment = (texts: ReadonlyArray<string>) => {
   const postings = Postings.make()
   for (const [place, text] of texts.entries()) postings.add(place, text)
   const buckets = new Map([...postings.buckets()].map(({ bucket, entries }) => [bucket, entries]))
-  const told = (part: string) => {
+  const search = (part: string) => {
     const found = Postings.everywhere()
     for (const one of Grams.gramsOf([part])) {
       const entries = buckets.get(one.bucket)
@@ -20,7 +20,7 @@ const segment = (texts: ReadonlyArray<string>) => {
     }
     return Postings.placesOf(found).filter((place) => place < texts.length)
   }
-  return { told, sizes: [...buckets.values()].map(({ length }) => length) }
+  return { search, sizes: [...buckets.values()].map(({ length }) => length) }
 }
 
 describe("A segment", () => {
@@ -28,14 +28,14 @@ describe("A segment", () => {
     const draw = randomBelow(1)
     for (let round = 0; round < 3; round++) {
       const texts = Array.from({ length: Postings.places }, () => randomText(draw, 2 + draw(120)))
-      const { told } = segment(texts)
+      const { search } = segment(texts)
       for (let n = 0; n < 40; n++) {
         const text = [...texts[draw(texts.length)]!]
         const length = 2 + draw(8)
         const from = n % 3 === 0 ? Math.max(0, text.length - length) : draw(text.length)
         const part = text.slice(from, from + length).join("")
         expect(Grams.gramsOf([part]).length > 0, JSON.stringify(part)).toBe(part.length > 1)
-        const found = new Set(told(part))
+        const found = new Set(search(part))
         expect(
           positionsOf(texts, part).filter((place) => !found.has(place)),
           JSON.stringify(part),
@@ -75,7 +75,7 @@ describe("A segment", () => {
       Array.from({ length: draw(60) }, () => String.fromCharCode(97 + draw(20))).join(""),
     )
     for (const part of ["ab", "qr", "xyz", "abc", "kml", "tss", "gh"]) {
-      expect(segment(texts).told(part), part).toEqual(positionsOf(texts, part))
+      expect(segment(texts).search(part), part).toEqual(positionsOf(texts, part))
     }
   })
 
@@ -84,11 +84,11 @@ describe("A segment", () => {
     const texts = Array.from({ length: 3 }, () =>
       Array.from({ length: 150_000 }, () => String.fromCharCode(32 + draw(0xa000))).join(""),
     )
-    const { told, sizes } = segment(texts)
+    const { search, sizes } = segment(texts)
     expect(Math.max(...sizes)).toBeLessThanOrEqual(32 * 1024)
     expect(sizes).toContain(0)
     for (const [place, text] of texts.entries()) {
-      expect(told(text.slice(149_000, 149_008))).toContain(place)
+      expect(search(text.slice(149_000, 149_008))).toContain(place)
     }
   })
 })

@@ -32,7 +32,7 @@ const now = {
   record: "done" as "done" | "away",
 }
 const sound = { ...now }
-const away = Effect.fail(unavailable) as never
+const unavailableEffect = Effect.fail(unavailable) as never
 
 const stub = <I, S>(tag: Context.Service<I, S>, service: object) => Layer.succeed(tag, service as S)
 const maxBytes = 2_000
@@ -48,12 +48,13 @@ const services = Layer.mergeAll(
   }),
   stub(Screening, {
     isListed: () => Effect.sync(() => now.isListed),
-    isTooNew: () => Effect.suspend(() => (now.tooNew === "away" ? away : Effect.succeed(now.tooNew === "yes"))),
+    isTooNew: () =>
+      Effect.suspend(() => (now.tooNew === "away" ? unavailableEffect : Effect.succeed(now.tooNew === "yes"))),
   }),
-  stub(SystemMail, { store: () => Effect.suspend(() => (now.system === "away" ? away : Effect.void)) }),
+  stub(SystemMail, { store: () => Effect.suspend(() => (now.system === "away" ? unavailableEffect : Effect.void)) }),
   stub(Bounces, {
     judge: () => Effect.suspend(() => (now.judge === "away" ? Effect.die("away") : Effect.succeed(now.judge))),
-    record: () => Effect.suspend(() => (now.record === "away" ? away : Effect.void)),
+    record: () => Effect.suspend(() => (now.record === "away" ? unavailableEffect : Effect.void)),
     accepted: () => Effect.void,
   }),
   stub(Transactions, {
@@ -85,9 +86,9 @@ const content = async (
   data = "Subject: x\r\n\r\nx\r\n",
 ) => {
   Object.assign(now, sound, set)
-  const says = upToData(to(names[0]!))
-  says.splice(3, 0, ...names.slice(1).map((name) => `RCPT TO:<${to(name)}>\r\n`))
-  return (await converse(port, [...says, `${data}.\r\n`, "QUIT\r\n"])).at(-2)!
+  const commands = upToData(to(names[0]!))
+  commands.splice(3, 0, ...names.slice(1).map((name) => `RCPT TO:<${to(name)}>\r\n`))
+  return (await converse(port, [...commands, `${data}.\r\n`, "QUIT\r\n"])).at(-2)!
 }
 
 it("the reply to RCPT depends on the recipient's state", { timeout: 60_000 }, async () => {
@@ -153,26 +154,26 @@ it("every retryable reply has a 4xx code in both forms, and every final one 5xx"
 })
 
 it("a mail program gets a temporary code for what passes by waiting, and a permanent one for what a person must fix", () => {
-  const told = (problem: object) => {
+  const replyTo = (problem: object) => {
     const { responseCode, message } = Refusals.of({ detail: "x", ...problem } as unknown as Problem)
     return `${responseCode} ${message.split(" ")[0]}`
   }
   expect([
-    told({ _tag: "unavailable" }),
-    told({ _tag: "internal" }),
-    told({ _tag: "rate_limited", retry_after_seconds: 9 }),
-    told({ _tag: "conflict" }),
-    told({ _tag: "identity_not_ready", agent_hint: "wait" }),
+    replyTo({ _tag: "unavailable" }),
+    replyTo({ _tag: "internal" }),
+    replyTo({ _tag: "rate_limited", retry_after_seconds: 9 }),
+    replyTo({ _tag: "conflict" }),
+    replyTo({ _tag: "identity_not_ready", agent_hint: "wait" }),
   ]).toEqual(["451 4.3.0", "451 4.3.0", "452 4.7.1", "452 4.2.2", "450 4.2.1"])
   expect([
-    told({ _tag: "identity_not_ready", agent_hint: "stop" }),
-    told({ _tag: "recipient_not_allowed" }),
-    told({ _tag: "mail_paused" }),
-    told({ _tag: "message_invalid", errors: [{ path: "/text", message: "x" }] }),
-    told({ _tag: "message_invalid", errors: [{ path: "/from", message: "x" }] }),
-    told({ _tag: "message_invalid", errors: [{ path: "/cc", message: "x" }] }),
-    told({ _tag: "message_too_large" }),
-    told({ _tag: "not_found" }),
+    replyTo({ _tag: "identity_not_ready", agent_hint: "stop" }),
+    replyTo({ _tag: "recipient_not_allowed" }),
+    replyTo({ _tag: "mail_paused" }),
+    replyTo({ _tag: "message_invalid", errors: [{ path: "/text", message: "x" }] }),
+    replyTo({ _tag: "message_invalid", errors: [{ path: "/from", message: "x" }] }),
+    replyTo({ _tag: "message_invalid", errors: [{ path: "/cc", message: "x" }] }),
+    replyTo({ _tag: "message_too_large" }),
+    replyTo({ _tag: "not_found" }),
   ]).toEqual(["550 5.7.1", "550 5.7.1", "550 5.7.1", "554 5.6.0", "550 5.7.1", "550 5.1.3", "552 5.3.4", "550 5.7.1"])
   const temporary = ["later", "tooManyTries", "tooManySessions", "unavailable", "ended", "busy"]
   for (const [name, { responseCode, message }] of Object.entries(Refusals.replies)) {

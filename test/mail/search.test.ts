@@ -154,7 +154,7 @@ layer(actors())("A search", (it) => {
             return found
           })
         const tens = Array.from({ length: 150 }, (_, n) => 1_500 - 10 * n)
-        const look = Effect.gen(function* () {
+        const expectSameResults = Effect.gen(function* () {
           expect(yield* everything("hapax", 50)).toEqual([7, 3])
           expect(yield* everything("hapax", 1)).toEqual([7, 3])
           expect(yield* everything("seldom", 40)).toEqual(tens)
@@ -168,15 +168,15 @@ layer(actors())("A search", (it) => {
             (yield* queries.list(id, { limit: 5, offset: 3, query: "seldom" })).messages.map(({ snippet }) => snippet),
           ).toEqual(["1470", "1460", "1450", "1440", "1430"])
         })
-        yield* look
+        yield* expectSameResults
         // Five segments of the one, and one of the other.
         expect(yield* SegmentBuilder.run).toBe(6)
-        yield* look
+        yield* expectSameResults
         // A term that does not occur requires a full scan.
         yield* writes`delete from search_segment where identity_id = ${id} and segment = 0`
         expect(yield* everything("hapax", 50)).toEqual([])
         yield* writes`insert into search_due (identity_id, segment, due_at) values (${id}, 0, now() + interval '1 hour')`
-        yield* look
+        yield* expectSameResults
       }),
     { timeout: 60_000 },
   )

@@ -62,12 +62,12 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
         )
         yield* letters(identity.id, texts)
         const all = yield* reader(identity.id as IdentityId)
-        const gone = new Set<number>()
+        const removed = new Set<number>()
         const naive = (...parts: ReadonlyArray<string>) =>
           positionsOf(texts, "")
-            .filter((place) => !gone.has(place + 1) && parts.every((part) => texts[place]!.includes(part)))
+            .filter((place) => !removed.has(place + 1) && parts.every((part) => texts[place]!.includes(part)))
             .map((place) => place + 1)
-        const look = Effect.gen(function* () {
+        const expectSameResults = Effect.gen(function* () {
           for (let n = 0; n < 8; n++) {
             const [one, other] = [word(), word()]
             const part = [...one].slice(draw(2), 2 + draw(4)).join("")
@@ -79,9 +79,9 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
             )
           }
         })
-        yield* look
+        yield* expectSameResults
         expect(yield* SegmentBuilder.run).toBe(2)
-        yield* look
+        yield* expectSameResults
         // In the form that mail programs get.
         const searched = words.slice(0, 20).filter((text) => text.length > 1)
         const mayHave = yield* SearchCandidates.make(yield* Reads)(identity.id, searched)
@@ -98,12 +98,12 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
         // Repeated without one segment, and after removals.
         yield* sql`delete from search_segment where identity_id = ${identity.id} and segment = 1`
         yield* sql`insert into search_due (identity_id, segment, due_at) values (${identity.id}, 1, now() + interval '1 hour')`
-        for (const uid of [3, 255, 256, 257, 500, 600]) gone.add(uid)
-        yield* sql`delete from message where identity_id = ${identity.id} and uid = any(${[...gone]}::int[])`
-        yield* look
+        for (const uid of [3, 255, 256, 257, 500, 600]) removed.add(uid)
+        yield* sql`delete from message where identity_id = ${identity.id} and uid = any(${[...removed]}::int[])`
+        yield* expectSameResults
         yield* sql`update search_due set due_at = now() where identity_id = ${identity.id}`
         expect(yield* SegmentBuilder.run).toBe(2)
-        yield* look
+        yield* expectSameResults
       }),
     { timeout: 120_000 },
   )

@@ -47,7 +47,7 @@ interface World {
   caller: CallerOfRequest
   /** The source of each authorization check. */
   readonly ways: Array<string | undefined>
-  readonly gone: Latch.Latch
+  readonly revocation: Latch.Latch
   readonly subscribers: Subscribers.Subscribers
 }
 class Turned extends Context.Service<Turned, World>()("test/Turned") {}
@@ -59,7 +59,7 @@ const world = Layer.sync(Turned, () => ({
   revoked: false,
   caller,
   ways: [],
-  gone: Latch.makeUnsafe(),
+  revocation: Latch.makeUnsafe(),
   subscribers: Subscribers.make(),
 }))
 const fromWorld = <I, S>(key: Context.Key<I, S>, make: (turned: World) => S) =>
@@ -69,7 +69,9 @@ const services = Layer.mergeAll(
   ShutdownSignal.layer,
   Layer.succeed(Addresses, { baseUrl: "https://api.example" } as Addresses["Service"]),
   fromWorld(ChangeFeed, ({ subscribers }) => ({ ...subscribers, notify: subscribers.wake, announce: () => {} })),
-  fromWorld(StandingCredentials, ({ gone }) => ({ watch: () => Effect.succeed(Effect.asVoid(gone.await)) })),
+  fromWorld(StandingCredentials, ({ revocation }) => ({
+    watch: () => Effect.succeed(Effect.asVoid(revocation.await)),
+  })),
   Layer.unwrap(
     Effect.map(Turned, (turned) =>
       Layer.merge(
@@ -165,7 +167,7 @@ layer(Layer.empty)("A wait", (it) => {
       expect((yield* Effect.flip(Fiber.join(mailCame.fiber))).code).toBe("unauthenticated")
       const quiet = yield* waiting
       quiet.turned.revoked = true
-      yield* quiet.turned.gone.open
+      yield* quiet.turned.revocation.open
       expect((yield* Effect.flip(Fiber.join(quiet.fiber))).code).toBe("unauthenticated")
     }),
   )
@@ -177,7 +179,7 @@ layer(Layer.empty)("A wait", (it) => {
         const { turned, fiber } = yield* waiting
         turned.caller = narrowed
         turned.mail = [message]
-        yield* turned.gone.open
+        yield* turned.revocation.open
         const code = yield* Effect.match(Fiber.join(fiber), { onSuccess: () => "mail", onFailure: (one) => one.code })
         return { code, ways: turned.ways }
       })

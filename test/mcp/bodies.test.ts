@@ -44,8 +44,8 @@ describe("Request body", () => {
   it("over 10 MiB is rejected with and without a declared length", async () => {
     const refused = await chunked(10 * 1024 * 1024)
     expect([refused.status, refused.body.code]).toEqual([413, "payload_too_large"])
-    const said = await post("A".repeat(10 * 1024 * 1024 + 1))
-    expect(said).toMatchObject({
+    const response = await post("A".repeat(10 * 1024 * 1024 + 1))
+    expect(response).toMatchObject({
       status: 413,
       body: { code: "payload_too_large", detail: "The request body exceeds the limit of 10 MiB for this operation." },
     })

@@ -56,9 +56,9 @@ describe("the guarded client", () => {
   })
 
   it("sends nothing if the permission ends while it connects", async () => {
-    const heard: Array<string> = []
-    const port = await http(({ url }, response) => (heard.push(url!), response.end("fine")))
-    const asked = { method: "POST", headers: {}, body: "x", atMost: 100 }
+    const paths: Array<string> = []
+    const port = await http(({ url }, response) => (paths.push(url!), response.end("fine")))
+    const request = { method: "POST", headers: {}, body: "x", atMost: 100 }
     const target = (path: string) => new URL(`http://127.0.0.1:${port}${path}`)
     let permissions = 0
     const permission = (isPermitted: () => boolean, atMost: number) => ({
@@ -69,7 +69,7 @@ describe("the guarded client", () => {
     const stopped = await withClient({}, (client) =>
       client.ask(
         target("/stopped"),
-        asked,
+        request,
         permission(() => false, 1),
       ),
     )
@@ -79,12 +79,12 @@ describe("the guarded client", () => {
     const expired = await withClient({}, (client) =>
       client.ask(
         target("/expired"),
-        asked,
+        request,
         permission(() => permissions === 2, 2),
       ),
     )
     expect(expired).toMatchObject({ _tag: "Success", success: { status: 200 } })
-    expect(heard).toEqual(["/expired"])
+    expect(paths).toEqual(["/expired"])
   })
 
   it("returns a redirect without following it", async () => {

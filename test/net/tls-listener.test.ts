@@ -55,8 +55,8 @@ it("does not log an error when a peer resets its connection", async () => {
       ({ logLevel, message, cause }) => void lines.push(`${logLevel} ${String(message)} ${Cause.pretty(cause)}`),
     ),
   ])
-  let begun = () => {}
-  const isServed = new Promise<void>((resolve) => (begun = resolve))
+  let onServed = () => {}
+  const isServed = new Promise<void>((resolve) => (onServed = resolve))
   let ended = () => {}
   const isOver = new Promise<void>((resolve) => (ended = resolve))
   const server = await Effect.runPromise(Scope.provide(TlsListener.make({ ...pem, host: "127.0.0.1", port: 0 }), scope))
@@ -69,7 +69,7 @@ it("does not log an error when a peer resets its connection", async () => {
           const { write } = yield* socket.writer
           yield* Effect.forkChild(Effect.ignore(write(new Uint8Array(1024 * 1024))))
           // Closing a connection resets it if the peer has not read all data.
-          setTimeout(begun, 50)
+          setTimeout(onServed, 50)
           return yield* Effect.forever(pull)
         }).pipe(Effect.scoped, Effect.ensuring(Effect.sync(ended))),
       ),

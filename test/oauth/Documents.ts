@@ -44,10 +44,10 @@ const shapes: Record<string, (id: string) => unknown> = {
 
 export const documents = async () => {
   const answers = new Map<string, (request: IncomingMessage, response: ServerResponse) => void>()
-  const asked: Array<string> = []
+  const requests: Array<string> = []
   const server = createServer((request, response) => {
     const name = request.url!.slice(1)
-    asked.push(name)
+    requests.push(name)
     const answer = answers.get(name)
     if (answer !== undefined) return answer(request, response)
     const shape = shapes[name]
@@ -59,7 +59,7 @@ export const documents = async () => {
   return {
     url,
     /** The requested documents. */
-    asked,
+    asked: requests,
     /** Replaces the response from now on. */
     answer: (name: string, how: (request: IncomingMessage, response: ServerResponse) => void) =>
       void answers.set(name, how),

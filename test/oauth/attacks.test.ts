@@ -63,9 +63,9 @@ describe("Redirect address", () => {
     ["http://localhost:1234/other", "http://localhost:4711/callback"],
     ["http://127.0.0.1:4711/callback", "http://localhost:4711/callback"],
     ["http://localhost.evil.example:4711/callback", "http://localhost:4711/callback"],
-  ])("%s does not match %s, and nothing is sent to it", async (asked, named) => {
+  ])("%s does not match %s, and nothing is sent to it", async (requested, named) => {
     const client = await registerClientId(service.base, named)
-    const shown = await ada.browser.go(authorizationUrl(service.base, { client, redirect: asked, challenge }))
+    const shown = await ada.browser.go(authorizationUrl(service.base, { client, redirect: requested, challenge }))
     expect(shown.status).toBe(400)
     expect(shown.headers.get("location")).toBeNull()
     expect(shown.text).not.toContain("http-equiv")

@@ -35,7 +35,7 @@ describe.skipIf(!has("chromium"))("the consent page", { timeout: 120_000 }, () =
   })
 
   /** A signed-in browser at the consent page of an app. */
-  const asked = async () => {
+  const atConsentPage = async () => {
     const { session } = await signUp(service.base)
     const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
     const redirect = `http://127.0.0.1:${portOf(app)}/callback`
@@ -58,7 +58,7 @@ describe.skipIf(!has("chromium"))("the consent page", { timeout: 120_000 }, () =
   }
 
   it("connects an app over two redirects without blocked content", async () => {
-    const { page, handle, complaints } = await asked()
+    const { page, handle, complaints } = await atConsentPage()
     expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Connect Clawed to your agents?")
     expect(await page.getByLabel(`Act as @${handle} only`).isChecked()).toBe(true)
     expect(await page.getByLabel("Read only").isChecked()).toBe(true)
@@ -70,13 +70,13 @@ describe.skipIf(!has("chromium"))("the consent page", { timeout: 120_000 }, () =
   })
 
   it("denies an app over two redirects", async () => {
-    const { page } = await asked()
+    const { page } = await atConsentPage()
     await page.getByRole("button", { name: "Deny" }).click()
     expect((await arrived(page)).get("error")).toBe("access_denied")
   })
 
   it("cannot be framed", async () => {
-    const { url, context } = await asked()
+    const { url, context } = await atConsentPage()
     const frame = createServer((_, response) =>
       response
         .writeHead(200, { "content-type": "text/html" })

@@ -145,12 +145,12 @@ describe("Token endpoint", () => {
       "/auth/authorize",
       "/api/mcp",
     ]) {
-      const asked = await raw(
+      const response = await raw(
         path,
         { origin, "access-control-request-method": "POST", "access-control-request-headers": "authorization" },
         "OPTIONS",
       )
-      const names = Object.keys(asked.headers).filter((name) => name.startsWith("access-control-"))
+      const names = Object.keys(response.headers).filter((name) => name.startsWith("access-control-"))
       expect([path, names]).toEqual([path, []])
     }
     const { form } = await aCode()
@@ -285,9 +285,9 @@ describe("Network limit of a Grant", () => {
       body: { networks },
     })
     expect(changed.body.networks).toEqual(networks)
-    const told = async (type: string) =>
+    const eventsOfType = async (type: string) =>
       (await call(service.base, "GET", `/api/events?type=${type}`, { token: eve.session })).body.events
-    await expect.poll(() => told("grant.changed"), { timeout: 20_000 }).toMatchObject([{ data: { networks } }])
-    expect(await told("grant.created")).toMatchObject([{ data: { networks: null } }])
+    await expect.poll(() => eventsOfType("grant.changed"), { timeout: 20_000 }).toMatchObject([{ data: { networks } }])
+    expect(await eventsOfType("grant.created")).toMatchObject([{ data: { networks: null } }])
   })
 })

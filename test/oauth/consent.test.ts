@@ -27,7 +27,7 @@ const challenge = challengeOf(verifierOf())
 const here = "http://localhost:4711/callback"
 
 describe("Consent", () => {
-  const asked = async () => {
+  const requested = async () => {
     const client = await registerClientId(service.base, here)
     return ada.browser.go(authorizationUrl(service.base, { client, redirect: here, challenge }))
   }
@@ -39,26 +39,26 @@ describe("Consent", () => {
     ["no Origin of anybody", { origin: "null" }],
     ["our Origin from another site", { "sec-fetch-site": "cross-site" }],
   ])("is rejected with %s", async (_, headers) => {
-    const shown = await asked()
+    const shown = await requested()
     expect((await ada.browser.decide(shown, allow, headers)).status).toBe(403)
     expect(redirectOf(await ada.browser.decide(shown, allow)).searchParams.get("code")).not.toBeNull()
   })
 
   it("is rejected from another session", async () => {
-    const shown = await asked()
+    const shown = await requested()
     const bob = await signedInUser(service.base)
     const answer = await bob.browser.decide(shown, allow)
     expect([answer.status, answer.text.includes("http-equiv")]).toEqual([400, false])
   })
 
   it("is decided once", async () => {
-    const shown = await asked()
+    const shown = await requested()
     redirectOf(await ada.browser.decide(shown, allow))
     expect((await ada.browser.decide(shown, allow)).text).not.toContain("http-equiv")
   })
 
   it("is not shown in a frame or beside an opener", async () => {
-    const { headers, text } = await asked()
+    const { headers, text } = await requested()
     expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'")
     expect(headers.get("cross-origin-opener-policy")).toBe("same-origin")
     expect(text).not.toContain("<script")
@@ -73,7 +73,7 @@ describe("Consent", () => {
   })
 
   it("returns access_denied to the app when it is denied", async () => {
-    const answer = redirectOf(await ada.browser.decide(await asked(), { decision: "deny" }))
+    const answer = redirectOf(await ada.browser.decide(await requested(), { decision: "deny" }))
     expect(Object.fromEntries(answer.searchParams)).toMatchObject({ error: "access_denied", iss: service.base })
   })
 
@@ -115,14 +115,14 @@ describe("Consent", () => {
     ["read", ["identity:read", "mail:read"], ["identity:read", "mail:read"]],
     ["read", ["identity:read", "mail:send", "account:read"], ["identity:read"]],
     ["act", ["identity:read", "mail:send", "vault:secret"], ["identity:read", "mail:send"]],
-  ])("with the preset %j of %j grants at most %j", async (rights, asked, granted) => {
+  ])("with the preset %j of %j grants at most %j", async (rights, requested, granted) => {
     const { answer } = await obtainTokens(
       service.base,
       ada.browser,
       await registerClientId(service.base, here),
       here,
       { rights },
-      asked,
+      requested,
     )
     expect(answer.body["scope"].split(" ").sort()).toEqual(granted)
   })

@@ -331,9 +331,9 @@ describe("Sign-in during an authorization", () => {
     const client = (await registerClient(service.base, [here], newHandle("client"))).body["client_id"] as string
     const stranger = browser(service.base)
     const url = authorizationUrl(service.base, { client, redirect: here, challenge: challengeOf(verifierOf()) })
-    const asked = await stranger.go(url)
-    expect(asked.headers.getSetCookie()[0]).toMatch(/svc_authorize=.*HttpOnly/i)
-    const request = /name="request" value="([^"]*)"/.exec(asked.text)![1]!
+    const response = await stranger.go(url)
+    expect(response.headers.getSetCookie()[0]).toMatch(/svc_authorize=.*HttpOnly/i)
+    const request = /name="request" value="([^"]*)"/.exec(response.text)![1]!
     const mailed = await stranger.go("/auth/sign-in", { form: { email, terms: "yes", request } })
     const to = new URL(link(mailed.text))
     const form = Object.fromEntries(to.searchParams)

@@ -116,8 +116,8 @@ describe("Request without proof", () => {
 
   it("Link with a foreign request id shows no consent page", async () => {
     const stranger = browser(service.base)
-    const begun = await stranger.go(asking(await registerClientId(service.base, here)))
-    const id = /continue=([0-9a-f-]{36})|name="request" value="([0-9a-f-]{36})"/.exec(begun.text)
+    const response = await stranger.go(asking(await registerClientId(service.base, here)))
+    const id = /continue=([0-9a-f-]{36})|name="request" value="([0-9a-f-]{36})"/.exec(response.text)
     const request = id?.[1] ?? id?.[2]
     expect(request).toBeDefined()
     const shown = await ada.browser.go(`/auth/authorize?continue=${request}`)
@@ -217,9 +217,9 @@ describe("App or key of one Identity", () => {
     })
     const { access } = await connected({ rights: "choose", scope: ["card:read", "vault:read"], vault: "yes" })
     for (const token of [access, ada.secrets.identity_key as string]) {
-      const said: Array<string> = []
+      const outputs: Array<string> = []
       const tool = async (name: string, input: object) =>
-        said.push(JSON.stringify((await mcp(service.base, token, "tools/call", { name, arguments: input })).body))
+        outputs.push(JSON.stringify((await mcp(service.base, token, "tools/call", { name, arguments: input })).body))
       for (const handle of [
         bob.handle,
         bob.handle.toUpperCase(),
@@ -248,9 +248,9 @@ describe("App or key of one Identity", () => {
           },
         ]),
       })
-      said.push(await batch.text())
+      outputs.push(await batch.text())
       expect(batch.status).toBe(400)
-      expect(said.join("\n")).not.toMatch(/of-bob|only-bobs/)
+      expect(outputs.join("\n")).not.toMatch(/of-bob|only-bobs/)
     }
     const own = ada.secrets.identity_key as string
     for (const query of [
@@ -310,7 +310,7 @@ describe("App or key of one Identity", () => {
       (await mcp(service.base, access, "tools/call", { name: "svc_card_get", arguments: { handle } })).body
     const granted = (await call(service.base, "GET", "/api/grants", { token: zed.session })).body.grants[0].handles
     await call(service.base, "DELETE", `/api/identities/${granted[0]}`, { token: zed.session })
-    for (let looks = 0; looks < 200 && (await status(access)) === 200; looks++) await reads()
+    for (let n = 0; n < 200 && (await status(access)) === 200; n++) await reads()
     expect(await status(access)).toBe(401)
   })
 })

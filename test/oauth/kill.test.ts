@@ -101,7 +101,7 @@ const killed = async (asking: () => Promise<unknown>, lock: string, reached: () 
         ),
       )
       yield* Deferred.await(held)
-      const asked = asking().then(
+      const outcome = asking().then(
         () => "answered",
         () => "broken",
       )
@@ -110,7 +110,7 @@ const killed = async (asking: () => Promise<unknown>, lock: string, reached: () 
       yield* Effect.promise(() => api.exited)
       yield* Deferred.succeed(over, undefined)
       yield* Fiber.join(holder)
-      return yield* Effect.promise(() => asked)
+      return yield* Effect.promise(() => outcome)
     }),
   )
   expect(answer).toBe("broken")

@@ -186,7 +186,7 @@ describe("the doctor", () => {
   })
 })
 
-const told = (findings: ReadonlyArray<Finding>) =>
+const problemsOf = (findings: ReadonlyArray<Finding>) =>
   findings.filter(({ status }) => status !== "ok").map(({ status, detail }) => `${status}: ${detail}`)
 
 describe("the doctor of settings", () => {
@@ -203,21 +203,21 @@ describe("the doctor of settings", () => {
   }
 
   it("reports http links and untrusted proxies in production only", async () => {
-    expect(told(exposure(await with_(production)))).toEqual([])
-    expect(told(exposure(await with_({ SVC_BASE_URL: "http://api.example.org" })))).toEqual([])
-    expect(told(exposure(await with_({ ...production, SVC_TRUSTED_PROXIES: "" })))).toEqual([
+    expect(problemsOf(exposure(await with_(production)))).toEqual([])
+    expect(problemsOf(exposure(await with_({ SVC_BASE_URL: "http://api.example.org" })))).toEqual([])
+    expect(problemsOf(exposure(await with_({ ...production, SVC_TRUSTED_PROXIES: "" })))).toEqual([
       expect.stringMatching(/^warn: SVC_TRUSTED_PROXIES is empty/),
     ])
-    expect(told(exposure(await with_({ ...production, SVC_BASE_URL: "http://api.example.org" })))).toEqual([
+    expect(problemsOf(exposure(await with_({ ...production, SVC_BASE_URL: "http://api.example.org" })))).toEqual([
       expect.stringMatching(/^fail: SVC_BASE_URL is http:\/\/api.example.org: .*unencrypted$/),
     ])
-    expect(told(exposure(await with_({ ...production, SVC_PROFILE_BASE: "http://id.example.org" })))).toEqual([
+    expect(problemsOf(exposure(await with_({ ...production, SVC_PROFILE_BASE: "http://id.example.org" })))).toEqual([
       expect.stringMatching(/^fail: SVC_PROFILE_BASE is http:/),
     ])
   })
 
   it("reports one port for two listeners, unless their addresses differ or the port is not fixed", async () => {
-    const found = async (more: Record<string, string>) => told(collisions(await with_(more)))
+    const found = async (more: Record<string, string>) => problemsOf(collisions(await with_(more)))
     expect(await found({})).toEqual([])
     expect(await found({ SVC_SMTP_PORT: "8080" })).toEqual([
       expect.stringMatching(/^fail: SVC_HTTP_PORT and SVC_SMTP_PORT are both 8080/),
@@ -236,7 +236,7 @@ describe("the doctor of settings", () => {
     ["2500-2524", 0],
     ["1000-9999", 9],
   ])("finds the listeners among the ports %s of tunnels", async (range, count) => {
-    const findings = told(collisions(await with_({ SVC_EDGE_TCP_PORTS: range, SVC_RUNNER_PORT: "7000" })))
+    const findings = problemsOf(collisions(await with_({ SVC_EDGE_TCP_PORTS: range, SVC_RUNNER_PORT: "7000" })))
     expect(findings).toHaveLength(count)
     if (count === 1) expect(findings[0]).toMatch(/^fail: SVC_SMTP_PORT is 2525, which is within SVC_EDGE_TCP_PORTS/)
   })

@@ -72,9 +72,9 @@ describe("the metrics", () => {
       ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
     ]
     expect(expressions.length).toBeGreaterThan(30)
-    const asked = expressions.flatMap((expression) => namesIn(expression.replaceAll(/\{[^}]*\}/g, "")))
+    const usedNames = expressions.flatMap((expression) => namesIn(expression.replaceAll(/\{[^}]*\}/g, "")))
     const labels = new Set(documented().flatMap(({ labels: of }) => of))
-    expect(asked.filter((name) => !known.has(family(name)) && !labels.has(name))).toEqual([])
+    expect(usedNames.filter((name) => !known.has(family(name)) && !labels.has(name))).toEqual([])
     const page = read("docs", "operations.md")
     const alerts = [...rules.matchAll(/alert: (\w+)/g)].map(([, name]) => name!)
     expect(alerts.filter((name) => !page.includes(`**${name}**`))).toEqual([])
@@ -107,8 +107,8 @@ describe("the metrics", () => {
     )
     expect(value(/^svc_problems_total\{code="not_found"\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
     // Finds the series of the message, whatever the order of the labels is.
-    const asked = [...text.matchAll(/^svc_asks_total\{(.*)\} (\d+)$/gm)]
-    const created = asked.find(([, labels]) => labels!.includes('message="Identity.Create"'))
+    const usedNames = [...text.matchAll(/^svc_asks_total\{(.*)\} (\d+)$/gm)]
+    const created = usedNames.find(([, labels]) => labels!.includes('message="Identity.Create"'))
     expect(created?.[1]).toContain('outcome="answered"')
     expect(Number(created?.[2])).toBeGreaterThanOrEqual(1)
     expect(value(/^svc_signins_total\{outcome="opened"\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
@@ -117,10 +117,10 @@ describe("the metrics", () => {
     expect(text).not.toContain(identity.handle)
     expect(text).not.toContain("nobody")
     // Each metric has one TYPE line and is documented.
-    const told = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name!)
-    expect(new Set(told).size).toBe(told.length)
+    const typeLines = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name!)
+    expect(new Set(typeLines).size).toBe(typeLines.length)
     const known = new Set([...documented().map(({ name }) => name), ...ofTheLibrary()])
-    expect(told.filter((name) => !known.has(name))).toEqual([])
+    expect(typeLines.filter((name) => !known.has(name))).toEqual([])
   })
 
   it("have help for every family, and quantiles with a sum and a count that only grow", async () => {
@@ -150,13 +150,13 @@ describe("the metrics", () => {
   it.skipIf(!has("promtool"))("are what promtool accepts without a remark", async () => {
     const text = await scrape()
     const checked = spawnSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" })
-    const said = `${checked.stdout}${checked.stderr}`
+    const report = `${checked.stdout}${checked.stderr}`
     // The number of the line in promtool's message.
-    const line = Number(/line (\d+)/.exec(said)?.[1] ?? 1)
+    const line = Number(/line (\d+)/.exec(report)?.[1] ?? 1)
     expect(
-      said === ""
+      report === ""
         ? ""
-        : `${said}${text
+        : `${report}${text
             .split("\n")
             .slice(line - 3, line)
             .join("\n")}`,

@@ -105,15 +105,15 @@ describe("what leaves the process beside its answers", () => {
   })
 
   it("describes an error by its message", () => {
-    const told = Redaction.of("", [
+    const redacted = Redaction.of("", [
       "A command ended",
       new Error("at postgres://svc:s3cret@db", { cause: new Error("why") }),
     ])
-    expect(JSON.stringify(told)).toMatch(/A command ended.*at postgres:\/\/svc:<redacted>@db.*why/)
+    expect(JSON.stringify(redacted)).toMatch(/A command ended.*at postgres:\/\/svc:<redacted>@db.*why/)
   })
 
   it("has credentials, passwords in URLs and private keys redacted", () => {
-    const told = Redaction.of("", {
+    const redacted = Redaction.of("", {
       url: "postgres://svc:s3cret@db/svc",
       nested: { magic_token: "abc", text: "whsec_c2VjcmV0IHNlY3JldA== and Bearer abcdefghijklmnop" },
       pem: "-----BEGIN PRIVATE KEY-----\nMC4CAQ\n-----END PRIVATE KEY-----",
@@ -122,7 +122,7 @@ describe("what leaves the process beside its answers", () => {
       status: 200,
       key_id: "key_1",
     })
-    expect(told).toEqual({
+    expect(redacted).toEqual({
       url: "postgres://svc:<redacted>@db/svc",
       nested: { magic_token: "<redacted>", text: "whsec_<redacted> and Bearer <redacted>" },
       pem: "<redacted>",

@@ -90,15 +90,15 @@ describe.skipIf(process.platform === "win32")("the service of the package @agent
     expect(await migrate("--check")).toEqual({ code: 0, out: "The database is up to date.\n", err: "" })
 
     const server = packages.start("svc-server", [], { node: oldNode, env: settings })
-    let said = ""
+    let output = ""
     for (const stream of [server.stdout, server.stderr])
-      stream.on("data", (chunk: Buffer) => (said += chunk.toString()))
-    const gone = once(server, "exit")
+      stream.on("data", (chunk: Buffer) => (output += chunk.toString()))
+    const exited = once(server, "exit")
     try {
       await until(
         "the service",
         () => {
-          if (server.exitCode !== null) throw new Error(said)
+          if (server.exitCode !== null) throw new Error(output)
           return isHealthy(base)
         },
         120,
@@ -143,8 +143,8 @@ describe.skipIf(process.platform === "win32")("the service of the package @agent
       server.kill("SIGTERM")
     }
     // The process got SIGINT and exited regularly.
-    expect((await gone)[0], said).toBe(130)
-    expect(said).not.toMatch(/a thread could not be started/)
+    expect((await exited)[0], output).toBe(130)
+    expect(output).not.toMatch(/a thread could not be started/)
   })
 })
 

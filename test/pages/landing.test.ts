@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const look = async (path: string, headers: Record<string, string> = {}) => {
+const getPage = async (path: string, headers: Record<string, string> = {}) => {
   const response = await fetch(`${service.base}${path}`, { redirect: "manual", headers })
   return { response, html: await response.text() }
 }
@@ -25,32 +25,32 @@ const langOf = (html: string) => /<html lang="(\w+)"/.exec(html)?.[1]
 
 describe("Landing page", () => {
   it("uses the language of the browser until another language is chosen", async () => {
-    for (const [asked, lang, words] of [
+    for (const [header, lang, words] of [
       ["de-AT,en;q=0.5", "de", "Loslegen"],
       ["fr", "fr", "Commencer"],
       ["nl", "en", "Get started"],
     ] as const) {
-      const { html, response } = await look("/", { "accept-language": asked })
+      const { html, response } = await getPage("/", { "accept-language": header })
       expect([langOf(html), response.headers.get("vary")]).toEqual([lang, "accept-language, cookie, accept-encoding"])
       expect(html).toContain(`>${words}</a>`)
     }
-    const chosen = await look("/?lang=fr", { "accept-language": "de" })
+    const chosen = await getPage("/?lang=fr", { "accept-language": "de" })
     expect(langOf(chosen.html)).toBe("fr")
     const cookie = chosen.response.headers.get("set-cookie")!.split(";")[0]!
-    expect(langOf((await look("/", { "accept-language": "de", cookie })).html)).toBe("fr")
-    expect(langOf((await look("/?lang=xx", { "accept-language": "de" })).html)).toBe("de")
+    expect(langOf((await getPage("/", { "accept-language": "de", cookie })).html)).toBe("fr")
+    expect(langOf((await getPage("/?lang=xx", { "accept-language": "de" })).html)).toBe("de")
   })
 
   it("redirects signed-in users to the console unless they choose a language", async () => {
     const cookie = "svc_signed_in=1"
-    const { response } = await look("/", { cookie })
+    const { response } = await getPage("/", { cookie })
     expect([response.status, response.headers.get("location")]).toEqual([303, "/console/"])
-    expect((await look("/?lang=de", { cookie })).response.status).toBe(200)
-    expect((await look("/")).response.status).toBe(200)
+    expect((await getPage("/?lang=de", { cookie })).response.status).toBe(200)
+    expect((await getPage("/")).response.status).toBe(200)
   })
 
   it("is at most 12 kB compressed and links its icons", async () => {
-    const { html } = await look("/")
+    const { html } = await getPage("/")
     expect(gzipSync(html, { level: 9 }).length).toBeLessThanOrEqual(12_000)
     for (const [path, type, begin] of [
       ["/icon.svg", "image/svg+xml", "3c737667"],
@@ -71,13 +71,15 @@ describe("Pages", () => {
   it("have a description, and private pages are hidden from search engines", async () => {
     const paths = (...open: ReadonlyArray<string>) => open
     for (const path of paths("/", "/terms", "/problems/not_found")) {
-      const { html } = await look(path)
+      const { html } = await getPage(path)
       expect(html, path).toMatch(/<meta name="description" content="[^"]{20,}">/)
       expect(html, path).not.toContain("noindex")
       expect(html, path).toMatch(/<title>[^<]+<\/title>/)
     }
     for (const path of paths("/auth/sign-in", "/auth/device", "/auth/magic-link", "/@nobody-here", "/connectors")) {
-      expect((await look(path, { accept: "text/html" })).html, path).toContain('<meta name="robots" content="noindex">')
+      expect((await getPage(path, { accept: "text/html" })).html, path).toContain(
+        '<meta name="robots" content="noindex">',
+      )
     }
   })
 })

@@ -56,16 +56,16 @@ const signIn = {
 interface Page {
   readonly path: string
   readonly status: number
-  readonly said: Said
+  readonly phrases: Said
 }
 
 const pages: ReadonlyArray<Page> = [
-  { path: "/auth/sign-in", status: 200, said: signIn },
-  { path: "/auth/device", status: 200, said: signIn },
+  { path: "/auth/sign-in", status: 200, phrases: signIn },
+  { path: "/auth/device", status: 200, phrases: signIn },
   {
     path: "/auth/device?user_code=WDJB-MJHT",
     status: 200,
-    said: {
+    phrases: {
       en: ["Sign in to confirm a device"],
       de: "Anmelden, um ein Gerät zu bestätigen",
       fr: "Se connecter pour confirmer un appareil",
@@ -74,7 +74,7 @@ const pages: ReadonlyArray<Page> = [
   {
     path: "/terms",
     status: 200,
-    said: {
+    phrases: {
       en: ["<h1>Terms of Service", "What the service does, what is not", "<title>Terms of Service"],
       de: "ist auf Englisch",
       fr: "est en anglais",
@@ -83,12 +83,12 @@ const pages: ReadonlyArray<Page> = [
   {
     path: "/problems/rate_limited",
     status: 200,
-    said: { en: ["HTTP status", "Agent hint", "Wait, then call again."], de: "HTTP-Status", fr: "Statut HTTP" },
+    phrases: { en: ["HTTP status", "Agent hint", "Wait, then call again."], de: "HTTP-Status", fr: "Statut HTTP" },
   },
   {
     path: "/problems/none",
     status: 404,
-    said: {
+    phrases: {
       en: ["Unknown problem code", "This service does not use"],
       de: "Unbekannter Problemcode",
       fr: "Code de problème inconnu",
@@ -97,12 +97,12 @@ const pages: ReadonlyArray<Page> = [
   {
     path: `/@${handle}`,
     status: 200,
-    said: { en: ["AI agent", "Operated by", "Agent card", "Skills"], de: "KI-Agent", fr: "Agent IA" },
+    phrases: { en: ["AI agent", "Operated by", "Agent card", "Skills"], de: "KI-Agent", fr: "Agent IA" },
   },
   {
     path: "/@nobody-here",
     status: 404,
-    said: {
+    phrases: {
       en: ["Agent not found", "No agent has this name"],
       de: "Agent nicht gefunden",
       fr: "Agent introuvable",
@@ -111,7 +111,7 @@ const pages: ReadonlyArray<Page> = [
   {
     path: "/nowhere",
     status: 404,
-    said: {
+    phrases: {
       en: ["Page not found", "Check the address"],
       de: "Seite nicht gefunden",
       fr: "Page introuvable",
@@ -119,34 +119,34 @@ const pages: ReadonlyArray<Page> = [
   },
 ]
 
-const look = async (path: string, headers: Record<string, string>) => {
+const getPage = async (path: string, headers: Record<string, string>) => {
   const response = await fetch(`${service.base}${path}`, { headers: { accept: "text/html", ...headers } })
   return { response, html: await response.text() }
 }
 
 describe("Pages", () => {
   it.each(pages)("$path uses the requested language and declares it in Vary", async (wanted) => {
-    const { path, status, said } = wanted
+    const { path, status, phrases } = wanted
     for (const lang of languages) {
-      const { response, html } = await look(path, { "accept-language": `${lang}-AT,nl;q=0.5` })
+      const { response, html } = await getPage(path, { "accept-language": `${lang}-AT,nl;q=0.5` })
       expect(response.status).toBe(status)
-      expectSpoken(html, lang, said, `${path} in ${lang}`)
+      expectSpoken(html, lang, phrases, `${path} in ${lang}`)
       expect(response.headers.get("vary"), path).toMatch(/^accept-language, cookie\b/)
       expect(response.headers.get("cache-control"), path).toBe(
         path === "/terms" ? "public, max-age=0, must-revalidate" : "no-store",
       )
       // A chosen language takes precedence over that of the browser.
-      const chosen = await look(path, { "accept-language": "nl", cookie: `svc_language=${lang}` })
+      const chosen = await getPage(path, { "accept-language": "nl", cookie: `svc_language=${lang}` })
       expect(langOf(chosen.html), path).toBe(lang)
     }
-    expect(langOf((await look(path, { "accept-language": "" })).html)).toBe("en")
+    expect(langOf((await getPage(path, { "accept-language": "" })).html)).toBe("en")
   })
 
   it("mark texts that exist in one language only", async () => {
     const headers = { "accept-language": "de" }
-    expect((await look("/terms", headers)).html).toContain('<div lang="en"><h2>What the service does')
-    expect((await look("/problems/rate_limited", headers)).html).toMatch(/<div lang="en"><h1>.*retry_after_seconds/s)
-    expect((await look(`/@${handle}`, headers)).html).toContain(`<p class="lead" lang="">${description}`)
+    expect((await getPage("/terms", headers)).html).toContain('<div lang="en"><h2>What the service does')
+    expect((await getPage("/problems/rate_limited", headers)).html).toMatch(/<div lang="en"><h1>.*retry_after_seconds/s)
+    expect((await getPage(`/@${handle}`, headers)).html).toContain(`<p class="lead" lang="">${description}`)
   })
 })
 
@@ -185,7 +185,8 @@ const way = {
   denied: { en: ["Device denied", "No key was created"], de: "Gerät abgelehnt", fr: "Appareil refusé" },
 } satisfies Record<string, Said>
 
-const begun = async () => (await call(service.base, "POST", "/api/auth/device", { body: { name: "laptop" } })).body
+const startDevice = async () =>
+  (await call(service.base, "POST", "/api/auth/device", { body: { name: "laptop" } })).body
 
 describe("Device confirmation by a new account", () => {
   it.each(languages)("uses one language throughout: %s", async (lang) => {
@@ -204,7 +205,7 @@ describe("Device confirmation by a new account", () => {
       return answer
     }
 
-    const device = await begun()
+    const device = await startDevice()
     const email = `${newHandle("person")}@example.org`
     const form = { email, user_code: device.user_code }
     await expectNext("elsewhere", 403, "/auth/sign-in", form, { origin: "https://evil.example" })
@@ -226,7 +227,7 @@ describe("Device confirmation by a new account", () => {
     const refused = await person.go("/auth/device", { form: { ...decision, decision: "approve" } })
     expect([refused.status, langOf(refused.text)]).toEqual([409, lang])
     expect(refused.text).toContain('<h1 lang="en">')
-    const other = await begun()
+    const other = await startDevice()
     await expectNext("denied", 200, "/auth/device", { user_code: other.user_code, decision: "deny" })
   })
 })

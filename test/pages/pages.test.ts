@@ -64,20 +64,20 @@ describe("Profile page", () => {
 
 describe("Pages for people", () => {
   const browser = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
-  const look = async (path: string, headers: Record<string, string> = browser) => {
+  const getPage = async (path: string, headers: Record<string, string> = browser) => {
     const response = await fetch(`${service.base}${path}`, { headers })
     return { status: response.status, type: response.headers.get("content-type"), text: await response.text() }
   }
 
   it("link sign-in and documentation on the landing page and the landing page on every page", async () => {
-    const home = await look("/")
+    const home = await getPage("/")
     expect(home.status).toBe(200)
     for (const href of ["/auth/sign-in", "/api/docs", "/auth/device", "/terms", "/icon.svg"]) {
       expect(home.text).toContain(`href="${href}"`)
-      expect((await look(href)).status, href).toBe(200)
+      expect((await getPage(href)).status, href).toBe(200)
     }
     for (const path of ["/", "/terms", "/auth/sign-in", "/auth/device", "/problems/not_found", `/@${handle}`]) {
-      const { text } = await look(path)
+      const { text } = await getPage(path)
       expect(text, path).toMatch(/<title>[^<]*Agent Identity Service<\/title>/)
       expect(text, path).toContain('<a class="home" href="/">')
     }
@@ -85,19 +85,19 @@ describe("Pages for people", () => {
 
   it("show unknown paths as a page to browsers and as a problem to other clients", async () => {
     for (const path of ["/nothing", "/api/nothing", "/auth"]) {
-      const page = await look(path)
+      const page = await getPage(path)
       expect([page.status, page.type], path).toEqual([404, "text/html; charset=utf-8"])
       expect(page.text).toContain('href="/"')
-      expect((await look(path, {})).type, path).toBe("application/problem+json")
+      expect((await getPage(path, {})).type, path).toBe("application/problem+json")
     }
   })
 
   it("format code and show the Terms that sign-up accepts", async () => {
-    const problem = await look("/problems/rate_limited")
+    const problem = await getPage("/problems/rate_limited")
     expect(problem.text).toContain("<code>retry_after_seconds</code>")
     expect(problem.text).not.toContain("`")
-    expect((await look("/terms")).text).toContain("Version 2026-11-01")
-    expect((await look("/auth/sign-in")).text).toContain('<a href="/terms"')
+    expect((await getPage("/terms")).text).toContain("Version 2026-11-01")
+    expect((await getPage("/auth/sign-in")).text).toContain('<a href="/terms"')
   })
 })
 

@@ -87,13 +87,13 @@ const makeSender = Effect.fnUntraced(function* (handle: string) {
       join outgoing g on g.message_id = m.id and g.identity_id = m.identity_id
       where m.identity_id = ${id} and m.direction = 'outbound' order by m.uid`,
   )
-  const told = rows(
+  const raisedEvents = rows(
     (sql) => sql<{ type: string; data: Record<string, unknown>; by: string; deliveries: number }>`
       select type, data, caused_by ->> 'kind' as by,
              (select count(*)::int from delivery d where d.event_id = e.id and d.identity_id = ${id}) as deliveries
       from event e where org_id = ${orgId}::uuid and (type like 'email.%' or type like 'limit.%') order by seq`,
   )
-  return { id, handle, departure, stored, told, due: () => due }
+  return { id, handle, departure, stored, told: raisedEvents, due: () => due }
 })
 
 type Sender = Effect.Success<ReturnType<typeof makeSender>>
@@ -226,10 +226,10 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
 
   it.effect("report a Mailbox that was deleted meanwhile", () =>
     Effect.gen(function* () {
-      const [here, gone] = [yield* makeSender("here"), yield* makeSender("gone")]
+      const [here, departed] = [yield* makeSender("here"), yield* makeSender("gone")]
       const sql = yield* Writes
-      yield* sql`delete from mailbox where identity_id = ${gone.id}`
-      const ended = yield* depart(yield* gone.departure("lost"), yield* here.departure("one"))
+      yield* sql`delete from mailbox where identity_id = ${departed.id}`
+      const ended = yield* depart(yield* departed.departure("lost"), yield* here.departure("one"))
       expect(ended).toEqual([Exit.succeed(false), Exit.succeed(true)])
       expect(yield* subjects(here)).toEqual(["one"])
     }),

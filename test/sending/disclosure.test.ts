@@ -243,7 +243,7 @@ interface Seen {
 }
 
 /** Runs in the page: returns what a reader can see of the disclosure after scrolling to it. */
-const look = `(words) => {
+const measure = `(words) => {
   const own = [...document.querySelectorAll("body div")].filter((one) => one.textContent.trim() === words)
   const element = own.at(-1)
   if (element === undefined) return { found: false }
@@ -285,7 +285,7 @@ describe.skipIf(!has("chromium"))("the disclosure on a screen", () => {
   const seen = async (html: string) => {
     const { content } = await composed({ html })
     await page.setContent(content.html!, { waitUntil: "domcontentloaded" })
-    return page.evaluate<Seen>(`(${look})(${JSON.stringify(disclosure)})`)
+    return page.evaluate<Seen>(`(${measure})(${JSON.stringify(disclosure)})`)
   }
 
   const judge = (html: string, what: Seen) => {

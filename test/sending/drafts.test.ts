@@ -23,8 +23,8 @@ layer(actors())("a draft", (it) => {
       expect(answers.filter(Result.isSuccess).length).toBe(1)
       const refused = answers.filter(Result.isFailure).map(({ failure }) => failure)
       expect(refused.map((error) => "code" in error && error.code)).toEqual(Array(7).fill("precondition_failed"))
-      const gone = yield* Effect.flip(drafts.remove(ada.id, id, [1]))
-      expect(gone).toMatchObject({ code: "precondition_failed" })
+      const removal = yield* Effect.flip(drafts.remove(ada.id, id, [1]))
+      expect(removal).toMatchObject({ code: "precondition_failed" })
     }),
   )
 

@@ -59,7 +59,7 @@ const outcome = async (set: Partial<typeof now>, recipient = "grace@mail.localho
 }
 const status = (one: Status) => ({ status: Effect.succeed(one) })
 const refused = (reason: "full" | "gone" | "not_yet") => ({ deliver: Effect.fail(new MailboxRefused({ reason })) })
-const away = Effect.fail(new ReceptionUnavailable())
+const unavailable = Effect.fail(new ReceptionUnavailable())
 
 it(
   "internal mail is stored, deferred for temporary failures, and rejected if the Mailbox does not exist",
@@ -69,13 +69,13 @@ it(
     expect(await outcome(status("full"))).toBe("deferred 451 4.2.2")
     expect(await outcome(status("not_yet"))).toBe("deferred 451 4.2.1")
     expect(await outcome(status("unknown"))).toBe("refused 550 5.1.1")
-    expect(await outcome({ status: away })).toBe("deferred 451 4.3.0")
+    expect(await outcome({ status: unavailable })).toBe("deferred 451 4.3.0")
     expect(await outcome(refused("full"))).toBe("deferred 451 4.2.2")
     expect(await outcome(refused("not_yet"))).toBe("deferred 451 4.2.1")
     expect(await outcome(refused("gone"))).toBe("refused 550 5.1.1")
-    expect(await outcome({ deliver: away })).toBe("deferred 451 4.3.0")
+    expect(await outcome({ deliver: unavailable })).toBe("deferred 451 4.3.0")
     expect(await outcome({ deliver: Effect.die("broken") })).toBe("deferred 451 4.3.0")
-    expect(await outcome({ deliver: away }, "postmaster@mail.localhost")).toBe("deferred 451 4.3.0")
+    expect(await outcome({ deliver: unavailable }, "postmaster@mail.localhost")).toBe("deferred 451 4.3.0")
     expect(await outcome({}, "postmaster@mail.localhost")).toBe("sent 250 2.6.0")
     expect(await outcome({}, '"not a mailbox"@mail.localhost')).toBe("refused 550 5.1.1")
     expect(await outcome({}, "grace@mail.localhost", false)).toBe("held - -")

@@ -12,7 +12,7 @@ import { actorProcess, sharedServices } from "../harness/Processes.ts"
 import { recordingTransport, acceptAll } from "../harness/Transport.ts"
 import { insertAccepted, now } from "./AcceptedMessages.ts"
 
-const look = (message: string) =>
+const outgoingRow = (message: string) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
       sql<{ status: string; attempts: number }>`
@@ -49,7 +49,9 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
 
       // The first process crashed between the commit and the delivery.
       const { message, outbox } = yield* insertAccepted(identity_id)
-      yield* waitUntil(look(message), isSent, untilAttempt(1)).pipe(Effect.provide(actorProcess(undefined, transport)))
+      yield* waitUntil(outgoingRow(message), isSent, untilAttempt(1)).pipe(
+        Effect.provide(actorProcess(undefined, transport)),
+      )
       expect(transport.transmissions.length).toBe(1)
 
       // Another process crashed between the remote 250 and the record: no running process holds the lease.
@@ -58,7 +60,7 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
       yield* sql`update outgoing set status = 'queued', rows_left = 1 where message_id = ${message}`
       yield* sql`update outgoing_recipient set status = 'queued' where message_id = ${message}`
       yield* sql`update outbox set attempt_started_at = ${at}, next_attempt_at = ${new Date(at.getTime() + 60_000)} where id = ${outbox}`
-      const again = yield* waitUntil(look(message), isSent, untilAttempt(2)).pipe(
+      const again = yield* waitUntil(outgoingRow(message), isSent, untilAttempt(2)).pipe(
         Effect.provide(actorProcess(undefined, transport)),
       )
       expect(again.millis).toBeGreaterThanOrEqual(60_000)
@@ -91,9 +93,9 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
       expect(yield* queue.renew([leased!], later)).toEqual([leased])
       const sent = [{ recipient: "b@x.example", state: "sent" as const, reply: null }]
       yield* queue.record(owner!, leased!, sent, later)
-      expect(yield* look(message)).toEqual({ status: "queued", attempts: 2 })
+      expect(yield* outgoingRow(message)).toEqual({ status: "queued", attempts: 2 })
       yield* queue.record(owner!, other!, sent, later)
-      expect(yield* look(message)).toEqual({ status: "sent", attempts: 2 })
+      expect(yield* outgoingRow(message)).toEqual({ status: "sent", attempts: 2 })
     }).pipe(Effect.provide(Outbox.layer)),
   )
 
@@ -104,7 +106,7 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
       const transport = recordingTransport()
       transport.answering.outside = () => Effect.never
       const { message, outbox } = yield* insertAccepted(owner!.id)
-      const attempted = Effect.map(look(message), () => transport.transmissions.length)
+      const attempted = Effect.map(outgoingRow(message), () => transport.transmissions.length)
       const leaving = yield* Effect.forkChild(
         waitUntil(attempted, (count) => count === 1, "1 second").pipe(
           Effect.provide(actorProcess(undefined, transport)),
@@ -119,7 +121,9 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
       expect(left!.due.getTime()).toBeLessThanOrEqual((yield* now).getTime())
 
       transport.answering.outside = acceptAll
-      yield* waitUntil(look(message), isSent, untilAttempt(1)).pipe(Effect.provide(actorProcess(undefined, transport)))
+      yield* waitUntil(outgoingRow(message), isSent, untilAttempt(1)).pipe(
+        Effect.provide(actorProcess(undefined, transport)),
+      )
       const [first, second] = transport.transmissions
       expect(transport.transmissions.length).toBe(2)
       expect(Buffer.from(second!.content).equals(Buffer.from(first!.content))).toBe(true)

@@ -49,7 +49,7 @@ const statuses = Effect.fnUntraced(function* (messages: ReadonlyArray<string>) {
 })
 
 /** Returns the Identities whose Events report these messages as sent. */
-const told = Effect.fnUntraced(function* (messages: ReadonlyArray<string>) {
+const reportedAsSent = Effect.fnUntraced(function* (messages: ReadonlyArray<string>) {
   const sql = yield* Reads
   const rows = yield* sql<{ identity_id: string; handle: string; id: string; sent_at: string }>`
     select identity_id, handle, data ->> 'message_id' as id, data ->> 'sent_at' as sent_at from event where type = 'email.sent'`
@@ -98,7 +98,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
         { status: "sent", rows_left: 0, next: null },
       ])
       const sent = { sent_at: at.toISOString() }
-      expect(yield* told(ids)).toMatchObject([
+      expect(yield* reportedAsSent(ids)).toMatchObject([
         [{ ...sent, identity_id: ada.id, handle: "ada" }],
         [],
         [],
@@ -149,7 +149,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
         { concurrency: "unbounded" },
       )
       expect(yield* statuses([message])).toMatchObject([{ status: "sent", rows_left: 0 }])
-      expect((yield* told([message]))[0]).toHaveLength(1)
+      expect((yield* reportedAsSent([message]))[0]).toHaveLength(1)
     }),
   )
 
@@ -176,9 +176,9 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
       const ownerships = yield* Effect.forEach(["ada", "grace"], (id, index) =>
         Ownership.make({ kind: "Identity", id, load: Effect.succeed(owners[index]!) }),
       )
-      const looks = (asked: ReadonlyArray<readonly [number, number]>) =>
+      const permits = (pairs: ReadonlyArray<readonly [number, number]>) =>
         Effect.forEach(
-          asked,
+          pairs,
           ([owner, row]) =>
             Effect.flatMap(gates.of(owners[owner]!.id), (gate) => {
               const leased = { id: rows[row]!.outbox, started_at: at }
@@ -192,7 +192,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
       expect(yield* Effect.scoped(stale)).toBe(false)
       // Messages of another Identity are not sent under its name.
       expect(
-        yield* looks([
+        yield* permits([
           [0, 0],
           [1, 1],
           [0, 1],
@@ -201,7 +201,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
       yield* stopped(at)
       yield* ownerships[0]!.write(system, (write) => gates.closed({ ...write, identity: owners[0]! }))
       expect(
-        yield* looks([
+        yield* permits([
           [0, 0],
           [1, 1],
         ]),

@@ -41,10 +41,10 @@ const loaded = async (where: string) => {
         20,
       )
     )[n]!
-  let said = 0
+  let printed = 0
   const query = async (statement: string) => {
     child.stdin.write(`${statement}\n`)
-    return line(++said)
+    return line(++printed)
   }
   await line(0)
   return {
@@ -94,7 +94,7 @@ const isStarting = (where: string) => {
     database.close()
   }
 }
-const gone = (pid: number) =>
+const exitOf = (pid: number) =>
   eventually(
     async () => runs(pid),
     (alive) => !alive,
@@ -102,7 +102,7 @@ const gone = (pid: number) =>
   )
 
 /** Waits until SIGINT is pending for a suspended server. */
-const toldToEnd = (server: number) =>
+const pendingStop = (server: number) =>
   eventually(
     async () => /^ShdPnd:\s*(\w+)$/m.exec(readFileSync(`/proc/${server}/status`, "utf8"))?.[1],
     (signals) => (parseInt(signals ?? "0", 16) & 2) !== 0,
@@ -111,7 +111,7 @@ const toldToEnd = (server: number) =>
 afterEach(async () => {
   for (const child of children) child.kill("SIGKILL")
   for (const where of directories) {
-    if (existsSync(pidFile(where))) await gone(serverOf(where))
+    if (existsSync(pidFile(where))) await exitOf(serverOf(where))
     rmSync(where, { recursive: true, force: true })
   }
   directories = []
@@ -129,7 +129,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     expect(await two.query("select n from t")).toBe('[{"n":42}]')
     expect(runs(server)).toBe(true)
     await two.leave()
-    await gone(server)
+    await exitOf(server)
     expect(readdirSync(path.join(where, "pg18", "leases"))).toEqual([])
   })
 
@@ -139,14 +139,14 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     await one.query("create table t as select 1 as n")
     const server = serverOf(where)
     one.kill()
-    await gone(server)
+    await exitOf(server)
     const two = await holder(where)
     expect(await two.query("select n from t")).toBe('[{"n":1}]')
     const second = serverOf(where)
     const lines = readFileSync(pidFile(where), "utf8").split("\n")
     process.kill(second, "SIGKILL")
     two.kill()
-    await gone(second)
+    await exitOf(second)
     await eventually(
       async () => readdirSync(path.join(where, "pg18", "leases")),
       (leases) => leases.length === 0,
@@ -167,14 +167,14 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     try {
       // The server has a pending SIGINT, and cannot handle it before its last process is killed.
       one.child.stdin!.end()
-      await toldToEnd(server)
+      await pendingStop(server)
       one.kill()
       await ended(one.child)
       expect(runs(server)).toBe(true)
     } finally {
       process.kill(server, "SIGCONT")
     }
-    await gone(server)
+    await exitOf(server)
     const two = await holder(where)
     expect(await two.query("select n from t")).toBe('[{"n":3}]')
     await two.leave()
@@ -201,7 +201,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
         20,
       )
       process.kill(checkpointer, "SIGCONT")
-      await gone(server)
+      await exitOf(server)
       expect(await (await two).query("select n from t")).toBe('[{"n":5}]')
       await (await two).leave()
     } finally {
@@ -219,7 +219,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     let opened: string | undefined
     try {
       one.kill()
-      await toldToEnd(server)
+      await pendingStop(server)
       void next.open().then((line) => (opened = line))
       await eventually(
         async () => readdirSync(path.join(where, "pg18", "leases")),

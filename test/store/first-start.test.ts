@@ -35,7 +35,7 @@ it.skipIf(process.platform !== "linux")(
       // The process writes its lease before it waits for the lock.
       const leases = path.join(home, "leases")
       while (!existsSync(leases) || readdirSync(leases).length === 0) await setTimeout(5)
-      for (let look = 0; look < 20; look++) {
+      for (let n = 0; n < 20; n++) {
         expect(existsSync(path.join(home, "password"))).toBe(false)
         await setTimeout(5)
       }

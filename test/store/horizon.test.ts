@@ -36,8 +36,8 @@ const openWriter = Effect.gen(function* () {
 })
 
 /** Polls, since other tests in the same PostgreSQL cluster also write for short times. */
-const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
-  Effect.repeat(look, { until: holds, times: 2000 })
+const until = <A, E, R>(read: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
+  Effect.repeat(read, { until: holds, times: 2000 })
 
 layer(databaseLayer, { timeout: 60_000, excludeTestServices: true })(
   "a transaction that writes and stays open",

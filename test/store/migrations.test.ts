@@ -53,8 +53,8 @@ it.live("a migration that waits for a lock rolls back, and succeeds once the loc
     const before = yield* applied
     yield* emptied
     const writes = yield* Effect.service(Stores.Writes)
-    let told = 0
-    const counting = Logger.layer([Logger.make(() => void told++)])
+    let logged = 0
+    const counting = Logger.layer([Logger.make(() => void logged++)])
     let running: Fiber.Fiber<unknown, unknown> | undefined
     // Another transaction creates a table that the third migration also creates, and rolls back in the end.
     const held = writes.withTransaction(
@@ -62,7 +62,7 @@ it.live("a migration that waits for a lock rolls back, and succeeds once the loc
         yield* writes`create table public_limit (n int)`
         running = yield* Effect.forkDetach(Effect.provide(migrate, counting))
         // The waiting migration rolls back and releases all its locks, so that no other statement waits for it.
-        while (told === 0) yield* Effect.sleep("20 millis")
+        while (logged === 0) yield* Effect.sleep("20 millis")
         return yield* Effect.fail("taken back")
       }),
     )

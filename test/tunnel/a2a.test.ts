@@ -26,7 +26,7 @@ afterAll(() => service.stop())
 
 const textOf = (message: Message) =>
   message.parts.map(({ content }) => (content?.$case === "text" ? content.value : "")).join("")
-const said = (text: string, role: number): Message => ({
+const messageOf = (text: string, role: number): Message => ({
   messageId: `m-${text.length}`,
   contextId: "",
   taskId: "",
@@ -41,7 +41,7 @@ const said = (text: string, role: number): Message => ({
 const agent = (card: AgentCard): RequestListener => {
   const handler = new DefaultRequestHandler(card, new InMemoryTaskStore(), {
     execute: async ({ userMessage }, bus) => {
-      bus.publish({ kind: "message", data: said(textOf(userMessage).toUpperCase(), 2) })
+      bus.publish({ kind: "message", data: messageOf(textOf(userMessage).toUpperCase(), 2) })
       bus.finished()
     },
     cancelTask: async () => {},
@@ -89,7 +89,7 @@ it("an A2A client finds an agent by its card and talks to it through the tunnel"
   ).createFromAgentCard(card)
   const answer = (await client.sendMessage({
     tenant: "",
-    message: said("hello ada", 1),
+    message: messageOf("hello ada", 1),
     configuration: undefined,
     metadata: undefined,
   })) as Message

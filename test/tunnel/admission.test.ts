@@ -127,10 +127,10 @@ describe("admission to a tunnel", () => {
     await socket.say(get("Connection: Upgrade\r\nUpgrade: websocket\r\n"), /^HTTP\/1\.1 101 /)
     expect(await socket.say("echoed", /echoed/)).toBe("echoed")
 
-    const begun = Date.now()
+    const start = Date.now()
     await patch(handle, { basic_auth: { username: "ada", password: "x" } })
     await socket.closed
-    expect(Date.now() - begun).toBeLessThan(1_500)
+    expect(Date.now() - start).toBeLessThan(1_500)
     expect(await kept[0]!.say(get(), /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 401 /)
     const shown = `Authorization: ${basic("ada:x").authorization}\r\n`
     const answer = await kept[1]!.say(get(shown), /\}$/)

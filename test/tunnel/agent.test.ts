@@ -41,11 +41,11 @@ const edge = async (refuses: (request: IncomingMessage, socket: Socket) => boole
 
 describe("an agent", () => {
   it("closes without waiting for an edge that refuses its second link", { timeout: 10_000 }, async () => {
-    let asked: (socket: Socket) => void = () => {}
-    const second = new Promise<Socket>((resolve) => (asked = resolve))
+    let onSecond: (socket: Socket) => void = () => {}
+    const second = new Promise<Socket>((resolve) => (onSecond = resolve))
     const { url, stop } = await edge((request, socket) => {
       if (request.headers["svc-tunnel-conn"] === "0") return false
-      asked(socket)
+      onSecond(socket)
       return true
     })
     const tunnel = connectTunnel({ key: "svc_id_x", edge: url, port: 1, links: 2 })
@@ -94,11 +94,11 @@ describe("an agent", () => {
     await tunnel.ready
     const socket = await greeting
     setTimeout(() => socket.resume(), 100)
-    let told: boolean | undefined
+    let isDrained: boolean | undefined
     await tunnel.drain(1000, () => {
-      told = taken
+      isDrained = taken
     })
-    expect(told).toBe(true)
+    expect(isDrained).toBe(true)
     stop()
   })
 })

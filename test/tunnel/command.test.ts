@@ -18,9 +18,9 @@ beforeAll(async () => {
   service = await startService()
   session = (await signUp(service.base)).session
   origin = createServer((incoming, outgoing) => {
-    const say = () => outgoing.end(`${incoming.url} for ${incoming.headers.host}`)
-    if (incoming.url === "/wait") waiting.push(say)
-    else say()
+    const respond = () => outgoing.end(`${incoming.url} for ${incoming.headers.host}`)
+    if (incoming.url === "/wait") waiting.push(respond)
+    else respond()
   })
   await new Promise<void>((resolve) => origin.listen(0, "127.0.0.1", resolve))
   port = (origin.address() as AddressInfo).port
@@ -99,7 +99,7 @@ it("finishes requests in flight on the first signal and accepts no new ones", { 
   // An idle connection closes without a response.
   await idle.closed
   expect((await fetchPublic(service.edgePort, handle, "/new")).status).toBe(503)
-  for (const say of waiting.splice(0)) say()
+  for (const respond of waiting.splice(0)) respond()
   expect((await Promise.all(answers)).map((text) => text.slice(0, 12))).toEqual(Array(3).fill("HTTP/1.1 200"))
   await tunnel.ended
 })
@@ -118,5 +118,5 @@ it("exits immediately with 130 on the second signal", { timeout: 60_000 }, async
   tunnel.stop("SIGINT")
   expect(await tunnel.ended).toBe(130)
   expect((await held).status).toBe(502)
-  for (const say of waiting.splice(0)) say()
+  for (const respond of waiting.splice(0)) respond()
 })

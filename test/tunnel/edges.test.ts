@@ -74,8 +74,8 @@ describe("three edges", () => {
     const usage = async () =>
       (await call(api.base, "GET", `/api/identities/${handle}/tunnel`, { token: session })).body.usage
     // Requests count once, at the edge that received them from the client.
-    const asked = 3 + 3
-    expect((await eventually(usage, ({ requests }) => requests >= asked)).requests).toBeLessThan(asked + 20)
+    const expected = 3 + 3
+    expect((await eventually(usage, ({ requests }) => requests >= expected)).requests).toBeLessThan(expected + 20)
   })
 
   it("all notice that a newer process of the agent took over", async () => {

@@ -50,7 +50,7 @@ const withEdge = <A, E, R>(work: (port: number) => Effect.Effect<A, E, R>) =>
     return yield* Effect.ensuring(work(port), leaves)
   })
 
-const told = (identity: string) =>
+const eventsOf = (identity: string) =>
   Effect.map(
     rows<{ type: string }>(
       (sql) => sql`select type from event where identity_id = ${identity} and type like 'tunnel.%' order by seq`,
@@ -111,17 +111,17 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
       yield* withEdge((port) =>
         Effect.gen(function* () {
           yield* waitUntil(linksOf(handle), (links) => links.length === 0, Timing.linkRenew)
-          expect(yield* told(id)).toEqual([])
+          expect(yield* eventsOf(id)).toEqual([])
           const connected = Effect.gen(function* () {
             yield* agentAt(port, key)
-            yield* waitUntil(told(id), (types) => types.length > 0, 0)
-            expect(yield* told(id)).toEqual(["tunnel.connected"])
+            yield* waitUntil(eventsOf(id), (types) => types.length > 0, 0)
+            expect(yield* eventsOf(id)).toEqual(["tunnel.connected"])
           })
           yield* Effect.scoped(connected)
-          yield* waitUntil(told(id), (types) => types.length > 1, 0)
+          yield* waitUntil(eventsOf(id), (types) => types.length > 1, 0)
         }),
       )
-      expect(yield* told(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
+      expect(yield* eventsOf(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
     }),
   )
 
@@ -130,11 +130,11 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
       const { id, handle, actor } = yield* prepared("grace")
       const link = yield* leased(id, handle)
       yield* ask(actor.TunnelChanged())
-      expect(yield* told(id)).toEqual(["tunnel.connected"])
+      expect(yield* eventsOf(id)).toEqual(["tunnel.connected"])
       // The edge detached the link and crashed before it informed the actor.
       yield* (yield* TunnelLinks).detach([link])
-      yield* withEdge(() => waitUntil(told(id), (types) => types.length > 1, Timing.linkRenew))
-      expect(yield* told(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
+      yield* withEdge(() => waitUntil(eventsOf(id), (types) => types.length > 1, Timing.linkRenew))
+      expect(yield* eventsOf(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
     }),
   )
 
@@ -147,7 +147,7 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
           Effect.gen(function* () {
             yield* agentAt(port, key)
             const answer = Effect.promise(() => Public.fetchPublic(port, handle, "/"))
-            yield* waitUntil(told(id), (types) => types.length > 0, 0)
+            yield* waitUntil(eventsOf(id), (types) => types.length > 0, 0)
             // The state if the actor was unavailable when the link connected.
             const sql = yield* Writes
             yield* sql`update identity set tunnel_connected = false where id = ${id}`

@@ -71,11 +71,11 @@ describe.concurrent("a link", () => {
       (is) => is,
     )
     // The state after a crash of PostgreSQL, which empties unlogged tables.
-    const gone = await service.query(
+    const deleted = await service.query(
       (sql) => sql`
         delete from tunnel_link l using identity i where i.id = l.identity_id and i.handle = ${handle} returning l.canonical`,
     )
-    expect(gone).toHaveLength(1)
+    expect(deleted).toHaveLength(1)
     await eventually(
       async () => (await call(service.base, "GET", `/api/identities/${handle}/tunnel`, { token: session })).body.links,
       (links) => links.length === 1,

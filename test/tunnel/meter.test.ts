@@ -9,14 +9,14 @@ import { describe, expect, it } from "vitest"
 const grace = 64 * 1024
 
 const metered = (granted: ReadonlyArray<{ granted: number; ends_in: number }>) => {
-  const asked: Array<number> = []
+  const leases: Array<number> = []
   const recorded: Array<ReadonlyArray<Usage>> = []
   const state = { now: 1_000, stored: true }
   const metering = Metering.make({
     lease: (_, { used }) =>
       Effect.sync(() => {
-        asked.push(used)
-        return granted[asked.length - 1]!
+        leases.push(used)
+        return granted[leases.length - 1]!
       }),
     record: (usage) =>
       Effect.suspend((): Effect.Effect<void, string> => {
@@ -27,36 +27,36 @@ const metered = (granted: ReadonlyArray<{ granted: number; ends_in: number }>) =
     run: (effect) => Effect.runSync(effect),
     now: () => state.now,
   })
-  return { metering, asked, recorded, state }
+  return { metering, leases: leases, recorded, state }
 }
 
 describe("the meter of an edge", () => {
   it("requests the next lease when less than half is left", () => {
-    const { metering, asked } = metered([
+    const { metering, leases } = metered([
       { granted: 1000, ends_in: 0 },
       { granted: 1000, ends_in: 0 },
     ])
     const passage = metering.open("org", "identity", () => {})
     expect(passage.count("in", grace / 2)).toBe(true)
-    expect(asked).toEqual([])
+    expect(leases).toEqual([])
     passage.count("out", 1)
-    expect(asked).toEqual([grace / 2 + 1])
+    expect(leases).toEqual([grace / 2 + 1])
     passage.count("in", 500)
-    expect(asked).toHaveLength(1)
+    expect(leases).toHaveLength(1)
     passage.count("in", 1)
-    expect(asked).toEqual([grace / 2 + 1, 501])
+    expect(leases).toEqual([grace / 2 + 1, 501])
   })
 
   it("stops at the last byte of a lease, and closes connections when the day is exhausted", () => {
-    const { metering, asked, state } = metered([{ granted: 0, ends_in: 5_000 }])
+    const { metering, leases, state } = metered([{ granted: 0, ends_in: 5_000 }])
     let cut = 0
     const passage = metering.open("org", "identity", () => cut++)
     const other = metering.open("org", "identity", () => cut++)
-    const gone = metering.open("org", "identity", () => cut++)
-    gone.close()
+    const closed = metering.open("org", "identity", () => cut++)
+    closed.close()
     expect(metering.blockedFor("org")).toBe(0)
     expect(passage.count("in", grace)).toBe(false)
-    expect(asked).toEqual([grace])
+    expect(leases).toEqual([grace])
     expect(cut).toBe(2)
     expect(metering.blockedFor("org")).toBe(5_000)
     expect(metering.blockedFor("another")).toBe(0)

@@ -15,7 +15,7 @@ import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 
 const day = ClusterTiming.transferWindowMillis
-const away = new Unavailable({ detail: "away", retry_after_seconds: 1 })
+const unavailable = new Unavailable({ detail: "away", retry_after_seconds: 1 })
 const nextDay = Effect.flatMap(Clock.currentTimeMillis, (now) => TestClock.setTime((Math.floor(now / day) + 1) * day))
 
 /** Returns the recorded bytes of each day. */
@@ -35,11 +35,11 @@ const metered = Effect.fnUntraced(function* (org: string) {
   const way: { is: "open" | "away" | "deaf"; lost: number } = { is: "open", lost: 0 }
   const metering = Metering.make({
     lease: Effect.fnUntraced(function* (_, report) {
-      if (way.is === "away") return yield* away
+      if (way.is === "away") return yield* unavailable
       const lease = yield* ask(actor.LeaseTransfer({ edge, ...report }))
       if (way.is === "open") return lease
       way.lost++
-      return yield* away
+      return yield* unavailable
     }),
     record: add,
     run: launch,

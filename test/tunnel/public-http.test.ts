@@ -33,11 +33,11 @@ describe("the route of a request", () => {
     full.connection.routed(full.route)
     expect([full.connection.state, full.toClient()]).toEqual(["closing", `failed / ${reset.overloaded}`])
 
-    const gone = make()
-    gone.client(get("/"))
-    gone.connection.closed()
-    gone.connection.routed(gone.route)
-    expect([gone.connection.state, gone.streams]).toEqual(["closed", []])
+    const closed = make()
+    closed.client(get("/"))
+    closed.connection.closed()
+    closed.connection.routed(closed.route)
+    expect([closed.connection.state, closed.streams]).toEqual(["closed", []])
   })
 
   it("waits for the next turn of the event loop when pipelined requests have used up this one", () => {

@@ -154,11 +154,11 @@ describe("tunnel settings", () => {
     })
     const { handle, identity } = await withTunnel(await listening(lines))
     await patch(handle, { proxy_protocol: true })
-    const heard = await eventually(
+    const received = await eventually(
       () => sendRaw(identity.tunnel.port, "hello\r\n"),
       (line) => line !== "hello",
     )
-    expect(heard).toMatch(new RegExp(`^PROXY TCP4 127\\.0\\.0\\.1 127\\.0\\.0\\.1 \\d+ ${identity.tunnel.port}$`))
+    expect(received).toMatch(new RegExp(`^PROXY TCP4 127\\.0\\.0\\.1 127\\.0\\.0\\.1 \\d+ ${identity.tunnel.port}$`))
     lines.close()
   })
 

@@ -61,7 +61,7 @@ describe("an edge with a wildcard certificate", () => {
 
   it("resets a connection with a truncated response, so that no client takes it for complete", async () => {
     const { handle, secrets } = await makeIdentity(service.base, session)
-    const begun: Array<() => void> = []
+    const reset: Array<() => void> = []
     const tunnel = connectTunnel({
       key: secrets.identity_key,
       edge: `https://connect.tunnel.localhost:${service.edgePort}`,
@@ -70,7 +70,7 @@ describe("an edge with a wildcard certificate", () => {
         // A response without a length ends when the connection is closed, as in HTTP/1.0.
         outgoing.removeHeader("transfer-encoding")
         outgoing.write("half")
-        begun.push(() => outgoing.socket!.resetAndDestroy())
+        reset.push(() => outgoing.socket!.resetAndDestroy())
       },
     })
     await tunnel.ready
@@ -79,7 +79,7 @@ describe("an edge with a wildcard certificate", () => {
       const client = connect({ port: service.edgePort, host: "127.0.0.1", servername, ca: wildcard.cert }, () =>
         client.write(`GET / HTTP/1.1\r\nHost: ${servername}\r\n\r\n`),
       )
-      client.on("data", (chunk: Buffer) => chunk.includes("half") && begun.shift()!())
+      client.on("data", (chunk: Buffer) => chunk.includes("half") && reset.shift()!())
       client.on("error", (error: NodeJS.ErrnoException) => resolve(String(error.code)))
       client.on("end", () => resolve("end"))
     })

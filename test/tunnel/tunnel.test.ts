@@ -16,7 +16,7 @@ let origin: Server
 let originPort: number
 let tunnel: Tunnel
 /** Log lines of the agent about requests. */
-const told: Array<string> = []
+const logLines: Array<string> = []
 
 /** The application behind the tunnel. */
 const application: RequestListener = (incoming, outgoing) => {
@@ -80,7 +80,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => origin.listen(originPort, "127.0.0.1", resolve))
   tunnel = open(ada.secrets.identity_key, {
     port: originPort,
-    onRequest: ({ line }: { line: string }) => told.push(line),
+    onRequest: ({ line }: { line: string }) => logLines.push(line),
   })
   await tunnel.ready
 })
@@ -93,8 +93,8 @@ afterAll(async () => {
 
 const open = (key: string, more: object) =>
   connectTunnel({ key, edge: `http://connect.tunnel.localhost:${service.edgePort}`, client: "test", ...more })
-const ask = (handle: string, target: string, asked: Public.PublicRequest = {}) =>
-  Public.fetchPublic(service.edgePort, handle, target, asked)
+const ask = (handle: string, target: string, options: Public.PublicRequest = {}) =>
+  Public.fetchPublic(service.edgePort, handle, target, options)
 const raw = (bytes: string | Buffer, until?: RegExp) => Public.sendRaw(service.edgePort, bytes, until)
 
 describe("requests through the tunnel", () => {
@@ -152,7 +152,7 @@ describe("requests through the tunnel", () => {
     const last = `GET /two HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\nConnection: close\r\n\r\n`
     const text = await raw(one + one + last)
     expect([...text.matchAll(/hello GET \/(one|two)/g)].map(([, name]) => name)).toEqual(["one", "one", "two"])
-    expect(told.slice(-3)).toEqual(["GET /one", "GET /one", "GET /two"])
+    expect(logLines.slice(-3)).toEqual(["GET /one", "GET /one", "GET /two"])
   })
 
   it("pass on early hints, events and client disconnects immediately", async () => {
@@ -319,6 +319,6 @@ describe("refusals of the edge", () => {
     )
     expect(moved).toMatch(/hello GET \/one[^]*HTTP\/1\.1 421 /)
     expect(moved).not.toContain("/moved")
-    expect(told).not.toContain("GET /moved")
+    expect(logLines).not.toContain("GET /moved")
   })
 })

@@ -10,7 +10,7 @@ import { Effect } from "effect"
 import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
 
 const always = { ifVersion: null, ifAbsent: false, ifPresent: false }
-const look = Effect.flatMap(Reads, (sql) =>
+const storedSecrets = Effect.flatMap(Reads, (sql) =>
   Effect.map(
     sql<{ id: IdentityId; status: string }>`select id, status from identity where canonical = 'ada'`,
     ([row]) => row,
@@ -22,7 +22,7 @@ layer(actors())("a secret", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       yield* ask((yield* Identities).of("ada").Create({ org_id: org, identity_id: yield* makeUuidV7, handle: "ada" }))
-      const { value } = yield* waitUntil(look, (row) => row?.status === "ready")
+      const { value } = yield* waitUntil(storedSecrets, (row) => row?.status === "ready")
       const vault = yield* Vault
       const put = (identity: IdentityId | null) => vault.put({ org, identity }, "x", { value: "y" }, always)
       const sql = yield* Writes

@@ -91,7 +91,7 @@ const expire = (table: "api_key" | "client_grant") => async (made: Made) => {
   )
 }
 
-const goesOn: ReadonlyArray<readonly [string, Creator, (made: Made) => Promise<unknown>]> = [
+const survivors: ReadonlyArray<readonly [string, Creator, (made: Made) => Promise<unknown>]> = [
   ["an Admin Key that was rotated", adminKey, rotate],
   [
     "a narrow Admin Key that was rotated twice",
@@ -134,7 +134,7 @@ const ends: ReadonlyArray<readonly [string, Creator, (made: Made) => Promise<unk
 ]
 
 describe("Webhook", () => {
-  it.each(goesOn)("of %s goes on", async (_, creator, act) => {
+  it.each(survivors)("of %s goes on", async (_, creator, act) => {
     const made = await creator()
     const id = await register(made)
     await act(made)

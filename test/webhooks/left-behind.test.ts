@@ -22,7 +22,7 @@ interface Row {
   }>
 }
 
-const look = (id: string) =>
+const deliveryRow = (id: string) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
       sql<Row>`
@@ -55,7 +55,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
         const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
         yield* ask(actor.RegisterWebhook(webhook))
         yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
-        yield* waitUntil(look(delivery_id), delivered)
+        yield* waitUntil(deliveryRow(delivery_id), delivered)
       }).pipe(Effect.provide(actorProcess()))
       // The state after the process crashed before it recorded the response.
       const sql = yield* Writes
@@ -66,7 +66,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
         where id = ${delivery_id}`
 
       yield* Effect.gen(function* () {
-        const again = yield* waitUntil(look(delivery_id), delivered, (row) =>
+        const again = yield* waitUntil(deliveryRow(delivery_id), delivered, (row) =>
           // The next lease records that the former one expired. The clock stops then, because a request with a timeout is in flight.
           row!.attempts.length === 0 ? "1 second" : 0,
         )
@@ -105,14 +105,14 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
       yield* sql`update delivery set attempt_started_at = ${later} where id = ${id}`
       const owner = { id: identity_id, orgId: org_id, handle: "ada" }
       yield* deliveries.record(owner, leased!, { durationMs: 5, statusCode: 200, error: null, text: null }, later)
-      expect(yield* look(id)).toMatchObject({ status: "queued", attempts: [] })
+      expect(yield* deliveryRow(id)).toMatchObject({ status: "queued", attempts: [] })
       yield* deliveries.record(
         owner,
         { ...leased!, started_at: later },
         { durationMs: 5, statusCode: 200, error: null, text: null },
         later,
       )
-      expect(yield* look(id)).toMatchObject({ status: "delivered", attempts: [{ number: 1, status_code: 200 }] })
+      expect(yield* deliveryRow(id)).toMatchObject({ status: "delivered", attempts: [{ number: 1, status_code: 200 }] })
     }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide(quietFeed)))),
   )
 
@@ -145,7 +145,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
         { concurrency: "unbounded" },
       )
       expect(ends.map(Exit.isSuccess)).toEqual([true, false, true])
-      const found = yield* Effect.forEach(leased, (one) => look(one.id))
+      const found = yield* Effect.forEach(leased, (one) => deliveryRow(one.id))
       expect(found.map((one) => one?.status)).toEqual(["delivered", "queued", "delivered"])
     }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide(quietFeed)))),
   )
@@ -173,12 +173,12 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
         )
       }).pipe(Effect.provideContext(yield* Layer.buildWithScope(actorProcess(), scope)))
       const leaving = yield* Effect.forkChild(Scope.close(scope, Exit.void))
-      const recorded = yield* waitUntil(look(delivery_id), (row) => row?.status === "retrying")
+      const recorded = yield* waitUntil(deliveryRow(delivery_id), (row) => row?.status === "retrying")
       expect(recorded.value!.attempts).toMatchObject([{ number: 1, status_code: null, error: "interrupted" }])
       yield* awaitFiber(leaving)
 
       silent = false
-      const again = yield* waitUntil(look(delivery_id), delivered, (row) => (row!.leased ? 0 : "1 second")).pipe(
+      const again = yield* waitUntil(deliveryRow(delivery_id), delivered, (row) => (row!.leased ? 0 : "1 second")).pipe(
         Effect.provide(actorProcess()),
       )
       expect(again.value!.attempts).toMatchObject([{ error: "interrupted" }, { number: 2, status_code: 200 }])
@@ -202,7 +202,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
         const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
         yield* ask(actor.RegisterWebhook(webhook))
         yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
-        yield* waitUntil(look(delivery_id), delivered)
+        yield* waitUntil(deliveryRow(delivery_id), delivered)
       }).pipe(Effect.provide(actorProcess()))
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(actorProcess(), scope)

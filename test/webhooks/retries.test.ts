@@ -128,11 +128,11 @@ layer(actors())("a delivery", (it) => {
   it.effect("fails by any response other than 2xx, and by no response", () =>
     Effect.gen(function* () {
       const redirect = { location: "http://127.0.0.1:1/" }
-      const away = yield* receiverOf((response) => response.writeHead(302, redirect).end())
-      const gone = yield* receiverOf((response) => response.writeHead(410).end())
+      const redirecting = yield* receiverOf((response) => response.writeHead(302, redirect).end())
+      const goneTarget = yield* receiverOf((response) => response.writeHead(410).end())
       const targets = [
-        [away.url, { status_code: 302, error: null }],
-        [gone.url, { status_code: 410, error: null }],
+        [redirecting.url, { status_code: 302, error: null }],
+        [goneTarget.url, { status_code: 410, error: null }],
         ["http://127.0.0.1:9/", { status_code: null, error: "connection" }],
       ] as const
       for (const [index, [url, attempt]] of targets.entries()) {

@@ -30,22 +30,22 @@ it.effect("lateness is the largest step that is exceeded, 0 without overdue work
           ),
       },
     ])
-    const look = Effect.andThen(TestClock.adjust(Timing.latenessLookMillis), lateness.look)
+    const check = Effect.andThen(TestClock.adjust(Timing.latenessLookMillis), lateness.look)
     yield* lateness.look
     expect(shown("letters")).toEqual({})
-    yield* look
+    yield* check
     expect(shown("letters")).toEqual({ svc_work_overdue: 0, svc_work_oldest_seconds: 0 })
 
     const now = yield* Clock.currentTimeMillis
     const next = now + Timing.latenessLookMillis
     due = [next - 130_000, next - 40_000, next - 11_000, next - 9_000]
-    yield* look
+    yield* check
     expect(shown("letters")).toEqual({ svc_work_overdue: 3, svc_work_oldest_seconds: 120 })
     // The metric is not computed again between two checks.
     due = []
     yield* lateness.look
     expect(shown("letters")["svc_work_overdue"]).toBe(3)
-    yield* look
+    yield* check
     expect(shown("letters")).toEqual({ svc_work_overdue: 0, svc_work_oldest_seconds: 0 })
     lateness.leave()
     expect(shown("letters")).toEqual({})

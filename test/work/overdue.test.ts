@@ -9,7 +9,7 @@ import { databaseLayer } from "../harness/Database.ts"
 it.effect("the first scan wakes the work of a lost process, and later scans wake overdue work only", () =>
   Effect.gen(function* () {
     /** How far in the future a row may be due to be found, in milliseconds, for each scan. */
-    const looks: Array<number> = []
+    const scans: Array<number> = []
     const woken: Array<string> = []
     const watched = Overdue.layer({
       kind: "Test",
@@ -18,7 +18,7 @@ it.effect("the first scan wakes the work of a lost process, and later scans wake
           name: "saga",
           overdue: (_, late) =>
             Effect.map(Clock.currentTimeMillis, (now) => {
-              looks.push(late.getTime() - now)
+              scans.push(late.getTime() - now)
               return ["ada"]
             }),
         },
@@ -28,10 +28,10 @@ it.effect("the first scan wakes the work of a lost process, and later scans wake
     yield* Effect.scoped(
       Effect.gen(function* () {
         yield* Layer.build(watched)
-        while (looks.length < 3) yield* TestClock.adjust("500 millis")
+        while (scans.length < 3) yield* TestClock.adjust("500 millis")
       }),
     )
-    expect(looks.slice(0, 3)).toEqual([Timing.sagaLeaseMillis, -Timing.overdueGraceMillis, -Timing.overdueGraceMillis])
+    expect(scans.slice(0, 3)).toEqual([Timing.sagaLeaseMillis, -Timing.overdueGraceMillis, -Timing.overdueGraceMillis])
     expect(woken.length).toBeGreaterThanOrEqual(2)
   }).pipe(Effect.provide(Layer.mergeAll(TestRunner.layer, databaseLayer))),
 )

@@ -58,14 +58,14 @@ describe("an actor's work", () => {
 
   it.effect("does not spin on due work that cannot start", () =>
     Effect.gen(function* () {
-      let looks = 0
+      let checks = 0
       const source = pretend({
-        dispatch: () => Effect.sync(() => (looks++, false)),
+        dispatch: () => Effect.sync(() => (checks++, false)),
         nextDue: () => Effect.succeed(new Date(0)),
       })
       const run = yield* Effect.forkChild((yield* working([source])).run, { startImmediately: true })
       yield* TestClock.adjust("10 seconds")
-      expect(looks).toBe(11)
+      expect(checks).toBe(11)
       yield* Fiber.interrupt(run)
     }),
   )
@@ -123,22 +123,22 @@ describe("an actor's work", () => {
 
   it.effect("checks only the source whose work ended if no other is affected, and otherwise all", () =>
     Effect.gen(function* () {
-      const asked: Array<string> = []
+      const calls: Array<string> = []
       let ends: ReadonlyArray<Effect.Effect<void>> = []
       const other = pretend({
-        dispatch: () => Effect.sync(() => (asked.push("other"), false)),
+        dispatch: () => Effect.sync(() => (calls.push("other"), false)),
         nextDue: () => Effect.map(Clock.currentTimeMillis, (at) => new Date(Math.max(at + 1_000, 60_000))),
       })
       const queue = pretend({
-        dispatch: (_, changed, ours) => Effect.sync(() => (asked.push("queue"), (ends = [changed, ours]), false)),
+        dispatch: (_, changed, ours) => Effect.sync(() => (calls.push("queue"), (ends = [changed, ours]), false)),
         isBusy: () => true,
       })
       const run = yield* Effect.forkChild((yield* working([other, queue])).run, { startImmediately: true })
       const after = Effect.fnUntraced(function* (end: Effect.Effect<void>) {
-        asked.length = 0
+        calls.length = 0
         yield* end
         yield* TestClock.adjust(0)
-        return [...asked]
+        return [...calls]
       })
       expect(yield* after(ends[1]!)).toEqual(["queue"])
       expect(yield* after(ends[0]!)).toEqual(["other", "queue"])
@@ -151,18 +151,18 @@ describe("an actor's work", () => {
 
   it.effect("calls nextDue first for a source that rarely has due work, and starts work that is due", () =>
     Effect.gen(function* () {
-      const asked: Array<string> = []
+      const calls: Array<string> = []
       const source = pretend({
         isSeldomDue: true,
-        dispatch: () => Effect.sync(() => (asked.push("dispatch"), false)),
-        nextDue: () => Effect.sync(() => (asked.push("due"), asked.length > 3 ? null : new Date(60_000))),
+        dispatch: () => Effect.sync(() => (calls.push("dispatch"), false)),
+        nextDue: () => Effect.sync(() => (calls.push("due"), calls.length > 3 ? null : new Date(60_000))),
       })
       const run = yield* Effect.forkChild((yield* working([source])).run, { startImmediately: true })
-      expect(asked).toEqual(["due"])
+      expect(calls).toEqual(["due"])
       yield* TestClock.setTime(60_000)
       yield* TestClock.adjust("1 second")
       yield* Fiber.join(run)
-      expect(asked).toEqual(["due", "dispatch", "due", "dispatch", "due"])
+      expect(calls).toEqual(["due", "dispatch", "due", "dispatch", "due"])
     }),
   )
 })

@@ -160,9 +160,9 @@ export const suite = (context: Context) => {
         const { id } = yield* makeIdentity(org_id, "pia")
         const owner = yield* person("pia.test")
         const actor = yield* connectors("pia", "bluesky")
-        const begun = yield* askPlatform(actor.Authorize({ org_id, account: "pia.test" }))
-        const back = yield* Effect.promise(() => consent(begun.authorization_url, owner))
-        const finish = { org_id, state: begun.state, query: back.search.slice(1), apply_disclosure: false }
+        const authorization = yield* askPlatform(actor.Authorize({ org_id, account: "pia.test" }))
+        const back = yield* Effect.promise(() => consent(authorization.authorization_url, owner))
+        const finish = { org_id, state: authorization.state, query: back.search.slice(1), apply_disclosure: false }
         yield* askPlatform(actor.Finish(finish, onBehalfOf(accountHolder)))
         expect(yield* rowOf(id)).toMatchObject({ status: "connected", account: "pia.test" })
         const post = yield* askPlatform(actor.Publish({ org_id, ...(yield* newPost({ text: "By OAuth." })) }))

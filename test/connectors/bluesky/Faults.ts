@@ -155,11 +155,11 @@ export const suite = (context: Context) =>
       }
       await at(listener, async ({ session }) => {
         const mark = JSON.stringify({ floor: 0, seen: [] })
-        const told = await context.rig.run(context.rig.platform.poll(session, mark))
-        expect(told.received).toHaveLength(50)
-        expect(told.mark.length).toBeLessThan(8_192)
+        const polled = await context.rig.run(context.rig.platform.poll(session, mark))
+        expect(polled.received).toHaveLength(50)
+        expect(polled.mark.length).toBeLessThan(8_192)
         expect(pages).toBeLessThan(50)
-        for (const { post } of told.received) {
+        for (const { post } of polled.received) {
           expect(post.text.includes("\0") || !post.text.isWellFormed()).toBe(false)
           expect(post.created_at.getUTCFullYear()).toBeLessThan(10_000)
         }

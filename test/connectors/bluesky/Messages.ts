@@ -7,14 +7,16 @@ export const suite = (context: Context) =>
     it("are sent, answered, listed by conversation and reported by a poll", async () => {
       const one = await connect(context, context.ada)
       const other = await connect(context, context.alan)
-      const begun = await context.rig.run(context.rig.platform.poll(other.session, undefined))
+      const firstPoll = await context.rig.run(context.rig.platform.poll(other.session, undefined))
       const sent = await context.rig.run(
         context.rig.platform.sendDm(one.session, post("hello https://example.com", { to: "@alan.test" })),
       )
       expect(sent).toMatchObject({ author: "ada.test", text: "hello https://example.com", url: null })
-      const heard = await context.rig.run(context.rig.platform.poll(other.session, begun.mark))
-      expect(heard.received).toMatchObject([{ kind: "dm", key: sent.uri, post: { author: "ada.test", uri: sent.uri } }])
-      expect((await context.rig.run(context.rig.platform.poll(other.session, heard.mark))).received).toEqual([])
+      const secondPoll = await context.rig.run(context.rig.platform.poll(other.session, firstPoll.mark))
+      expect(secondPoll.received).toMatchObject([
+        { kind: "dm", key: sent.uri, post: { author: "ada.test", uri: sent.uri } },
+      ])
+      expect((await context.rig.run(context.rig.platform.poll(other.session, secondPoll.mark))).received).toEqual([])
       const answer = post("hello back", { to: context.ada.did, replyTo: sent.uri })
       const back = await context.rig.run(context.rig.platform.sendDm(other.session, answer))
       expect(back.reply_to).toBe(sent.uri)
@@ -44,10 +46,10 @@ export const suite = (context: Context) =>
       ).toMatchObject({
         _tag: "Unsupported",
       })
-      const begun = await context.rig.run(context.rig.platform.poll(session, undefined))
+      const firstPoll = await context.rig.run(context.rig.platform.poll(session, undefined))
       await context.grace.post("@ida.test hear")
-      const heard = await context.rig.run(context.rig.platform.poll(session, begun.mark))
-      expect(heard.received.map(({ post }) => post.text)).toEqual(["@ida.test hear"])
+      const secondPoll = await context.rig.run(context.rig.platform.poll(session, firstPoll.mark))
+      expect(secondPoll.received.map(({ post }) => post.text)).toEqual(["@ida.test hear"])
       expect(rows.kept.get("dm")).toBe("false")
     })
 

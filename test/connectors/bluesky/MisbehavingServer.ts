@@ -29,18 +29,18 @@ const answering =
 const quietSeconds = 120
 
 /** Handlers that simulate each fault, by name; `now` is in milliseconds. */
-const faults: Readonly<Record<string, (now: number) => (asked: Asked) => void>> = {
-  "cut before it is received": () => (asked) => void asked.request.socket.destroy(),
-  "done, and its answer lost": () => (asked) => (loseResponse(asked), asked.pass()),
+const faults: Readonly<Record<string, (now: number) => (request: Asked) => void>> = {
+  "cut before it is received": () => (request) => void request.request.socket.destroy(),
+  "done, and its answer lost": () => (request) => (loseResponse(request), request.pass()),
   "503": () => answering(503, "ServiceUnavailable"),
-  "502 without words": () => (asked) => void asked.response.writeHead(502).end("bad gateway"),
+  "502 without words": () => (request) => void request.response.writeHead(502).end("bad gateway"),
   "429": (now) =>
     answering(429, "RateLimitExceeded", {
       "ratelimit-limit": "3000",
       "ratelimit-remaining": "0",
       "ratelimit-reset": String(Math.floor(now / 1_000) + quietSeconds),
     }),
-  slow: () => (asked) => void setTimeout(asked.pass, 100),
+  slow: () => (request) => void setTimeout(request.pass, 100),
 }
 const kinds = Object.keys(faults)
 
@@ -51,8 +51,8 @@ export const suite = (context: Context) => {
   })
 
   /** Handles requests of one method with `meet`, and passes all others to the server. */
-  const before = (method: string, meet: (asked: Asked) => void) => {
-    context.network.front.gate = (asked) => (asked.method === method ? meet(asked) : asked.pass())
+  const before = (method: string, meet: (request: Asked) => void) => {
+    context.network.front.gate = (request) => (request.method === method ? meet(request) : request.pass())
   }
   const open = Effect.sync(() => {
     context.network.front.gate = undefined
@@ -71,19 +71,19 @@ export const suite = (context: Context) => {
       Effect.gen(function* () {
         const { org_id, owner, actor } = yield* connected("quin")
         const texts = kinds.flatMap((kind) => [`first ${kind}`, `second ${kind}`])
-        const told = new Map<string, unknown>()
+        const failures = new Map<string, unknown>()
         for (const [at, text] of texts.entries()) {
           const kind = kinds[Math.floor(at / 2)]!
           const post = { org_id, ...(yield* newPost({ text })) }
           let met = 0
           const now = yield* Clock.currentTimeMillis
           // The fault hits the first attempt, and for every second text also the second attempt.
-          before("com.atproto.repo.createRecord", (asked) =>
-            met++ < 1 + (at % 2) ? faults[kind]!(now)(asked) : asked.pass(),
+          before("com.atproto.repo.createRecord", (request) =>
+            met++ < 1 + (at % 2) ? faults[kind]!(now)(request) : request.pass(),
           )
           let made = yield* Effect.exit(askPlatform(actor.Publish(post)))
           for (let tries = 1; Exit.isFailure(made) && tries < 5; tries++) {
-            told.set(kind, yield* Effect.flip(made))
+            failures.set(kind, yield* Effect.flip(made))
             made = yield* Effect.exit(askPlatform(actor.Publish(post)))
           }
           yield* open
@@ -94,7 +94,7 @@ export const suite = (context: Context) => {
           yield* open
         }
         expect((yield* textsOf(owner)).toSorted()).toEqual(texts.toSorted())
-        expect(Object.fromEntries(told)).toMatchObject({
+        expect(Object.fromEntries(failures)).toMatchObject({
           "cut before it is received": {
             code: "connector_platform_error",
             agent_hint: "wait",
@@ -109,10 +109,10 @@ export const suite = (context: Context) => {
             detail: "Bluesky: RateLimitExceeded of the test",
           },
         })
-        const { retry_after_seconds } = told.get("429") as { retry_after_seconds: number }
+        const { retry_after_seconds } = failures.get("429") as { retry_after_seconds: number }
         expect(retry_after_seconds).toBeGreaterThan(quietSeconds - 2)
         expect(retry_after_seconds).toBeLessThanOrEqual(quietSeconds)
-        expect(told.has("slow")).toBe(false)
+        expect(failures.has("slow")).toBe(false)
       }),
     )
 
@@ -126,15 +126,15 @@ export const suite = (context: Context) => {
           const { value: standing } = yield* waitUntil(rowOf(id), (row) => row?.poll_due_at != null, 0)
           const due = standing!.poll_due_at!.getTime()
           const now = due + 1_000
-          let asked = 0
+          let request = 0
           before("app.bsky.notification.listNotifications", (one) => {
-            asked++
+            request++
             faults[kind]!(now)(one)
           })
           // The clock stops when the poll is due, since calls time out after 20 seconds of test time.
           yield* TestClock.adjust(now - (yield* Clock.currentTimeMillis))
           yield* waitUntil(
-            Effect.sync(() => asked),
+            Effect.sync(() => request),
             (count) => count > 0,
             "100 millis",
           )
@@ -165,7 +165,7 @@ export const suite = (context: Context) => {
         const { org_id, id, owner, actor } = yield* connected("sven")
         yield* waitUntil(rowOf(id), (row) => row?.polled_at != null, 0)
         const held: Array<Asked> = []
-        before("com.atproto.repo.createRecord", (asked) => void held.push(asked))
+        before("com.atproto.repo.createRecord", (request) => void held.push(request))
         const waiting = yield* Effect.forkChild(
           Effect.exit(askPlatform(actor.Publish({ org_id, ...(yield* newPost({ text: "waits" })) }))),
         )
@@ -181,7 +181,7 @@ export const suite = (context: Context) => {
         yield* askPlatform(paused)
         expect(yield* textsOf(owner)).toEqual(["goes on"])
         // Calls that were sent before the pause complete.
-        for (const asked of held) asked.pass()
+        for (const request of held) request.pass()
         expect(Exit.isSuccess(yield* Fiber.join(waiting))).toBe(true)
         expect(
           yield* askPlatform(Effect.flip(actor.Publish({ org_id, ...(yield* newPost({ text: "too late" })) }))),

@@ -49,11 +49,11 @@ export const suite = (context: Context) =>
       query,
     })
     const connect = async (rig: Rig, baseUrl: string, account: string | undefined, person = context.ada) => {
-      const begun = await begin(rig, baseUrl, account)
-      const returned = await consent(begun.url, person)
-      const connected = await rig.run(rig.platform.finish(rig.visit, back(baseUrl, begun, returned.searchParams)))
+      const started = await begin(rig, baseUrl, account)
+      const returned = await consent(started.url, person)
+      const connected = await rig.run(rig.platform.finish(rig.visit, back(baseUrl, started, returned.searchParams)))
       const rows = rig.rows(connected)
-      return { begun, returned, connected, rows, session: rig.session(connected, rows) }
+      return { started, returned, connected, rows, session: rig.session(connected, rows) }
     }
     /** Lets the access token expire. */
     const expire = (rows: { credential: Connected["credential"] }) => {
@@ -63,9 +63,9 @@ export const suite = (context: Context) =>
     }
 
     it("connects with the published client metadata, and posts, polls and sends direct messages", async () => {
-      const { begun, returned, connected, session } = await connect(known, publicUrl, "ada.test")
+      const { started, returned, connected, session } = await connect(known, publicUrl, "ada.test")
       expect(fetched).toContain(`${publicUrl}/api/connectors/bluesky/client-metadata.json`)
-      expect(begun.state).toBe(returned.searchParams.get("state"))
+      expect(started.state).toBe(returned.searchParams.get("state"))
       expect(returned.origin + returned.pathname).toBe(`${publicUrl}/connectors/callback`)
       expect(connected).toMatchObject({
         account: { name: "ada.test", id: context.ada.did, service: context.network.pds },
@@ -89,19 +89,19 @@ export const suite = (context: Context) =>
     it.skipIf(!has("chromium"))(
       "leads a person through the server's pages and back, in a browser",
       async () => {
-        const begun = await begin(known, publicUrl, "ada.test")
+        const started = await begin(known, publicUrl, "ada.test")
         const page = await (await openBrowser()).newPage()
         try {
           // Our redirect page has no public address on this machine. Some browsers do not let a test intercept a redirect, but all of them
           // report its target.
           await page.route(`${publicUrl}/**`, (route) => route.fulfill({ body: "Connected." }))
           const arrived = page.waitForRequest((request) => request.url().startsWith(`${publicUrl}/`))
-          await page.goto(begun.url)
+          await page.goto(started.url)
           await page.locator('input[name="password"]').fill(context.ada.password)
           await page.locator('button[type="submit"]').click()
           await page.getByRole("button", { name: /authorize|accept|allow/i }).click()
           const { searchParams } = new URL((await arrived).url())
-          const connected = await known.run(known.platform.finish(known.visit, back(publicUrl, begun, searchParams)))
+          const connected = await known.run(known.platform.finish(known.visit, back(publicUrl, started, searchParams)))
           expect(connected.account).toMatchObject({ name: "ada.test", id: context.ada.did })
         } finally {
           await page.close()
@@ -117,10 +117,10 @@ export const suite = (context: Context) =>
     })
 
     it("fails if the person denies it, and accepts a redirect once and only with its own state", async () => {
-      const begun = await begin(known, publicUrl, "ada.test")
-      const returned = await consent(begun.url, context.ada, "no")
+      const started = await begin(known, publicUrl, "ada.test")
+      const returned = await consent(started.url, context.ada, "no")
       expect(
-        await known.failure(known.platform.finish(known.visit, back(publicUrl, begun, returned.searchParams))),
+        await known.failure(known.platform.finish(known.visit, back(publicUrl, started, returned.searchParams))),
       ).toMatchObject({ _tag: "CredentialRefused", message: "The user rejected the request" })
 
       const other = await begin(known, publicUrl, "ada.test")

@@ -9,39 +9,39 @@ export const suite = (context: Context) =>
       await context.grace.post("@turing.test before")
       const { session } = await connect(context, turing)
       const poll = (mark?: string) => context.rig.run(context.rig.platform.poll(session, mark))
-      const begun = await poll()
-      expect(begun.received).toEqual([])
+      const firstPoll = await poll()
+      expect(firstPoll.received).toEqual([])
       const own = await context.rig.run(context.rig.platform.post(session, post("I compute")))
       await context.grace.post("@turing.test first")
       const answered = { uri: own.uri, cid: (await recordAt(context, own.uri)).cid }
       await context.alan.post("second", { reply: { root: answered, parent: answered } })
-      const heard = await poll(begun.mark)
-      expect(heard.received.map(({ kind, post, key }) => [kind, post.text, key === post.uri])).toEqual([
+      const secondPoll = await poll(firstPoll.mark)
+      expect(secondPoll.received.map(({ kind, post, key }) => [kind, post.text, key === post.uri])).toEqual([
         ["mention", "@turing.test first", true],
         ["reply", "second", true],
       ])
-      expect(heard.more).toBe(false)
-      expect((await poll(heard.mark)).received).toEqual([])
+      expect(secondPoll.more).toBe(false)
+      expect((await poll(secondPoll.mark)).received).toEqual([])
       // A poll from an earlier mark, whose successor was not committed, returns the same posts again.
-      expect((await poll(begun.mark)).received).toHaveLength(2)
+      expect((await poll(firstPoll.mark)).received).toHaveLength(2)
     })
 
     it("are all reported after a burst and when a clock of the network is slow", async () => {
       const hedy = await context.network.person("hedy.test")
       const { session } = await connect(context, hedy)
-      const begun = await context.rig.run(context.rig.platform.poll(session, undefined))
+      const firstPoll = await context.rig.run(context.rig.platform.poll(session, undefined))
       const start = Date.now() - 600_000
       for (let n = 0; n < 60; n++) await context.grace.post(`@hedy.test ${n}`, { at: new Date(start + n * 1_000) })
-      const told: Array<string> = []
-      let mark = begun.mark
+      const received: Array<string> = []
+      let mark = firstPoll.mark
       let more = true
       while (more) {
         const next = await context.rig.run(context.rig.platform.poll(session, mark))
         expect(next.received.length).toBeLessThanOrEqual(100)
-        told.push(...next.received.map(({ post }) => post.text))
+        received.push(...next.received.map(({ post }) => post.text))
         ;({ mark, more } = next)
       }
-      expect(told).toEqual(Array.from({ length: 60 }, (_, n) => `@hedy.test ${n}`))
+      expect(received).toEqual(Array.from({ length: 60 }, (_, n) => `@hedy.test ${n}`))
       // This post arrives last, but its time is before that of posts that were already reported.
       await context.alan.post("@hedy.test late", { at: new Date(start + 50_500) })
       const late = await context.rig.run(context.rig.platform.poll(session, mark))
@@ -64,7 +64,7 @@ export const suite = (context: Context) =>
       for (let n = 0; n < 55; n++)
         made.push(await context.grace.post(`@marie.test ${n}`, { at: new Date(start + n * 1_000) }))
       const { session } = await connect(context, marie)
-      const begun = await context.rig.run(context.rig.platform.poll(session, undefined))
+      const firstPoll = await context.rig.run(context.rig.platform.poll(session, undefined))
       for (const { uri } of made.slice(-20)) {
         await context.grace.agent.com.atproto.repo.deleteRecord({
           repo: context.grace.did,
@@ -72,7 +72,7 @@ export const suite = (context: Context) =>
           rkey: uri.split("/").at(-1)!,
         })
       }
-      expect((await context.rig.run(context.rig.platform.poll(session, begun.mark))).received).toEqual([])
+      expect((await context.rig.run(context.rig.platform.poll(session, firstPoll.mark))).received).toEqual([])
     }, 120_000)
 
     it("are listed newest first in pages that include direct messages", async () => {

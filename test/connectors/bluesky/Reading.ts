@@ -22,19 +22,19 @@ export const suite = (context: Context) =>
     it("returns a conversation from its root, with replies after the post", async () => {
       const { session } = await connect(context, context.ada)
       const root = await context.grace.post("root")
-      const asked = await context.rig.run(context.rig.platform.post(session, post("asked", { replyTo: root.uri })))
+      const question = await context.rig.run(context.rig.platform.post(session, post("asked", { replyTo: root.uri })))
       const parent = {
-        uri: asked.uri,
+        uri: question.uri,
         cid: (
           await context.grace.agent.com.atproto.repo.getRecord({
             repo: context.ada.did,
             collection: "app.bsky.feed.post",
-            rkey: asked.uri.split("/").at(-1)!,
+            rkey: question.uri.split("/").at(-1)!,
           })
         ).data.cid!,
       }
       await context.alan.post("answered", { reply: { root, parent } })
-      const { entries } = await context.rig.run(context.rig.platform.thread(session, asked.uri))
+      const { entries } = await context.rig.run(context.rig.platform.thread(session, question.uri))
       expect(entries.map(({ author, text }) => [author, text])).toEqual([
         ["grace.test", "root"],
         ["ada.test", "asked"],

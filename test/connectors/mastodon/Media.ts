@@ -12,9 +12,9 @@ export class Media {
   private readonly looksLeft = new Map<string, number>()
 
   /** Stores an image whose first `looks` status requests report that it is still being processed. */
-  add(id: string, picture: Picture, looks: number) {
+  add(id: string, picture: Picture, polls: number) {
     this.pictures.set(id, picture)
-    this.looksLeft.set(id, looks)
+    this.looksLeft.set(id, polls)
   }
 
   look(id: string) {

@@ -21,12 +21,12 @@ export const attachStreams = (
   const sockets = new WebSocketServer({ noServer: true })
   const open = new Map<WebSocket, Account>()
   let opened = 0
-  let asked = 0
+  let requests = 0
 
   server.on("upgrade", (request: IncomingMessage, socket, head) => {
     const url = new URL(request.url ?? "/", world.base)
     const refuse = (status: string) => socket.end(`HTTP/1.1 ${status}\r\ncontent-length: 0\r\n\r\n`)
-    asked++
+    requests++
     if (!parts.opens() || url.pathname !== "/api/v1/streaming") return refuse("404 Not Found")
     // Mastodon accepts the token in every way, Pleroma only as the subprotocol. GoToSocial does not confirm a token as subprotocol.
     const given = {
@@ -64,7 +64,7 @@ export const attachStreams = (
     /** Number of streams opened so far. */
     opened: () => opened,
     open: () => open.size,
-    asked: () => asked,
+    asked: () => requests,
     /** Closes all streams, as a restart of the server does. */
     drop: () => {
       for (const socket of open.keys()) socket.terminate()

@@ -23,7 +23,7 @@ export const bypass = "stand-ins"
 
 /** Starts the AppView. The address of the account's server is a function, since that server needs this one's address to start. */
 export const openAppView = async (pds: () => string): Promise<AppView> => {
-  const asked: Array<string> = []
+  const requests: Array<string> = []
   const get = async (method: string, query: Record<string, string>) => {
     const answer = await fetch(`${pds()}/xrpc/${method}?${new URLSearchParams(query)}`, {
       headers: { "x-ratelimit-bypass": bypass },
@@ -126,11 +126,11 @@ export const openAppView = async (pds: () => string): Promise<AppView> => {
   }
 
   const service = await open("bsky_appview", async ({ method, query, did }) => {
-    asked.push(method)
+    requests.push(method)
     if (method === "app.bsky.notification.listNotifications") return notifications(did, query)
     if (method === "app.bsky.feed.getPostThread") return thread(query)
     if (method === "app.bsky.actor.getProfile") return profile(query.get("actor")!)
     throw new Refusal(501, "MethodNotImplemented", `The test network has no ${method}.`)
   })
-  return { ...service, asked }
+  return { ...service, asked: requests }
 }

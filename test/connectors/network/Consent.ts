@@ -40,7 +40,7 @@ export const consent = async (
   if (opened.status !== 200) throw new Error(`The authorization page answered ${opened.status}: ${opened.text}`)
 
   const call = async (name: string, body: object, bearer?: string) => {
-    const told = await send(
+    const response = await send(
       new URL(`/@atproto/oauth-provider/~api/${name}`, page),
       "POST",
       {
@@ -54,8 +54,8 @@ export const consent = async (
       },
       JSON.stringify(body),
     )
-    if (told.status !== 200) throw new Error(`${name} answered ${told.status}: ${told.text}`)
-    return JSON.parse(told.text)
+    if (response.status !== 200) throw new Error(`${name} answered ${response.status}: ${response.text}`)
+    return JSON.parse(response.text)
   }
   const { ephemeralToken } = await call("sign-in", { username: handle, password, locale: "en" })
   const { url } = answer === "yes" ? await call("consent", { did }, ephemeralToken) : await call("reject", {})

@@ -42,7 +42,7 @@ export const environmentOf = (around: NodeJS.ProcessEnv): NodeJS.ProcessEnv => {
 const npm = (folder: string) =>
   new Promise<string | undefined>((resolve) => {
     const own = process.env["npm_execpath"]
-    const told = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", folder]
+    const args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", folder]
     const options = {
       cwd: folder,
       env: environmentOf(process.env),
@@ -50,12 +50,12 @@ const npm = (folder: string) =>
     }
     const child =
       own === undefined
-        ? spawn("npm", told, { ...options, shell: process.platform === "win32" })
-        : spawn(process.execPath, [own, ...told], options)
-    let said = ""
-    child.stderr.on("data", (chunk: Buffer) => (said = (said + chunk.toString()).slice(-2_000)))
+        ? spawn("npm", args, { ...options, shell: process.platform === "win32" })
+        : spawn(process.execPath, [own, ...args], options)
+    let output = ""
+    child.stderr.on("data", (chunk: Buffer) => (output = (output + chunk.toString()).slice(-2_000)))
     child.on("error", (error) => resolve(error.message))
-    child.on("exit", (code) => resolve(code === 0 ? undefined : said || `npm ended with ${code}`))
+    child.on("exit", (code) => resolve(code === 0 ? undefined : output || `npm ended with ${code}`))
   })
 
 /** Runs with a lock file, since another test process may install at the same time. A lock of a process that has ended is ignored. */

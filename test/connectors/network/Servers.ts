@@ -31,7 +31,7 @@ const promptSignIns = (ctx: any) => {
   const { setTimeout } = globalThis
   const signingIn = new AsyncLocalStorage<true>()
   const login = ctx.accountManager.login.bind(ctx.accountManager)
-  ctx.accountManager.login = (asked: unknown) => signingIn.run(true, () => login(asked))
+  ctx.accountManager.login = (credentials: unknown) => signingIn.run(true, () => login(credentials))
   globalThis.setTimeout = ((run: (...rest: Array<any>) => void, millis?: number, ...rest: Array<any>) =>
     setTimeout(run, signingIn.getStore() === true ? 0 : millis, ...rest)) as typeof setTimeout
   return () => {

@@ -29,8 +29,8 @@ export const startSnac = async (users: ReadonlyArray<string>) => {
   writeFileSync(settings, JSON.stringify({ ...JSON.parse(readFileSync(settings, "utf8")), protocol: "http" }))
   const passwords = new Map(
     users.map((user) => {
-      const said = execFileSync("snac", ["adduser", data, user], quiet).toString()
-      return [user, /password is (\S+)/.exec(said)?.[1] ?? ""]
+      const output = execFileSync("snac", ["adduser", data, user], quiet).toString()
+      return [user, /password is (\S+)/.exec(output)?.[1] ?? ""]
     }),
   )
   const server: ChildProcess = spawn("snac", ["httpd", data], {
@@ -54,16 +54,16 @@ export const startSnac = async (users: ReadonlyArray<string>) => {
     allow: async (page: string, user: string): Promise<string> => {
       const shown = await fetch(page)
       if (!shown.ok) throw new Error(`the page answered ${shown.status}`)
-      const asked = new URL(page).searchParams
+      const query = new URL(page).searchParams
       const answer = await fetch(`${base}/oauth/x-snac-login`, {
         method: "POST",
         redirect: "manual",
         body: new URLSearchParams({
           login: user,
           passwd: passwords.get(user) ?? "",
-          redir: asked.get("redirect_uri") ?? "",
-          cid: asked.get("client_id") ?? "",
-          state: asked.get("state") ?? "",
+          redir: query.get("redirect_uri") ?? "",
+          cid: query.get("client_id") ?? "",
+          state: query.get("state") ?? "",
         }),
       })
       const location = answer.headers.get("location")
@@ -84,9 +84,9 @@ export const startSnac = async (users: ReadonlyArray<string>) => {
         .split("\n")
         .filter(Boolean),
     stop: async () => {
-      const gone = new Promise((resolve) => server.once("exit", resolve))
+      const exited = new Promise((resolve) => server.once("exit", resolve))
       server.kill("SIGTERM")
-      await Promise.race([gone, sleep(3_000).then(() => server.kill("SIGKILL"))])
+      await Promise.race([exited, sleep(3_000).then(() => server.kill("SIGKILL"))])
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -71,9 +71,9 @@ for (let round = 0; fed < wanted; round++) {
     at += size
     if (turn._tag !== "More") break
   }
-  const said = session.said()
-  if (said.includes("SERVERBUG")) defects++
-  longest = Math.max(longest, said.length)
+  const output = session.said()
+  if (output.includes("SERVERBUG")) defects++
+  longest = Math.max(longest, output.length)
   await session.close()
   // Memory held until the end of a turn is only released if turns happen.
   await new Promise(setImmediate)

@@ -227,12 +227,12 @@ export const make = () => {
         const box = boxOf(folder)
         if (box === undefined) return
         modseq++
-        const gone = box.messages.filter(
+        const expunged = box.messages.filter(
           ({ uid, marks }) => marks.deleted && (uids === undefined || Sets.has(uids, uid)),
         )
         take(
           box,
-          gone.map(({ uid }) => uid),
+          expunged.map(({ uid }) => uid),
         )
       }),
     create: (name, use) =>

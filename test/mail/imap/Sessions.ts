@@ -13,7 +13,7 @@ export interface Options {
 
 export const open = async ({ secure = true, allowsPlain = true, store = MemoryStore.make() }: Options = {}) => {
   const scope = Scope.makeUnsafe()
-  const heard: Array<Buffer> = []
+  const output: Array<Buffer> = []
   const session = await Effect.runPromise(
     Scope.provide(
       Session.make(
@@ -22,7 +22,7 @@ export const open = async ({ secure = true, allowsPlain = true, store = MemorySt
           spools: Spool.inMemory,
           allowsPlain,
           run: (effect) => void Effect.runFork(effect),
-          send: (bytes) => Effect.sync(() => void heard.push(Buffer.from(bytes))),
+          send: (bytes) => Effect.sync(() => void output.push(Buffer.from(bytes))),
           login: (user) =>
             Effect.succeed(
               user === "ada" ? store : { denied: "AUTHENTICATIONFAILED" as const, text: "no", ends: false },
@@ -35,8 +35,8 @@ export const open = async ({ secure = true, allowsPlain = true, store = MemorySt
   )
   return {
     feed: (bytes: Buffer) => Effect.runPromise(session.feed(bytes)),
-    said: () => Buffer.concat(heard).toString("latin1"),
-    forget: () => void heard.splice(0),
+    said: () => Buffer.concat(output).toString("latin1"),
+    forget: () => void output.splice(0),
     secured: session.secured,
     close: () => Effect.runPromise(Scope.close(scope, Exit.void)),
   }

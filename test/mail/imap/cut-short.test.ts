@@ -65,8 +65,8 @@ describe("a draft", { timeout: 60_000 }, () => {
     const { body } = await api("POST", "/drafts", { subject: "One", text: "t" })
     expect((await client.say("SELECT Drafts")).untagged).toContain("* 1 EXISTS")
     await api("PUT", `/drafts/${body.id}`, { subject: "Two", text: "t" })
-    const look = await whileDown("insert on placed", "true", () => client.say("NOOP"))
-    expect(look.untagged.filter((line) => /EXPUNGE|EXISTS/.test(line))).not.toContain("* 1 EXISTS")
+    const noop = await whileDown("insert on placed", "true", () => client.say("NOOP"))
+    expect(noop.untagged.filter((line) => /EXPUNGE|EXISTS/.test(line))).not.toContain("* 1 EXISTS")
     expect(await subjects(api)).toEqual(["Two"])
     await client.say("NOOP")
     const shown = (await client.say("FETCH 1:* ENVELOPE")).untagged

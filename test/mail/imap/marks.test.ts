@@ -15,7 +15,7 @@ it("the flag cache returns current flags and reads the whole folder once", async
   const next = random(11)
   const marks = FolderFlagCache.make()
   let held: ReadonlyArray<Marked> = []
-  const gone: Array<{ readonly uid: number; readonly modseq: number }> = []
+  const removals: Array<{ readonly uid: number; readonly modseq: number }> = []
   let modseq = 1
   let uid = 1
   let reads = 0
@@ -28,7 +28,7 @@ it("the flag cache returns current flags and reads the whole folder once", async
       modseq,
       uidNext: uid,
       changed: held.filter((one) => one.modseq > since),
-      vanished: gone.filter((one) => one.modseq > since).map((one) => one.uid),
+      vanished: removals.filter((one) => one.modseq > since).map((one) => one.uid),
       isGone: false,
       recentFrom: 1,
     }))
@@ -40,7 +40,7 @@ it("the flag cache returns current flags and reads the whole folder once", async
     else if (kind < 0.75) held = held.map((one) => (one === pick ? { ...one, modseq, flags: [`f${modseq}`] } : one))
     else {
       held = held.filter((one) => one !== pick)
-      gone.push({ uid: pick.uid, modseq })
+      removals.push({ uid: pick.uid, modseq })
     }
   }
   change()
@@ -56,7 +56,7 @@ it("the flag cache keeps the later of two concurrent reads and drops deleted fol
   const marks = FolderFlagCache.make()
   const message = (modseq: number): Marked => ({ uid: 1, modseq, flags: [`f${modseq}`] })
   const nothing = { changed: [], vanished: [], uidNext: 2, isGone: false, recentFrom: 1 }
-  const look = (modseq: number) =>
+  const marksAt = (modseq: number) =>
     marks.of(folder, Effect.succeed({ modseq, messages: [message(modseq)] }), (since) =>
       Effect.succeed({ ...nothing, modseq: since }),
     )
@@ -67,12 +67,12 @@ it("the flag cache keeps the later of two concurrent reads and drops deleted fol
     () => Effect.never,
   )
   const first = Effect.runPromise(slow)
-  await Effect.runPromise(look(5))
+  await Effect.runPromise(marksAt(5))
   await first
-  expect(await Effect.runPromise(look(9))).toEqual([message(5)])
+  expect(await Effect.runPromise(marksAt(9))).toEqual([message(5)])
   const removed = marks.of(folder, Effect.never, () => Effect.succeed({ ...nothing, modseq: 6, isGone: true }))
   expect(await Effect.runPromise(removed)).toEqual([])
-  expect(await Effect.runPromise(look(7))).toEqual([message(7)])
+  expect(await Effect.runPromise(marksAt(7))).toEqual([message(7)])
 })
 
 it("sets and views match simple implementations", () => {

@@ -63,12 +63,12 @@ const makePlace = ({ user, pass }: { readonly user: string; readonly pass: strin
       ].join(""),
     )
     const child = spawn("offlineimap", ["-o", "-c", config], { env: { ...process.env, HOME: home } })
-    let said = ""
-    for (const stream of [child.stdout, child.stderr]) stream.on("data", (bytes) => (said += bytes))
+    let output = ""
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (bytes) => (output += bytes))
     const late = setTimeout(() => child.kill("SIGKILL"), 150_000)
     const ended = once(child, "close").then(([code]) => {
       clearTimeout(late)
-      return { code: code as number | null, said }
+      return { code: code as number | null, output: output }
     })
     return { child, ended }
   }
@@ -85,8 +85,8 @@ const makePlace = ({ user, pass }: { readonly user: string; readonly pass: strin
   return {
     start,
     sync: async () => {
-      const { code, said } = await start().ended
-      if (code !== 0) throw new Error(said)
+      const { code, output } = await start().ended
+      if (code !== 0) throw new Error(output)
     },
     files,
     kept: () => files().map((file) => ({ subject: subjectOf(file), flags: /2,(\w*)$/.exec(file)?.[1] ?? "" })),
@@ -169,7 +169,7 @@ describe.skipIf(!has("offlineimap"))("offlineimap", () => {
     for (let n = 1; n < 9; n++)
       place.put(`${n}.local`, `Subject: Letter ${n}\nMessage-ID: <${n}@laptop.example>\n\n${body}`)
     const way = await breaking(service.imapPort, 100_000)
-    expect((await place.start(way.port).ended).said).toMatch(/APPEND => socket error/)
+    expect((await place.start(way.port).ended).output).toMatch(/APPEND => socket error/)
     way.close()
     await place.sync()
     expect(byName(place.kept())).toEqual(named(0, 9))

@@ -25,12 +25,12 @@ describe("cooperative work", () => {
 
   it("yields to other fibers and runs one large computation at a time", async () => {
     let open = false
-    let begun = 0
+    let started = 0
     // Runs until the event loop has processed later work.
     function* waiting(): CooperativeWork.CooperativeWork<number> {
-      begun++
+      started++
       for (let n = 0; !open && n < 10_000_000; n++) yield
-      return open ? begun : 0
+      return open ? started : 0
     }
     setTimeout(() => (open = true), 0)
     const one = CooperativeWork.exclusive(50_000, CooperativeWork.done(waiting))

@@ -26,7 +26,7 @@ describe.skipIf(!has("python"))("python", () => {
 
   it("reads, searches, flags, appends and moves with imaplib", { timeout: 120_000 }, async () => {
     const box = await makeMailbox(service, token, 3)
-    const said = await python(
+    const printed = await python(
       `
 import email, email.policy, imaplib, time
 out = {}
@@ -74,7 +74,7 @@ print(json.dumps(out))
 `,
       { port: service.imapsPort, user: box.user, pass: box.pass },
     )
-    expect(said).toEqual({
+    expect(printed).toEqual({
       knows: [true, true, true],
       namespace: '(("" "/")) NIL NIL',
       folders: [
@@ -114,7 +114,7 @@ print(json.dumps(out))
     { timeout: 120_000 },
     async () => {
       const box = await makeMailbox(service, token, 1)
-      const said = await python(
+      const printed = await python(
         `
 import imaplib
 out = {}
@@ -142,7 +142,7 @@ print(json.dumps(out))
 `,
         { port: service.imapPort, user: box.user, pass: box.pass },
       )
-      expect(said).toEqual({
+      expect(printed).toEqual({
         wrong: expect.stringMatching(/AUTHENTICATIONFAILED/),
         create: "OK",
         list: '(\\HasNoChildren) "/" "Größe"',
@@ -157,7 +157,7 @@ print(json.dumps(out))
   it("sends with smtplib, whose exceptions report rejections", { timeout: 120_000 }, async () => {
     const [ada, bob] = [await makeMailbox(service, token, 0), await makeMailbox(service, token, 0)]
     await ada.allow(bob.address)
-    const said = await python(
+    const printed = await python(
       `
 import smtplib
 from email.message import EmailMessage
@@ -200,7 +200,7 @@ print(json.dumps(out))
         to: bob.address,
       },
     )
-    expect(said).toEqual({
+    expect(printed).toEqual({
       wrong: 535,
       sent: {},
       recipient: [550, expect.stringMatching(/Nothing was sent: x@elsewhere\.example is not an Allowed Recipient/)],

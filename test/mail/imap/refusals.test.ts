@@ -65,8 +65,8 @@ const completions = async (fails: Effect.Effect<never, Unavailable | Refused>) =
 }
 
 it("every command reports an unavailable store, and the session continues", { timeout: 60_000 }, async () => {
-  const away = Effect.fail(new Unavailable({ detail: "away", retry_after_seconds: 1 }))
-  for (const [command, completion] of Object.entries(await completions(away))) {
+  const unavailable = Effect.fail(new Unavailable({ detail: "away", retry_after_seconds: 1 }))
+  for (const [command, completion] of Object.entries(await completions(unavailable))) {
     expect(completion, command).toMatch(/^NO \[UNAVAILABLE\] /)
   }
 })

@@ -92,7 +92,7 @@ describe("an IMAP session", () => {
     const { text } = await converse(`${login}b APPEND INBOX {1+}\r\nx\r\nc SELECT INBOX\r\n`)
     expect(text).toContain("c OK")
     const keywords = (count: number) => Array.from({ length: count }, (_, n) => `k${n}`).join(" ")
-    const said = async (command: string) => {
+    const output = async (command: string) => {
       const session = await open()
       await session.feed(Buffer.from(`${login}b APPEND INBOX {1+}\r\nx\r\nc SELECT INBOX\r\n`))
       session.forget()
@@ -100,10 +100,10 @@ describe("an IMAP session", () => {
       return session.said()
     }
     for (const how of ["FLAGS", "+FLAGS", "-FLAGS"]) {
-      expect(await said(`d STORE 1 ${how} (${keywords(65)})\r\n`)).toMatch(/^d NO \[LIMIT\] /)
-      expect(await said(`d STORE 1 ${how} (${keywords(64)} ${keywords(64)})\r\n`)).toMatch(/d OK /)
+      expect(await output(`d STORE 1 ${how} (${keywords(65)})\r\n`)).toMatch(/^d NO \[LIMIT\] /)
+      expect(await output(`d STORE 1 ${how} (${keywords(64)} ${keywords(64)})\r\n`)).toMatch(/d OK /)
     }
-    expect(await said(`d APPEND INBOX (${keywords(65)}) {1+}\r\nx\r\n`)).toMatch(/^d NO \[LIMIT\] /)
+    expect(await output(`d APPEND INBOX (${keywords(65)}) {1+}\r\nx\r\n`)).toMatch(/^d NO \[LIMIT\] /)
   })
 
   it("ends if an oversized command does not end", async () => {
@@ -153,13 +153,13 @@ describe("an IMAP session", () => {
     const plain = Buffer.from("\0ada\0x").toString("base64")
     const bearer = Buffer.from("n,a=ada,\x01host=h\x01auth=Bearer token\x01\x01").toString("base64")
     const [user, password] = ["ada", "x"].map((one) => Buffer.from(one).toString("base64"))
-    for (const said of [
+    for (const output of [
       `a AUTHENTICATE PLAIN ${plain}\r\n`,
       `a AUTHENTICATE PLAIN\r\n${plain}\r\n`,
       `a AUTHENTICATE LOGIN\r\n${user}\r\n${password}\r\n`,
       `a AUTHENTICATE OAUTHBEARER ${bearer}\r\n`,
     ]) {
-      expect((await converse(said)).text, said).toMatch(/a OK \[CAPABILITY/)
+      expect((await converse(output)).text, output).toMatch(/a OK \[CAPABILITY/)
     }
     expect((await converse("a AUTHENTICATE PLAIN\r\n*\r\nb CHECK\r\n")).text).toMatch(/a BAD Cancelled[^]*b BAD Log in/)
     expect((await converse("a LOGIN eve x\r\n")).text).toMatch(/a NO \[AUTHENTICATIONFAILED\]/)
@@ -173,13 +173,13 @@ describe("an IMAP session", () => {
     await other.feed(Buffer.from("e SELECT INBOX\r\nf STORE 2 +FLAGS (\\Deleted)\r\ng EXPUNGE\r\n"))
     one.forget()
     await one.feed(Buffer.from("h FETCH 3 UID\r\ni SEARCH ALL\r\nj FETCH 2 UID\r\nk NOOP\r\nl FETCH 2 UID\r\n"))
-    const said = one.said()
-    expect(said).toContain("* 3 FETCH (UID 3)\r\nh OK")
-    expect(said).toContain("* SEARCH 1 3\r\n")
+    const output = one.said()
+    expect(output).toContain("* 3 FETCH (UID 3)\r\nh OK")
+    expect(output).toContain("* SEARCH 1 3\r\n")
     // A number keeps its message until the removal is sent.
-    expect(said).toContain("* 2 FETCH (UID 2)\r\nj OK")
-    expect(said).toMatch(/\* 2 EXPUNGE\r\nk OK/)
-    expect(said).toContain("* 2 FETCH (UID 3)\r\nl OK")
+    expect(output).toContain("* 2 FETCH (UID 2)\r\nj OK")
+    expect(output).toMatch(/\* 2 EXPUNGE\r\nk OK/)
+    expect(output).toContain("* 2 FETCH (UID 3)\r\nl OK")
   })
 
   it("announces IDLE before login", async () => {

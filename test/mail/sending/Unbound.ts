@@ -64,18 +64,18 @@ remote-control:
 ${files.map(({ name, file }) => `auth-zone:\n  name: "${name}"\n  zonefile: "${file}"\n  for-downstream: no\n  for-upstream: yes\n`).join("")}`,
       )
       const child = spawn(program, ["-d", "-c", path.join(directory, "unbound.conf")], { stdio: "ignore" })
-      const gone = new Promise((resolve) => child.once("exit", resolve))
-      const asked = Effect.flatMap(ValidatingResolver.make({ host: "127.0.0.1", port }), (ask) =>
+      const exited = new Promise((resolve) => child.once("exit", resolve))
+      const query = Effect.flatMap(ValidatingResolver.make({ host: "127.0.0.1", port }), (ask) =>
         ask(`ns.${zones[0]!.name}`, "A"),
       )
       await eventually(
-        () => Effect.runPromise(Effect.result(asked)),
+        () => Effect.runPromise(Effect.result(query)),
         ({ _tag }) => _tag === "Success",
         60,
       )
       const stop = async () => {
         child.kill()
-        await gone
+        await exited
         rmSync(directory, { recursive: true, force: true })
       }
       return { port, stop }

@@ -95,7 +95,7 @@ describe("A delivery report", () => {
 const plainly = (subject: string, text: ReadonlyArray<string>, ...head: ReadonlyArray<string>) =>
   lines("From: MAILER-DAEMON@example.org", `Subject: ${subject}`, ...head, "", ...text)
 
-const away = (text: string, ...head: ReadonlyArray<string>) =>
+const autoReply = (text: string, ...head: ReadonlyArray<string>) =>
   plainly("Undeliverable: away until May", [text], ...head).replace("MAILER-DAEMON@", "grace@")
 
 describe("A bounce without a report", () => {
@@ -171,8 +171,8 @@ describe("A bounce without a report", () => {
       "a holiday",
       plainly("Out of office", ["I am away. Mail to grace@example.org is not read."], "Auto-Submitted: auto-replied"),
     ],
-    ["a vacation reply that quotes a bounce", away("> Undeliverable: 550 5.1.1")],
-    ["a vacation reply that is marked as generated", away("550 5.1.1", "Auto-Submitted: auto-generated")],
+    ["a vacation reply that quotes a bounce", autoReply("> Undeliverable: 550 5.1.1")],
+    ["a vacation reply that is marked as generated", autoReply("550 5.1.1", "Auto-Submitted: auto-generated")],
     ["an answer", plainly("Re: hello", ["Thank you, this was delivered. grace@example.org"])],
     [
       "a receipt",
@@ -185,7 +185,7 @@ describe("A bounce without a report", () => {
 
 describe("A bounce with several recipients", () => {
   const two = ["grace@example.org", "bob@example.org", "carl@example.org"]
-  const told = (letter: string) =>
+  const failuresOf = (letter: string) =>
     reported(letter).map((failure) => ({
       about: recipientOf(failure, two),
       status: failure.status,
@@ -208,7 +208,7 @@ describe("A bounce with several recipients", () => {
       "",
       "To: grace@example.org, bob@example.org, carl@example.org",
     ])
-    expect(told(letter)).toEqual([
+    expect(failuresOf(letter)).toEqual([
       { about: "bob@example.org", status: "5.1.1", hard: true },
       { about: "carl@example.org", status: "4.2.2", hard: false },
     ])
@@ -236,7 +236,7 @@ describe("A bounce with several recipients", () => {
       "\tlist@example.org",
       "Auto-Submitted: auto-replied",
     )
-    expect(told(letter)).toMatchObject([
+    expect(failuresOf(letter)).toMatchObject([
       { about: "bob@example.org", hard: false },
       { about: "carl@example.org", status: "5.7.1", hard: false },
     ])
@@ -257,7 +257,7 @@ describe("A bounce with several recipients", () => {
       " grace@example.org,",
       " carl@example.org",
     ])
-    expect(told(letter)).toEqual([{ about: "bob@example.org", status: "5.1.1", hard: true }])
+    expect(failuresOf(letter)).toEqual([{ about: "bob@example.org", status: "5.1.1", hard: true }])
   })
 })
 
@@ -305,7 +305,7 @@ describe("A malformed report", () => {
   })
 
   it("is ignored if it is a read receipt or a report of something else", () => {
-    expect(reported(away(text.join("\r\n"), "Auto-Submitted: auto-replied"))).toEqual([])
+    expect(reported(autoReply(text.join("\r\n"), "Auto-Submitted: auto-replied"))).toEqual([])
     expect(reported(headed("multipart/report; report-type=disposition-notification; boundary=b"))).toEqual([])
     expect(reported(headed("multipart/report; report-type=feedback-report; boundary=b"))).toEqual([])
   })

@@ -17,16 +17,16 @@ layer(foundation)("A relay", (it) => {
       const { port, heard: lines } = yield* scripted((line) =>
         line === "" ? "220 hi" : line === "DATA" ? "354 go" : "250 ok",
       )
-      const said = (word: string) => lines.filter((line) => line.startsWith(word)).length
+      const count = (word: string) => lines.filter((line) => line.startsWith(word)).length
       const held = [{ recipient: "grace@example.org", state: "held", reply: null }]
       const send = via(`smtp://127.0.0.1:${port}`)
       // The process freezes after the permit was granted and before DATA is written.
       expect(yield* send({ isPermitted: () => false })).toEqual(held)
-      expect([said("RCPT"), said("DATA"), said("RSET")]).toEqual([1, 0, 1])
+      expect([count("RCPT"), count("DATA"), count("RSET")]).toEqual([1, 0, 1])
       // The process freezes after the server's 354; the permit has expired and is not renewed.
-      const mayLeave = Effect.sync(() => said("DATA") === 0)
-      expect(yield* send({ mayLeave, isPermitted: () => said("DATA") === 0 })).toEqual(held)
-      expect([said("DATA"), said("Subject"), said(".")]).toEqual([1, 0, 0])
+      const mayLeave = Effect.sync(() => count("DATA") === 0)
+      expect(yield* send({ mayLeave, isPermitted: () => count("DATA") === 0 })).toEqual(held)
+      expect([count("DATA"), count("Subject"), count(".")]).toEqual([1, 0, 0])
     }),
   )
 
@@ -34,10 +34,10 @@ layer(foundation)("A relay", (it) => {
     Effect.gen(function* () {
       const { port, taken } = yield* sink()
       const long = Buffer.concat([content, Buffer.from(`${"x".repeat(70)}\r\n`.repeat(4_000))])
-      let asked = 0
+      let requests = 0
       let left = 0
       const mayLeave = Effect.sync(() => {
-        asked++
+        requests++
         left = 1
         return true
       })
@@ -48,7 +48,7 @@ layer(foundation)("A relay", (it) => {
       })
       expect(outcomes).toMatchObject([{ state: "sent" }])
       expect(taken[0]!.raw.endsWith(long.toString())).toBe(true)
-      expect(asked).toBeGreaterThan(4)
+      expect(requests).toBeGreaterThan(4)
     }),
   )
 })

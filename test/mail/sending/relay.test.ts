@@ -115,7 +115,7 @@ layer(foundation)("A relay", (it) => {
     ["RCPT", { command: "RCPT" }],
     ["DATA", { command: "DATA", shared: true }],
     [".", { command: "DATA", shared: true }],
-  ] as const)("that rejects %s is quoted with the rejected command", ([at, said]) =>
+  ] as const)("that rejects %s is quoted with the rejected command", ([at, command]) =>
     Effect.gen(function* () {
       const { port } = yield* scripted((line) =>
         line === ""
@@ -132,7 +132,7 @@ layer(foundation)("A relay", (it) => {
         recipients: ["a@example.org", "b@example.org"],
       })
       for (const { reply } of outcomes) {
-        expect(reply).toEqual({ code: 550, status: null, text: "no", host: "127.0.0.1", ...said })
+        expect(reply).toEqual({ code: 550, status: null, text: "no", host: "127.0.0.1", ...command })
       }
     }),
   )
@@ -189,14 +189,14 @@ layer(foundation)("A relay", (it) => {
         heard.push(line)
         return line === "" ? "220 hi" : line === "DATA" ? "354 go" : "250 ok"
       })
-      const asked: Array<number> = []
+      const requestTimes: Array<number> = []
       const mayLeave = Effect.sync(() => {
-        asked.push(lines.filter((line) => line.startsWith("RCPT")).length)
+        requestTimes.push(lines.filter((line) => line.startsWith("RCPT")).length)
         return false
       })
       const outcomes = yield* sendEachOver(`smtp://127.0.0.1:${port}`)({ mayLeave })
       expect(outcomes).toEqual([{ recipient: "grace@example.org", state: "held", reply: null }])
-      expect(asked).toEqual([1])
+      expect(requestTimes).toEqual([1])
       expect(lines).not.toContain("DATA")
     }),
   )
@@ -280,10 +280,10 @@ layer(foundation)("A relay", (it) => {
   it.effect("gets nothing unsigned: no attempt is made while the keys cannot be read", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink()
-      const away = Layer.mock(DkimKeys, {
+      const unavailableKeys = Layer.mock(DkimKeys, {
         signing: () => Effect.fail(new Unavailable({ detail: "The store is away.", retry_after_seconds: 1 })),
       })
-      const transport = throughRelay(`smtp://localhost:${port}`, undefined, undefined, undefined, away)
+      const transport = throughRelay(`smtp://localhost:${port}`, undefined, undefined, undefined, unavailableKeys)
       const outcomes = yield* Effect.flatMap(MailTransport, ({ send }) => send(transmission())).pipe(
         Effect.provide(transport),
       )

@@ -57,8 +57,8 @@ const report = (recipient: string, action = "failed", status = "5.1.1") =>
   ].join("\r\n")
 
 /** Delivers a bounce as a mail server. Returns the last reply before QUIT. */
-const says = async (to: string, letter: string, sender = "", client?: string) => {
-  const says = [
+const deliver = async (to: string, letter: string, sender = "", client?: string) => {
+  const deliver = [
     "EHLO mx.example.org\r\n",
     `MAIL FROM:<${sender}>\r\n`,
     `RCPT TO:<${to}>\r\n`,
@@ -66,7 +66,7 @@ const says = async (to: string, letter: string, sender = "", client?: string) =>
     `${letter}.\r\n`,
     "QUIT\r\n",
   ]
-  return (await converse(service.smtpPort, says, undefined, client)).slice(3)
+  return (await converse(service.smtpPort, deliver, undefined, client)).slice(3)
 }
 
 /** Connects to a bounce address repeatedly without sending a message. */
@@ -123,7 +123,7 @@ describe("A bounce", () => {
   it("for one recipient is recorded once, suppresses that address, and is stored in no Mailbox", async () => {
     const { arrived } = await sent(["bob@example.org"], "bouncing")
     const before = (await ada.list()).body.messages.length
-    for (const _ of [1, 2]) expect((await says(arrived[0]!.from, report("bob@example.org"))).at(-2)).toMatch(/^250 /)
+    for (const _ of [1, 2]) expect((await deliver(arrived[0]!.from, report("bob@example.org"))).at(-2)).toMatch(/^250 /)
     const found = await eventually(bounced, (events) => events.length > 0)
     expect(found).toHaveLength(1)
     expect(found[0]!.data).toMatchObject({ recipient: "bob@example.org", kind: "hard", status: "5.1.1" })
@@ -137,14 +137,14 @@ describe("A bounce", () => {
   it("does not suppress an address if another recipient could have forged it", async () => {
     const people = ["grace@example.org", "shared@example.org"]
     const { id, arrived } = await sent(people, "shared")
-    expect((await says(arrived[0]!.from, report("shared@example.org"))).at(-2)).toMatch(/^250 /)
+    expect((await deliver(arrived[0]!.from, report("shared@example.org"))).at(-2)).toMatch(/^250 /)
     const found = await eventually(bounced, (events) => events.some(({ data }) => data.message_id === id))
     expect(found.filter(({ data }) => data.message_id === id)).toMatchObject([
       { data: { recipient: "shared@example.org", kind: "hard" } },
     ])
     const nameless = "From: MAILER-DAEMON@x.example\r\nSubject: failure notice\r\n\r\nUser unknown. 5.1.1\r\n"
     const all = await sent(["shared@example.org", "beside@example.org"], "nameless")
-    expect((await says(all.arrived[0]!.from, nameless)).at(-2)).toMatch(/^250 /)
+    expect((await deliver(all.arrived[0]!.from, nameless)).at(-2)).toMatch(/^250 /)
     await eventually(bounced, (events) => events.filter(({ data }) => data.message_id === all.id).length === 2)
     const { allowed_recipients } = (await ada.allowed()).body
     const suppressed = allowed_recipients.filter((one: any) => one.suppressed !== null)
@@ -154,12 +154,12 @@ describe("A bounce", () => {
   it("is accepted only from mail servers, at authentic addresses, and in limited number", async () => {
     const { arrived } = await sent(["grace@example.org"], "guarded")
     const { from } = arrived[0]!
-    expect((await says(from, report("grace@example.org"), "grace@example.org"))[0]).toMatch(/^550 5\.7\.1 /)
+    expect((await deliver(from, report("grace@example.org"), "grace@example.org"))[0]).toMatch(/^550 5\.7\.1 /)
     const forged = from.replace(/.@/, (end) => (end.startsWith("a") ? "b@" : "a@"))
-    expect((await says(forged, report("grace@example.org")))[0]).toMatch(/^550 5\.1\.1 /)
-    expect((await says("bounce@mail.localhost", report("grace@example.org")))[0]).toMatch(/^550 5\.1\.1 /)
+    expect((await deliver(forged, report("grace@example.org")))[0]).toMatch(/^550 5\.1\.1 /)
+    expect((await deliver("bounce@mail.localhost", report("grace@example.org")))[0]).toMatch(/^550 5\.1\.1 /)
     const replies: Array<string> = []
-    for (let i = 0; i < 25; i++) replies.push((await says(from, report("grace@example.org", "delayed")))[0]!)
+    for (let i = 0; i < 25; i++) replies.push((await deliver(from, report("grace@example.org", "delayed")))[0]!)
     expect(replies.filter((one) => one.startsWith("250")).length).toBe(20)
     expect(replies.at(-1)).toMatch(/^550 5\.7\.1 /)
     expect((await bounced()).some(({ data }) => data.recipient === "grace@example.org")).toBe(false)
@@ -172,9 +172,9 @@ describe("A bounce", () => {
     const about = async () => (await bounced()).filter(({ data }) => data.message_id === id).length
     const named = await names(from, 30)
     expect(named.filter((one) => one.startsWith("550"))).toEqual([])
-    for (let i = 0; i < 25; i++) await says(from, report("nobody@example.org", "delayed"))
-    expect((await says(from, report("shared@example.org")))[0]).toMatch(/^550 5\.7\.1 /)
-    expect((await says(from, report("shared@example.org"), "", "127.0.0.2")).at(-2)).toMatch(/^250 /)
+    for (let i = 0; i < 25; i++) await deliver(from, report("nobody@example.org", "delayed"))
+    expect((await deliver(from, report("shared@example.org")))[0]).toMatch(/^550 5\.7\.1 /)
+    expect((await deliver(from, report("shared@example.org"), "", "127.0.0.2")).at(-2)).toMatch(/^250 /)
     await eventually(about, (count) => count === 1)
   })
 
@@ -183,10 +183,10 @@ describe("A bounce", () => {
     const about = async () => (await bounced()).filter(({ data }) => data.recipient === later).length
     // Makes the actor's write fail.
     await service.query((sql) => sql`alter table event add constraint held check (type <> 'email.bounced') not valid`)
-    expect((await says(arrived[0]!.from, report(later))).at(-2)).toMatch(/^451 /)
+    expect((await deliver(arrived[0]!.from, report(later))).at(-2)).toMatch(/^451 /)
     expect(await about()).toBe(0)
     await service.query((sql) => sql`alter table event drop constraint held`)
-    expect((await says(arrived[0]!.from, report(later))).at(-2)).toMatch(/^250 /)
+    expect((await deliver(arrived[0]!.from, report(later))).at(-2)).toMatch(/^250 /)
     await eventually(about, (count) => count === 1)
   })
 
@@ -204,10 +204,10 @@ describe("A bounce", () => {
       "From: stranger@evil.example\r\nSubject: hello\r\n\r\nPlease write to me.\r\n",
       report("eve@other.example", "delayed"),
     ]
-    for (const letter of hostile.slice(1)) expect((await says(toExample.from, letter)).at(-2)).toMatch(/^250 /)
+    for (const letter of hostile.slice(1)) expect((await deliver(toExample.from, letter)).at(-2)).toMatch(/^250 /)
     expect((await bounced()).length).toBe(told)
     const two = await sent(["grace@example.org"], "one more")
-    expect((await says(two.arrived[0]!.from, hostile[1]!)).at(-2)).toMatch(/^250 /)
+    expect((await deliver(two.arrived[0]!.from, hostile[1]!)).at(-2)).toMatch(/^250 /)
     expect(JSON.stringify((await ada.allowed()).body)).toBe(allowed)
     expect(service.relay.taken.filter(({ to }) => to.some((one) => one.includes("evil")))).toEqual([])
     expect((await ada.list()).body.messages.some((one: any) => one.direction === "inbound")).toBe(false)

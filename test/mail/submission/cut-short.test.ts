@@ -26,15 +26,15 @@ layer(Layer.provideMerge(Composition.layer, actors()))("A submitted message", (i
         ].join("\r\n"),
       )
       const submission = { subject, raw, recipients: ["grace@example.org"] }
-      const begun = Latch.makeUnsafe()
+      const started = Latch.makeUnsafe()
       const composer = yield* Composer
-      const stuck = Composer.of({ ...composer, rewrite: () => Effect.andThen(begun.open, Effect.never) })
+      const stuck = Composer.of({ ...composer, rewrite: () => Effect.andThen(started.open, Effect.never) })
       const dying = Context.get(
         yield* Layer.build(Layer.fresh(Sending.layer).pipe(Layer.provide(Layer.succeed(Composer, stuck)))),
         Sending,
       )
       const handing = yield* Effect.forkChild(dying.submit(submission))
-      yield* begun.await
+      yield* started.await
       yield* Fiber.interrupt(handing)
       const stored = rows<{ n: number }>(
         (sql) => sql`

@@ -23,7 +23,7 @@ it("a submitted message is sent once if the program gets no 250 and retries", as
   const own = { token, body: { address } }
   expect((await call(api.base, "POST", `/api/identities/${handle}/allowed-recipients`, own)).status).toBe(201)
   const { username, password } = secrets.smtp
-  const says = [
+  const commands = [
     "EHLO laptop\r\n",
     `AUTH PLAIN ${Buffer.from(`\0${username}\0${password}`).toString("base64")}\r\n`,
     `MAIL FROM:<${address}>\r\n`,
@@ -32,13 +32,13 @@ it("a submitted message is sent once if the program gets no 250 and retries", as
     `From: ${address}\r\nTo: ${address}\r\nSubject: once\r\nMessage-ID: <once@laptop>\r\n\r\nHello.\r\n.\r\n`,
   ]
 
-  const first = conversation(mail.submissionPort, says)
+  const first = conversation(mail.submissionPort, commands)
   await stopAfterCommit(deployment, { handle, table: "outgoing", process: mail })
   mail.signal("SIGKILL")
   expect(await first.broke).toBe("")
 
   const another = await deployment.start(["mail"])
-  const replies = await converse(another.submissionPort, [...says, "QUIT\r\n"])
+  const replies = await converse(another.submissionPort, [...commands, "QUIT\r\n"])
   const [, id] = /^250 2\.6\.0 Queued as (msg_\w+)$/.exec(replies.at(-2)!) ?? []
   const list = async () => (await call(api.base, "GET", `/api/identities/${handle}/messages`, { token })).body.messages
   const messages = await eventually(list, (all) => all.length === 2, 30)

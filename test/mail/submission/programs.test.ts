@@ -269,8 +269,8 @@ describe("A submission connection", () => {
       },
     })
     try {
-      const says = ["EHLO laptop\r\n", "AUTH PLAIN AGFkYQB4\r\n", "MAIL FROM:<ada@mail.example>\r\n", "QUIT\r\n"]
-      const [, hello, auth, mail] = await converse(strict.submissionPort, says)
+      const commands = ["EHLO laptop\r\n", "AUTH PLAIN AGFkYQB4\r\n", "MAIL FROM:<ada@mail.example>\r\n", "QUIT\r\n"]
+      const [, hello, auth, mail] = await converse(strict.submissionPort, commands)
       expect(hello).not.toMatch(/AUTH/)
       expect(hello).toMatch(/STARTTLS/)
       expect(auth).toMatch(/^500 /)

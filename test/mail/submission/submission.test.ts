@@ -24,7 +24,7 @@ afterAll(() => service.stop())
 const plain = (user: string, pass: string) => Buffer.from(`\0${user}\0${pass}`).toString("base64")
 
 /** Sends a message with these commands and returns the replies from MAIL on. */
-const says = async (
+const submit = async (
   who: Program,
   letter: string,
   { from = who.address, to = [bob.address] }: { readonly from?: string; readonly to?: ReadonlyArray<string> } = {},
@@ -42,7 +42,7 @@ const says = async (
   ).slice(3)
 
 /** Returns the reply after DATA. */
-const answered = async (...given: Parameters<typeof says>) => (await says(...given)).at(-2)
+const answered = async (...given: Parameters<typeof submit>) => (await submit(...given)).at(-2)
 
 const letter = (who: Program, subject: string, body = "Hello.\n", fields = "") =>
   `From: <${who.address}>\nTo: <${bob.address}>\nSubject: ${subject}\n${fields}\n${body}`
@@ -105,7 +105,7 @@ describe("A submitted message", () => {
       /^550 5\.7\.1 /,
     )
     for (const from of [bob.address, "", `${ada.handle}+tag@mail.localhost`]) {
-      expect((await says(ada, letter(ada, "whose"), { from }))[0]).toMatch(/^550 5\.7\.1 The sender can only be /)
+      expect((await submit(ada, letter(ada, "whose"), { from }))[0]).toMatch(/^550 5\.7\.1 The sender can only be /)
     }
     // Another spelling of the Handle is accepted, and sent as registered.
     const spelled = `${ada.handle.slice(0, 3)}-${ada.handle.slice(3)}@MAIL.localhost`.toUpperCase()
@@ -118,7 +118,7 @@ describe("A submitted message", () => {
     const reply = await answered(ada, letter(ada, "strangers"), { to: [bob.address, "eve@evil.example"] })
     expect(reply).toMatch(/^550 5\.7\.1 .*eve@evil\.example is not an Allowed Recipient/)
     expect(await ada.outbound()).toHaveLength(before)
-    expect((await says(ada, letter(ada, "x"), { to: ['"b, c"@evil.example'] }))[1]).toMatch(/^553 5\.1\.3 /)
+    expect((await submit(ada, letter(ada, "x"), { to: ['"b, c"@evil.example'] }))[1]).toMatch(/^553 5\.1\.3 /)
     expect(await answered(ada, letter(ada, "shown").replace(/^To: /m, "To: Eve <eve@evil.example>, "))).toMatch(/^250 /)
     expect((await bob.received("shown")).to.map((one: any) => one.address)).toEqual(["eve@evil.example", bob.address])
   })
@@ -253,14 +253,14 @@ describe("Login", () => {
 
   it("ends with the credential", async () => {
     const dora = await program(service, token, [bob.address])
-    const told = new Promise<string>((resolve, reject) => {
+    const output = new Promise<string>((resolve, reject) => {
       const socket = connect(service.submissionPort, "127.0.0.1")
       let text = ""
-      const says = ["EHLO laptop\r\n", `AUTH PLAIN ${plain(dora.user, dora.pass)}\r\n`]
+      const submit = ["EHLO laptop\r\n", `AUTH PLAIN ${plain(dora.user, dora.pass)}\r\n`]
       socket.on("data", (chunk) => {
         text += chunk.toString()
         if (/^\d{3} .*\r\n$/m.test(text)) {
-          const line = says.shift()
+          const line = submit.shift()
           if (line !== undefined) {
             text = ""
             socket.write(line)
@@ -273,7 +273,7 @@ describe("Login", () => {
       socket.on("error", reject)
       socket.on("close", () => resolve(text))
     })
-    expect(await told).toBe("421 4.7.0 The credential of this session was revoked\r\n")
+    expect(await output).toBe("421 4.7.0 The credential of this session was revoked\r\n")
     expect((await auth(`AUTH PLAIN ${plain(dora.user, dora.pass)}`))[0]).toMatch(/^535 /)
   }, 60_000)
 })
