@@ -133,6 +133,11 @@ const makeCommand = async () => {
   // Built if its sources changed; the service serves the files next to it.
   execFileSync(process.execPath, [path.join(root, "packages", "console", "build.ts")], { stdio: "inherit" })
   for (const name of consoleFiles()) cpSync(path.join(dist, name), path.join(folder, "dist", "console", name))
+  // The service serves its documentation and the skill from here.
+  for (const name of readdirSync(path.join(root, "docs")).filter((file) => file.endsWith(".md"))) {
+    cpSync(path.join(root, "docs", name), path.join(folder, "dist", "docs", name))
+  }
+  cpSync(path.join(root, "packages", "skill", "SKILL.md"), path.join(folder, "dist", "docs", "SKILL.md"))
   writeFileSync(path.join(folder, "THIRD-PARTY-LICENSES.txt"), licences(modules))
   addReadme(folder)
   return folder

@@ -21,6 +21,7 @@ import * as Connectors from "./connectors/Connectors.ts"
 import * as Console from "./console/Console.ts"
 import * as Leave from "./console/Leave.ts"
 import * as MailBody from "./console/MailBody.ts"
+import * as Documents from "./documents/Documents.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
 import {
@@ -223,6 +224,7 @@ const routes = (settings: HttpSettings) =>
     endpoints(settings),
     OpenApi.layer,
     Docs.layer,
+    Documents.layer,
     Landing.layer,
     Icons.layer,
     TermsPage.layer(settings.terms),

@@ -23,7 +23,7 @@ const words: { readonly [L in Language]: readonly [skip: string, documentation: 
 }
 
 const header = ([skip, documentation, signIn]: (typeof words)[Language]) =>
-  `<a class="skip" href="#main">${skip}</a><div class="bar-line"><header class="top"><a class="home" href="/"><img src="/icon.svg" alt="" width="24" height="24">${product}</a><a href="/api/docs">${documentation}</a><a href="/auth/sign-in">${signIn}</a></header></div>`
+  `<a class="skip" href="#main">${skip}</a><div class="bar-line"><header class="top"><a class="home" href="/"><img src="/icon.svg" alt="" width="24" height="24">${product}</a><a href="/docs">${documentation}</a><a href="/auth/sign-in">${signIn}</a></header></div>`
 
 const icons = `<link rel="icon" href="/favicon.ico" sizes="32x32"><link rel="icon" href="/icon.svg" type="image/svg+xml"><link rel="apple-touch-icon" href="/apple-touch-icon.png">`
 
