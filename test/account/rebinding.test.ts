@@ -33,7 +33,7 @@ const byPage = (host: string) =>
   post(host, "/auth/sign-in", "application/x-www-form-urlencoded", `email=a${people++}%40example.org&terms=yes`)
 
 it.each(["rebound.example", "rebound.example:8080", "127.0.0.1.rebound.example", "localhost.rebound.example"])(
-  "%s is given no sign-in link, by the API or the page",
+  "%s gets no sign-in link, neither from the API nor from the page",
   async (host) => {
     for (const answer of [await overApi(host), await byPage(host)]) {
       expect(answer).toMatch(/^20[02] /)
@@ -54,7 +54,7 @@ it.each([
   for (const answer of [await overApi(host), await byPage(host)]) expect(answer).toContain("token=")
 })
 
-it("a program, which has no origin, is given the link under any name", async () => {
+it("a program, which sends no Origin, gets the link under any host name", async () => {
   const body = JSON.stringify({ email: `a${people++}@example.org`, tos_accepted: true })
   expect(await post("box.example", "/api/auth/magic-link", "application/json", body, {})).toContain("token=")
 })

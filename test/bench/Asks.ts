@@ -168,7 +168,7 @@ export const ask = async (): Promise<Row> => {
     return {
       id: "ask",
       ok: true,
-      what: `asks of actors, ${width} at a time, across two processes and in one, beside an Effect RPC echo over the same kind of socket`,
+      what: `requests to actors, ${width} concurrently, between two processes and within one, compared with an Effect RPC echo over the same kind of socket`,
       unreliable: drift({ rate: { "the echo": got.echo } }),
       goals: [{ what: "across to echo", value: shareOf(got.across, got.echo), atLeast: 0.6 }],
       figures: {

@@ -132,11 +132,11 @@ export const authorize = async (): Promise<Row> => {
     return {
       id: "authorize",
       ok: judges.before() > 0 && judges.narrow() > 0 && got.floor.wrong === 0,
-      what: `a caller judged against the policies of ${endpoints.length} endpoints, beside the same without scopes and networks`,
+      what: `evaluation of a caller against the policies of ${endpoints.length} endpoints, compared with a caller without scopes and networks`,
       unreliable: drift({ cpu: { "the floor": got.floor } }),
       goals: [
         {
-          what: "us more than without scopes and networks",
+          what: "additional us with scopes and networks",
           value: micros(least.narrow - least.before),
           atMost: moreAtMost,
         },

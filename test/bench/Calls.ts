@@ -48,7 +48,7 @@ export const compared = async (stage: Stage, row: Comparison): Promise<Row> => {
       ...figuresOf("ours", got.ours),
       "p50 ms": got.ours.p50,
       "p99 ms": got.ours.p99,
-      ...(got.ours.wrong === 0 ? {} : { "wrong answers": got.ours.wrong }),
+      ...(got.ours.wrong === 0 ? {} : { "wrong responses": got.ours.wrong }),
       ...figuresOf("floor", got.floor),
       ...figuresOf(row.reference.name, got.reference),
       [share.what]: share.value,
@@ -105,7 +105,7 @@ const rows: Readonly<Record<string, CallRow>> = {
     reference: "bare",
   },
   mcp: {
-    what: "MCP tools/call svc_identity_get, beside the GET it names",
+    what: "MCP tools/call svc_identity_get, compared with the GET that it calls",
     call: ({ handles }) => ({
       method: "POST",
       path: "/api/mcp",
@@ -121,7 +121,7 @@ const rows: Readonly<Record<string, CallRow>> = {
     atLeast: 0.7,
   },
   vault: {
-    what: "PUT /api/vault/secrets/{name}, durable, beside one-row INSERTs",
+    what: "PUT /api/vault/secrets/{name}, durable, compared with one-row INSERTs",
     call: () => ({
       method: "PUT",
       path: "/api/vault/secrets/bench.{worker}",
@@ -132,7 +132,7 @@ const rows: Readonly<Record<string, CallRow>> = {
     atLeast: 0.4,
   },
   card: {
-    what: "PATCH /api/identities/{handle}/card, durable and fenced, of one Identity, beside one-row INSERTs",
+    what: "PATCH /api/identities/{handle}/card, durable and fenced, of one Identity, compared with one-row INSERTs",
     call: ({ handles }) => ({
       method: "PATCH",
       path: `/api/identities/${handles[0]}/card`,

@@ -100,11 +100,11 @@ export const event = async (): Promise<Row> => {
     return {
       id: "event",
       ok: true,
-      what: `${streams} streams of ${orgs} Orgs: a change to its Event on the Org's ${streams / orgs} streams; CPU of a core while idle`,
+      what: `${streams} streams of ${orgs} Orgs: latency from a change to its Event on the Org's ${streams / orgs} streams, and CPU usage while idle`,
       goals: [
-        { what: "answer to stream p50 ms", value: round(percentile(waits.committed, 0.5)), atMost: 15 },
+        { what: "response to stream p50 ms", value: round(percentile(waits.committed, 0.5)), atMost: 15 },
         ...(measurable
-          ? [{ what: "CPU of a core for idle streams %", value: round(idle.service - alone.service, 1), atMost: 1 }]
+          ? [{ what: "CPU for idle streams, % of a core", value: round(idle.service - alone.service, 1), atMost: 1 }]
           : []),
       ],
       figures: {

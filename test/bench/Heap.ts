@@ -12,7 +12,7 @@ export interface HeapUsage {
 
 const place = (service: Process, pattern: RegExp) => {
   const found = pattern.exec(service.output())?.[1]
-  if (found === undefined) throw new Error(`the service did not say ${pattern}`)
+  if (found === undefined) throw new Error(`the service did not print ${pattern}`)
   return found
 }
 

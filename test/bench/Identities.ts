@@ -67,7 +67,7 @@ export const provision = (against: string | undefined) => async (): Promise<Row>
     return {
       id: "provision",
       ok: true,
-      what: "POST to ready: one at a time; 32 in flight, beside one-row INSERTs",
+      what: "creation of an Identity until it is ready: one at a time, and 32 concurrently, compared with one-row INSERTs",
       unreliable: drift({ rate: { "the INSERTs": got.inserts } }),
       goals: [
         { what: "p50 ms", value: ours.p50, atMost: 60 },

@@ -141,7 +141,7 @@ export const imap = async (): Promise<Row> => {
       const spread = Math.max(...took.theirs) / Math.min(...took.theirs)
       if (spread > 1.5) unreliable.push(`${name}: Dovecot's own times lie ${round(spread, 1)}-fold apart`)
     }
-    if (theirs === undefined) unreliable.push("Dovecot is not installed, so there is nothing to compare with")
+    if (theirs === undefined) unreliable.push("Dovecot is not installed, so the row has no reference")
     theirs?.close()
     ours.close()
 
@@ -159,11 +159,11 @@ export const imap = async (): Promise<Row> => {
     await sleep(5_000)
     const after = await resident(service.child.pid)
     for (const one of sessions) one.close()
-    goals.push({ what: "kB of a session that idles", value: round((after - before) / idle), atMost: 15 })
+    goals.push({ what: "kB of an idle session", value: round((after - before) / idle), atMost: 15 })
     return {
       id: "imap",
       ok: true,
-      what: `a Mailbox of ${messages.toLocaleString("en")} letters of 4 kB, read whole by one session, beside Dovecot on a Maildir; and ${idle.toLocaleString("en")} sessions that idle`,
+      what: `a Mailbox of ${messages.toLocaleString("en")} messages of 4 kB, read by one session, compared with Dovecot on a Maildir; and ${idle.toLocaleString("en")} idle sessions`,
       goals,
       figures,
       unreliable,

@@ -27,7 +27,7 @@ const warm = async (played: BenchService | undefined): Promise<void> => {
   const drive = smtp(played.service.smtpPort, addressesOf(played), connections)
   for (let sent = 0; sent < compiling;) {
     const { done } = await drive(2)
-    if (done === 0) throw new Error("no letter is taken: nothing is measured")
+    if (done === 0) throw new Error("no message was accepted, so nothing was measured")
     sent += done
   }
   compiled.add(played)
@@ -43,7 +43,7 @@ const mailInto =
     const recipientsOf = (played: BenchService) => addressesOf(played).slice(0, count)
     return compared(stage, {
       id,
-      what: `letters of 5 kB into ${count === 1 ? "one Mailbox" : "all Mailboxes"}, accepted, durable, judged, indexed, with their Event, ${connections} connections, beside smtp-server discarding`,
+      what: `messages of 5 kB to ${count === 1 ? "one Mailbox" : "all Mailboxes"}, stored durably with verdict, index and Event, over ${connections} connections, compared with smtp-server discarding them`,
       drive: (played) => smtp(played.service.smtpPort, recipientsOf(played), connections),
       atMost: 25,
       // Each message uses both cores, so other load on the machine shows in a slice.
@@ -61,7 +61,7 @@ export const mailIn = async (stage: Stage): Promise<Row> => {
   const row = await mailInto("mail-in", Infinity)(stage)
   const postfix = await postfixDovecot()
   if (postfix === undefined) {
-    const missing = "Postfix and Dovecot's LMTP are not both there, so letters/s stand beside neither"
+    const missing = "Postfix and Dovecot with LMTP are not installed, so messages/s are not compared with them"
     return { ...row, unreliable: [...(row.unreliable ?? []), missing] }
   }
   const recipients = addressesOf(stage.ours)
@@ -75,7 +75,7 @@ export const mailIn = async (stage: Stage): Promise<Row> => {
       ...row,
       ok: row.ok && ours.wrong === 0 && theirs.wrong === 0 && theirs.done > 0,
       unreliable: [...(row.unreliable ?? []), ...drift({ rate: { [name]: theirs } })],
-      goals: [...(row.goals ?? []), { what: `letters/s to ${name}`, value: shareOf(ours, theirs), atLeast: 2.5 }],
+      goals: [...(row.goals ?? []), { what: `messages/s to ${name}`, value: shareOf(ours, theirs), atLeast: 2.5 }],
       figures: {
         ...row.figures,
         "ours beside it/s": Math.round(ours.perSecond.median),
@@ -107,7 +107,7 @@ export const mailInCrowd = async (stage: Stage): Promise<Row> => {
   return {
     id: "mail-in-1000",
     ok: ours.wrong === 0 && theirs.wrong === 0,
-    what: `letters of 5 kB into ${crowd} Mailboxes, ${connections} connections, beside the same into ten of them`,
+    what: `messages of 5 kB to ${crowd} Mailboxes over ${connections} connections, compared with ten Mailboxes`,
     unreliable: drift({ rate: { "ten Mailboxes": theirs } }),
     goals: [],
     figures: { ...figuresOf("ours", ours), ...figuresOf("ten Mailboxes", theirs) },
@@ -141,12 +141,12 @@ export const mailWake = async (): Promise<Row> => {
     return {
       id: "mail-wake",
       ok: true,
-      what: "SMTP 250 to the webhook receiver's socket, one letter after the other",
+      what: "from the SMTP 250 to the request at the Webhook, one message after the other",
       goals: [
         { what: "p50 ms", value: round(percentile(waits, 0.5)), atMost: 5 },
         { what: "p99 ms", value: round(percentile(waits, 0.99)), atMost: 30 },
       ],
-      figures: { letters: waits.length },
+      figures: { messages: waits.length },
     }
   } finally {
     await receiver.stop()

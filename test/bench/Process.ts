@@ -25,7 +25,7 @@ export const start = async (): Promise<Row> => {
     return {
       id: "start",
       ok: true,
-      what: "launch to the first healthy answer, all roles: the first time (database made), and three times later",
+      what: "launch to the first healthy response with all roles: the first start, which creates the database, and three later ones",
       goals: [
         { what: "first ms", value: first.millis, atMost: 4_000 },
         { what: "later ms", value: least(({ millis }) => millis), atMost: 1_500 },
@@ -47,7 +47,8 @@ const idleSeconds = 8
 
 /** Measures the idle memory of all roles next to that of the floor; the rest is Node's and Effect's. */
 export const memory = async (): Promise<Row> => {
-  if (!measurable) return { id: "memory", ok: true, what: "resident memory: not measured here", figures: {} }
+  if (!measurable)
+    return { id: "memory", ok: true, what: "resident memory: not measurable on this system", figures: {} }
   const deployment = await deploy()
   const floor = await References.floor()
   try {
@@ -59,7 +60,7 @@ export const memory = async (): Promise<Row> => {
     return {
       id: "memory",
       ok: true,
-      what: "megabytes resident with all roles idle, beside the floor's",
+      what: "resident memory in MB with all roles idle, compared with the floor",
       goals: [
         {
           what: "MB above the floor",
@@ -69,11 +70,11 @@ export const memory = async (): Promise<Row> => {
       ],
       figures: {
         "ours MB": round(ours.resident, 0),
-        "of it made by it": round(ours.own, 0),
-        "of files": round(ours.files, 0),
+        "ours private MB": round(ours.own, 0),
+        "ours mapped files MB": round(ours.files, 0),
         "floor MB": round(least.resident, 0),
-        "floor's of it made by it": round(least.own, 0),
-        "PostgreSQL's processes MB of their own": round(store, 0),
+        "floor private MB": round(least.own, 0),
+        "PostgreSQL private MB": round(store, 0),
       },
     }
   } finally {

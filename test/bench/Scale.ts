@@ -99,10 +99,10 @@ const wake = async (played: BenchService) => {
       wrong: [alone, again, crowd, crowdAgain, rest].reduce((sum, one) => sum + one.wrong, 0),
       left: woken.last - woken.alone - actors,
       figures: {
-        "first touch, p50 ms": alone.p50,
-        "first touch, p99 ms": alone.p99,
-        "second touch, p50 ms": again.p50,
-        "second touch, p99 ms": again.p99,
+        "not in memory, p50 ms": alone.p50,
+        "not in memory, p99 ms": alone.p99,
+        "in memory, p50 ms": again.p50,
+        "in memory, p99 ms": again.p99,
         [`first touch of ${atOnce} at once, p50 ms`]: crowd.p50,
         [`first touch of ${atOnce} at once, p99 ms`]: crowd.p99,
         [`second touch of ${atOnce} at once, p50 ms`]: crowdAgain.p50,
@@ -148,11 +148,11 @@ export const scale = (id: string, many: number) => async (): Promise<Row> => {
     return {
       id,
       ok: wrong === 0 && notWoken === 0,
-      what: `what a call costs with ${many} Identities and ${many * each} messages, Events and deliveries stored, to the same with ${few}`,
+      what: `cost of calls with ${many} Identities and ${many * each} stored messages, Events and deliveries, compared with ${few}`,
       unreliable,
       goals: [
         ...goals,
-        { what: "first touch of an actor, p99 ms", value: alone.p99, atMost: 10 },
+        { what: "loading an actor, p99 ms", value: alone.p99, atMost: 10 },
         { what: "kB of an actor in memory", value: kB, atMost: 20 },
       ],
       figures: { ...figures, ...touches },

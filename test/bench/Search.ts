@@ -72,12 +72,12 @@ const measured = async (id: string, boxes: number, each: number): Promise<Row> =
       if (count === 0) right = false
     }
     goals.push({
-      what: "two characters, many, to scan",
+      what: "two common characters, to scan",
       value: round((await medianOf(() => search(searchTerms.two, () => true))) / scan),
       atMost: 1,
     })
     goals.push({
-      what: "two characters, few, to scan",
+      what: "two rare characters, to scan",
       value: round((await medianOf(() => all(searchTerms.twoRare), 6)) / scan),
       atMost: 1,
     })
@@ -94,7 +94,7 @@ const measured = async (id: string, boxes: number, each: number): Promise<Row> =
     return {
       id,
       ok: right,
-      what: `search over HTTP in one of ${boxes} Mailboxes of ${each.toLocaleString("en")} messages, beside looking at each`,
+      what: `search over HTTP in one of ${boxes} Mailboxes of ${each.toLocaleString("en")} messages, compared with a scan of each`,
       goals,
       figures,
     }

@@ -123,7 +123,7 @@ export const send = (against: string | undefined) => async (): Promise<Row> => {
     return {
       id: "send",
       ok: true,
-      what: `messages of 4 kB from ${identities} Identities: accepted over ${width} connections, while they leave; delivered, signed twice and recorded, to a sink that discards, beside nodemailer to the same`,
+      what: `messages of 4 kB from ${identities} Identities: accepted over ${width} connections during delivery; delivered to a sink, signed twice and recorded, compared with nodemailer to the same`,
       unreliable: drift({ rate: { nodemailer: of("bare") } }),
       goals: [{ what: "delivered/s to nodemailer", value: shareOf(of("delivered"), of("bare")), atLeast: 0.3 }],
       figures: Object.assign(

@@ -96,10 +96,10 @@ export const spread = async (): Promise<Row> => {
       id: "spread",
       // Runners occasionally send other requests.
       ok: hops * 1000 < asks,
-      what: `asks of ${actors} actors, ${width} at a time, that lie on 1, 2 and 3 processes; one process asks`,
+      what: `requests of one process to ${actors} actors on 1, 2 and 3 processes, ${width} concurrently`,
       goals: measurable
         ? found.slice(1).map(({ cpu }, at) => ({
-            what: `CPU of an ask on ${at + 2} processes, of that on 1`,
+            what: `CPU of a request with ${at + 2} processes to that with 1`,
             value: round(cpu / one!.cpu),
             atMost: 1.25,
           }))
@@ -113,7 +113,7 @@ export const spread = async (): Promise<Row> => {
             ...(measurable ? { [`${at + 1}: µs CPU an ask`]: round(cpu, 0) } : {}),
           })),
         ),
-        "asks that runners made": hops,
+        "requests by runners": hops,
       },
     }
   } finally {

@@ -202,7 +202,7 @@ export const tunnel = async (): Promise<Row> => {
     return {
       id: "tunnel",
       ok: many.ours.wrong === 0,
-      what: `requests through edge and agent (TLS link, strict heads, metering) beside the origin itself and others, ${wide} connections; one connection; one large answer`,
+      what: `requests through edge and agent (TLS link, strict heads, metering) compared with direct requests and other tunnels: ${wide} connections, one connection, one large response`,
       unreliable: drift({ rate: { "the origin": many.direct } }),
       goals: [
         ...goal("direct", 0.3),

@@ -82,7 +82,7 @@ export const webhook = async (): Promise<Row> => {
     return {
       id: "deliveries",
       ok: true,
-      what: `deliveries of ${identities} Identities to a local receiver, each recorded, beside the same client posting`,
+      what: `deliveries of ${identities} Identities to a local receiver, each recorded, compared with the same client sending plain requests`,
       unreliable: drift({ rate: { "the posts": got.posts } }),
       goals: [{ what: "deliveries/s to posts", value: shareOf(got.ours, got.posts), atLeast: 0.5 }],
       figures: { ...figuresOf("ours", got.ours), ...figuresOf("posts", got.posts) },

@@ -12,7 +12,7 @@ const golden = releases()
 const today = makeTable()
 const shapes = new Map(Object.entries(encodedKinds).map(([name, { schema }]) => [name, today.add(schema)]))
 
-it("there is a release to compare with", () => {
+it("at least one release is recorded", () => {
   expect(golden.length).toBeGreaterThan(0)
   for (const release of golden) expect(Object.keys(release.kept).length).toBeGreaterThan(100)
 })
@@ -20,7 +20,7 @@ it("there is a release to compare with", () => {
 describe.each(golden.map((release) => [release.version, release] as const))("with release %s", (_, release) => {
   const both = Object.entries(release.kept).filter(([name]) => name in encodedKinds)
 
-  it("this one agrees on every envelope between processes", () => {
+  it("this version encodes every envelope between processes identically", () => {
     expect(frames()).toEqual(release.frames)
   })
 
@@ -29,7 +29,7 @@ describe.each(golden.map((release) => [release.version, release] as const))("wit
     for (const sample of samples) encodedKinds[name]!.read(sample)
   })
 
-  it("nothing that its processes ask or have stored is unknown here", () => {
+  it("this version knows every message and stored value of the release", () => {
     const removed = Object.keys(release.kept).filter((name) => !(name in encodedKinds))
     expect(removed).toEqual([])
     const found = both.flatMap(([name, { shape }]) =>
@@ -40,7 +40,7 @@ describe.each(golden.map((release) => [release.version, release] as const))("wit
     expect(found).toEqual([])
   })
 
-  it("nothing that this one asks, answers or stores is unknown there", () => {
+  it("the release knows every message, response and stored value of this version", () => {
     const found = both.flatMap(([name, { shape }]) =>
       incompatibilities({ table: release.shapes, at: shape }, { table: today.table, at: shapes.get(name)! }).map(
         (what) => `${name} ${what}`,

@@ -31,7 +31,7 @@ const listening = Effect.fnUntraced(function* (server: MastodonServer, handle: s
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
 
 layer(watched, { timeout: 60_000 })("a server with streams", (it) => {
-  it.effect("is listened to, and a mention is reported immediately", () =>
+  it.effect("is connected, and reports a mention immediately", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer({ streaming: true })
       const { id } = yield* listening(server, "ada")
@@ -45,7 +45,7 @@ layer(watched, { timeout: 60_000 })("a server with streams", (it) => {
     }),
   )
 
-  it.effect("is listened to again after a restart, and each mention from the outage is reported once", () =>
+  it.effect("is reconnected after a restart, and reports each mention from the outage once", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer({ streaming: true })
       const { id } = yield* listening(server, "bea")

@@ -21,7 +21,7 @@ describe("docs/architecture.md", () => {
     expect(folders.filter((name) => !named.has(name))).toEqual([])
   })
 
-  it("names no folder that is not there", () => {
+  it("names no missing folder", () => {
     const there = new Set([
       ...foldersOf("*"),
       ...foldersOf("*/src/*"),
@@ -37,7 +37,7 @@ describe("docs/architecture.md", () => {
     expect(folders.filter((name) => !there.has(name))).toEqual([])
   })
 
-  it("names files that there are, also by the end of their path", () => {
+  it("names existing files, also by the end of their path", () => {
     const files = [...text.matchAll(/`((?:domain|cluster|api|mail-gateway|tunnel-edge|cli)\/[\w/-]+\.ts)`/g)]
       .map(([, file]) => file!)
       .filter((file) => !file.includes("/notes/"))

@@ -58,7 +58,7 @@ const blocks = (text: string): ReadonlyArray<Block> =>
 describe.each(documents)("%s", (name) => {
   const text = read(name)
 
-  it("links to what is there", () => {
+  it("links to existing files and headings", () => {
     const broken = links(text).filter((target) => {
       if (/^[a-z]+:/.test(target)) return false
       const [file, anchor] = target.split("#") as [string, string?]
@@ -69,7 +69,7 @@ describe.each(documents)("%s", (name) => {
     expect(broken).toEqual([])
   })
 
-  it("names files that there are", () => {
+  it("names existing files", () => {
     const named = [...withoutBlocks(text).matchAll(/`((?:packages|test|docs|deploy|scripts)\/[\w./-]+\.\w+)`/g)]
     // The example in the architecture describes a capability that does not exist.
     const files = named.map(([, file]) => file!).filter((file) => !file.includes("/notes/"))
@@ -87,7 +87,7 @@ describe.each(documents)("%s", (name) => {
     expect(unknown).toEqual([])
   })
 
-  it.skipIf(process.platform === "win32")("has shell blocks that a shell understands", () => {
+  it.skipIf(process.platform === "win32")("has shell blocks with valid syntax", () => {
     for (const block of blocks(text)) {
       // A placeholder in angle brackets is not a redirection.
       const filled = block.text.replaceAll(/<[a-z ]+>/g, "it")
@@ -98,7 +98,7 @@ describe.each(documents)("%s", (name) => {
 })
 
 describe("the documents", () => {
-  it("are each reached from the README", () => {
+  it("can be reached from the README", () => {
     const seen = new Set(["README.md"])
     for (const name of seen) {
       const text = read(name)
@@ -122,7 +122,7 @@ describe("the documents", () => {
     expect(read("docs/events.md")).toBe(Events.page())
   })
 
-  it("name commands that there are", async () => {
+  it("name existing commands", async () => {
     const help = spawnSync(process.execPath, [path.join(root, "packages", "cli", "src", "main.mjs"), "--help"], {
       encoding: "utf8",
     })

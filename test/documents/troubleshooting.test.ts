@@ -19,7 +19,7 @@ const rows = text
 const spans = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, span]) => span!)
 
 describe("docs/troubleshooting.md", () => {
-  it("quotes what the program says", () => {
+  it("quotes messages of the program", () => {
     const quoted = rows.flatMap((row) => spans(row.split(" | ")[0]!))
     expect(quoted.length).toBeGreaterThan(50)
     // An ellipsis in a quote replaces a variable part.
@@ -29,7 +29,7 @@ describe("docs/troubleshooting.md", () => {
     expect(untrue).toEqual([])
   })
 
-  it("names metrics that there are", () => {
+  it("names existing metrics", () => {
     const table = readFileSync(path.join(root, "docs", "operations.md"), "utf8")
     const named = [...text.matchAll(/`((?:svc|nodejs|effect|http|process)_[a-z_]+)`/g)].map(([, name]) => name!)
     expect(named.length).toBeGreaterThan(5)

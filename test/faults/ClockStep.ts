@@ -114,10 +114,10 @@ export const clockStep = async (): Promise<Row> => {
       figures: {
         ...figures(seen),
         "writes lost": lost,
-        "writes doubled": twice,
+        "writes duplicated": twice,
         "mail lost": lostMail,
-        "mail not told of": untold,
-        "told twice": receiver.got.length - subjects().size,
+        "mail without an Event": untold,
+        "mail with two Events": receiver.got.length - subjects().size,
         [`waits of ${waitSeconds} s, in s`]: waits.map((seconds) => seconds.toFixed(1)).join(", "),
       },
     }

@@ -87,10 +87,10 @@ const disturbed = async ({ id, what, disturb, longestMillis, unavailable, times 
       figures: {
         ...figures(seen),
         "writes lost": lost,
-        "writes doubled": twice,
+        "writes duplicated": twice,
         counted: counted.acknowledged,
         "counts lost": counted.lost,
-        "counts changed by nobody": counted.disturbed,
+        "counts without a write": counted.disturbed,
         "works after": after.errors.size === 0,
         ...own,
       },
@@ -131,9 +131,9 @@ export const drain = () =>
       await deployment.start(["actors"])
       await sleep(5000)
       return {
-        "left in order": typeof code === "number" && left!.n === 1,
-        "longest ms while it left": leaving,
-        "longest ms while another joined": longestFrom(joined),
+        "shut down regularly": typeof code === "number" && left!.n === 1,
+        "longest ms during shutdown": leaving,
+        "longest ms during start": longestFrom(joined),
       }
     },
     longestMillis: 2000,
@@ -257,7 +257,7 @@ export const killCreate = async (): Promise<Row> => {
         ready: all.length - failed - unfinished,
         failed,
         "unfinished after 60 s": unfinished,
-        "ports doubled": ports.length - new Set(ports).size,
+        "ports duplicated": ports.length - new Set(ports).size,
         "keys per Identity": keys!.most,
       },
     }

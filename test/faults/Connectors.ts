@@ -207,8 +207,8 @@ export const refreshRace = async (): Promise<Row> => {
       figures: {
         "tokens spent twice": server.settings.spentTwice,
         status: connector.body.status,
-        "calls answered": reading.answered,
-        "calls refused meanwhile": reading.other,
+        "calls succeeded": reading.answered,
+        "calls rejected": reading.other,
       },
     }
   } finally {
@@ -229,18 +229,19 @@ const pour = (response: ServerResponse, piece: string) => {
 
 /** Responses of a malicious server to any request. */
 const harms: Readonly<Record<string, (response: ServerResponse) => void>> = {
-  "says nothing": () => {},
-  "drips without end": (response) => {
+  "never respond": () => {},
+  "respond slowly without an end": (response) => {
     response.writeHead(200, json)
     const timer = setInterval(() => response.write(" "), 200)
     response.on("close", () => clearInterval(timer))
   },
-  "answers without end": (response) => pour(response, "[".repeat(65_536)),
-  "nests a megabyte": (response) => response.writeHead(200, json).end("[".repeat(1_000_000)),
-  "lists a million values": (response) => response.writeHead(200, json).end(`[${"1,".repeat(500_000)}1]`),
-  "sends inside": (response) => response.writeHead(302, { location: "http://169.254.169.254/latest/" }).end(),
+  "respond without an end": (response) => pour(response, "[".repeat(65_536)),
+  "return deeply nested JSON": (response) => response.writeHead(200, json).end("[".repeat(1_000_000)),
+  "return a million values": (response) => response.writeHead(200, json).end(`[${"1,".repeat(500_000)}1]`),
+  "redirect to an internal address": (response) =>
+    response.writeHead(302, { location: "http://169.254.169.254/latest/" }).end(),
   "is no API": (response) => response.writeHead(200, json).end(`{"id":{"__proto__":1},"content":[]}`),
-  "asks to wait forever": (response) => response.writeHead(429, { ...json, "retry-after": "999999999" }).end("{}"),
+  "request an endless delay": (response) => response.writeHead(429, { ...json, "retry-after": "999999999" }).end("{}"),
 }
 
 /**
@@ -308,12 +309,12 @@ export const hostileInstance = async (): Promise<Row> => {
     return {
       id: "hostile-instance",
       ok: inside && waits.length > 10 && percentile(health, 0.99) <= plainAtMost,
-      what: `${handles.length} Connectors whose servers ${Object.keys(harms).join(", ")}; one to a good server beside them`,
+      what: `${handles.length} Connectors whose servers ${Object.keys(harms).join(", ")}, beside one to a working server`,
       figures: {
-        "posts through the good one": waits.length,
+        "posts to the good server": waits.length,
         "p50 ms of such a post": round(percentile(waits, 0.5)),
         "p99 ms of such a post": round(percentile(waits, 0.99)),
-        "p99 ms of a plain call": round(percentile(health, 0.99)),
+        "p99 ms of a regular call": round(percentile(health, 0.99)),
         answers: [...answers].map(([status, count]) => `${status}: ${count}`).join(", "),
       },
     }

@@ -101,7 +101,7 @@ export const hostileBodies = async (): Promise<Row> => {
       id: "hostile-bodies",
       ok: worst.millis <= atMost && wrong.length === 0,
       what: `${found.length} bodies of the largest accepted size, at ${taking.length} endpoints`,
-      figures: { "worst CPU ms": round(worst.millis), "at most": atMost, "answered wrongly": wrong.length },
+      figures: { "worst CPU ms": round(worst.millis), "at most": atMost, "wrong responses": wrong.length },
       details: [...found.slice(0, 10).map(({ millis, what }) => `${round(millis)} ms ${what}`), ...wrong.slice(0, 10)],
     }
   } finally {

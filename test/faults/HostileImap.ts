@@ -59,15 +59,15 @@ const many = (count: number, make: () => Socket): void => {
 }
 
 const attacks: Readonly<Record<string, Attack>> = {
-  "connections that say nothing": (port) => many(2_000, () => opened(port)),
-  "logins that fail": (port) =>
+  "silent connections": (port) => many(2_000, () => opened(port)),
+  "failing logins": (port) =>
     many(100, () => {
       const socket = opened(port)
       const again = setInterval(() => socket.write("a LOGIN nobody@mail.localhost wrong\r\n"), 100)
       socket.once("close", () => clearInterval(again))
       return socket
     }),
-  "literals left unfinished": (port, guest) =>
+  "incomplete literals": (port, guest) =>
     many(60, () => {
       const socket = opened(port, `${loginCommand(guest)}b APPEND INBOX {20000000+}\r\n`)
       socket.write(Buffer.alloc(4 * 1024 * 1024, "x"))
@@ -79,13 +79,13 @@ const attacks: Readonly<Record<string, Attack>> = {
       flood(socket, "x".repeat(64 * 1024))
       return socket
     }),
-  "commands by the thousand": (port, guest) =>
+  "floods of commands": (port, guest) =>
     many(4, () => {
       const socket = opened(port, `${loginCommand(guest)}b SELECT INBOX\r\n`)
       flood(socket, "c NOOP\r\nd FETCH 1:* (FLAGS)\r\ne SEARCH NOT OR SEEN OR DELETED FROM x\r\n".repeat(300))
       return socket
     }),
-  "patterns and sets that cost": (port, guest) =>
+  "expensive patterns and sets": (port, guest) =>
     many(4, () => {
       const socket = opened(port, `${loginCommand(guest)}b SELECT INBOX\r\n`)
       const set = Array.from({ length: 5_000 }, (_, n) => n * 2 + 1).join(",")
@@ -204,7 +204,7 @@ export const hostileImap = async (): Promise<Row> => {
       id: "hostile-imap",
       ok: worst <= heldAtMost && tagged.startsWith("OK") && grown < grownAtMost,
       what: `a regular session and the health check alone / beside ${Object.keys(attacks).length} kinds of hostile clients, ${rounds} times ${seconds} s each in turn; limit for blocking the event loop: ${heldAtMost} ms of CPU`,
-      figures: { "worst ms held": round(worst), "MB more at the end": Math.round(grown), ...figures },
+      figures: { "longest block ms": round(worst), "MB more at the end": Math.round(grown), ...figures },
     }
   } finally {
     await deployment.stop()

@@ -263,8 +263,8 @@ export const hostileMail = async (): Promise<Row> => {
         harmless: round(plain.health),
         hostile: round(bombs.health),
         "health p99 ms": `${round(alone.healthP99)} / ${round(plain.healthP99)} / ${round(bombs.healthP99)}`,
-        "harmless answered": repliesOf(plain),
-        "hostile answered": repliesOf(bombs),
+        "replies to harmless mail": repliesOf(plain),
+        "replies to hostile mail": repliesOf(bombs),
       },
     }
   } finally {

@@ -175,7 +175,7 @@ export const hostilePipeline = async (): Promise<Row> => {
       // An attack without any response did not arrive.
       ok: worst <= heldAtMost && silent.length === 0,
       what: `${connections} connections with pipelined requests; limit for blocking the event loop: ${heldAtMost} ms of CPU`,
-      figures: { "worst ms held": round(worst), "health p99 ms": round(health), ...figures },
+      figures: { "longest block ms": round(worst), "health p99 ms": round(health), ...figures },
     }
   } finally {
     for (const close of closing) await close()

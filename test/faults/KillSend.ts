@@ -86,8 +86,8 @@ export const killSend = async (kills = times(100)): Promise<Row> => {
       figures: {
         accepted: accepted.length,
         lost,
-        "with a second copy": doubled.length,
-        "whose 250 was not in the air": unexcused,
+        "delivered twice": doubled.length,
+        "delivered twice without an excuse": unexcused,
         "under another Message-ID": renamed,
       },
     }

@@ -111,7 +111,7 @@ export const hostileSmtp = async (): Promise<Row> => {
         "connections refused": refused.length,
         "honest ms, crowded": Math.round(crowded),
         "honest ms, dots": Math.round(during),
-        "dots answered": reply ?? "nothing",
+        "reply to dots": reply ?? "nothing",
       },
     }
   } finally {

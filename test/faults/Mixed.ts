@@ -75,7 +75,7 @@ export const mixed = async (): Promise<Row> => {
       id: "mixed",
       ok: lost === 0 && twice === 0 && wrong.length === 0,
       what: `two actor processes of ${revision} replaced by two of this version and back, one at a time, under calls of 12 Identities through a gateway of each`,
-      figures: { ...figures(seen), "writes lost": lost, "writes doubled": twice },
+      figures: { ...figures(seen), "writes lost": lost, "writes duplicated": twice },
       goals: [{ what: "responses that ask to retry", value: seen.errors.get("503 unavailable") ?? 0, atMost: 0 }],
     }
   } finally {

@@ -58,7 +58,7 @@ export const model = async (): Promise<Row> => {
         seed,
         operations: done(),
         crashes,
-        "asked again": all.reduce((sum, walker) => sum + walker.repeats, 0),
+        "repeated requests": all.reduce((sum, walker) => sum + walker.repeats, 0),
         differs: failure instanceof ModelMismatch ? failure.message : "nothing",
       },
       details: failure === undefined ? [] : [`again with FAULTS_SEED=${seed} FAULTS_OPERATIONS=${operations}`],

@@ -101,12 +101,12 @@ export const rolling = async (): Promise<Row> => {
       figures: {
         ...figures(calls.seen),
         "writes lost": lost,
-        "writes doubled": twice,
+        "writes duplicated": twice,
         "mail accepted": mails.accepted.length,
         "mail lost": lostMail,
         "mail sent again": mails.repeated(),
-        "mail doubled": doubled,
-        "mail that no server took": mails.untaken.join(", ") || "none",
+        "mail duplicated": doubled,
+        "mail accepted by no server": mails.untaken.join(", ") || "none",
       },
       // A machine that is too busy for the deadline of a request returns it regardless of restarts.
       goals: [{ what: "responses that ask to retry", value: calls.seen.errors.get("503 unavailable") ?? 0, atMost: 0 }],

@@ -143,14 +143,14 @@ export const hostileBounce = async (): Promise<Row> => {
         n === 1 &&
         rows.length === 1 &&
         relay.copies.length === sentBefore,
-      what: `${letters.length} kinds of hostile bounces to an existing address, 40 guessed addresses, a sender that is no mail server; then a genuine bounce`,
+      what: `${letters.length} kinds of hostile bounces to an existing address, 40 guessed addresses, a sender without a mail server; then a genuine bounce`,
       figures: {
         "changed anything": unchanged ? 0 : 1,
-        "guesses taken": guessed,
-        "said to a person": asPerson.slice(0, 9),
-        "told of this letter": n,
-        "told of others": others,
-        "letters sent in answer": relay.copies.length - sentBefore,
+        "guesses accepted": guessed,
+        "bounces sent to people": asPerson.slice(0, 9),
+        "Events about this message": n,
+        "Events about others": others,
+        "replies sent": relay.copies.length - sentBefore,
         "others' GET p99 ms": Math.round(percentile(waits, 0.99)),
       },
     }
@@ -162,7 +162,7 @@ export const hostileBounce = async (): Promise<Row> => {
 
 /** Tests the whole round with a real mail server: one message arrives as it was signed, another bounces. */
 export const postfix = async (): Promise<Row> => {
-  const what = "a letter through Debian's Postfix: it arrives signed, and one to an unknown recipient comes back"
+  const what = "a message through Debian's Postfix arrives signed, and one to an unknown recipient bounces"
   if (!has("postfix")) return { id: "postfix", ok: true, what, figures: { skipped: "no Postfix, or not root" } }
   const deployment = await deploy()
   const smtpPort = await freePort()

@@ -48,7 +48,7 @@ export const silentStore = async (): Promise<Row> => {
       what: "every connection to PostgreSQL goes silent without closing, three times",
       figures: {
         "connections silenced": silenced,
-        "back after ms": backs.join(", "),
+        "recovered after ms": backs.join(", "),
         "answers but 503": [...unexpected].join(", ") || "none",
       },
     }

@@ -141,9 +141,9 @@ export const stopStorm = async (): Promise<Row> => {
       what: `outgoing mail stopped ${stops} times under ${queued} queued messages, and ${rounds} times while the sender was suspended before DATA`,
       figures: {
         accepted,
-        "left when it was stopped last": left,
-        "begun after the answer": late,
-        "begun after a thaw": afterThaw,
+        "queued at the last stop": left,
+        "begun after the stop returned": late,
+        "begun after a resume": afterThaw,
         "slowest answer ms": Math.round(slowest),
         arrived: subjects.size,
         "second copies": all - subjects.size,

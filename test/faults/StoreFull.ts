@@ -22,7 +22,7 @@ const sum = ({ errors }: Outcome) => [...errors.values()].reduce((all, n) => all
 
 /** Creates a small file system, which requires root. */
 const smallDisk = () => {
-  if (process.getuid?.() !== 0) throw new Error("store-full mounts a small disk, which wants root")
+  if (process.getuid?.() !== 0) throw new Error("store-full mounts a small disk, which requires root")
   const folder = mkdtempSync(path.join(os.tmpdir(), "svc-small-"))
   execFileSync("mount", ["-t", "tmpfs", "-o", `size=${diskMegabytes}m,mode=0755`, "tmpfs", folder])
   const filler = path.join(folder, "filler")
@@ -169,7 +169,7 @@ export const storeFull = async (): Promise<Row> => {
         smtp: [...smtp.errors].map(([reply, n]) => `${n}×${reply}`).join(", ") || "none refused",
         "mail accepted": accepted.length,
         "writes lost": lost,
-        "writes doubled": twice,
+        "writes duplicated": twice,
         "mail lost": lostMail,
         "works after": after.errors.size === 0,
       },

@@ -78,7 +78,7 @@ export const storeDown = async (): Promise<Row> => {
         ...figures(seen),
         smtp: [...smtp].map(([reply, n]) => `${n}×${reply}`).join(", "),
         "writes lost": lost,
-        "writes doubled": twice,
+        "writes duplicated": twice,
         "works after": after.errors.size === 0,
       },
     }
@@ -153,10 +153,10 @@ export const storeKilled = async (): Promise<Row> => {
       what: "kill -9 of PostgreSQL three times under writes and mail of 20 Identities; the service restarts it",
       figures: {
         ...figures(seen),
-        "back after ms": backs.join(", "),
+        "recovered after ms": backs.join(", "),
         "writes acknowledged": running.written.length,
         "writes lost": lost,
-        "writes doubled": twice,
+        "writes duplicated": twice,
         "counts lost": counted.lost,
         "mail accepted": accepted.length,
         "mail lost": lostMail,

@@ -49,7 +49,7 @@ export const deviceRace = async (): Promise<Row> => {
       id: "device-race",
       ok: wrong === 0 && minted!.n === keys,
       what: `50 polls during concurrent approve and deny requests, over three processes, ${rounds} times`,
-      figures: { "keys collected": keys, "keys minted": minted!.n, "rounds that went wrong": wrong },
+      figures: { "keys collected": keys, "keys minted": minted!.n, "failed rounds": wrong },
     }
   } finally {
     await deployment.stop()
@@ -87,7 +87,7 @@ export const credential = async (): Promise<Row> => {
       id: "credential",
       ok: let_in.length === 0,
       what: "every endpoint with a revoked Admin Key, a revoked Identity Key, and a session of an account in deletion, on another process",
-      figures: { refused, "let in": let_in.length, ...(let_in.length === 0 ? {} : { which: let_in.join(", ") }) },
+      figures: { refused, accepted: let_in.length, ...(let_in.length === 0 ? {} : { which: let_in.join(", ") }) },
     }
   } finally {
     await deployment.stop()
@@ -233,7 +233,7 @@ export const hostileHttp = async (): Promise<Row> => {
         ...Object.fromEntries(
           [...statuses].toSorted(([a], [b]) => a - b).map(([status, times]) => [`answered ${status}`, times]),
         ),
-        "honest ms": took,
+        "regular client ms": took,
       },
     }
   } finally {
@@ -294,8 +294,8 @@ export const killDelete = async (): Promise<Row> => {
       what: `kill -9 of the whole service 0 to 0.8 s after a deletion was accepted, ${kills} times`,
       figures: {
         deletions: kills,
-        "credentials let in": left,
-        "not ended in 60 s": slow,
+        "credentials accepted": left,
+        "unfinished after 60 s": slow,
         "rows left": Number(remains!.n),
         "Handles kept": taken!.n,
       },

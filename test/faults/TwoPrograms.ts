@@ -87,7 +87,7 @@ const holdsOf = async (client: ImapClient, folder: string) => {
 export const twoPrograms = async (): Promise<Row> => {
   const seconds = Number(process.env["TWO_PROGRAMS_SECONDS"] ?? 180)
   const seed = Number(process.env["TWO_PROGRAMS_SEED"] ?? 20_261_122)
-  const what = `two programs with Maildirs of their own, one that works in the Mailbox, the API and arriving mail, ${seconds} s (seed ${seed})`
+  const what = `two programs with their own Maildirs, a third in the Mailbox, API changes and incoming mail, ${seconds} s (seed ${seed})`
   if (spawnSync("which", ["mbsync"]).status !== 0) {
     return { id: "two-programs", ok: true, what, figures: { left: "out: mbsync is not installed" } }
   }
@@ -212,8 +212,8 @@ export const twoPrograms = async (): Promise<Row> => {
       what,
       figures: {
         ...done,
-        "messages in the end": printed.length,
-        "syncs that were refused": refusals.length,
+        "final messages": printed.length,
+        "rejected syncs": refusals.length,
         differing: differing.join(" | ") || "nothing",
         refusals: [...new Set(refusals)].slice(0, 3).join(" | ") || "none",
       },

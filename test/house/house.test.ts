@@ -20,7 +20,7 @@ describe("the source code", () => {
     expect(circle(packages)).toBeUndefined()
   })
 
-  it("has no circle of files", () => {
+  it("has no import cycle between files", () => {
     expect(circle(new Map(sources().map((file) => [file, new Set(imports(file))])))).toBeUndefined()
   })
 
@@ -29,7 +29,7 @@ describe("the source code", () => {
     expect(long).toEqual([])
   })
 
-  it("checks in one place whether a write's fence held", () => {
+  it("checks the fence of a write in one place", () => {
     const asking = sources().filter(
       (file) => file.startsWith("packages/") && /select from fence\) as owned/.test(read(file)),
     )

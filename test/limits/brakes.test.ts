@@ -68,7 +68,7 @@ describe("a public limit", () => {
   for (const [name, brake] of Object.entries(brakes)) {
     if (brake === "by host") continue
     const most = quotaOf(name)
-    it(`lets ${most} calls of ${name} pass in a minute, and refuses the next one`, { timeout: 60_000 }, async () => {
+    it(`allows ${most} calls of ${name} per minute and rejects the next one`, { timeout: 60_000 }, async () => {
       await atTheBeginningOfAMinute()
       const statuses: Array<number> = []
       for (let n = 0; n <= most; n++) statuses.push(await brake(n))

@@ -52,35 +52,37 @@ const layers = Layer.mergeAll(
 ).pipe(Layer.provideMerge(foundation))
 
 layer(layers)("A message like one of another process", (it) => {
-  it.effect("for the operator is stored if that one was answered meanwhile, and not if its sender retries it", () =>
-    Effect.gen(function* () {
-      const { store } = yield* SystemMail
-      const sql = yield* Writes
-      const stored = Effect.map(
-        rows((sql) => sql<{ n: number }>`select count(*)::int as n from system_mail`),
-        ([row]) => row!.n,
-      )
-      // Counts the attempts to set the mark.
-      yield* sql`create sequence tried`
-      yield* sql`
+  it.effect(
+    "for the operator is stored if the other message was acknowledged meanwhile, and not if it is a retry",
+    () =>
+      Effect.gen(function* () {
+        const { store } = yield* SystemMail
+        const sql = yield* Writes
+        const stored = Effect.map(
+          rows((sql) => sql<{ n: number }>`select count(*)::int as n from system_mail`),
+          ([row]) => row!.n,
+        )
+        // Counts the attempts to set the mark.
+        yield* sql`create sequence tried`
+        yield* sql`
         create function try() returns trigger language plpgsql as $$
         begin perform nextval('tried'); return new; end $$`
-      yield* sql`create trigger tried before insert on unanswered_mail for each row execute function try()`
-      const tried = Effect.flatMap(Reads, (sql) => sql<{ n: number }>`select last_value::int as n from tried`)
-      yield* store(mail)
-      const retried = yield* Effect.forkChild(store(mail))
-      yield* awaitFiber(retried, "1 second")
-      expect(yield* stored).toBe(1)
-      const [{ n } = { n: 0 }] = yield* tried
-      const other = yield* Effect.forkChild(store(mail))
-      yield* waitUntil(tried, ([row]) => row!.n > n, 0)
-      yield* sql`delete from unanswered_mail`
-      yield* awaitFiber(other, "1 second")
-      expect(yield* stored).toBe(2)
-    }),
+        yield* sql`create trigger tried before insert on unanswered_mail for each row execute function try()`
+        const tried = Effect.flatMap(Reads, (sql) => sql<{ n: number }>`select last_value::int as n from tried`)
+        yield* store(mail)
+        const retried = yield* Effect.forkChild(store(mail))
+        yield* awaitFiber(retried, "1 second")
+        expect(yield* stored).toBe(1)
+        const [{ n } = { n: 0 }] = yield* tried
+        const other = yield* Effect.forkChild(store(mail))
+        yield* waitUntil(tried, ([row]) => row!.n > n, 0)
+        yield* sql`delete from unanswered_mail`
+        yield* awaitFiber(other, "1 second")
+        expect(yield* stored).toBe(2)
+      }),
   )
 
-  it.effect("for a Mailbox is given to its actor again after a pause", () =>
+  it.effect("for a Mailbox is passed to its actor again after a pause", () =>
     Effect.gen(function* () {
       const { deliver } = yield* Reception
       const [recipient] = byMailbox(["ada@mail.localhost"])

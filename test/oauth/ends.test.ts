@@ -274,16 +274,8 @@ describe("Grant", () => {
     ])
     await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })
     const over = await mcp(service.base, access, "tools/list")
-    expect(await of(over.headers.get("request-id"))).toMatchObject([
-      {
-        class: "auth",
-        action: "mcp.exchange",
-        outcome: "refused",
-        code: "grant_revoked",
-        actor,
-        source: { via: "mcp" },
-      },
-    ])
+    const refusal = { class: "auth", action: "mcp.exchange", outcome: "refused", code: "grant_revoked", actor }
+    expect(await of(over.headers.get("request-id"))).toMatchObject([{ ...refusal, source: { via: "mcp" } }])
   })
 
   it("sends a notice and is audited when it is created", async () => {
@@ -311,16 +303,13 @@ describe("Grant", () => {
     const other = (await registerClient(service.base, [here], newHandle("more"))).body["client_id"] as string
     const challenge = challengeOf(verifierOf())
     const shown = await person.go(authorizationUrl(service.base, { client: other, redirect: here, challenge }))
-    const full = await person.decide(shown, { decision: "allow", agents: "one", rights: "read" })
+    const allow = { decision: "allow", agents: "one", rights: "read" }
+    const full = await person.decide(shown, allow)
     expect([full.status, full.text.includes("50 connected apps")]).toEqual([400, true])
     // A connected app may authorize again, and revoking one makes room.
     expect((await obtainTokens(service.base, person, client, here)).answer.status).toBe(200)
     await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })
-    expect(
-      redirectOf(await person.decide(shown, { decision: "allow", agents: "one", rights: "read" })).searchParams.get(
-        "code",
-      ),
-    ).not.toBeNull()
+    expect(redirectOf(await person.decide(shown, allow)).searchParams.get("code")).not.toBeNull()
   })
 })
 

@@ -61,7 +61,7 @@ const ailing = async (dns: Dns.Ask) =>
     .filter(({ status }) => status !== "ok")
 
 describe("the records", () => {
-  it("are all that the doctor looks for: with all of them published it finds nothing", async () => {
+  it("cause no finding of the doctor if all of them are published", async () => {
     expect(await ailing(zone(wanted(settings, { addresses })))).toEqual([])
   })
 
@@ -96,7 +96,7 @@ describe("the records", () => {
     expect(same.filter(({ name, kind }) => name === "api.example.org" && kind === "A")).toHaveLength(1)
   })
 
-  it("are lines of a zone file: strings of 255 bytes, and a comment where no address is known", () => {
+  it("are printed as a zone file with strings of 255 bytes, and a comment if an address is unknown", () => {
     const lines = wanted(settings, { addresses }).map(lineOf)
     const key = lines.find((line) => line.includes("arc._domainkey"))!
     const strings = [...key.matchAll(/"([^"]*)"/g)].map(([, text]) => text!)
@@ -109,14 +109,14 @@ describe("the records", () => {
     expect(unknown.map(lineOf).every((line) => line.startsWith("; "))).toBe(true)
   })
 
-  it("of keys hold their public half, in the form of their algorithm", () => {
+  it("of keys contain the public key in the format of its algorithm", () => {
     const rsa = createPublicKey(String(arc)).export({ type: "spki", format: "der" }).toString("base64")
     expect(tagOf(keyRecord(String(arc)), "p")).toBe(rsa)
     const ed = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" })
     expect(Buffer.from(tagOf(keyRecord(String(ed)), "p")!, "base64").length).toBe(32)
   })
 
-  it("of a policy change their id with the policy", () => {
+  it("of a policy get a new id when the policy changes", () => {
     expect(policyId("a")).not.toBe(policyId("b"))
     expect(policyId("a")).toMatch(/^[0-9a-z]{1,32}$/)
   })

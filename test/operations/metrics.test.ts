@@ -80,7 +80,7 @@ describe("the metrics", () => {
     expect(alerts.filter((name) => !page.includes(`**${name}**`))).toEqual([])
   })
 
-  it("count requests by route pattern, and by no text of a caller", async () => {
+  it("count requests by route pattern, and have no label with a caller's text", async () => {
     const { session } = await signUp(service.base)
     const { identity } = await makeIdentity(service.base, session)
     const authorization = `Bearer ${session}`
@@ -123,7 +123,7 @@ describe("the metrics", () => {
     expect(typeLines.filter((name) => !known.has(name))).toEqual([])
   })
 
-  it("have help for every family, and quantiles with a sum and a count that only grow", async () => {
+  it("have a help text each, and summaries with a sum and a count that only grow", async () => {
     const text = await scrape()
     const names = (keyword: string) =>
       [...text.matchAll(new RegExp(`^# ${keyword} (\\S+) `, "gm"))].map(([, name]) => name!)
@@ -137,7 +137,7 @@ describe("the metrics", () => {
     expect(sum(later) / count(later)).toBeLessThan(10)
   })
 
-  it("are described once, whether or not the library does it", () => {
+  it("are described once, by the service or the library", () => {
     const type = "# TYPE effect_cluster_entities gauge\n"
     const ours = Ops.described(type)
     expect(ours).toMatch(/^# HELP effect_cluster_entities .+\n# TYPE effect_cluster_entities gauge\n$/)
@@ -164,7 +164,7 @@ describe("the metrics", () => {
     expect(checked.status).toBe(0)
   })
 
-  it("stay below 2,000 series when every endpoint has answered with every class of status", async () => {
+  it("stay below 2,000 series when every endpoint has returned every class of status", async () => {
     const series = async () =>
       (await scrape()).split("\n").filter((line) => line !== "" && !line.startsWith("#")).length
     for (const group of Object.values(Api.groups)) {
@@ -179,7 +179,7 @@ describe("the metrics", () => {
   })
 })
 
-it("counts each observation of a histogram once, in the bucket of its bound and in all above", async () => {
+it("count each observation of a histogram in the bucket of its bound and in all higher ones", async () => {
   const histogram = Metrics.histogram("svc_test_seconds", "A test", [1, 2, 5], []).of()
   for (const value of [0.5, 1, 1.5, 5, 6]) histogram.observe(value)
   const text = await Effect.runPromise(PrometheusMetrics.format())

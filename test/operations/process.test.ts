@@ -57,7 +57,7 @@ const entries = () =>
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 
 describe("a process", () => {
-  it("logs its own start before messages of libraries", async () => {
+  it("logs its start before any message of a library", async () => {
     await until("its banner", () => running().output().includes("Begin with"))
     // Requests and failures may be logged before the banner.
     const own = running()
@@ -69,7 +69,7 @@ describe("a process", () => {
     expect(running().output()).toContain(`Operators  ${ops}/readyz`)
   })
 
-  it("is alive and ready", async () => {
+  it("reports that it is alive and ready", async () => {
     expect(await probe("/livez")).toMatchObject({ status: 200 })
     await until("it is ready", async () => (await probe("/readyz")).status === 200)
     const metrics = (await probe("/metrics")).text
@@ -78,7 +78,7 @@ describe("a process", () => {
     expect(await probe("/nowhere")).toMatchObject({ status: 404 })
   })
 
-  it("writes entries that are flat, with the fixed members", async () => {
+  it("writes flat log entries with fixed members", async () => {
     await signUp(running().base)
     await until("the line of a request", () => entries().some(({ message }) => message === "request"))
     const request = entries().find(({ message }) => message === "request")!
@@ -88,7 +88,7 @@ describe("a process", () => {
     expect(request["role"]).toBe("api,actors,mail,edge")
   })
 
-  it("sends its spans, with a caller's trace carried on and no secret in them", async () => {
+  it("exports spans that continue the caller's trace and contain no secret", async () => {
     const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     const { session } = await signUp(running().base)
     await fetch(`${running().base}/api/auth/whoami?token=${session}`, {
@@ -99,7 +99,7 @@ describe("a process", () => {
     expect(exported).toContain('"svc.role"')
   })
 
-  it("sends the trace of an attempt to the target of a Webhook", async () => {
+  it("passes the trace of an attempt to the target of a Webhook", async () => {
     const receiver = await startReceiver()
     const { session } = await signUp(running().base)
     const { handle } = await makeIdentity(running().base, session)
@@ -114,7 +114,7 @@ describe("a process", () => {
     await receiver.stop()
   })
 
-  it("writes one line for a session of mail and one for a tunnel's link, with why each ended", async () => {
+  it("logs each SMTP session and each tunnel link in one line with the reason of its end", async () => {
     const { session } = await signUp(running().base)
     const { handle, secrets } = await makeIdentity(running().base, session)
     const key = secrets.identity_key as string

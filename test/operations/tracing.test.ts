@@ -94,8 +94,8 @@ describe("a trace", () => {
   })
 })
 
-describe("what leaves the process beside its answers", () => {
-  it("contains none of the tokens that the service issues", () => {
+describe("logs and traces", () => {
+  it("contain no token that the service issues", () => {
     const random = new Uint8Array(32).fill(7)
     const tokens = [
       ...(["session", "admin_key", "identity_key", "grant"] as const).map((kind) => Token.make(kind, random)),
@@ -104,7 +104,7 @@ describe("what leaves the process beside its answers", () => {
     for (const token of tokens) expect(Redaction.ofText(`told ${token} aloud`)).toMatch(/^told \w+_<redacted> aloud$/)
   })
 
-  it("describes an error by its message", () => {
+  it("describe an error by its message", () => {
     const redacted = Redaction.of("", [
       "A command ended",
       new Error("at postgres://svc:s3cret@db", { cause: new Error("why") }),
@@ -112,7 +112,7 @@ describe("what leaves the process beside its answers", () => {
     expect(JSON.stringify(redacted)).toMatch(/A command ended.*at postgres:\/\/svc:<redacted>@db.*why/)
   })
 
-  it("has credentials, passwords in URLs and private keys redacted", () => {
+  it("contain no credentials, passwords in URLs or private keys", () => {
     const redacted = Redaction.of("", {
       url: "postgres://svc:s3cret@db/svc",
       nested: { magic_token: "abc", text: "whsec_c2VjcmV0IHNlY3JldA== and Bearer abcdefghijklmnop" },

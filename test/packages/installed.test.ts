@@ -27,7 +27,7 @@ const root = path.join(import.meta.dirname, "..", "..")
 const within = (name: string) => path.join(packages.folder, "node_modules", name)
 
 describe.skipIf(process.platform === "win32")("the package svc", () => {
-  it("has what it runs on, its licences among it, and names no machine", () => {
+  it("contains everything that it needs, including licenses, and no path of a machine", () => {
     const { dependencies, engines, bin } = JSON.parse(readFileSync(within("@agent-identity/cli/package.json"), "utf8"))
     expect({ dependencies, engines, bin }).toEqual({
       dependencies: undefined,
@@ -50,21 +50,24 @@ describe.skipIf(process.platform === "win32")("the package svc", () => {
     }
   })
 
-  it.skipIf(oldNode === undefined)("runs its commands on Node 20, and says what the service needs", async () => {
-    const node = oldNode
-    expect(await packages.run("svc", ["--version"], { node })).toMatchObject({ code: 0, out: "svc v0.1.0\n" })
-    const help = await packages.run("svc", ["--help"], { node })
-    expect(help).toMatchObject({ code: 0, err: "" })
-    for (const name of ["serve", "tunnel", "login", "identity", "vault", "doctor"])
-      expect(help.out).toContain(`  ${name} `)
-    const lost = await packages.run("svc", ["whoami"], { node })
-    expect(lost).toMatchObject({ code: 2, out: "" })
-    expect(lost.err).toContain("run `svc login` or set SVC_KEY")
-  })
+  it.skipIf(oldNode === undefined)(
+    "runs its commands on Node 20, and names the requirements of the service",
+    async () => {
+      const node = oldNode
+      expect(await packages.run("svc", ["--version"], { node })).toMatchObject({ code: 0, out: "svc v0.1.0\n" })
+      const help = await packages.run("svc", ["--help"], { node })
+      expect(help).toMatchObject({ code: 0, err: "" })
+      for (const name of ["serve", "tunnel", "login", "identity", "vault", "doctor"])
+        expect(help.out).toContain(`  ${name} `)
+      const lost = await packages.run("svc", ["whoami"], { node })
+      expect(lost).toMatchObject({ code: 2, out: "" })
+      expect(lost.err).toContain("run `svc login` or set SVC_KEY")
+    },
+  )
 })
 
 describe.skipIf(process.platform === "win32")("the service of the package @agent-identity/server", () => {
-  it("is up for an ordinary user, and does its work for the packed client", { timeout: 180_000 }, async () => {
+  it("runs as an ordinary user and serves the packed client", { timeout: 180_000 }, async () => {
     const [http, smtp, edge] = [await freePort(), await freePort(), await freePort()]
     const base = `http://localhost:${http}`
     const settings = {
@@ -182,7 +185,7 @@ describe("the package @agent-identity/tunnel", () => {
     }
   })
 
-  it("has whole declarations: a strict program compiles against them, and a wrong one does not", () => {
+  it("has complete declarations: a strict program compiles, and a wrong one does not", () => {
     symlinkSync(path.join(root, "node_modules", "@types"), path.join(packages.folder, "node_modules", "@types"))
     const compile = (options: string) => {
       const program = path.join(packages.folder, "program.ts")

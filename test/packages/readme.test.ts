@@ -18,13 +18,13 @@ const packed = (text: string, repository?: Repository) => packedReadme(text, { d
 const targets = (text: string) => [...text.matchAll(/\]\(([^()\s]+)\)/g)].map(([, target]) => target!)
 
 describe("the README of a package", () => {
-  it("has of the links of docs/install.md those to what the package has, and the words of the others", () => {
+  it("keeps links of docs/install.md to files in the package, and only the text of other links", () => {
     expect(targets(install).length).toBeGreaterThan(5)
     expect(new Set(targets(packed(install)))).toEqual(new Set(["#build-from-the-sources", "deploy/svc.service"]))
     expect(packed("in the [README](../README.md#settings)")).toBe("in the README")
   })
 
-  it("leads to the repository on the web where there is one", () => {
+  it("links to the repository if its URL is known", () => {
     for (const repository of ["github:some/where", "some/where", { url: "git+https://github.com/some/where.git" }]) {
       expect(packed("[README](../README.md#settings), [operations](operations.md)", repository)).toBe(
         "[README](https://github.com/some/where/blob/HEAD/README.md#settings), [operations](https://github.com/some/where/blob/HEAD/docs/operations.md)",
@@ -33,7 +33,7 @@ describe("the README of a package", () => {
     expect(packed("[README](../README.md)", { url: "git@example.org:some/where" })).toBe("README")
   })
 
-  it("leaves addresses, its own headings and code as they are", () => {
+  it("keeps URLs, links to its own headings, and code", () => {
     for (const text of ["[a](https://example.org/)", "[b](#by-systemd)", "```sh\necho '[c](d.md)'\n```"])
       expect(packed(text)).toBe(text)
   })

@@ -54,7 +54,7 @@ const take = async (browser: Browser, base: string, session: string, { name, pat
   await context.close()
 }
 
-if (!has("chromium")) throw new Error("Chromium is needed; CHROMIUM says where it is")
+if (!has("chromium")) throw new Error("Chromium is needed; set CHROMIUM to its path")
 buildConsole()
 mkdirSync(folder, { recursive: true })
 const [deployment, well, ill, mastodon, browser] = await Promise.all([

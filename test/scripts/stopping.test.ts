@@ -69,16 +69,19 @@ const pids = async () => {
 }
 
 describe.skipIf(process.platform === "win32")("a first start", () => {
-  it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("that %s ends leaves no install behind", async (signal) => {
-    const first = setup()
-    const installing = await pids()
-    expect(installing.every(isAlive)).toBe(true)
-    first.child.kill(signal)
-    expect(await first.ended).toBe(128 + { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 }[signal])
-    await until("the install's end", () => !installing.some(isAlive))
-  })
+  it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
+    "that is ended by %s leaves no running installation behind",
+    async (signal) => {
+      const first = setup()
+      const installing = await pids()
+      expect(installing.every(isAlive)).toBe(true)
+      first.child.kill(signal)
+      expect(await first.ended).toBe(128 + { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 }[signal])
+      await until("the install's end", () => !installing.some(isAlive))
+    },
+  )
 
-  it("makes a second one wait for its install, which runs once", async () => {
+  it("makes a second start wait, and the installation runs once", async () => {
     const first = setup()
     await pids()
     const second = setup()
@@ -88,7 +91,7 @@ describe.skipIf(process.platform === "win32")("a first start", () => {
     expect(readFileSync(path.join(directory, "runs"), "utf8")).toBe("x")
   })
 
-  it("that was killed is begun anew by the next one", async () => {
+  it("that was killed is repeated by the next start", async () => {
     const first = setup()
     const installing = await pids()
     first.child.kill("SIGKILL")
@@ -138,8 +141,8 @@ describe("setup", () => {
   })
 })
 
-describe.skipIf(process.platform === "win32")("what npm runs", () => {
-  it("ends when npm is gone, also where its shell says nothing", async () => {
+describe.skipIf(process.platform === "win32")("a program started by npm", () => {
+  it("ends with npm, even if the shell reports nothing", async () => {
     const module = JSON.stringify(path.join(root, "packages", "cli", "src", "ParentProcess.ts"))
     const code = `import(${module}).then(({ endWithParent }) => { endWithParent(); console.log(process.pid); setTimeout(() => {}, 60000) })`
     const shell = spawn("sh", ["-c", `"${process.execPath}" -e '${code}'; true`], {

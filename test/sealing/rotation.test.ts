@@ -13,8 +13,8 @@ const keys = (text: string) => Layer.fresh(Layer.unwrap(Effect.map(parseMasterKe
 const withKeys = (text: string) => Effect.provide(keys(text))
 const unconditional = { ifVersion: null, ifAbsent: false, ifPresent: false } as const
 
-layer(databaseLayer)("a change of the master key", (it) => {
-  it.effect("completes in one start with both keys; then the service runs without the old key", () =>
+layer(databaseLayer)("changing the master key", (it) => {
+  it.effect("takes one start with both keys; then the service runs without the old key", () =>
     Effect.gen(function* () {
       const sql = yield* Unhurried
       yield* Effect.andThen(rotate, Effect.void).pipe(withKeys(`a:${former}`))

@@ -180,7 +180,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     await two.leave()
   })
 
-  it("starts again for a process that finds it shutting down", { timeout: 60_000 }, async () => {
+  it("starts again for a process that opens it during its shutdown", { timeout: 60_000 }, async () => {
     const where = directory()
     const one = await holder(where)
     await one.query("create table t as select 5 as n")

@@ -68,7 +68,7 @@ layer(databaseLayer, { timeout: 60_000, excludeTestServices: true })(
   },
 )
 
-layer(databaseLayer, { timeout: 60_000 })("a transaction whose beginning is not shown to us", (it) => {
+layer(databaseLayer, { timeout: 60_000 })("a transaction whose start time is not visible to the service", (it) => {
   it.effect("counts from when it was first observed", () =>
     Effect.gen(function* () {
       const admin = yield* TestClock.withLive(nextDoor())

@@ -32,7 +32,7 @@ describe.skipIf(process.platform === "win32")("an installation", () => {
     throw Object.assign(new Error(code), { code })
   }
 
-  it.each(["EACCES", "EROFS", "EPERM"])("that nobody may write to (%s) is copied, with its links", (code) => {
+  it.each(["EACCES", "EROFS", "EPERM"])("that is read-only (%s) is copied with its links", (code) => {
     const native = installed({ postgres: "exit 0" })
     // A read-only package, as a system's package manager installs it. Permissions do not restrict root.
     for (const folder of ["bin", "lib", ""]) chmodSync(path.join(native, folder), 0o555)
@@ -48,7 +48,7 @@ describe.skipIf(process.platform === "win32")("an installation", () => {
     for (const folder of ["", "bin", "lib"]) chmodSync(path.join(native, folder), 0o755)
   })
 
-  it("with its links is used in place, writable or not", () => {
+  it("that has its links is used in place, writable or not", () => {
     const native = installed({ postgres: "exit 0" })
     expect(provide(path.join(directory, "home"), {}, native)).toBe(native)
     expect(provide(path.join(directory, "home"), {}, native, refused("EROFS"))).toBe(native)

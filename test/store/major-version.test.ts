@@ -6,7 +6,7 @@ import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect } from "effect"
 import { expect, it } from "vitest"
 
-it("of which a start finds the data alone makes it end, with what to do, and makes no database", async () => {
+it("stops a start with instructions, and no database is created", async () => {
   const directory = mkdtempSync(path.join(os.tmpdir(), "svc-major-"))
   chmodSync(directory, 0o755)
   try {

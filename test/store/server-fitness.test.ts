@@ -55,7 +55,7 @@ const messageOf = (exit: Exit.Exit<unknown, unknown>) =>
 
 const administrator = () => ({ ...connection(), database: "postgres" })
 
-describe("the faults of a server", () => {
+describe("the problems of a server", () => {
   const sound: Facts = {
     version: 180_001,
     encoding: "UTF8",
@@ -66,7 +66,7 @@ describe("the faults of a server", () => {
   }
   const names = (other: Partial<Facts>) => faultsOf({ ...sound, ...other }).map(({ name }) => name)
 
-  it("start with the first insufficient version, encoding, connection limit or privilege", () => {
+  it("are reported by the first insufficient version, encoding, connection limit or privilege", () => {
     expect(names({})).toEqual([])
     expect(names({ version: 179_999 })).toEqual(["version"])
     expect(names({ version: 180_000 })).toEqual([])
@@ -111,7 +111,7 @@ describe("a PostgreSQL 18", () => {
     }
   })
 
-  it("may be in any time zone: every session is in UTC", async () => {
+  it("may have any time zone: every session uses UTC", async () => {
     const { settings, drop } = await makeDatabase()
     try {
       await statement(settings, `alter database ${settings.database} set timezone = 'Pacific/Kiritimati'`)
@@ -196,7 +196,7 @@ const pooler = async (mode: string, size: number, database: string) => {
 }
 
 describe.skipIf(!has("pgbouncer"))("PgBouncer", { timeout: 60_000 }, () => {
-  it("carries the service in session mode, with the settings of every session", async () => {
+  it("serves the service in session mode with the settings of every session", async () => {
     const { settings: direct, drop } = await makeDatabase()
     try {
       const settings = await pooler("session", Database.connectionsPerProcess, direct.database!)
@@ -226,14 +226,14 @@ describe.skipIf(!has("pgbouncer"))("PgBouncer", { timeout: 60_000 }, () => {
     expect(messageOf(await inDatabase(settings, refuse))).toContain("in transaction or statement mode")
   })
 
-  it("is refused in session mode if its pool is smaller than what a process opens", async () => {
+  it("is refused in session mode if its pool has fewer connections than a process opens", async () => {
     const settings = await pooler("session", 4, "postgres")
     expect(messageOf(await inDatabase(settings, refuse))).toMatch(/gives this process fewer than \d+ sessions/)
   })
 })
 
-describe("the look at a server", () => {
-  it("finds no fault in the server of the tests", async () => {
+describe("the check of a server", () => {
+  it("finds no problem in the server of the tests", async () => {
     const exit = await inDatabase(administrator(), Effect.flatMap(Database.Unhurried, look))
     expect(exit).toMatchObject({ value: { encoding: "UTF8", readOnly: false, mayCreate: true } })
   })

@@ -45,7 +45,7 @@ it("keeps a link whose peer answers pings, however long a request takes", () => 
   }
 })
 
-it("does not mistake a suspension of its own process for a silent peer", () => {
+it("does not treat a suspension of its own process as a silent peer", () => {
   const { link, pass } = frozen()
   link.mux.open(kind.http, 0, Buffer.from("{}"))
   expect(pass(3_000)).toBeUndefined()

@@ -134,7 +134,7 @@ const ends: ReadonlyArray<readonly [string, Creator, (made: Made) => Promise<unk
 ]
 
 describe("Webhook", () => {
-  it.each(survivors)("of %s goes on", async (_, creator, act) => {
+  it.each(survivors)("of %s stays active", async (_, creator, act) => {
     const made = await creator()
     const id = await register(made)
     await act(made)

@@ -56,7 +56,7 @@ describe("an actor's work", () => {
     }),
   )
 
-  it.effect("does not spin on due work that cannot start", () =>
+  it.effect("does not poll in a tight loop for due work that cannot start", () =>
     Effect.gen(function* () {
       let checks = 0
       const source = pretend({

@@ -201,7 +201,7 @@ describe("SELECT with QRESYNC", () => {
 })
 
 describe("EXPUNGE and CLOSE", () => {
-  it("keep messages that the client has not been told of", async () => {
+  it("keep messages that were not reported to the client", async () => {
     const { client, other, close } = await open()
     await client.say("UID STORE 5 +FLAGS.SILENT (\\Deleted)")
     await other.append("INBOX", letter(7))
