@@ -1,7 +1,7 @@
 /** A verdict worker that certain words in a message block or end, to test the reaction of the process. */
 import "@svc/mail-gateway/mail/judging/Worker"
 import { parentPort } from "node:worker_threads"
-import type { ToThread } from "@svc/mail-gateway/mail/judging/Protocol"
+import type { ToThread } from "@svc/mail-gateway/mail/judging/VerdictWorker"
 
 const asleep = new Int32Array(new SharedArrayBuffer(4))
 

@@ -1,6 +1,6 @@
 /** Mail in chunks (BDAT, RFC 3030): parser, server, and whole service. */
 import { connect } from "node:net"
-import * as ChunkStream from "@svc/mail-gateway/mail/smtp/ChunkStream"
+import { ChunkStream, read } from "@svc/mail-gateway/mail/smtp/Chunking"
 import { Reply } from "@svc/mail-gateway/mail/smtp/Replies"
 import { Server } from "@svc/mail-gateway/mail/smtp/Server"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -33,10 +33,10 @@ describe("The bytes of a chunk", () => {
   it("are those counted, however the network splits them", async () => {
     for (let length = 1; length <= commands.length; length++) {
       const received: Array<string> = []
-      const parser = new ChunkStream.ChunkStream()
+      const parser = new ChunkStream()
       parser.oncommand = (command, callback) => {
         received.push(command.toString("latin1"))
-        const chunk = ChunkStream.read(command.toString("latin1"))
+        const chunk = read(command.toString("latin1"))
         if (chunk !== undefined) {
           const bytes: Array<Buffer> = []
           parser.chunk({
@@ -61,8 +61,8 @@ describe("The bytes of a chunk", () => {
   })
 
   it("are counted in decimal only", () => {
-    expect(ChunkStream.read("bdat 12 last")).toEqual({ size: 12, isLast: true })
-    expect(ChunkStream.read("BDAT  0 ")).toEqual({ size: 0, isLast: false })
+    expect(read("bdat 12 last")).toEqual({ size: 12, isLast: true })
+    expect(read("BDAT  0 ")).toEqual({ size: 0, isLast: false })
     for (const command of [
       "BDAT",
       "BDAT -1",
@@ -73,7 +73,7 @@ describe("The bytes of a chunk", () => {
       "BDAT 1 2",
       "BDAT 9999999999999999",
     ])
-      expect(ChunkStream.read(command)).toBeUndefined()
+      expect(read(command)).toBeUndefined()
   })
 })
 

@@ -6,7 +6,7 @@ import * as Grams from "@svc/cluster/mail/search/Grams"
 import * as SegmentBuilder from "@svc/cluster/mail/search/SegmentBuilder"
 import * as Segments from "@svc/cluster/mail/search/Segments"
 import { Reads, Writes } from "@svc/cluster/store/Database"
-import * as SearchCandidates from "@svc/mail-gateway/mail/imap/store/SearchCandidates"
+import * as SearchStatement from "@svc/mail-gateway/mail/imap/store/SearchStatement"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -84,7 +84,7 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
         yield* expectSameResults
         // In the form that mail programs get.
         const searched = words.slice(0, 20).filter((text) => text.length > 1)
-        const mayHave = yield* SearchCandidates.make(yield* Reads)(identity.id, searched)
+        const mayHave = yield* SearchStatement.candidates(yield* Reads)(identity.id, searched)
         for (const text of searched) {
           const rows = yield* sql<{ uid: number }>`
             select m.uid from message m join message_content c on c.message_id = m.id

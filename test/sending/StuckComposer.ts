@@ -1,7 +1,7 @@
 /** A composing thread that certain words hang or crash, to test how the process reacts. */
 import "@svc/mail-gateway/mail/composing/ComposingWorker"
 import { parentPort } from "node:worker_threads"
-import type { Task } from "@svc/mail-gateway/mail/composing/Tasks"
+import type { Task } from "@svc/mail-gateway/mail/composing/ComposingThread"
 
 const asleep = new Int32Array(new SharedArrayBuffer(4))
 

@@ -3,11 +3,11 @@
  * This module owns the sockets; the protocol is in {@link module:imap/session/Session}.
  */
 import { createServer, type Socket } from "node:net"
+import { createSecureContext } from "node:tls"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import { readHeader } from "@svc/cluster/net/ProxiedSocket"
 import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Context, Effect, Fiber, FiberSet, Layer, type Redacted, type Scope } from "effect"
-import * as Certificates from "./imap/server/Certificates.ts"
 import * as SessionLimits from "./imap/server/SessionLimits.ts"
 import { imapPurpose, Logins } from "./imap/server/Logins.ts"
 import * as SpoolFiles from "./imap/server/SpoolFiles.ts"
@@ -18,7 +18,7 @@ import * as Session from "./imap/session/Session.ts"
 import type { Store } from "./imap/session/Store.ts"
 import * as PostgresStore from "./imap/store/PostgresStore.ts"
 import * as VerdictPool from "./judging/VerdictPool.ts"
-import { listening, withHealth } from "./MailListener.ts"
+import { certificateOf, listening, type ListenerTls, withHealth } from "./MailListener.ts"
 import { Timing } from "../Timing.ts"
 
 export interface ImapSettings {
@@ -35,7 +35,7 @@ export interface ImapSettings {
   readonly allowsPlain: boolean
   /** Load balancers that start each connection with a PROXY protocol header. */
   readonly proxies: Networks
-  readonly tls: Certificates.Pair | undefined
+  readonly tls: ListenerTls | undefined
 }
 
 export class ImapListener extends Context.Service<ImapListener, { readonly port: number; readonly tlsPort: number }>()(
@@ -64,7 +64,12 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
     host: settings.mailDomain,
     mailboxBytes: settings.mailboxBytes,
   })
-  const certificate = yield* Certificates.make(settings.tls, [settings.mailDomain, "localhost"])
+  const certificate = yield* certificateOf(settings.tls, "imap", settings.mailDomain)
+  const contextOf = ({ cert, key }: ListenerTls) => createSecureContext({ cert, key, minVersion: "TLSv1.2" })
+  let tlsContext = contextOf(certificate.pem)
+  yield* certificate.follow((renewed) => {
+    tlsContext = contextOf(renewed)
+  })
   const spools = SpoolFiles.make(spoolBytes)
   const guests = SessionLimits.make(settings.sessions)
   const turns = Turns.make()
@@ -111,7 +116,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
 
   const serve = Effect.fnUntraced(function* (socket: Socket, address: string, implicitTls: boolean) {
     const wire = new Wire(socket)
-    if (implicitTls) yield* wire.secure(certificate())
+    if (implicitTls) yield* wire.secure(tlsContext)
     const own = yield* Effect.withFiber(Effect.succeed)
     /** Ends the session, whatever it is doing. An idle session is a single fiber that waits for input. */
     let isEnding = false
@@ -160,7 +165,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
         const turn = yield* session.feed(portion)
         if (turn._tag === "Close") return
         if (turn._tag === "StartTls") {
-          yield* wire.secure(certificate())
+          yield* wire.secure(tlsContext)
           session.secured()
         } else if (turn._tag === "Compress") wire.compress(portion.subarray(turn.at))
       }

@@ -1,7 +1,33 @@
-/** Copies and hashes whole messages in slices, because a large message would block the event loop for too long. */
+/**
+ * Runs long work in slices, above all copies and hashes of whole messages, because a large message would block the
+ * event loop for too long.
+ */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
-import { inTurns } from "./sending/SlicedLoop.ts"
+
+/** How long slices may run before the event loop continues. */
+const turnMillis = 5
+
+/** Runs a generator to its end. The event loop continues between its yields. */
+export const inTurns = <A>(make: () => Generator<void, A, void>): Effect.Effect<A> =>
+  Effect.callback((resume) => {
+    const work = make()
+    let waiting: NodeJS.Immediate | undefined
+    const turn = () => {
+      const until = performance.now() + turnMillis
+      try {
+        for (let step = work.next(); ; step = work.next()) {
+          if (step.done === true) return resume(Effect.succeed(step.value))
+          if (performance.now() >= until) break
+        }
+      } catch (error) {
+        return resume(Effect.die(error))
+      }
+      waiting = setImmediate(turn)
+    }
+    turn()
+    return Effect.sync(() => clearImmediate(waiting))
+  })
 
 /** The bytes processed between two checks of the clock. */
 const sliceBytes = 256 * 1024

@@ -9,9 +9,12 @@ import type { Networks } from "@svc/cluster/net/ClientNetwork"
 import { Sending } from "@svc/cluster/mail/sending/Sending"
 import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import { recipientsAtMost } from "@svc/domain/mail/Sending"
-import { isProblem } from "@svc/domain/problems/Problem"
+import { isProblem, type Problem } from "@svc/domain/problems/Problem"
 import { Context, Effect, FiberSet, Layer } from "effect"
 import type { SMTPServerAddress, SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
+import type { SubjectInfo } from "@svc/domain/account/Authorization"
+import { Audit } from "@svc/cluster/audit/Audit"
+import type { Act } from "@svc/cluster/audit/AuditWrite"
 import * as SessionLimits from "./imap/server/SessionLimits.ts"
 import { certificateOf, listening, type ListenerTls, withHealth } from "./MailListener.ts"
 import * as MailMetrics from "./MailMetrics.ts"
@@ -21,10 +24,10 @@ import * as Data from "./smtp/Data.ts"
 import { Reply, replies as receiving } from "./smtp/Replies.ts"
 import { openConnection, responder, sessionTimers } from "./smtp/Server.ts"
 import * as Accounts from "./submission/Accounts.ts"
-import * as Recording from "./submission/SubmissionAudit.ts"
 import * as Refusals from "./submission/Refusals.ts"
 import { type Admit, type Login, SubmissionServer } from "./submission/Server.ts"
 import { Timing } from "../Timing.ts"
+import { submissionPurpose } from "./imap/server/Logins.ts"
 
 export interface SubmissionSettings {
   readonly host: string
@@ -54,12 +57,43 @@ const commandsBefore = 30
 
 const { replies } = Refusals
 
+/**
+ * Audits submitted mail like a send request: who submitted it, from which address, as which message, and the outcome.
+ */
+const makeAudit = Effect.map(Effect.service(Audit), (audit) => {
+  const actOf = ({ id, handle, orgId, by }: SubjectInfo, address: string, message: string | null): Act => ({
+    org: orgId,
+    class: "change",
+    action: "submission.send",
+    actor: {
+      kind: by.credentialId === null ? "imap_password" : "identity_key",
+      id: by.credentialId,
+      name: null,
+      client: null,
+    },
+    identity: { id, handle },
+    target: { type: "message", id: message, name: null },
+    outcome: "allowed",
+    code: null,
+    scope: submissionPurpose.scope,
+    source: { address, via: submissionPurpose.via, tool: null, user_agent: null },
+    requestId: null,
+  })
+
+  return {
+    accepted: (subject: SubjectInfo, address: string, message: string) =>
+      audit.record(actOf(subject, address, message)),
+    refused: (subject: SubjectInfo, address: string, { code, status }: Problem) =>
+      audit.record({ ...actOf(subject, address, null), outcome: status >= 500 ? "failed" : "refused", code }),
+  }
+})
+
 const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
   const sending = yield* Sending
   const orgLimits = yield* OrgLimits
   const guests = SessionLimits.make(limits)
   const accounts = yield* Accounts.make(guests)
-  const recording = yield* Recording.make
+  const recording = yield* makeAudit
   const run = yield* FiberSet.makeRuntime()
   /** The client address of each open session. */
   const admitted = new Map<string, string>()

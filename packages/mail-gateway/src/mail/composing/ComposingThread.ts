@@ -6,9 +6,12 @@ import * as path from "node:path"
 import { Worker } from "node:worker_threads"
 import type { Letter, SubmittedMessage } from "@svc/cluster/mail/sending/Composer"
 import { Context, Effect, Layer, Schema } from "effect"
+import type { ParsedMail } from "@svc/domain/mail/Message"
+import type { NewMail } from "@svc/domain/mail/Sending"
 import { Timing } from "../../Timing.ts"
 import type { Picture } from "./DraftMessage.ts"
-import type { Done, Task } from "./Tasks.ts"
+import type { Outcome } from "./MessageRewriter.ts"
+import type { Written } from "./MessageWriter.ts"
 
 /** The task timed out, or the queue is full (`busy`). */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", {
@@ -33,6 +36,22 @@ const defaults: ThreadSettings = {
 }
 
 const resourceLimits = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 }
+
+/** The messages between the process and a composing thread: one task at a time, and its result. */
+export type Task =
+  | { readonly _tag: "Write"; readonly letter: Letter }
+  | { readonly _tag: "Rewrite"; readonly manuscript: SubmittedMessage }
+  | { readonly _tag: "Read"; readonly raw: Uint8Array }
+  | { readonly _tag: "Picture"; readonly picture: Picture }
+  | { readonly _tag: "Draft"; readonly raw: Uint8Array }
+
+export type Done =
+  | { readonly _tag: "Written"; readonly written: Written }
+  | { readonly _tag: "Rewritten"; readonly outcome: Outcome }
+  | { readonly _tag: "Read"; readonly parsed: ParsedMail }
+  | { readonly _tag: "Pictured"; readonly raw: Uint8Array }
+  | { readonly _tag: "Drafted"; readonly mail: NewMail | undefined }
+  | { readonly _tag: "Threw"; readonly message: string }
 
 interface Waiting {
   readonly task: Task

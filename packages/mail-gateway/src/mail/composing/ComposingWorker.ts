@@ -3,7 +3,7 @@ import { parentPort } from "node:worker_threads"
 import { parse } from "../ParsedMail.ts"
 import * as DraftMessage from "./DraftMessage.ts"
 import { rewrite } from "./MessageRewriter.ts"
-import type { Done, Task } from "./Tasks.ts"
+import type { Done, Task } from "./ComposingThread.ts"
 import { write } from "./MessageWriter.ts"
 
 const port = parentPort

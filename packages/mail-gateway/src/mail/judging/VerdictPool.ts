@@ -15,8 +15,7 @@ import { Timing } from "../../Timing.ts"
 import type { Arrival } from "../Origin.ts"
 import { Resolver } from "../Resolver.ts"
 import type { Judgement } from "./Verdict.ts"
-import type { Records } from "./Protocol.ts"
-import { type Job, type Owner, VerdictWorker } from "./VerdictWorker.ts"
+import { type Job, type Owner, VerdictWorker, type Records } from "./VerdictWorker.ts"
 
 /** The queue is too long to be processed in time. The message is not judged. */
 export class VerdictPoolOverloaded extends Schema.TaggedError<VerdictPoolOverloaded>()("JudgingOverloaded", {}) {}

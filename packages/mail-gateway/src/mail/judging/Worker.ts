@@ -5,7 +5,7 @@ import { parentPort, workerData } from "node:worker_threads"
 import { Timing } from "../../Timing.ts"
 import { judge } from "./Verdict.ts"
 import * as RecentVerdicts from "./RecentVerdicts.ts"
-import type { FromThread, Records, ToThread } from "./Protocol.ts"
+import type { FromThread, Records, ToThread } from "./VerdictWorker.ts"
 
 const port = parentPort
 if (port === null) throw new Error("This module is the entry of a thread")

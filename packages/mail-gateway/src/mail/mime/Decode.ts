@@ -1,6 +1,5 @@
 /** Decodes the transfer encoding and the character set of a part. Undecodable content is returned unchanged. */
 import { charset } from "./Charset.ts"
-import { footerAt } from "./Footer.ts"
 import type { Part } from "./Part.ts"
 import * as Transfer from "./Transfer.ts"
 import * as EncodedWords from "./EncodedWords.ts"
@@ -86,6 +85,44 @@ const metaCharset = (content: Buffer): string => {
     if (name !== undefined) return /^utf-?16/i.test(name) ? "utf-8" : name
   }
   return ""
+}
+
+/** The bytes inspected at the end of a body. */
+const tailBytes = 8 * 1024
+
+const isEncoded = (line: string) => line.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(line)
+
+/** Returns whether a line cannot be Base64: it has inner white space, an invalid character, or is a rule. */
+const isPlain = (line: string) => /[^A-Za-z0-9+/=_-]/.test(line) || /^[_=-]+$/.test(line)
+
+/** Base64 lines are long; a shorter line may be an ordinary word. */
+const isSurelyEncoded = (line: string) => line.length >= 40 && isEncoded(line)
+
+/**
+ * Returns the offset at which the plain lines after Base64 content start, or the length of the body without such lines.
+ * Some mailing lists append them to every message whatever its encoding, and a decoder would turn them into garbage.
+ * Only the end of a body is inspected, and only after complete Base64 groups; other invalid characters are skipped, as
+ * RFC 2045 section 6.8 requires.
+ */
+const footerAt = (body: Buffer): number => {
+  const from = Math.max(0, body.length - tailBytes)
+  // The first line of the tail may be incomplete.
+  const start = from === 0 ? 0 : body.indexOf(10, from) + 1
+  if (start === 0 && from > 0) return body.length
+  let at = start
+  let isAfterWhole = false
+  let begin: number | undefined
+  for (const whole of body.toString("latin1", start).split("\n")) {
+    const line = whole.trim()
+    if (begin === undefined) {
+      if (isPlain(line)) {
+        if (!isAfterWhole) return body.length
+        begin = at
+      } else if (line !== "") isAfterWhole = isEncoded(line)
+    } else if (isSurelyEncoded(line)) return body.length
+    at += whole.length + 1
+  }
+  return begin ?? body.length
 }
 
 /** Returns the text of a part. Plain lines after Base64 content are appended. */

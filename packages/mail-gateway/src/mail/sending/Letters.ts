@@ -9,7 +9,7 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import * as Header from "../mime/Header.ts"
 import * as Data from "../smtp/Data.ts"
 import type { Letter } from "./smtp/Letter.ts"
-import { inTurns } from "./SlicedLoop.ts"
+import { inTurns } from "../SlicedWork.ts"
 
 /** The message must not be sent to any server. */
 export class Unfit extends Schema.TaggedError<Unfit>()("Unfit", { message: Schema.String }) {}

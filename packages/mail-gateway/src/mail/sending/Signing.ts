@@ -9,7 +9,7 @@ import { formatRelaxedLine, formatSignatureHeaderLine } from "mailauth/lib/tools
 import { Effect } from "effect"
 import { hashing } from "../judging/BodyHash.ts"
 import * as Header from "../mime/Header.ts"
-import { inTurns } from "./SlicedLoop.ts"
+import { inTurns } from "../SlicedWork.ts"
 
 export interface SigningKey {
   /** The signing domain. `<selector>._domainkey.<domain>` has the public key. */

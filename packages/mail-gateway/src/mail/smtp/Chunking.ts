@@ -16,9 +16,8 @@
 import { PassThrough } from "node:stream"
 import type { SMTPServerDataStream } from "smtp-server"
 import { SMTPConnection } from "smtp-server/lib/smtp-connection.js"
-import type { SMTPStream } from "smtp-server/lib/smtp-stream.js"
+import { SMTPStream } from "smtp-server/lib/smtp-stream.js"
 import * as TurnBudget from "@svc/cluster/net/TurnBudget"
-import * as ChunkStream from "./ChunkStream.ts"
 import { Reply, replies } from "./Replies.ts"
 
 /** Beyond this number chunks must have this average size, since each costs a reply. */
@@ -35,12 +34,59 @@ interface Message {
 
 type Handler = SMTPConnection["handler_DATA"]
 
+/**
+ * The library's command parser, extended to pass on a given number of raw bytes (RFC 3030 section 2). Because bytes are
+ * counted, no content is ever parsed as a command and no command as content.
+ */
+type Done = Parameters<SMTPStream["_write"]>[2]
+
+interface Chunk {
+  /** The bytes still to come. */
+  left: number
+  /** Receives the next bytes and calls `next` for more. */
+  readonly take: (bytes: Buffer, next: () => void) => void
+  /** Called after the last byte; `next` continues with the commands. */
+  readonly end: (next: () => void) => void
+}
+
+/** Parses `BDAT size [LAST]`. Returns undefined if invalid, in which case the end of the chunk is unknown. */
+export const read = (command: string): { readonly size: number; readonly isLast: boolean } | undefined => {
+  const [, size, last] = /^BDAT +(\d{1,15})( +LAST)? *$/i.exec(command) ?? []
+  return size === undefined ? undefined : { size: Number(size), isLast: last !== undefined }
+}
+
+export class ChunkStream extends SMTPStream {
+  #chunk: Chunk | undefined
+
+  /** Passes the next bytes to `chunk`, then parses commands again. */
+  chunk(chunk: Chunk): void {
+    this.#chunk = chunk
+    // Stops the library from searching for commands.
+    this._dataMode = true
+  }
+
+  override _feedDataStream(bytes: Buffer, done: Done): void {
+    const chunk = this.#chunk
+    if (chunk === undefined) return super._feedDataStream(bytes, done)
+    const own = bytes.subarray(0, chunk.left)
+    chunk.left -= own.length
+    chunk.take(own, () => {
+      if (chunk.left > 0) return done()
+      this.#chunk = undefined
+      this._dataMode = false
+      const rest = bytes.subarray(own.length)
+      // Deferred, so that a series of one-byte chunks neither grows the stack nor blocks other connections.
+      chunk.end(() => setImmediate(() => this._write(rest, "buffer", done)))
+    })
+  }
+}
+
 export class ChunkingConnection extends SMTPConnection {
   #message: Message | undefined
 
   // Creates the parser like the library, but of a different class.
   override _createParser(): SMTPStream {
-    const parser = new ChunkStream.ChunkStream({ maxCommandLength: this._server.options.maxCommandLength })
+    const parser = new ChunkStream({ maxCommandLength: this._server.options.maxCommandLength })
     // The library yields after 100 pipelined commands of a connection, which adds up over a hundred connections.
     parser.oncommand = (command, callback) =>
       this._onCommand(command, () => {
@@ -78,8 +124,8 @@ export class ChunkingConnection extends SMTPConnection {
 
   handler_BDAT(command: Buffer, callback: () => void): void {
     const parser = this._parser
-    if (!(parser instanceof ChunkStream.ChunkStream)) return callback()
-    const chunk = ChunkStream.read(command.toString("latin1"))
+    if (!(parser instanceof ChunkStream)) return callback()
+    const chunk = read(command.toString("latin1"))
     if (chunk === undefined) return this.#disconnect(501, "5.5.4 Expected BDAT size [LAST]", callback)
     const { size, isLast } = chunk
     const message = this.session.envelope.rcptTo.length === 0 ? undefined : (this.#message ??= this.#begin())

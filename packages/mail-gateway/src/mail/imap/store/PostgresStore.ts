@@ -33,7 +33,6 @@ import * as DraftsFolder from "./DraftsFolder.ts"
 import * as RecentFlag from "./RecentFlag.ts"
 import * as FolderFlagCache from "./FolderFlagCache.ts"
 import * as FolderReads from "./FolderReads.ts"
-import * as SearchCandidates from "./SearchCandidates.ts"
 import * as AppendedMessage from "./AppendedMessage.ts"
 import { hasStructure, StoredMessage, DetailedMessage, type MessageRow } from "./Rows.ts"
 import * as SearchStatement from "./SearchStatement.ts"
@@ -120,7 +119,7 @@ export const make = Effect.fnUntraced(function* ({
   const feed = yield* ChangeFeed
   const bodies = yield* Bodies.make(judging, host)
   const sorting = Sorting.make(reads)
-  const candidates = SearchCandidates.make(reads)
+  const candidates = SearchStatement.candidates(reads)
   const incoming = yield* AppendedMessage.make(judging, host)
   const drafts = yield* DraftsFolder.make(incoming)
   const folderMarks = FolderFlagCache.make()
