@@ -2,9 +2,14 @@
  * A mail transport for actor tests: records outgoing messages and returns the results that the test chooses. The
  * envelope sender identifies the outbox row, so that a test can see that it is the same for every attempt.
  */
-import { EnvelopeSender } from "@svc/cluster/mail/sending/EnvelopeSender"
-import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
-import { type Carriage, MailTransport, type Outcome, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
+import {
+  type Carriage,
+  EnvelopeSender,
+  InsideDelivery,
+  MailTransport,
+  type Outcome,
+  type Transmission,
+} from "@svc/cluster/mail/sending/MailTransport"
 import { Outbox } from "@svc/cluster/mail/sending/outbox/Outbox"
 import { SendingGate } from "@svc/cluster/mail/sending/outbox/SendingGate"
 import { Effect, Layer } from "effect"

@@ -101,7 +101,7 @@ export const api: Mutants = {
     tests: ["api/stream", "api/limits", "events/tails", "events/standing-credentials"],
   },
   "stream-outlives-key": {
-    file: "api/src/events/EventStreams.ts",
+    file: "api/src/events/Events.ts",
     from: "Stream.interruptWhen(Effect.raceFirst(gone, departure.await))",
     to: "Stream.interruptWhen(departure.await)",
     bug: "an open stream of Events goes on after its key was revoked",

@@ -171,7 +171,7 @@ export const clusterMail: Mutants = {
     tests: ["mail/imap/folders"],
   },
   "store-in-any-mailbox": {
-    file: "cluster/src/mail/folders/FolderFlags.ts",
+    file: "cluster/src/mail/folders/Folders.ts",
     from: "where p.folder_id = ${folder_id}::uuid and p.identity_id = ${identity.id}::uuid\n",
     to: "where p.folder_id = ${folder_id}::uuid\n",
     bug: "STORE changes messages in the folder of another Identity",
@@ -283,7 +283,7 @@ export const clusterMail: Mutants = {
     tests: ["sending/outbox"],
   },
   "suppressed-since-last-bounce": {
-    file: "cluster/src/mail/sending/Suppression.ts",
+    file: "cluster/src/mail/sending/Bounces.ts",
     from: "suppressed_at = coalesce(allowed_recipient.suppressed_at, excluded.suppressed_at)",
     to: "suppressed_at = excluded.suppressed_at",
     bug: "each bounce moves the time since when a recipient is suppressed",

@@ -45,14 +45,14 @@ export const tenancyAndTime: Mutants = {
     tests: ["account/devices"],
   },
   "one-key-too-many": {
-    file: "cluster/src/account/KeyQuota.ts",
+    file: "cluster/src/account/ApiKeys.ts",
     from: "if (n >= keysAtMost) {",
     to: "if (n > keysAtMost) {",
     bug: "an account has one live key more than allowed",
     tests: ["account/key-quota"],
   },
   "ended-keys-count": {
-    file: "cluster/src/account/KeyQuota.ts",
+    file: "cluster/src/account/ApiKeys.ts",
     from: " and (expires_at is null or expires_at > ${at})",
     to: "",
     bug: "keys that have ended count against the number of live keys",

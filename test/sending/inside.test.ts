@@ -1,5 +1,5 @@
 /** Delivery between Identities for every state of the receiving Mailbox: sent, deferred or rejected. */
-import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
+import { InsideDelivery } from "@svc/cluster/mail/sending/MailTransport"
 import { MailboxRefused, Reception, ReceptionUnavailable } from "@svc/mail-gateway/mail/Reception"
 import * as InternalDelivery from "@svc/mail-gateway/mail/sending/InternalDelivery"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"

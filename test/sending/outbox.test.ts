@@ -2,7 +2,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
-import * as HeldMailRelease from "@svc/cluster/mail/sending/outbox/HeldMailRelease"
+import { releaseHeldMail } from "@svc/cluster/mail/sending/outbox/OutboxQueue"
 import { Reads } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
@@ -296,7 +296,7 @@ layer(actors({ transport: nowhere }))("the outbox without a transport", (it) => 
         [null, 1],
       ])
       // A process with a transport leases the message when it starts.
-      yield* Layer.build(HeldMailRelease.layer).pipe(Effect.provide(recordingTransport().layer), Effect.scoped)
+      yield* Layer.build(releaseHeldMail).pipe(Effect.provide(recordingTransport().layer), Effect.scoped)
       const now = yield* Clock.currentTimeMillis
       expect((yield* ada.rows).map(({ held, next }) => [held, next !== null && next.getTime() <= now])).toEqual([
         [null, true],

@@ -1,7 +1,6 @@
 /** Creating and migrating the schema: by several processes concurrently, and after an interrupted start. */
 import * as Stores from "@svc/cluster/store/Database"
-import { migrate, waiting } from "@svc/cluster/store/Migrations"
-import { isOlder, refuseOlderVersion, requireVersion } from "@svc/cluster/store/MinimumVersion"
+import { migrate, waiting, isOlder, refuseOlderVersion, requireVersion } from "@svc/cluster/store/Migrations"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Logger } from "effect"
 import { SqlClient } from "effect/sql"

@@ -50,7 +50,6 @@ import * as GrantHandlers from "./oauth/Grants.ts"
 import * as OAuthMetadata from "./oauth/Metadata.ts"
 import * as OAuthRegistration from "./oauth/Registration.ts"
 import * as TokenEndpoint from "./oauth/TokenEndpoint.ts"
-import * as OpenApi from "./openapi/OpenApi.ts"
 import * as ConnectorPage from "./pages/ConnectorPage.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
 import * as Icons from "./pages/Icons.ts"
@@ -222,7 +221,7 @@ export const everywhere = HttpRouter.middleware(
 const routes = (settings: HttpSettings) =>
   Layer.mergeAll(
     endpoints(settings),
-    OpenApi.layer,
+    Docs.documentLayer,
     Docs.layer,
     Documents.layer,
     Landing.layer,

@@ -1,9 +1,8 @@
 /** The Connector endpoints. Calls to platforms go through the Connector's actor, reads go to the store. */
 import { Caller, Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { Api } from "@svc/domain/Api"
-import { Connector } from "@svc/domain/connectors/Connector"
+import { Connector, type PlatformName } from "@svc/domain/connectors/Connector"
 import { ConnectorList } from "@svc/domain/connectors/ConnectorApi"
-import type { PlatformName } from "@svc/domain/connectors/PlatformName"
 import { platformNames } from "@svc/domain/connectors/PlatformNames"
 import { ConnectorStateInvalid, InvalidCursor } from "@svc/domain/problems/Problem"
 import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"

@@ -4,7 +4,7 @@
  */
 import type { ToolInfo } from "@svc/domain/mcp/Tool"
 import { boundMembers, mayLack } from "./BoundedResult.ts"
-import { inline } from "./Inline.ts"
+import { document } from "../openapi/Document.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = Record<string, any>
@@ -90,6 +90,15 @@ const plain = (schema: unknown): Json => {
       return [[key, key === "allOf" ? value.map(plain) : value]]
     }),
   )
+}
+
+/** Inlines references of the OpenAPI document, because MCP clients receive schemas without its components. */
+export const inline = (schema: unknown): unknown => {
+  if (Array.isArray(schema)) return schema.map(inline)
+  if (typeof schema !== "object" || schema === null) return schema
+  const node = schema as Json
+  if (typeof node["$ref"] === "string") return inline(document["components"].schemas[node["$ref"].split("/").at(-1)!])
+  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, inline(value)]))
 }
 
 /** Returns the schema of the successful response, or of an empty object if it has no body. */

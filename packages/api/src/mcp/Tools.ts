@@ -12,8 +12,7 @@ import type { HttpMethod } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { document, ownRateLimit, who } from "../openapi/Document.ts"
 import { boundArguments } from "./BoundedResult.ts"
-import { inline } from "./Inline.ts"
-import { outputSchemaOf } from "./Output.ts"
+import { inline, outputSchemaOf } from "./Output.ts"
 import { repetitionArguments } from "./Repetition.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema

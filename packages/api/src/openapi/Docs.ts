@@ -1,5 +1,5 @@
 /**
- * The API reference at `/api/docs`. It loads nothing from other origins: the script is served here under a content hash
+ * The OpenAPI document at `/api/openapi.json`, and the API reference at `/api/docs`. The reference loads nothing from other origins: the script is served here under a content hash
  * and cached permanently, and a policy forbids other requests.
  */
 import { hash } from "node:crypto"
@@ -8,6 +8,7 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiScalar } from "effect/http-api"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { product } from "../pages/Page.ts"
+import { document } from "./Document.ts"
 
 const assets = "/api/docs/assets"
 const fingerprint = (text: string) => hash("sha256", text, "base64url").slice(0, 22)
@@ -104,4 +105,23 @@ export const layer = HttpRouter.use((router) =>
       }),
     )
   }),
+)
+
+/** Stored as bytes that all responses share: from a string, each slow client would hold a copy of 1.5 MB. */
+const documentBytes = new TextEncoder().encode(JSON.stringify(document))
+const documentEtag = `"${hash("sha256", documentBytes, "base64url").slice(0, 27)}"`
+
+export const documentLayer = HttpRouter.add(
+  "GET",
+  "/api/openapi.json",
+  Effect.succeed(
+    HttpServerResponse.uint8Array(documentBytes, {
+      contentType: "application/json",
+      headers: {
+        etag: documentEtag,
+        "cache-control": "public, max-age=0, must-revalidate",
+        "access-control-allow-origin": "*",
+      },
+    }),
+  ),
 )

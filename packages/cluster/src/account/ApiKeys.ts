@@ -3,12 +3,12 @@
  * which may have fewer rights, are created here like Admin Keys.
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
-import { type KeyRights, renewed } from "@svc/domain/account/KeyRights"
+import { type KeyRights, renewed, keysAtMost } from "@svc/domain/account/KeyRights"
 import { networksOf } from "@svc/domain/account/Networks"
 import { scopesOf } from "@svc/domain/account/Scope"
 import type { PageRequest } from "@svc/domain/Paging"
 import type { Initiator } from "@svc/domain/account/Initiator"
-import { Conflict, KeyReplaced, NotFound } from "@svc/domain/problems/Problem"
+import { Conflict, KeyReplaced, NotFound, AccountDeleting, KeyQuotaExhausted } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { keyColumns, type KeyRow, keyView } from "../credentials/KeyView.ts"
 import { mint, mintKey, type NewKey, revokeKeys } from "../credentials/CredentialMint.ts"
@@ -16,8 +16,7 @@ import { instant, raiseForOrg } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
-import { orUnavailable, Reads, Writes } from "../store/Database.ts"
-import { roomForKey } from "./KeyQuota.ts"
+import { orUnavailable, Reads, Writes, type Sql } from "../store/Database.ts"
 
 /** A key to create. */
 export interface Wanted {
@@ -28,6 +27,24 @@ export interface Wanted {
   /** Null for an Admin Key. */
   readonly identity: NewKey["identity"]
 }
+
+/**
+ * Checks the quota of active keys in the transaction that creates a key. The keys of an Org are created one after
+ * another, so that the count is exact. The first keys of Identities, which sagas create, are never rejected.
+ */
+export const roomForKey = Effect.fnUntraced(function* (sql: Sql, org: string, at: Date) {
+  const [row] = yield* sql`select 1 from org where id = ${org} and status = 'active' for no key update`
+  if (row === undefined) return yield* new AccountDeleting({ detail: "The account is being deleted." })
+  const [live] = yield* sql<{ n: number }>`
+    select count(*)::int as n from api_key
+    where org_id = ${org} and revoked_at is null and (expires_at is null or expires_at > ${at})`
+  const n = live?.n ?? 0
+  if (n >= keysAtMost) {
+    return yield* new KeyQuotaExhausted({
+      detail: `The account has ${n} live keys; at most ${keysAtMost} may be live at a time.`,
+    })
+  }
+})
 
 const make = Effect.gen(function* () {
   const reads = yield* Reads

@@ -37,7 +37,7 @@ import { endOf, joinCreator, creatorColumns, type CreatorRow } from "../credenti
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { type Place, Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
-import { roomForKey } from "./KeyQuota.ts"
+import { roomForKey } from "./ApiKeys.ts"
 
 type StoredStatus = Exclude<DeviceStatus, "expired">
 

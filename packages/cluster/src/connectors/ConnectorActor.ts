@@ -5,7 +5,7 @@
  */
 import { Addresses, callbackUrl } from "@svc/domain/Addresses"
 import { ConnectorActor } from "@svc/domain/connectors/ConnectorProtocol"
-import { PlatformName } from "@svc/domain/connectors/PlatformName"
+import { PlatformName } from "@svc/domain/connectors/Connector"
 import { IdentityActor } from "@svc/domain/IdentityActor"
 import { Effect, Schema } from "effect"
 import { Entity } from "effect/cluster"

@@ -1,6 +1,5 @@
 /** Queries for Connectors. They read from the store, which is committed before every reply of an actor. */
-import type { Capability, Connector, ConnectedVia } from "@svc/domain/connectors/Connector"
-import type { PlatformName } from "@svc/domain/connectors/PlatformName"
+import type { Capability, ConnectedVia, Connector, PlatformName } from "@svc/domain/connectors/Connector"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"

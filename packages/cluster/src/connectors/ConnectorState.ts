@@ -1,6 +1,5 @@
 /** The in-memory state of a Connector's actor: the Identity, its connection to the platform and its pauses. */
-import type { Capability, ConnectedVia } from "@svc/domain/connectors/Connector"
-import type { PlatformName } from "@svc/domain/connectors/PlatformName"
+import type { Capability, ConnectedVia, PlatformName } from "@svc/domain/connectors/Connector"
 import { Effect, Redacted } from "effect"
 import type { OwnIdentity } from "../actor/Write.ts"
 import { type Place, Sealing } from "../sealing/Sealing.ts"

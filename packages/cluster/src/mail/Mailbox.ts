@@ -1,18 +1,20 @@
 /**
  * Commands that write to a Mailbox. Only the Identity's actor runs them, so UIDs are assigned in commit order and
- * without gaps. {@link Acceptance} stores messages, {@link Flags} changes flags.
+ * without gaps. {@link Flags} changes flags.
  */
-import { MailRefused, type ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import { MailRefused, type ReceivedMail, type ReceiptOfMail } from "@svc/domain/mail/MailboxProtocol"
 import { NotFound } from "@svc/domain/problems/Problem"
-import { Effect } from "effect"
+import { Effect, Exit } from "effect"
+import type { SqlError } from "effect/sql"
 import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
-import { commit, type Write } from "../actor/Write.ts"
+import { commit, type Write, type FenceLost } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
-import * as Acceptance from "./Acceptance.ts"
-import type { InboundBatch } from "./InboundBatch.ts"
+import { type InboundBatch, weightOf } from "./InboundBatch.ts"
 import * as Flags from "./Flags.ts"
 import { unplaced } from "./folders/FolderPlacement.ts"
 import { Timing } from "../Timing.ts"
+import * as NearlyFull from "./NearlyFull.ts"
+import * as Threading from "./Threading.ts"
 
 export const handlers = (
   { fromOutside, fromOutsideTogether, onPresent }: ActorHandlers,
@@ -21,12 +23,12 @@ export const handlers = (
   arrivals: InboundBatch["Service"],
 ) => ({
   ReceiveMail: fromOutsideTogether(
-    (write, mails: ReadonlyArray<ReceivedMail>) => Acceptance.receive(write, mails, limits.mailboxBytes, arrivals),
+    (write, mails: ReadonlyArray<ReceivedMail>) => receive(write, mails, limits.mailboxBytes, arrivals),
     (identity) =>
       Effect.fail(
         new MailRefused({ reason: identity === undefined || identity.status === "deleting" ? "gone" : "not_yet" }),
       ),
-    Acceptance.together,
+    together,
   ),
   RefuseMail: fromOutside(refuse, () => Effect.void),
   RemoveMessage: onPresent(once("RemoveMessage", removeOne)),
@@ -111,3 +113,69 @@ const removeOne = Effect.fnUntraced(function* (
   const { removed } = yield* removeAll(write, { org_id, message_ids: [message_id] })
   if (removed.length === 0) return yield* new NotFound({ detail: "The message does not exist." })
 })
+
+/**
+ * Limits of one statement for one Mailbox: enough messages to save round trips, and far below what the driver can send.
+ */
+const together = { most: 64, heaviest: { weight: 8 * 1024 * 1024, of: weightOf } }
+
+type Outcome = Exit.Exit<ReceiptOfMail, MailRefused>
+
+const stored: Outcome = Exit.succeed({ repeated: false })
+const repeated: Outcome = Exit.succeed({ repeated: true })
+const full: Outcome = Exit.fail(new MailRefused({ reason: "full" }))
+
+/**
+ * Stores the messages and returns the outcome of each, in the same order. Concurrent messages are stored together
+ * ({@link InboundBatch}), in order of arrival.
+ *
+ * Each message leaves a mark under the key of its SMTP transaction. The gateway removes the mark after it has sent the
+ * 250 reply. A message whose key already has a mark of another message counts as a repeat of that transaction and is
+ * not stored again.
+ */
+const receive = Effect.fnUntraced(function* (
+  write: Write,
+  mails: ReadonlyArray<ReceivedMail>,
+  quotaBytes: number,
+  arrivals: InboundBatch["Service"],
+): Effect.fn.Return<ReadonlyArray<Outcome>, SqlError.SqlError | FenceLost> {
+  const outcomes = new Map<ReceivedMail, Outcome>()
+  let left = mails
+  let used = 0
+  while (left.length > 0) {
+    const group = left.slice(0, independent(left))
+    const row = yield* arrivals.store({ write, mails: group, quotaBytes })
+    used = Number(row.used)
+    const known = new Set(row.known)
+    for (const id of row.stored) known.add(id)
+    const again: Array<ReceivedMail> = []
+    for (const mail of group) {
+      if (known.has(mail.message_id)) outcomes.set(mail, stored)
+      else if (row.repeated.includes(mail.message_id)) outcomes.set(mail, repeated)
+      // A message may fit once it is known that earlier messages were not stored.
+      else if (BigInt(row.used) + BigInt(mail.size) <= BigInt(quotaBytes)) again.push(mail)
+      else outcomes.set(mail, full)
+    }
+    left = [...again, ...left.slice(group.length)]
+  }
+  yield* NearlyFull.warn(write, used, quotaBytes)
+  return mails.map((mail) => outcomes.get(mail)!)
+})
+
+const keyOf = (mail: ReceivedMail) => (mail.key === undefined ? mail.message_id : Buffer.from(mail.key).toString("hex"))
+
+/**
+ * Returns how many of the first messages are independent of each other. A statement does not see the rows it inserts,
+ * so a message that depends on an earlier one needs the next statement.
+ */
+const independent = (mails: ReadonlyArray<ReceivedMail>): number => {
+  if (mails.length === 1) return 1
+  const keys = new Set<string>()
+  const depends = Threading.dependence()
+  const end = mails.findIndex((mail) => {
+    if (depends(mail) || keys.has(keyOf(mail))) return true
+    keys.add(keyOf(mail))
+    return false
+  })
+  return end < 0 ? mails.length : end
+}

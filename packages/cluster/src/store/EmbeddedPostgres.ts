@@ -5,6 +5,7 @@
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { Effect, Redacted, Schedule, Schema, type Scope } from "effect"
 import * as Account from "./embedded/Account.ts"
 import * as Binaries from "./embedded/Binaries.ts"
@@ -12,7 +13,6 @@ import * as OtherMajorVersion from "./embedded/OtherMajorVersion.ts"
 import * as Lease from "./embedded/Lease.ts"
 import { endOrphans, type Running, running } from "./embedded/PidFile.ts"
 import * as Server from "./embedded/Server.ts"
-import * as StartLock from "./embedded/StartLock.ts"
 import { Timing } from "../Timing.ts"
 
 /** PostgreSQL could not be started. `message` says why and what to do. */
@@ -47,13 +47,43 @@ const until = <A>(look: Effect.Effect<A | undefined, EmbeddedPostgresError>): Ef
     found === undefined ? Effect.andThen(Effect.sleep(Timing.embeddedPoll), until(look)) : Effect.succeed(found),
   )
 
+const lockFile = (file: string) =>
+  Effect.try({
+    try: () => {
+      const database = new DatabaseSync(file)
+      try {
+        database.exec("PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE")
+        return database
+      } catch (error) {
+        database.close()
+        throw error
+      }
+    },
+    catch: (error) => (error instanceof Error ? error : new Error(String(error))),
+  })
+
+const isBusy = (error: Error) => /locked|busy/i.test(error.message)
+
+/**
+ * Holds the lock under which one process at a time starts the server, until the scope closes. It is SQLite's lock on a
+ * file, which the kernel releases when its holder dies, so no lock is ever stale.
+ */
+const holdStartLock = (home: string): Effect.Effect<void, Error, Scope.Scope> =>
+  Effect.acquireRelease(
+    lockFile(path.join(home, "start.lock")).pipe(
+      Effect.retry({ while: isBusy, schedule: Schedule.spaced("10 millis") }),
+    ),
+    (database) => Effect.sync(() => database.close()),
+    { interruptible: true },
+  ).pipe(Effect.asVoid)
+
 /**
  * Returns the server, started if it does not run. Only one process at a time starts it. It first waits for a server that is
  * being stopped, ends processes that hold the shared memory of a killed server, and removes its lock files.
  */
 const ensureRunning = Effect.fnUntraced(function* (installation: Server.Installation) {
   const { home } = installation
-  yield* Effect.mapError(StartLock.hold(home), failure)
+  yield* Effect.mapError(holdStartLock(home), failure)
   yield* attempt(() => Server.initialise(installation))
   yield* until(attempt(() => (Lease.isLeaving(home) ? undefined : true))).pipe(
     Effect.timeoutOption(Timing.embeddedLeaving),
@@ -152,7 +182,7 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: {
   )
   const password = yield* Effect.scoped(
     Effect.andThen(
-      Effect.mapError(StartLock.hold(installation.home), failure),
+      Effect.mapError(holdStartLock(installation.home), failure),
       attempt(() => Server.password(installation.home, installation.account)),
     ),
   )

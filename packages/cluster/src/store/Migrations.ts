@@ -3,12 +3,12 @@
  * a rolling restart. A migration does not wait long for a lock, since later statements would queue behind it: it rolls back and
  * retries.
  */
+import { apiVersion } from "@svc/domain/Version"
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, Schedule } from "effect"
 import { Migrator, SqlClient, SqlError } from "effect/sql"
 import { type Sql, Unhurried } from "./Database.ts"
 import { Timing } from "../Timing.ts"
-import { refuseOlderVersion, requireVersion } from "./MinimumVersion.ts"
 import { refuseUnfit } from "./ServerFitness.ts"
 import { refusePooler, StoreUnfit } from "./Sessions.ts"
 import { account } from "./schema/account.ts"
@@ -119,3 +119,36 @@ export const refuse = Effect.gen(function* () {
 })
 
 export const layer = Layer.effectDiscard(Effect.andThen(refuse, migrate))
+
+const numbers = (version: string) => version.split(/[.+-]/, 3).map(Number)
+
+/** Returns whether the first version is older than the second (major, minor, patch). */
+export const isOlder = (version: string, other: string): boolean => {
+  const [mine, theirs] = [numbers(version), numbers(other)]
+  const at = mine.findIndex((number, place) => number !== theirs[place])
+  return at >= 0 && mine[at]! < theirs[at]!
+}
+
+/**
+ * Raises the oldest version of the program that may use the database, and never lowers it. Migrations usually only add,
+ * so a downgrade by one release is safe. A migration that removes something which older versions need calls this, and
+ * older versions then refuse to start with an explanation.
+ */
+export const requireVersion = Effect.fnUntraced(function* (version: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ oldest_program: string }>`select oldest_program from svc_schema`
+  if (row !== undefined && !isOlder(row.oldest_program, version)) return
+  yield* sql`insert into svc_schema (oldest_program) values (${version})
+    on conflict (id) do update set oldest_program = excluded.oldest_program`
+})
+
+/** Fails if this program is older than the minimum version. */
+export const refuseOlderVersion = Effect.fnUntraced(function* (sql: Sql, program: string = apiVersion) {
+  const [there] = yield* sql<{ found: boolean }>`select to_regclass('svc_schema') is not null as found`
+  if (there?.found !== true) return
+  const [row] = yield* sql<{ oldest_program: string }>`select oldest_program from svc_schema`
+  if (row === undefined || !isOlder(program, row.oldest_program)) return
+  return yield* new StoreUnfit({
+    message: `The database was migrated for version ${row.oldest_program} and later, and this is ${program}: run ${row.oldest_program} or a later one, or restore a backup of this version.`,
+  })
+})

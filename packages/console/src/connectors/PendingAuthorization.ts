@@ -3,7 +3,7 @@
  * link could otherwise connect the reader's account to somebody else's Identity. The cookie only routes the callback to the
  * console and proves nothing.
  */
-import type { PlatformName } from "@svc/domain/connectors/PlatformName"
+import type { PlatformName } from "@svc/domain/connectors/Connector"
 
 export interface Begun {
   readonly state: string

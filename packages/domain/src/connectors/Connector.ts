@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { ShownUrl } from "../Text.ts"
 import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
-import { PlatformName } from "./PlatformName.ts"
+import { platformNames } from "./PlatformNames.ts"
 
 /** Operations that the platform allows for the connected account. */
 export const Capability = Schema.Literals(["post", "reply", "thread", "notifications", "dm"])
@@ -15,6 +15,10 @@ export const ConnectorStatus = Schema.Literals(["connected", "paused", "stopped"
   description:
     "`paused`: inactive until PATCH sets `paused` to false. `stopped`: the platform rejects the credential, or the profile no longer states that the account is automated, as `last_error` explains; connect it again.",
 })
+
+/** The name of a platform in paths and rows. */
+export const PlatformName = Schema.Literals(platformNames)
+export type PlatformName = typeof PlatformName.Type
 
 export const Connector = Schema.Struct({
   platform: PlatformName,

@@ -29,8 +29,7 @@ import {
 } from "../problems/Problem.ts"
 import { Line, ShownUrl, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
-import { Connector } from "./Connector.ts"
-import { PlatformName } from "./PlatformName.ts"
+import { Connector, PlatformName } from "./Connector.ts"
 import { InstanceRule, Notification, Post } from "./Post.ts"
 import { About } from "../account/EndpointScope.ts"
 

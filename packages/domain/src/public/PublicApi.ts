@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AddressLimit, open } from "../account/Policy.ts"
-import { PlatformName } from "../connectors/PlatformName.ts"
+import { PlatformName } from "../connectors/Connector.ts"
 import { EmailAddress } from "../account/Account.ts"
 import { MailRelayUnavailable, NotFound, RateLimited, Unavailable } from "../problems/Problem.ts"
 import { Line, Text } from "../Text.ts"

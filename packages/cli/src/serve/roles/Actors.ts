@@ -11,7 +11,7 @@ import * as IdentityActor from "@svc/cluster/capabilities/IdentityActor"
 import { Outbox } from "@svc/cluster/mail/sending/outbox/Outbox"
 import { SendingGate } from "@svc/cluster/mail/sending/outbox/SendingGate"
 import * as SegmentBuilder from "@svc/cluster/mail/search/SegmentBuilder"
-import * as HeldMailRelease from "@svc/cluster/mail/sending/outbox/HeldMailRelease"
+import { releaseHeldMail } from "@svc/cluster/mail/sending/outbox/OutboxQueue"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
 import * as GrantNotices from "@svc/cluster/oauth/GrantNotices"
@@ -57,7 +57,7 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     // An operator's own database has its own monitoring.
     Option.isNone(settings.databaseUrl) ? StoreMetrics.layer : Layer.empty,
     Horizon.layer,
-    HeldMailRelease.layer,
+    releaseHeldMail,
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {
       onNone: () => Layer.empty,

@@ -1,6 +1,6 @@
 /** Validates the options under a platform's name with the platform's schema, and the schema of pictures in options. */
 import { Effect, Schema } from "effect"
-import type { PlatformName } from "@svc/domain/connectors/PlatformName"
+import type { PlatformName } from "@svc/domain/connectors/Connector"
 import { InputRefused } from "./Failure.ts"
 
 /** Returns a member name as a segment of a JSON Pointer. */

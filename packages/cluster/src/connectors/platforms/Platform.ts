@@ -8,8 +8,7 @@
  * once the Connector is paused. The texts that it returns are bounded plain text (`ResponseBounds.ts`).
  */
 import type { AddressBook } from "@svc/domain/Addresses"
-import type { Capability, ConnectedVia } from "@svc/domain/connectors/Connector"
-import type { PlatformName } from "@svc/domain/connectors/PlatformName"
+import type { Capability, ConnectedVia, PlatformName } from "@svc/domain/connectors/Connector"
 import type { Heard, InstanceRule, Page, Post } from "@svc/domain/connectors/Post"
 import type { Effect, Redacted, Scope } from "effect"
 import type { ServiceKey } from "../../sealing/ServiceKey.ts"

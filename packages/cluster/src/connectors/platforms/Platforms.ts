@@ -1,6 +1,6 @@
 /** The platforms of this process. A new platform needs a folder and an entry in {@link folders}. */
 import { Addresses } from "@svc/domain/Addresses"
-import type { PlatformName } from "@svc/domain/connectors/PlatformName"
+import type { PlatformName } from "@svc/domain/connectors/Connector"
 import { platformNames } from "@svc/domain/connectors/PlatformNames"
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { ServiceKey } from "../../sealing/ServiceKey.ts"

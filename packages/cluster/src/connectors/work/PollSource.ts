@@ -7,7 +7,7 @@
 import { createHash } from "node:crypto"
 import { system } from "@svc/domain/account/Initiator"
 import type { Heard } from "@svc/domain/connectors/Post"
-import type { PlatformName } from "@svc/domain/connectors/PlatformName"
+import type { PlatformName } from "@svc/domain/connectors/Connector"
 import { Clock, Effect, Random } from "effect"
 import { commit, type Fenced, type OwnIdentity, type Write } from "../../actor/Write.ts"
 import { raise } from "../../events/Raise.ts"

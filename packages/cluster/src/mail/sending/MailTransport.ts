@@ -1,6 +1,7 @@
 /**
- * The port through which outgoing mail leaves the service. The outbox decides what is attempted and when, and stores
- * the outcome. The mail gateway implements the delivery: through a relay, or directly to the mail servers of a domain.
+ * The ports through which outgoing mail leaves the service. The outbox decides what is attempted and when, and stores
+ * the outcome. The mail gateway implements the delivery: through a relay, directly to the mail servers of a domain, or
+ * within our own mail domain.
  */
 import { Context, Effect, Layer } from "effect"
 
@@ -85,3 +86,36 @@ export class MailTransport extends Context.Service<
       Effect.succeed(recipients.map((recipient): Outcome => ({ recipient, state: "held", reply: null }))),
   })
 }
+
+/**
+ * Delivers mail within our own mail domain. The mail gateway accepts it like mail received over SMTP, except that the
+ * sender needs no authentication.
+ */
+export class InsideDelivery extends Context.Service<
+  InsideDelivery,
+  {
+    /** Our own mail domain in lower case. */
+    readonly domain: string
+    readonly deliver: (transmission: Transmission) => Effect.Effect<ReadonlyArray<Outcome>>
+  }
+>()("@svc/cluster/mail/sending/InsideDelivery") {}
+
+/** The delivery that a bounce address identifies. */
+interface DeliveryReference {
+  /** The uuid of the message. */
+  readonly messageId: string
+  /** The outbox row: the message for the recipients of one domain. */
+  readonly outboxId: string
+  /** The canonical Handle of the Identity that sent it. */
+  readonly mailbox: string
+}
+
+/**
+ * Creates envelope senders: a signed bounce address in our own mail domain that identifies the delivery. The mail
+ * gateway creates and verifies these addresses. The outbox requests one per attempt, and the same row always gets the
+ * same address.
+ */
+export class EnvelopeSender extends Context.Service<
+  EnvelopeSender,
+  { readonly of: (sent: DeliveryReference) => string }
+>()("@svc/cluster/mail/sending/EnvelopeSender") {}

@@ -4,7 +4,7 @@
  * forged. It has 45 lower-case characters, since some servers change the case of local parts.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
-import { EnvelopeSender } from "@svc/cluster/mail/sending/EnvelopeSender"
+import { EnvelopeSender } from "@svc/cluster/mail/sending/MailTransport"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Effect, Layer } from "effect"
 

@@ -3,8 +3,12 @@
  * is not judged because the service wrote it. Its bytes and envelope leave the mark of a transaction, so that a
  * delivery that is repeated because it was not recorded stores nothing twice.
  */
-import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
-import type { Outcome, SmtpReply, Transmission } from "@svc/cluster/mail/sending/MailTransport"
+import {
+  InsideDelivery,
+  type Outcome,
+  type SmtpReply,
+  type Transmission,
+} from "@svc/cluster/mail/sending/MailTransport"
 import type { OriginVerdict } from "@svc/domain/mail/Message"
 import { Clock, Effect, Layer } from "effect"
 import { reading } from "../composing/Composition.ts"

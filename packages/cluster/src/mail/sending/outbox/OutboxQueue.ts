@@ -7,19 +7,17 @@ import { system } from "@svc/domain/account/Initiator"
 import { toPublic } from "@svc/domain/Ids"
 import type { Moved } from "@svc/domain/actor/Protocol"
 import type { Unavailable } from "@svc/domain/problems/Problem"
-import { Clock, Effect, type Fiber, FiberSet, Scope } from "effect"
+import { Clock, Effect, type Fiber, FiberSet, Scope, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { OwnIdentity } from "../../../actor/Write.ts"
 import { ChangeFeed } from "../../../feed/ChangeFeed.ts"
 import { canonical } from "@svc/domain/handles/Handle"
-import { Writes } from "../../../store/Database.ts"
+import { Writes, Unhurried } from "../../../store/Database.ts"
 import { Timing } from "../../../Timing.ts"
 import * as Leasing from "../../../work/Leasing.ts"
 import type { Running, Source } from "../../../work/Source.ts"
 import { inSlices } from "../../MessageContent.ts"
-import { EnvelopeSender } from "../EnvelopeSender.ts"
-import { InsideDelivery } from "../InsideDelivery.ts"
-import { MailTransport, type Outcome, type Transmission } from "../MailTransport.ts"
+import { EnvelopeSender, InsideDelivery, MailTransport, type Outcome, type Transmission } from "../MailTransport.ts"
 import { type Lease, Outbox, overdue } from "./Outbox.ts"
 import type { Leased } from "./OutboxRecords.ts"
 import { type Gate, SendingGate } from "./SendingGate.ts"
@@ -208,3 +206,16 @@ export const source: Source<OwnIdentity, Needs> = {
     }
   }),
 }
+
+/** Makes mail due that was held because no transport was configured, when a process with a transport starts. */
+export const releaseHeldMail = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { carries } = yield* MailTransport
+    if (carries.by === "none") return
+    const sql = yield* Unhurried
+    const at = new Date(yield* Clock.currentTimeMillis)
+    yield* sql`
+      update outbox set next_attempt_at = ${at}, held = null
+      where held is not null and next_attempt_at > ${at} and attempt_started_at is null`
+  }),
+)

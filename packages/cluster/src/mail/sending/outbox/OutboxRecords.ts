@@ -11,7 +11,7 @@ import * as GroupCommit from "../../../store/GroupCommit.ts"
 import { Timing } from "../../../Timing.ts"
 import { isAddressRejected } from "../AddressRejection.ts"
 import type { Outcome, SmtpReply } from "../MailTransport.ts"
-import { suppressed } from "../Suppression.ts"
+import { suppressed } from "../Bounces.ts"
 
 /** A row that this process has leased. */
 export interface Leased {
