@@ -19,7 +19,7 @@ const computing: Plugin = {
   },
 }
 
-export interface Bundling {
+interface Bundling {
   /** Entry modules of processes and threads, by their names. */
   readonly entries: Readonly<Record<string, string>>
   readonly folder: string

@@ -19,7 +19,7 @@ const web = (repository: Repository): string | undefined => {
   return address.startsWith("https://") ? address : undefined
 }
 
-export interface Packed {
+interface Packed {
   /** The document's path in the repository. */
   readonly document: string
   /** The package's folder, in which it becomes README.md. */

@@ -10,7 +10,7 @@ const end = "<!-- end of scopes -->"
 const spelled = (method: string, route: string) => `\`${method} ${route.replace(/:(\w+)/g, "{$1}")}\``
 
 /** Returns one line per scope, with the calls that need it. */
-export const table = (): string => {
+const table = (): string => {
   const rows = scopeNames.map((name) => {
     const calls = endpoints.flatMap(({ endpoint, scope, reserved }) => {
       const call = spelled(endpoint.method, endpoint.path)

@@ -106,7 +106,7 @@ const endpoints = (settings: HttpSettings) =>
     Layer.provide([Authorization.layer, ProblemRendering.layer]),
   )
 
-export interface HttpSettings {
+interface HttpSettings {
   /** The Terms that sign-up accepts. */
   readonly terms: TermsPage.Terms
   /** The mailbox for submissions of the contact form. */

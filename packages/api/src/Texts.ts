@@ -9,7 +9,7 @@ type Translations = readonly [en: unknown, de: unknown, fr: unknown]
 type Table = { readonly [key: string]: Translations | Table }
 
 /** The texts of a table in one language. */
-export type TextsOf<T extends Table> = {
+type TextsOf<T extends Table> = {
   readonly [K in keyof T]: T[K] extends Translations ? TextOf<T[K][number]> : T[K] extends Table ? TextsOf<T[K]> : never
 }
 /** Widens literals, so that another string can take the place of a text. */

@@ -5,7 +5,7 @@
 import { type Cause, Effect, Schema } from "effect"
 
 /** The error was already printed. */
-export class ReportedError extends Schema.TaggedError<ReportedError>()("ReportedError", {}) {}
+class ReportedError extends Schema.TaggedError<ReportedError>()("ReportedError", {}) {}
 
 export const reportedError = <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, ReportedError, R> =>
   Effect.catchCause(command, (cause) =>

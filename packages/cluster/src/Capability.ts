@@ -54,7 +54,7 @@ export interface Table {
 }
 
 /** How the rows of a table are deleted with their account or Identity. */
-export type Erasure =
+type Erasure =
   /** A cascading foreign key deletes the rows. */
   | "cascade"
   /** Batches delete the rows before the Identity, because there may be very many. */

@@ -29,7 +29,7 @@ import { ClusterSql } from "./store/Database.ts"
 import { Timing } from "./Timing.ts"
 
 /** Certificates of a private authority for mutual TLS between runners, as PEM texts or files. */
-export interface RunnerTls {
+interface RunnerTls {
   readonly ca: string
   readonly cert: string
   readonly key: string
@@ -84,7 +84,7 @@ const proofs = Effect.fnUntraced(function* (tls: RunnerTls | undefined) {
   return proofs
 })
 
-export interface RunnerSettings {
+interface RunnerSettings {
   /** The address for other runners. Anything but loopback requires `tls` with certificates of the operator. */
   readonly host: string
   /** 0 takes a free port. */

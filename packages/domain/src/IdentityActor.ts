@@ -21,7 +21,7 @@ import {
 } from "./problems/Problem.ts"
 
 /** Runs due work. The actor and the `Overdue` sweep send it; it runs until no work is left. */
-export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
+const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
 
 /** Messages for the life cycle of an Identity and its initial credentials. */
 const Create = Rpc.make("Create", {

@@ -9,7 +9,7 @@ export const defaultLimit = 50
 export const maxLimit = 200
 
 /** Maximum number of entries of a list that is returned whole. */
-export const wholeAtMost = 1000
+const wholeAtMost = 1000
 
 const GivenLimit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxLimit }))
 

@@ -5,7 +5,7 @@ import { actions, capabilities, type ScopeName } from "./account/Scope.ts"
 import { policyOf } from "./account/Policy.ts"
 import { reservedScopeOf, scopeOf } from "./account/EndpointScope.ts"
 
-export interface ScopedEndpoint {
+interface ScopedEndpoint {
   /** Group and endpoint, such as `messages.list`. */
   readonly id: string
   readonly endpoint: HttpApiEndpoint.Top

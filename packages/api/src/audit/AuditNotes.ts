@@ -8,7 +8,7 @@ import { textOf } from "@svc/cluster/audit/AuditWrite"
 import { Effect } from "effect"
 import { RequestContext } from "../RequestContext.ts"
 
-export interface Noting {
+interface Noting {
   /** The entry in the form that statements and messages take. */
   readonly text: string
   /** Marks the entry as written. */

@@ -16,7 +16,7 @@ export interface Called {
   readonly group: { readonly identifier: string }
 }
 
-export interface Plan {
+interface Plan {
   readonly class: AuditClass | "read"
   readonly action: string
   /** The kind of resource that the call acts on. */

@@ -9,7 +9,7 @@ import { Tokenizer } from "htmlparser2"
 import { escape } from "../pages/Page.ts"
 
 /** The maximum HTML in characters; the rest is cut off, and a note is added. */
-export const longest = 1_000_000
+const longest = 1_000_000
 /** Characters parsed at a time. */
 const portion = 16 * 1024
 /** The maximum number of links; further links become text. */

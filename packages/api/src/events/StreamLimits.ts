@@ -5,7 +5,7 @@ import { overLimit } from "@svc/cluster/observe/RateLimit"
 import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Context, Effect, Layer, type Scope } from "effect"
 
-export interface StreamQuotas {
+interface StreamQuotas {
   readonly streams_credential: number
   readonly streams_org: number
 }

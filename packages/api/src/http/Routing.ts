@@ -19,7 +19,7 @@ import { RequestId } from "../RequestContext.ts"
 import * as Bodies from "./Bodies.ts"
 
 /** Paths outside the API with their methods. */
-export const pages: ReadonlyArray<readonly [path: string, methods: ReadonlyArray<string>]> = [
+const pages: ReadonlyArray<readonly [path: string, methods: ReadonlyArray<string>]> = [
   ["/", ["GET"]],
   ["/icon.svg", ["GET"]],
   ["/favicon.ico", ["GET"]],

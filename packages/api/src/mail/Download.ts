@@ -50,7 +50,7 @@ const active =
 
 export const safeType = (type: string): string => (active.test(type) ? "application/octet-stream" : type)
 
-export interface Range {
+interface Range {
   /** Offsets; `end` is exclusive. */
   readonly start: number
   readonly end: number

@@ -4,7 +4,7 @@ const decoder = new TextDecoder()
 
 export const encode = (text: string): Uint8Array => encoder.encode(text)
 
-export interface TextSlice {
+interface TextSlice {
   readonly text: string
   /** The offset of the next byte, at which to continue. */
   readonly end: number

@@ -6,8 +6,8 @@
 import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
 import { eventTypes } from "@svc/domain/events/Event"
 
-export const modern = "2026-07-28"
-export const legacy = ["2025-11-25", "2025-06-18", "2025-03-26"] as const
+const modern = "2026-07-28"
+const legacy = ["2025-11-25", "2025-06-18", "2025-03-26"] as const
 const versions: ReadonlyArray<string> = [modern, ...legacy]
 
 const meta = "io.modelcontextprotocol/"
@@ -51,7 +51,7 @@ const capabilities = { tools: { listChanged: false } }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON-RPC carries any JSON
 type Json = Record<string, any>
-export type Id = string | number | null
+type Id = string | number | null
 
 /** A complete response. */
 export interface Answer {

@@ -118,7 +118,7 @@ const ofOne = ({ listed, inPath }: BoundTool): ListedTool => {
 const lists = new Map<string, ReadonlyArray<unknown>>()
 const listsAtMost = 1000
 
-export interface ListOptions {
+interface ListOptions {
   readonly toolsets?: ReadonlyArray<Toolset> | undefined
   readonly schemas?: "compact" | "full"
 }

@@ -28,7 +28,7 @@ export interface Refused {
   readonly redirect: string
 }
 
-export type Judged =
+type Judged =
   | { readonly _tag: "Wanted"; readonly wanted: Wanted }
   | Refused
   /** The error is only shown to the user. */

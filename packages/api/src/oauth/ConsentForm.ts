@@ -16,7 +16,7 @@ import { grantable, offered, readAndAct, readOnly, vaultValues } from "./Offered
 
 const lives = [90, 30, 365] as const
 
-export interface Shown {
+interface Shown {
   readonly wanted: Wanted
   readonly org: Org
   readonly identities: ReadonlyArray<Pick<IdentityRef, "id" | "handle">>

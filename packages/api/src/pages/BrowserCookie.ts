@@ -12,7 +12,7 @@ const isSecure = ({ baseUrl }: AddressBook) => baseUrl.startsWith("https:")
 /** The prefix keeps other hosts from setting the cookie; browsers accept it only with TLS. */
 const nameOf = (book: AddressBook) => (isSecure(book) ? "__Host-svc_authorize" : "svc_authorize")
 
-export interface BrowserRequest {
+interface BrowserRequest {
   readonly id: string
   readonly secret: string
 }

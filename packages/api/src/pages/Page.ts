@@ -27,7 +27,7 @@ const header = ([skip, documentation, signIn]: (typeof words)[Language]) =>
 
 const icons = `<link rel="icon" href="/favicon.ico" sizes="32x32"><link rel="icon" href="/icon.svg" type="image/svg+xml"><link rel="apple-touch-icon" href="/apple-touch-icon.png">`
 
-export interface PageOptions {
+interface PageOptions {
   readonly title: string
   /** HTML. External values must have passed {@link escape}. */
   readonly body: string

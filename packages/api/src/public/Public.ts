@@ -13,7 +13,7 @@ import * as RequestServices from "../http/RequestServices.ts"
  * The recipient of the contact form. Without one, development forwards messages to the postmaster and production rejects
  * them.
  */
-export interface ContactSettings {
+interface ContactSettings {
   readonly to: Option.Option<string>
 }
 

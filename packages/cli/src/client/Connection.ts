@@ -6,7 +6,7 @@ import { Effect, Option, Redacted, Schema } from "effect"
 import { report } from "./Printing.ts"
 import * as Login from "./Login.ts"
 
-export const defaultApi = "http://localhost:8080"
+const defaultApi = "http://localhost:8080"
 
 /** The service rejected the request. Title, detail and hint of the problem are for the user. Exit code 1. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
@@ -18,7 +18,7 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
 }) {}
 
 /** The service is unreachable. Exit code 3. */
-export class OutOfReach extends Schema.TaggedError<OutOfReach>()("OutOfReach", { message: Schema.String }) {}
+class OutOfReach extends Schema.TaggedError<OutOfReach>()("OutOfReach", { message: Schema.String }) {}
 
 /** No credential is available. Exit code 2. */
 export class NotLoggedIn extends Schema.TaggedError<NotLoggedIn>()("NotLoggedIn", { message: Schema.String }) {}

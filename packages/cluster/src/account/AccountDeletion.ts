@@ -41,7 +41,7 @@ export const begin = Effect.fnUntraced(function* (write: Fenced, org: OrgState) 
   return { value, state }
 })
 
-export type Needs = Unhurried | Identities
+type Needs = Unhurried | Identities
 
 /** Completes a deletion that has started. */
 export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = {

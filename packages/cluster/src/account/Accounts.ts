@@ -55,7 +55,7 @@ const signIns = Metrics.counter(
 )
 
 /** An issued link; null if the account is being deleted. */
-export interface IssuedLink {
+interface IssuedLink {
   readonly token: string | null
   readonly language: Language
   readonly expiresAt: Date

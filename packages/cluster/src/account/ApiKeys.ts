@@ -19,7 +19,7 @@ import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads, Writes, type Sql } from "../store/Database.ts"
 
 /** A key to create. */
-export interface Wanted {
+interface Wanted {
   /** The command's id, so that a repeated request creates no second key. */
   readonly id: string
   readonly name: string

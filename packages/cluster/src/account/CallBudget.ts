@@ -29,7 +29,7 @@ interface Window {
   beyond: number
 }
 
-export interface Lease {
+interface Lease {
   readonly granted: number
   readonly left: number
   readonly ends_in: number

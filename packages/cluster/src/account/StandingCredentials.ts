@@ -13,13 +13,13 @@ import { Context, Effect, Latch, Layer, type Scope } from "effect"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
-export interface Credential {
+interface Credential {
   readonly kind: CredentialKind
   readonly credentialId: string
 }
 
 /** The use of a credential. */
-export interface Use {
+interface Use {
   readonly identityId: IdentityId
   readonly scope: ScopeName
 }

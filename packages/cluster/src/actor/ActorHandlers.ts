@@ -84,9 +84,7 @@ export interface ActorHandlers {
 }
 
 /** Returns a part of the actor whose handler runs (`ActorInstances`). */
-export type PartOf = <A>(part: {
-  readonly make: (_: unknown) => Effect.Effect<A, never, Scope.Scope>
-}) => Effect.Effect<A>
+type PartOf = <A>(part: { readonly make: (_: unknown) => Effect.Effect<A, never, Scope.Scope> }) => Effect.Effect<A>
 
 /** Adds the initiator and the request id to a handler's log entries. */
 const annotated = (by: Initiator) =>

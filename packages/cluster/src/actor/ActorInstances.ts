@@ -9,7 +9,7 @@ import { Rpc } from "effect/rpc"
 import type { Ownership } from "./Ownership.ts"
 
 /** A part of an actor: made on first use, under the actor's scope, and kept as long as the actor. */
-export interface Part<Resident, A, R> {
+interface Part<Resident, A, R> {
   readonly make: (resident: Resident) => Effect.Effect<A, never, R>
 }
 
@@ -19,7 +19,7 @@ export interface ActorInstance<State> {
   readonly ownership: Ownership<State>
 }
 
-export interface ActorInstances<State, R> {
+interface ActorInstances<State, R> {
   /** Registers the actor whose handlers are being built. */
   readonly enter: (
     own: (id: string) => Effect.Effect<Ownership<State>, never, R>,

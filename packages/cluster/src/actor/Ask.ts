@@ -20,7 +20,7 @@ type Undelivered =
   | ClusterError.EntityNotAssignedToRunner
 
 /** The errors of a call. */
-export type Asked<E> = Exclude<E, Undelivered> | Unavailable
+type Asked<E> = Exclude<E, Undelivered> | Unavailable
 
 const outOfReach = () =>
   new Unavailable({

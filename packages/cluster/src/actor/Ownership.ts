@@ -21,11 +21,11 @@ import type { Claim, Fenced, FenceLost } from "./Write.ts"
  * How the state is loaded: by a statement after the claim, or by one that also makes the claim. The state must be read
  * after the claim has waited for a former owner's write; a single SQL statement would not see that write.
  */
-export type Loading<State> =
+type Loading<State> =
   | Effect.Effect<State, SqlError.SqlError>
   | { readonly claimed: Effect.Effect<{ readonly epoch: number; readonly state: State }, SqlError.SqlError> }
 
-export interface Entity<State> {
+interface Entity<State> {
   /** The entity type's name in the cluster. */
   readonly kind: string
   readonly id: string

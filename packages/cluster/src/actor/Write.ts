@@ -55,7 +55,7 @@ export const learned = ({ memory }: Pick<Fenced, "memory">, part: string, value:
 }
 
 /** A command and the message of it that is carried out. */
-export interface Command {
+interface Command {
   readonly id: string
   readonly message: string
 }

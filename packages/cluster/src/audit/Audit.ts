@@ -19,7 +19,7 @@ import * as AuditWrite from "./AuditWrite.ts"
 import * as Refusals from "./Refusals.ts"
 import * as ReadCounts from "./ReadCounts.ts"
 
-export interface AuditSettings {
+interface AuditSettings {
   /** How much of a client's address is stored: all of it, its network (/24, /64), or nothing. */
   readonly addresses: "full" | "network" | "none"
 }

@@ -11,7 +11,7 @@ import { Reads, Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { mark } from "./SealQueue.ts"
 
-export interface RetentionSettings {
+interface RetentionSettings {
   /** Minimum days that a record is kept; it is deleted with its month. */
   readonly days: number
 }

@@ -17,7 +17,7 @@ import * as Chain from "./Chain.ts"
 import { millisOf } from "./AuditWrite.ts"
 import * as Proof from "./Proof.ts"
 
-export interface Row {
+interface Row {
   readonly org_id: string
   readonly id: string
   readonly at: Date
@@ -50,7 +50,7 @@ interface SealedRow extends Row {
 }
 
 /** The columns of {@link Row} in a table with the alias `a`. */
-export const columns = `a.org_id, a.id, a.at, a.class, a.action, a.actor_kind, a.actor_id, a.actor_name, a.actor_client, a.handle,
+const columns = `a.org_id, a.id, a.at, a.class, a.action, a.actor_kind, a.actor_id, a.actor_name, a.actor_client, a.handle,
   a.target_type, a.target_id, a.target_name, a.outcome, a.code, a.scope, a.address, a.via, a.tool, a.user_agent, a.request_id, a.count`
 
 /** A row with the further members that its proof covers. */
@@ -63,7 +63,7 @@ export const provableColumns = `${columns}, a.identity_id, a.proof`
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
 
 /** Returns a record without its seal, as the API shows it and the chain hashes it. */
-export const shown = (row: Row): Omit<AuditRecord, "sealed"> => ({
+const shown = (row: Row): Omit<AuditRecord, "sealed"> => ({
   id: toPublic("aud_", row.id),
   at: row.at,
   class: row.class,
@@ -156,7 +156,7 @@ export const judgeEnd = (keys: SealKeys, org: string, end: ChainEnd, now: number
 /** Returns the JSON form of a record, which is hashed and exported. */
 export const plainOf = (row: Row) => ({ ...shown(row), at: row.at.toISOString() })
 
-export interface AuditFilter {
+interface AuditFilter {
   readonly since?: Date | undefined
   readonly until?: Date | undefined
   readonly class?: AuditClass | undefined

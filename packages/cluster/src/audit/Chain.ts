@@ -44,7 +44,7 @@ export const hashOf = (
 }
 
 /** The input of a MAC. */
-export interface Sealed {
+interface Sealed {
   readonly org_id: string
   readonly seq: number
   /** Hex. */
@@ -71,7 +71,7 @@ export const isSealedBy = (
 }
 
 /** The end of a chain. */
-export interface Head {
+interface Head {
   readonly org_id: string
   readonly seq: number
   /** Hex. */

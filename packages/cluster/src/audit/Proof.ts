@@ -39,7 +39,7 @@ const members = [
 ] as const
 
 /** A row of a record; the time is RFC 3339, or a Date from the driver. */
-export type Provable = { readonly [Name in (typeof members)[number]]: string | number | Date | null }
+type Provable = { readonly [Name in (typeof members)[number]]: string | number | Date | null }
 
 const bytes = 16
 

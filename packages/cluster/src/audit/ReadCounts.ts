@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import { orUnavailable, type Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
-export interface CountedRead {
+interface CountedRead {
   readonly org: string
   readonly kind: AuditActorKind
   readonly id: string

@@ -10,7 +10,7 @@ import { sha256Hex } from "../credentials/CredentialMint.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { Audit } from "./Audit.ts"
 
-export interface RefusedCredential {
+interface RefusedCredential {
   readonly action: string
   readonly code: string
   readonly source: AuditSource

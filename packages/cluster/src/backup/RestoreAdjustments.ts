@@ -27,7 +27,7 @@ const isHeld = "900 years"
 const exists = (sql: Sql, table: string) =>
   Effect.map(sql<{ found: boolean }>`select to_regclass(${table}) is not null as found`, ([row]) => row?.found === true)
 
-export interface Held {
+interface Held {
   readonly what: string
   readonly count: number
 }

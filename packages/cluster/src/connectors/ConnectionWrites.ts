@@ -225,7 +225,7 @@ export const recover = Effect.fnUntraced(function* (fenced: Fenced, state: Conne
   return { value: undefined, state: { ...state, connection } }
 })
 
-export interface Pause {
+interface Pause {
   readonly paused: boolean
   /** Applies to all Connectors of the Identity instead of this one. */
   readonly everyone: boolean

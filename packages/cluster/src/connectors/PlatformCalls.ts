@@ -6,7 +6,7 @@
  */
 import { system } from "@svc/domain/account/Initiator"
 import { isProblem, type Unavailable } from "@svc/domain/problems/Problem"
-import { Clock, Effect, Semaphore } from "effect"
+import { Effect, Semaphore } from "effect"
 import type { Ownership } from "../actor/Ownership.ts"
 import * as Permit from "../actor/Permit.ts"
 import { commit, type Fenced, type OwnIdentity } from "../actor/Write.ts"
@@ -17,7 +17,7 @@ import { orUnavailable, type Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { bytesOf, type Connection, type ConnectorState, isPaused, sealedPlace, textOf } from "./ConnectorState.ts"
 import { Halted, type PlatformFailure, PlatformUnreachable } from "./platforms/Failure.ts"
-import type { Account, Credential, PlatformStore, Platform, Session, PlatformContext } from "./platforms/Platform.ts"
+import type { Credential, PlatformStore, Platform, Session, PlatformContext } from "./platforms/Platform.ts"
 import * as PlatformHttp from "./platforms/PlatformHttp.ts"
 import * as CredentialRefresh from "./credentials/CredentialRefresh.ts"
 import * as Registrations from "./credentials/Registrations.ts"
@@ -216,8 +216,3 @@ export const make = Effect.fnUntraced(function* (parts: {
 
   return { platform, permit, change, context, session, revocationSession } satisfies PlatformCalls
 })
-
-/** The current time, for writes next to a call. */
-export const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
-
-export type { Account }

@@ -12,7 +12,7 @@ import { commit, type Fenced, type OwnIdentity } from "../actor/Write.ts"
 const decode = Schema.decodeUnknownEffect(Post)
 const encode = Schema.encodeSync(Post)
 
-export type StartedPost =
+type StartedPost =
   | { readonly _tag: "Done"; readonly post: Post }
   | { readonly _tag: "Started"; readonly again: boolean }
 

@@ -88,7 +88,7 @@ export const whilePosting = (title: string, failure: PlatformFailure, now: numbe
     : whileConnected(title, failure, now)
 
 /** Why a Connector stopped, and how to restart it. */
-export interface StopReason {
+interface StopReason {
   readonly error: string
   readonly remedy: string
   /** Whether the profile is checked again, because the account holder may fix it there. */

@@ -6,7 +6,7 @@ import { Context, Effect, Layer, type Scope } from "effect"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
-export interface MailboxPassword {
+interface MailboxPassword {
   readonly identityId: string
   /** The stored verifier; every password has another. */
   readonly verifier: Uint8Array

@@ -34,7 +34,7 @@ const view = (row: Row) =>
     data: row.data,
   }) as Event
 
-export interface EventFilter {
+interface EventFilter {
   readonly type?: EventType | undefined
   readonly handle?: string | undefined
   readonly limit: number
@@ -55,7 +55,7 @@ export interface PlacedEvent {
   readonly position: Position
 }
 
-export interface EventPage {
+interface EventPage {
   readonly events: ReadonlyArray<PlacedEvent>
   readonly at: Position
   readonly more: boolean

@@ -20,7 +20,7 @@ import type { Sql } from "../store/Database.ts"
 type OrColumn<A> = A | Statement.Fragment
 
 /** A write on an Identity, or on the Identity of each row of the gate. */
-export interface IdentityChange {
+interface IdentityChange {
   readonly sql: Sql
   readonly identity: {
     readonly id: OrColumn<string>
@@ -32,7 +32,7 @@ export interface IdentityChange {
 }
 
 /** A write that concerns the Org. */
-export interface OrgChange {
+interface OrgChange {
   readonly sql: Sql
   readonly org: OrColumn<string>
   readonly at: OrColumn<Date>
@@ -40,7 +40,7 @@ export interface OrgChange {
 }
 
 /** The data of an Event type; a member may be an expression over the columns of the gate. */
-export type Raised<T extends EventType> = { readonly [K in keyof DataOf<T>]: DataOf<T>[K] | Statement.Fragment }
+type Raised<T extends EventType> = { readonly [K in keyof DataOf<T>]: DataOf<T>[K] | Statement.Fragment }
 
 /** Encodes the initiator of a change as the column `event.caused_by` and gates store it. */
 export const causedBy = (by: Initiator): string =>

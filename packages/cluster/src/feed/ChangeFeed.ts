@@ -15,7 +15,7 @@ import * as CrossProcessFeed from "./CrossProcessFeed.ts"
 import * as Subscribers from "./Subscribers.ts"
 
 /** The Org and Identity that a commit changed. */
-export interface Change {
+interface Change {
   readonly org: string
   readonly identity?: string | undefined
 }

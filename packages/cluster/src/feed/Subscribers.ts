@@ -4,13 +4,13 @@
  */
 import { Effect, Latch, type Scope } from "effect"
 
-export interface Changes {
+interface Changes {
   /** Resolves after a change since it last resolved, or since the subscription. For use by one fiber. */
   readonly await: Effect.Effect<void>
 }
 
 /** The changed keys of one kind, or `undefined` if changes may have been missed. */
-export interface KindChanges {
+interface KindChanges {
   readonly await: Effect.Effect<ReadonlySet<string> | undefined>
 }
 

@@ -15,7 +15,7 @@ export interface Finding {
 
 export const pass: Finding = { status: "pass", detail: null }
 
-export interface Check {
+interface Check {
   readonly name: string
   /** Without an essential part the process cannot serve requests: the report responds with 503. */
   readonly essential: boolean

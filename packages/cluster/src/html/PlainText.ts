@@ -38,7 +38,7 @@ interface OpenLink {
   alt: string | undefined
 }
 
-export interface Read {
+interface Read {
   readonly text: string
   readonly links: ReadonlyArray<Link>
 }

@@ -27,7 +27,7 @@ export interface StoredAnswer {
   readonly body: string | null
 }
 
-export type Claim =
+type Claim =
   | { readonly _tag: "Fresh"; readonly commandId: string }
   | { readonly _tag: "Answered"; readonly answer: StoredAnswer }
 

@@ -23,7 +23,7 @@ import * as Teardown from "./Teardown.ts"
 
 const steps = Metrics.counter("svc_saga_steps_total", "Attempts of the steps of sagas", ["step", "outcome"])
 
-export type Needs = Effect.Services<typeof Teardown.make> | ProvisioningSteps | ProvisioningBatch | Writes
+type Needs = Effect.Services<typeof Teardown.make> | ProvisioningSteps | ProvisioningBatch | Writes
 
 export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
   name: "saga",

@@ -8,7 +8,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
-export interface UseQuotas {
+interface UseQuotas {
   readonly identityQuota: number
   readonly mailHourly: number
   readonly mailboxBytes: number

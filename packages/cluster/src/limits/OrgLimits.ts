@@ -12,7 +12,7 @@ import { Timing } from "../Timing.ts"
 import { overLimit } from "../observe/RateLimit.ts"
 
 /** The remaining calls after an accepted one; `remaining` is what this process knows. */
-export interface OrgLeft {
+interface OrgLeft {
   readonly policy: Policy
   readonly quota: number
   readonly remaining: number

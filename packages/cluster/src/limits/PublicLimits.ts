@@ -8,7 +8,7 @@ import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { overLimit } from "../observe/RateLimit.ts"
 
-export interface PublicLimit {
+interface PublicLimit {
   readonly name: string
   readonly quota: number
   readonly windowSeconds: number
@@ -17,13 +17,13 @@ export interface PublicLimit {
 }
 
 /** The remaining calls after an accepted one. */
-export interface Left {
+interface Left {
   readonly limit: PublicLimit
   readonly remaining: number
   readonly resetSeconds: number
 }
 
-export type PublicQuotas = { readonly [N in PublicLimitName]: number }
+type PublicQuotas = { readonly [N in PublicLimitName]: number }
 
 /** Maximum number of counters in this process. More clients than this are an attack, and all counters are reset. */
 const countersAtMost = 100_000

@@ -4,7 +4,7 @@
  */
 import { Context, type Effect, type Stream } from "effect"
 
-export interface AttachmentContent {
+interface AttachmentContent {
   readonly filename: string | null
   readonly content_type: string
   /** Bytes of the content. */
@@ -16,7 +16,7 @@ export interface AttachmentContent {
   readonly content: (start: number, end: number) => Stream.Stream<Uint8Array>
 }
 
-export interface AttachmentText {
+interface AttachmentText {
   readonly filename: string | null
   readonly content_type: string
   /** Bytes of the content. */

@@ -119,7 +119,7 @@ const incoming = (sql: Sql, groups: ReadonlyArray<Group>) => {
 }
 
 /** The outcome of a group of messages. */
-export interface Stored {
+interface Stored {
   readonly stored: ReadonlyArray<string>
   /** Stored earlier by the same actor message. */
   readonly known: ReadonlyArray<string>

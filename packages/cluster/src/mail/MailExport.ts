@@ -76,7 +76,7 @@ const carriageReturn = 13
 const sliceBytes = 128 * 1024
 
 /** Cuts a message into slices, so that a large one does not block the event loop. `begins`: the slice begins a line. */
-export const slices = function* (raw: Uint8Array) {
+const slices = function* (raw: Uint8Array) {
   let begins = true
   for (let at = 0; at < raw.length;) {
     let end = Math.min(raw.length, at + sliceBytes)

@@ -11,7 +11,7 @@ import { type Sql, together } from "../store/Database.ts"
 import { textColumns, type TextRow } from "./MessageRows.ts"
 
 /** A page of the newest messages, optionally only those before a UID. */
-export interface PageQuery {
+interface PageQuery {
   readonly identityId: IdentityId
   readonly before: number | undefined
   readonly atMost: number

@@ -36,12 +36,6 @@ export interface TextPage {
   readonly next_cursor: string | null
 }
 
-/** A message, and the value of the Mailbox's change counter at its last change. */
-export interface ReadMessage {
-  readonly message: Message
-  readonly modseq: number
-}
-
 /**
  * Whether the filter selects only the newest messages or those before a cursor, so that the cost is bounded by the page
  * size.

@@ -17,7 +17,7 @@ export interface Pem {
 }
 
 /** A certificate or its key cannot be read, or they do not belong together; `message` is for operators. */
-export class CertificateUnusable extends Schema.TaggedError<CertificateUnusable>()("CertificateUnusable", {
+class CertificateUnusable extends Schema.TaggedError<CertificateUnusable>()("CertificateUnusable", {
   message: Schema.String,
 }) {}
 
@@ -50,7 +50,7 @@ const expiries = new Map<string, number>()
 export const expiryOf: ReadonlyMap<string, number> = expiries
 
 /** Records the expiry of a listener's current certificate. */
-export const recordExpiry = (listener: string, { cert }: Pick<Pem, "cert">): void => {
+const recordExpiry = (listener: string, { cert }: Pick<Pem, "cert">): void => {
   expiries.set(listener, Date.parse(new X509Certificate(cert).validTo))
 }
 

@@ -40,14 +40,14 @@ export class RequestFailed extends Schema.TaggedError<RequestFailed>()("RequestF
 const socketsAtMost = 1_000
 
 /** The URL is not allowed as a target. */
-export class TargetRefused extends Schema.TaggedError<TargetRefused>()("TargetRefused", { message: Schema.String }) {}
+class TargetRefused extends Schema.TaggedError<TargetRefused>()("TargetRefused", { message: Schema.String }) {}
 
-export interface Message {
+interface Message {
   readonly headers: Record<string, string>
   readonly body: string
 }
 
-export interface Answer {
+interface Answer {
   readonly statusCode: number
   readonly durationMs: number
   /** The beginning of the body, or null if it is empty. */

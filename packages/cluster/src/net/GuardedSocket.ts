@@ -23,7 +23,7 @@ export interface Listening {
 export class NotOpened extends Schema.TaggedError<NotOpened>()("NotOpened", { status: Schema.Int }) {}
 
 /** Why the socket closed, by the codes of `RequestFailed`; an `Error` is that of the connection. */
-export type SocketEnd = NotOpened | Error | "timeout" | "too_large" | "connection"
+type SocketEnd = NotOpened | Error | "timeout" | "too_large" | "connection"
 
 /** The limits of data within `Timing.socketWindowMillis`. */
 const windowBytes = 1024 * 1024

@@ -10,7 +10,7 @@ export interface Source {
 }
 
 /** A header of `length` bytes. It has no source if the connection is the balancer's own (a health check). */
-export interface Header {
+interface Header {
   readonly length: number
   readonly source?: Source
 }

@@ -67,7 +67,7 @@ interface Row {
   readonly succeeded: boolean
 }
 
-export interface CodeExchange {
+interface CodeExchange {
   readonly code: string
   readonly clientId: string
   readonly redirect: string

@@ -33,7 +33,7 @@ const grantLock = 0x67_72_6e_74
 const dayMillis = 24 * 60 * 60 * 1000
 
 /** The consent failed: its request has expired, the account has too many Grants, or an Identity does not exist. */
-export class ConsentRefused extends Schema.TaggedError<ConsentRefused>()("ConsentRefused", {
+class ConsentRefused extends Schema.TaggedError<ConsentRefused>()("ConsentRefused", {
   reason: Schema.Literals(["gone", "full", "identities"]),
 }) {}
 

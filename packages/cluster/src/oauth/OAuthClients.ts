@@ -42,7 +42,7 @@ const idOf = (details: ClientDetails) => `oc_${Buffer.from(sha256(normalised(det
 const documentBytes = 5 * 1024
 
 /** The document is missing or invalid. `message` is for the developer of the client. */
-export class DocumentRefused extends Schema.TaggedError<DocumentRefused>()("DocumentRefused", {
+class DocumentRefused extends Schema.TaggedError<DocumentRefused>()("DocumentRefused", {
   message: Schema.String,
 }) {}
 

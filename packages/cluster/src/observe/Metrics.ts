@@ -9,7 +9,7 @@ import { Context, Effect, Metric, type Scope } from "effect"
 const mostSeries = 500
 const other = "other"
 
-export interface Family {
+interface Family {
   readonly name: string
   readonly help: string
   readonly type: "counter" | "gauge" | "histogram" | "summary"
@@ -56,11 +56,11 @@ const seriesOf = <A>(family: Family, make: (attributes: Attributes) => A) => {
   return find
 }
 
-export interface Count {
+interface Count {
   n: number
 }
 
-export interface Counter<Values extends ReadonlyArray<string>> {
+interface Counter<Values extends ReadonlyArray<string>> {
   /** Returns the series of label values. Store it if the values are known beforehand. */
   readonly of: (...values: Values) => Count
 }
@@ -111,11 +111,11 @@ export const readSummary = (name: string, help: string, quantiles: ReadonlyArray
 const scopedAs = (register: () => { readonly remove: () => void }) =>
   Effect.asVoid(Effect.acquireRelease(Effect.sync(register), (registration) => Effect.sync(registration.remove)))
 
-export interface Observations {
+interface Observations {
   readonly observe: (value: number) => void
 }
 
-export interface Histogram<Values extends ReadonlyArray<string>> {
+interface Histogram<Values extends ReadonlyArray<string>> {
   readonly of: (...values: Values) => Observations
 }
 
@@ -171,7 +171,7 @@ export const histogram = <const Labels extends ReadonlyArray<string>>(
   return { of: (...values) => find(values as ReadonlyArray<string>) }
 }
 
-export interface Gauge<Values extends ReadonlyArray<string>> {
+interface Gauge<Values extends ReadonlyArray<string>> {
   /** Reads the value at each scrape, until the registration is removed. */
   readonly read: (values: Values, value: () => number) => { readonly remove: () => void }
   /** Reads the value at each scrape, until the scope closes. */

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 /** Whether logs include the addresses and names of clients. */
 export const showsAddresses = process.env["SVC_LOG_ADDRESSES"] === "true"
 
-export interface Session {
+interface Session {
   /** The kind of session, such as `smtp session` or `tunnel link`. */
   readonly kind: string
   readonly ended: string

@@ -6,7 +6,7 @@ export const TracesExported = Context.Reference<boolean>("@svc/cluster/observe/T
   defaultValue: () => false,
 })
 
-export const headerOf = (span: Tracer.AnySpan): Record<string, string> =>
+const headerOf = (span: Tracer.AnySpan): Record<string, string> =>
   span.sampled ? { traceparent: `00-${span.traceId}-${span.spanId}-01` } : {}
 
 /** Returns the header for the current span, or no header if traces are not exported. */

@@ -7,7 +7,7 @@ import { InvalidCursor } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import type { Sealing } from "./Sealing.ts"
 
-export interface Page<A> {
+interface Page<A> {
   readonly entries: ReadonlyArray<A>
   readonly next_cursor: string | null
 }

@@ -9,7 +9,7 @@ import { type Sql, Unhurried } from "../store/Database.ts"
 import { Sealing } from "./Sealing.ts"
 
 /** A required master key is missing, or the database was written with another one. `message` is for operators. */
-export class MasterKeyMissing extends Schema.TaggedError<MasterKeyMissing>()("MasterKeyMissing", {
+class MasterKeyMissing extends Schema.TaggedError<MasterKeyMissing>()("MasterKeyMissing", {
   message: Schema.String,
 }) {}
 

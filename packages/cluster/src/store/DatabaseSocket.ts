@@ -8,7 +8,7 @@ import { Effect, Redacted } from "effect"
 import * as Metrics from "../observe/Metrics.ts"
 import { Timing } from "../Timing.ts"
 
-export interface Target {
+interface Target {
   readonly url?: Redacted.Redacted<string>
   readonly path?: string
   readonly host?: string

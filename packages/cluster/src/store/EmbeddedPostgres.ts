@@ -16,7 +16,7 @@ import * as Server from "./embedded/Server.ts"
 import { Timing } from "../Timing.ts"
 
 /** PostgreSQL could not be started. `message` says why and what to do. */
-export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
+class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
   message: Schema.String,
 }) {}
 
@@ -30,7 +30,7 @@ export interface Connection {
   readonly database: string
 }
 
-export interface Embedded {
+interface Embedded {
   readonly connection: Connection
   /** The actual data directory: in /var/lib if the server's account cannot access the requested one. */
   readonly home: string

@@ -55,7 +55,7 @@ export const layer = Layer.unwrap(
 )
 
 /** A running transaction that has written. */
-export interface Writer {
+interface Writer {
   /** Null for a prepared transaction. */
   readonly pid: number | null
   readonly user: string | null

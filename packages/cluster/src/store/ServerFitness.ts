@@ -26,7 +26,7 @@ export interface Facts {
   readonly mayCreate: boolean
 }
 
-export interface Fault {
+interface Fault {
   readonly name: string
   readonly detail: string
   readonly remedy: string

@@ -57,7 +57,7 @@ const commit = (connection: SqlConnection.Connection): Failing<void> =>
     return Effect.fail(new SqlError.SqlError({ reason }))
   })
 
-export interface Options {
+interface Options {
   readonly pool: PgClient.PgPoolConfig
   /** The settings of each session, by the names of PostgreSQL's settings. */
   readonly settings: Readonly<Record<string, string>>

@@ -16,7 +16,7 @@ export const tunnelKey = (canonical: string) => `tunnel/${canonical}`
 export const announced = (sql: Sql, canonical: Statement.Fragment | string) =>
   sql`pg_notify(${channel}, ${tunnelKey("")} || ${canonical})`
 
-export interface NewLink {
+interface NewLink {
   readonly id: string
   readonly identityId: string
   readonly canonical: string

@@ -9,7 +9,7 @@ import { orUnavailable, Reads, type Sql } from "../store/Database.ts"
 import { passwordPlace } from "./Tunnels.ts"
 
 /** An open link at an edge. */
-export interface Holder {
+interface Holder {
   readonly edge_id: string
   readonly edge_address: string
   readonly local_host: string | null

@@ -42,7 +42,7 @@ export const passwordPlace = (identity: Pick<OwnIdentity, "id" | "orgId">): Plac
 })
 
 /** Returns the hash that an edge compares. The store contains it sealed, because a chosen password could be guessed from it. */
-export const passwordHash = (username: string, password: string): Uint8Array =>
+const passwordHash = (username: string, password: string): Uint8Array =>
   new Uint8Array(createHash("sha256").update(`${username}:${password}`).digest())
 
 const change = Effect.fnUntraced(function* (

@@ -30,7 +30,7 @@ export interface WriteCondition {
   readonly ifPresent: boolean
 }
 
-export interface NewVersion {
+interface NewVersion {
   readonly namespace: Namespace
   readonly name: string
   readonly bytes: Uint8Array

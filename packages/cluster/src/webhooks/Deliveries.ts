@@ -20,7 +20,7 @@ import type { Backlog } from "../work/Source.ts"
 import { joinWebhookCreator } from "./WebhookState.ts"
 
 /** The maximum number of concurrent attempts per Webhook. Retries are counted separately, so they never delay first attempts. */
-export const placesPerWebhook = { first: 4, retry: 4 }
+const placesPerWebhook = { first: 4, retry: 4 }
 
 /** A leased delivery. */
 const Leased = Schema.Struct({
@@ -47,7 +47,7 @@ export type Leased = typeof Leased.Type
 const decodeLeased = Schema.decodeUnknownEffect(Schema.Array(Leased))
 
 /** The leased deliveries. If there are none, `due` is when the next delivery is due, or null. */
-export interface Lease {
+interface Lease {
   readonly leased: ReadonlyArray<Leased>
   readonly due: Date | null
 }
@@ -72,7 +72,7 @@ export interface Outcome {
 }
 
 /** The attempts in flight in this process, by Webhook. */
-export type Taken = ReadonlyMap<string, { readonly first: number; readonly retry: number }>
+type Taken = ReadonlyMap<string, { readonly first: number; readonly retry: number }>
 
 /** A request for the due deliveries of an Identity. */
 interface Wanted {

@@ -39,7 +39,7 @@ const outcomeOf = ({ statusCode, error }: Outcome) => {
   return statusCode >= 200 && statusCode < 300 ? "delivered" : "refused"
 }
 
-export type Needs = Deliveries | Writes | GuardedClient | Sealing
+type Needs = Deliveries | Writes | GuardedClient | Sealing
 
 export const source: Source<OwnIdentity, Needs, unknown> = {
   name: "deliveries",

@@ -7,7 +7,7 @@ const prefix = "whsec_"
 /** A new signing secret: `whsec_` and base64 of 32 random bytes. */
 export const newSecret = (): string => prefix + randomBytes(32).toString("base64")
 
-export interface Signed {
+interface Signed {
   /** The Event's `evt_` id, which receivers deduplicate on. */
   readonly id: string
   readonly at: Date

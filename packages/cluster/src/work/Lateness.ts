@@ -11,7 +11,7 @@ import type { Backlog } from "./Source.ts"
 
 const minute = 60
 /** The reported ages in seconds. The metric shows the largest one that some work exceeds. */
-export const steps = [10, 30, minute, 2 * minute, 5 * minute, 15 * minute, 60 * minute, 6 * 60 * minute] as const
+const steps = [10, 30, minute, 2 * minute, 5 * minute, 15 * minute, 60 * minute, 6 * 60 * minute] as const
 
 /** Largest number of entities that are counted. */
 const most = 500

@@ -14,7 +14,7 @@ const batch = 500
 const atOnce = 16
 
 /** A kind of actor: its sources, and how to send an actor its Work message. */
-export interface Watched<R> {
+interface Watched<R> {
   readonly kind: string
   readonly sources: ReadonlyArray<Backlog>
   readonly wake: Effect.Effect<(id: string) => Effect.Effect<void>, never, R>

@@ -15,7 +15,7 @@ import type { Running } from "./Source.ts"
 const anyTime = 0
 const immediately = -1
 
-export interface Worker {
+interface Worker {
   /** Work may be due: the running worker checks again, or a worker is started. */
   readonly wake: Effect.Effect<void>
   /** Works until nothing is due soon. A concurrent call only wakes the running worker. */

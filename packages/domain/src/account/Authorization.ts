@@ -81,7 +81,7 @@ export class Subject extends Context.Service<Subject, SubjectInfo>()("@svc/domai
  * The part of the account that a request names: the Org's own data if `subject` is null, otherwise the data of one
  * Identity.
  */
-export interface RealmInfo {
+interface RealmInfo {
   readonly orgId: string
   readonly subject: SubjectInfo | null
 }

@@ -15,7 +15,7 @@ export class About extends Context.Service<About, Capability>()("@svc/domain/acc
 export const Reveals = Context.Reference<boolean>("@svc/domain/account/Reveals", { defaultValue: () => false })
 
 /** Set if the endpoint reaches outside the service and has no Tool annotation for that. */
-export const External = Context.Reference<boolean>("@svc/domain/account/External", { defaultValue: () => false })
+const External = Context.Reference<boolean>("@svc/domain/account/External", { defaultValue: () => false })
 
 /** Set if the endpoint only describes the caller, which needs no scope. */
 export const Unscoped = Context.Reference<boolean>("@svc/domain/account/Unscoped", { defaultValue: () => false })

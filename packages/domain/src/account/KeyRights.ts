@@ -70,7 +70,7 @@ export const namedScopes = (
 }
 
 /** Returns why the creator may not grant these rights, or undefined if it may. */
-export const exceeds = (maker: Maker, rights: KeyRights): ScopeExceeds | undefined => {
+const exceeds = (maker: Maker, rights: KeyRights): ScopeExceeds | undefined => {
   if (!includes(maker.scopes, rights.scopes)) {
     const beyond = rights.scopes.all
       ? [everything]
@@ -155,7 +155,7 @@ export const renewed = (
 }
 
 /** Times before the expiry at which the account is notified, in milliseconds: 7 days, 1 day, and at the expiry. */
-export const toldBefore = [7 * dayMillis, dayMillis, 0] as const
+const toldBefore = [7 * dayMillis, dayMillis, 0] as const
 
 /** Returns when the account is next notified of the expiry, or null. */
 export const nextTold = (expiresAt: Date | null, now: number): Date | null => {

@@ -19,13 +19,13 @@ import { Language, Org, TermsStatus } from "./Account.ts"
 import { callers, inRealm, inRealmOfBody, Tagged } from "./Policy.ts"
 import { About, Reveals } from "./EndpointScope.ts"
 
-export const AccountDeletion = Schema.Struct({
+const AccountDeletion = Schema.Struct({
   status: Schema.Literal("deleting"),
   requested_at: Timestamp,
   /** Number of Identities that are being deleted. */
   identities: Schema.Int,
 }).annotate({ identifier: "AccountDeletion" })
-export type AccountDeletion = typeof AccountDeletion.Type
+type AccountDeletion = typeof AccountDeletion.Type
 
 /** The body is optional. With `NoContent`, the schema would accept any body. */
 const NoBody = Schema.Undefined
@@ -33,7 +33,7 @@ const NoBody = Schema.Undefined
 const Confirmation = Schema.Struct({ confirm: Schema.optionalKey(Text.check(Schema.isMaxLength(300))) })
 
 /** Changes the language of the console and of mail to the account holder. */
-export const AccountPatch = Schema.Struct({ language: Schema.optionalKey(Language) })
+const AccountPatch = Schema.Struct({ language: Schema.optionalKey(Language) })
 
 const tagged = HttpApiSchema.WithHeaders(Org, { etag: Schema.String })
 

@@ -14,7 +14,7 @@ export const Policy = Schema.Literals(["calls", "identity_create", "handle_check
 export type Policy = typeof Policy.Type
 
 /** Leases up to `want` calls of the current window. Fewer or none are granted when the budget is almost used up. */
-export const Lease = Rpc.make("Lease", {
+const Lease = Rpc.make("Lease", {
   payload: { policy: Policy, want: Schema.Int },
   success: Schema.Struct({
     granted: Schema.Int,
@@ -30,7 +30,7 @@ export const Lease = Rpc.make("Lease", {
  * Reports what an edge transferred under its lease and returns a new lease. Each `report` has a number that is greater
  * than all earlier ones; a report with the same or a smaller number was already counted and is ignored.
  */
-export const LeaseTransfer = Rpc.make("LeaseTransfer", {
+const LeaseTransfer = Rpc.make("LeaseTransfer", {
   payload: { edge: Schema.String, used: Schema.Int, report: Schema.optionalKey(Schema.Int) },
   success: Schema.Struct({
     /** Bytes; 0 if the budget of the day is used up. */
@@ -42,18 +42,18 @@ export const LeaseTransfer = Rpc.make("LeaseTransfer", {
 }).annotate(ClusterSchema.Uninterruptible, "server")
 
 /** Starts the deletion. Every credential is rejected once the start is committed. */
-export const Delete = Rpc.make("Delete", {
+const Delete = Rpc.make("Delete", {
   success: Schema.Struct({ requested_at: Schema.Date, identities: Schema.Int }),
   error: failures(NotFound),
 }).annotate(ClusterSchema.Uninterruptible, "server")
 
 /** Starts an export: of the whole Org if `identity_id` is null, otherwise of one Identity. */
-export const Export = Rpc.make("Export", {
+const Export = Rpc.make("Export", {
   payload: { export_id: Uuid, identity_id: Schema.NullOr(Uuid), handle: Schema.NullOr(Schema.String) },
   error: failures(NotFound),
 }).annotate(ClusterSchema.Uninterruptible, "server")
 
 /** Runs due work: exports and the deletion of the account. */
-export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
+const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
 
 export const OrgActor = Entity.fromRpcGroup("Org", RpcGroup.make(Lease, LeaseTransfer, Delete, Export, Work))

@@ -19,7 +19,7 @@ export type Scope = "public" | "any" | "org" | "admin" | "session"
 export type Resource = "Event"
 
 /** The place in a request that names its Identity: a resource, the path, the query or the body. */
-export type Naming =
+type Naming =
   | { readonly _tag: "Nowhere" }
   /** A Handle in the path, or an optional one in the query. */
   | { readonly _tag: "Path" | "Query"; readonly member: string }
@@ -32,7 +32,7 @@ export type Naming =
  * Members of a body that need more rights. An Identity Key and an app are rejected (`admin_required`); every other
  * credential needs the `admin` scope of the capability (`scope_missing`).
  */
-export interface Reserved {
+interface Reserved {
   /** Returns for each member whether the value is reserved. */
   readonly members: Readonly<Record<string, (value: unknown) => boolean>>
   readonly detail: string

@@ -41,9 +41,9 @@ export type Named =
   | { readonly _tag: "Unreadable" }
 
 /** The Identity that a request acts on: null for none, undefined if decoding will reject the request. */
-export type Judged = IdentityRef | null | undefined
+type Judged = IdentityRef | null | undefined
 
-export type Refusal =
+type Refusal =
   | SessionRequired
   | OrgScopeRequired
   | AdminRequired

@@ -22,7 +22,7 @@ const span = {
 }
 
 /** The head of the chain. A copy kept elsewhere reveals later changes to earlier records. */
-export const AuditHead = Schema.Struct({
+const AuditHead = Schema.Struct({
   org_id: Schema.String.annotate({ description: "The Org that the log belongs to." }),
   seq: Schema.Int.annotate({ description: "The number of the last sealed record." }),
   hash: Schema.String.annotate({ description: "Its hash, in hex." }),
@@ -37,7 +37,7 @@ export const AuditHead = Schema.Struct({
 }).annotate({ identifier: "AuditHead" })
 
 /** Number of reads of one resource by one reader within an hour. */
-export const AuditUsage = Schema.Struct({
+const AuditUsage = Schema.Struct({
   hour: Timestamp,
   actor: Schema.Struct({
     kind: AuditActorKind.annotate({ description: "Kind of credential." }),

@@ -61,7 +61,7 @@ export const AuditSource = Schema.Struct({
 export type AuditSource = typeof AuditSource.Type
 
 /** The record's position in the Org's hash chain; null until the record is sealed, some seconds after its commit. */
-export const AuditSeal = Schema.Struct({
+const AuditSeal = Schema.Struct({
   seq: Schema.Int.annotate({ description: "The record's number in the chain, from 1." }),
   hash: Schema.String.annotate({ description: "SHA-256 of the previous hash and the record, in hex." }),
 }).annotate({ identifier: "AuditSeal" })

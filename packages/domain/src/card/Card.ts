@@ -45,7 +45,7 @@ const Skills = Schema.Array(Skill).check(
 
 const Provider = Schema.Struct({ organization: Line(200), url: AnyUrl })
 
-export const CardFields = Schema.Struct({
+const CardFields = Schema.Struct({
   name: Line(200),
   description: Text.check(Schema.isMaxLength(2000)),
   version: Line(64),
@@ -62,7 +62,7 @@ export const CardFields = Schema.Struct({
   interfaces: Schema.NonEmptyArray(Interface).check(Schema.isMaxLength(20)),
   skills: Skills,
 })
-export type CardFields = typeof CardFields.Type
+type CardFields = typeof CardFields.Type
 
 const fields = CardFields.fields
 
@@ -126,7 +126,7 @@ export const fieldsOf = (book: AddressBook, handle: string, card: StoredCard): C
 })
 
 /** The A2A 1.0 agent card. It is the JSON form of a protobuf message, so absent members are omitted. */
-export const A2aCard = Schema.Record(Schema.String, Schema.Unknown).annotate({
+const A2aCard = Schema.Record(Schema.String, Schema.Unknown).annotate({
   identifier: "A2aAgentCard",
   description: "The agent card in A2A 1.0 format, as served at the card's public address.",
 })

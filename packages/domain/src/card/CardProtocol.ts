@@ -5,7 +5,7 @@ import { IfVersion } from "../Precondition.ts"
 import { IdentityNotReady, NotFound, PreconditionFailed } from "../problems/Problem.ts"
 import { CardPatch, KeptCard } from "./Card.ts"
 
-export const PatchCard = Rpc.make("PatchCard", {
+const PatchCard = Rpc.make("PatchCard", {
   payload: { ...tenant, patch: CardPatch, if_version: IfVersion },
   // Set if the write also stored the audit record. An older process omits it, and its caller then stores the record.
   success: Schema.Struct({ ...KeptCard.fields, noted: Schema.optionalKey(Schema.Boolean) }),

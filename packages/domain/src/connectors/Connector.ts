@@ -11,7 +11,7 @@ export type Capability = typeof Capability.Type
 export const ConnectedVia = Schema.Literals(["app_password", "oauth"])
 export type ConnectedVia = typeof ConnectedVia.Type
 
-export const ConnectorStatus = Schema.Literals(["connected", "paused", "stopped"]).annotate({
+const ConnectorStatus = Schema.Literals(["connected", "paused", "stopped"]).annotate({
   description:
     "`paused`: inactive until PATCH sets `paused` to false. `stopped`: the platform rejects the credential, or the profile no longer states that the account is automated, as `last_error` explains; connect it again.",
 })

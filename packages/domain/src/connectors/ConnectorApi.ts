@@ -41,8 +41,8 @@ export const ConnectorList = Schema.Struct({
   paused: Schema.Boolean.annotate({ description: "Whether all Connectors of the Identity are paused." }),
 }).annotate({ identifier: "ConnectorList" })
 
-export const Pausing = Schema.Struct({ paused: Schema.Boolean }).annotate({ identifier: "ConnectorPause" })
-export type Pausing = typeof Pausing.Type
+const Pausing = Schema.Struct({ paused: Schema.Boolean }).annotate({ identifier: "ConnectorPause" })
+type Pausing = typeof Pausing.Type
 const pausing = [Pausing, Pausing.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))] as const
 const unpausing = onIdentityExcept<Pausing>(
   "A person paused the Connectors, so an Identity Key can pause but not resume them. Ask the account holder.",
@@ -84,7 +84,7 @@ const Options = Schema.Record(Schema.String, Schema.Record(Schema.String, Schema
     "Options by platform. `bluesky`: `langs`, `labels`, `images`. `mastodon`: `visibility`, `spoiler_text`, `sensitive`, `language`, `media`. `images` and `media` have up to 4 items of `content_base64`, `content_type`, `alt`.",
 })
 
-export const NewPost = Schema.Struct({
+const NewPost = Schema.Struct({
   text: PostText,
   reply_to: Schema.optionalKey(
     Schema.NullOr(PlatformUri).annotate({ description: "The `uri` of the post to reply to." }),
@@ -92,7 +92,7 @@ export const NewPost = Schema.Struct({
   options: Schema.optionalKey(Options),
 }).annotate({ identifier: "NewPost" })
 
-export const NewDirectMessage = Schema.Struct({
+const NewDirectMessage = Schema.Struct({
   to: Line(500).annotate({ description: "The recipient's name on the platform." }),
   ...NewPost.fields,
 }).annotate({ identifier: "NewDirectMessage" })

@@ -37,7 +37,7 @@ const ofPlatform = [
 const ofConnector = [...ofPlatform, ConnectorNotConnected, ConnectorPaused, ConnectorStopped] as const
 
 /** Connects by an app password and replaces an existing connection. */
-export const Login = Rpc.make("Login", {
+const Login = Rpc.make("Login", {
   payload: {
     ...tenant,
     account: Schema.String,
@@ -47,27 +47,27 @@ export const Login = Rpc.make("Login", {
   error: failures(...ofPlatform),
 })
 
-export const AuthorizationBegun = Schema.Struct({
+const AuthorizationBegun = Schema.Struct({
   authorization_url: Schema.String,
   state: Schema.String,
   expires_at: Schema.Date,
   instance_rules: Schema.Array(InstanceRule),
 })
 
-export const Authorize = Rpc.make("Authorize", {
+const Authorize = Rpc.make("Authorize", {
   payload: { ...tenant, account: Schema.optionalKey(Schema.String) },
   success: AuthorizationBegun,
   error: failures(...ofPlatform),
 })
 
 /** Completes an authorization; `query` is the query string of the redirect. */
-export const Finish = Rpc.make("Finish", {
+const Finish = Rpc.make("Finish", {
   payload: { ...tenant, state: Schema.String, query: Schema.String, apply_disclosure: Schema.Boolean },
   error: failures(...ofPlatform, ConnectorStateInvalid),
 })
 
 /** Pauses or resumes. `everyone` means that all Connectors of the Identity are paused. */
-export const Pause = Rpc.make("Pause", {
+const Pause = Rpc.make("Pause", {
   payload: { ...tenant, paused: Schema.Boolean, everyone: Schema.Boolean },
   error: failures(NotFound, ConnectorPaused),
 })
@@ -75,16 +75,16 @@ export const Pause = Rpc.make("Pause", {
 /**
  * Removes the connection and revokes its credential. Replies when the platform has revoked it, or after a short wait.
  */
-export const Disconnect = Rpc.make("Disconnect", { payload: { ...tenant }, error: failures(NotFound) })
+const Disconnect = Rpc.make("Disconnect", { payload: { ...tenant }, error: failures(NotFound) })
 
 /** Disconnects during a deletion; deletes all data and returns whether the platform has revoked every credential. */
-export const Leave = Rpc.make("Leave", {
+const Leave = Rpc.make("Leave", {
   payload: { ...tenant },
   success: Schema.Struct({ revoked: Schema.Boolean }),
   error: failures(),
 })
 
-export const Publish = Rpc.make("Publish", {
+const Publish = Rpc.make("Publish", {
   payload: {
     ...tenant,
     command_id: Uuid,
@@ -102,26 +102,26 @@ const pageWanted = { ...tenant, limit: Schema.Int, cursor: Schema.NullOr(Schema.
 const pageOf = <Entry extends Schema.Top>(entry: Entry) =>
   Schema.Struct({ entries: Schema.Array(entry), cursor: Schema.NullOr(Schema.String) })
 
-export const ReadPosts = Rpc.make("ReadPosts", {
+const ReadPosts = Rpc.make("ReadPosts", {
   payload: { ...pageWanted, of: Schema.Literals(["posts", "dms"]) },
   success: pageOf(Post),
   error: failures(...ofConnector),
 })
 
-export const ReadThread = Rpc.make("ReadThread", {
+const ReadThread = Rpc.make("ReadThread", {
   payload: { ...tenant, uri: Schema.String },
   success: pageOf(Post),
   error: failures(...ofConnector),
 })
 
-export const ReadNotifications = Rpc.make("ReadNotifications", {
+const ReadNotifications = Rpc.make("ReadNotifications", {
   payload: pageWanted,
   success: pageOf(Schema.Struct({ kind: Schema.Literals(notificationKinds), post: Post, at: Schema.Date })),
   error: failures(...ofConnector),
 })
 
 /** Runs due work: polls, profile checks and revocations. */
-export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
+const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
 
 export const ConnectorActor = Entity.fromRpcGroup(
   "Connector",

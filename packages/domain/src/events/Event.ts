@@ -15,7 +15,7 @@ export { EventId } from "../IdSchemas.ts"
 /** The schema of each type's data. */
 export const eventData = { ...identityEvents, ...orgEvents } as const
 /** The data of each type. */
-export type EventData = { readonly [T in keyof typeof eventData]: (typeof eventData)[T]["Type"] }
+type EventData = { readonly [T in keyof typeof eventData]: (typeof eventData)[T]["Type"] }
 
 export type IdentityEventType = keyof typeof identityEvents
 export type OrgEventType = keyof typeof orgEvents

@@ -17,8 +17,8 @@ export const sagaSteps = {
 export type StepName = (typeof sagaSteps)[SagaKind][number]
 export const StepName = Schema.Literals(["mailbox", "tunnel", "card", "identity_key", "identity_keys", "connectors"])
 
-export const StepStatus = Schema.Literals(["pending", "running", "retrying", "done", "failed"])
-export type StepStatus = typeof StepStatus.Type
+const StepStatus = Schema.Literals(["pending", "running", "retrying", "done", "failed"])
+type StepStatus = typeof StepStatus.Type
 
 export const SagaStep = Schema.Struct({
   name: StepName,
@@ -59,7 +59,7 @@ export const Identity = Schema.Struct({
 export type Identity = typeof Identity.Type
 
 /** Credentials for one of the mail servers. */
-export const MailCredentials = Schema.Struct({
+const MailCredentials = Schema.Struct({
   host: Schema.String,
   port: Schema.Int,
   security: Schema.Literals(["tls", "starttls", "none"]),

@@ -121,7 +121,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
   .annotateEndpoints(About, "identity")
   .annotate(OpenApi.Description, "An agent's public presence: Handle, Mailbox, A2A Card and Tunnel.") {}
 
-export const HandleAvailability = Schema.Struct({
+const HandleAvailability = Schema.Struct({
   handle: Schema.String,
   available: Schema.Boolean,
   code: Schema.optionalKey(Schema.Literals(["handle_invalid", "handle_reserved", "handle_taken"])),

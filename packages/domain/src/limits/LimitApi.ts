@@ -9,7 +9,7 @@ import { NotFound, Unavailable } from "../problems/Problem.ts"
 import { TimestampOrNull } from "../Timestamp.ts"
 
 /** Names of the limits in `limit.near` and in the `RateLimit` header fields. */
-export const limitNames = [
+const limitNames = [
   "calls",
   "identity_create",
   "handle_check",
@@ -48,7 +48,7 @@ export const LimitUse = Schema.Struct({
 }).annotate({ identifier: "LimitUse" })
 export type LimitUse = typeof LimitUse.Type
 
-export const LimitList = Schema.Struct({
+const LimitList = Schema.Struct({
   limits: Schema.Array(LimitUse).annotate({
     description:
       "The limits of the Org first. Without `identity`, the limits of Identities with any use follow, highest use first, at most 100.",

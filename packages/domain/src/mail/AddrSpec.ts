@@ -4,7 +4,7 @@
  * The domain may contain Unicode letters (IDNA); it is stored in A-labels, as DNS and SMTP use it.
  */
 
-export type Parsed =
+type Parsed =
   | { readonly _tag: "Address"; readonly address: string; readonly domain: string }
   | { readonly _tag: "Invalid"; readonly message: string }
 

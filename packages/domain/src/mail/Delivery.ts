@@ -4,7 +4,7 @@ import { CredentialKind } from "../account/Account.ts"
 import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
 /** The latest reply of a mail server; `status` is the enhanced status code (RFC 3463). */
-export const Reply = Schema.Struct({
+const Reply = Schema.Struct({
   code: Schema.NullOr(Schema.Int),
   status: Schema.NullOr(Schema.String),
   text: Schema.String,
@@ -23,7 +23,7 @@ export const Delivery = Schema.Struct({
 export type Delivery = typeof Delivery.Type
 
 /** The request for an approval, and the decision; `expired` if nobody decided. */
-export const Approval = Schema.Struct({
+const Approval = Schema.Struct({
   requested_at: Timestamp,
   requested_by: Schema.NullOr(Schema.String),
   expires_at: Timestamp,
@@ -33,7 +33,7 @@ export const Approval = Schema.Struct({
   /** SHA-256 of the content that was decided on; null while the message awaits approval. */
   content_sha256: Schema.optionalKey(Schema.NullOr(Schema.String)),
 }).annotate({ identifier: "Approval" })
-export type Approval = typeof Approval.Type
+type Approval = typeof Approval.Type
 
 /** Additional members of an outgoing message. */
 export const outbound = {

@@ -21,7 +21,7 @@ export const AnyCaseLabel = Schema.String.check(atom("A-Za-z")).pipe(
 )
 
 /** The labels of a message, without duplicates and sorted by bytes. */
-export const Labels = Schema.Array(Label).check(Schema.isMaxLength(limits.labels))
+const Labels = Schema.Array(Label).check(Schema.isMaxLength(limits.labels))
 
 /**
  * A change of flags and labels. Omitted members stay unchanged. `labels` replaces all labels and cannot be combined

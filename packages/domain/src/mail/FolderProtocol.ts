@@ -29,27 +29,27 @@ export type UidRanges = typeof Uids.Type
 const refusals = failures(NotFound, IdentityNotReady, FolderRefused)
 
 /** Creates a folder and its missing parents. */
-export const CreateFolder = Rpc.make("CreateFolder", {
+const CreateFolder = Rpc.make("CreateFolder", {
   payload: { ...tenant, name: Schema.String, use: Schema.NullOr(FolderUse) },
   error: refusals,
 })
 
 /** Deletes a folder and the messages that are in no other folder. Its subfolders stay. */
-export const DeleteFolder = Rpc.make("DeleteFolder", { payload: { ...tenant, name: Schema.String }, error: refusals })
+const DeleteFolder = Rpc.make("DeleteFolder", { payload: { ...tenant, name: Schema.String }, error: refusals })
 
 /** Renames a folder and its subfolders. Renaming INBOX leaves an empty INBOX (RFC 9051 section 6.3.6). */
-export const RenameFolder = Rpc.make("RenameFolder", {
+const RenameFolder = Rpc.make("RenameFolder", {
   payload: { ...tenant, from: Schema.String, to: Schema.String },
   error: refusals,
 })
 
-export const SubscribeFolder = Rpc.make("SubscribeFolder", {
+const SubscribeFolder = Rpc.make("SubscribeFolder", {
   payload: { ...tenant, name: Schema.String, subscribed: Schema.Boolean },
   error: refusals,
 })
 
 /** Changes the flags of messages in a folder. The operation is idempotent. */
-export const ChangeFolderFlags = Rpc.make("ChangeFolderFlags", {
+const ChangeFolderFlags = Rpc.make("ChangeFolderFlags", {
   payload: {
     ...tenant,
     folder_id: Uuid,
@@ -87,7 +87,7 @@ export type Placement = typeof Placement.Type
  * Stores a message that an IMAP client uploads, without an Event. The content is in the message or was stored before.
  * With `draft`, the message is the IMAP copy of this version of an API draft and does not appear in the API.
  */
-export const AppendMail = Rpc.make("AppendMail", {
+const AppendMail = Rpc.make("AppendMail", {
   payload: {
     ...tenant,
     folder: Schema.String,
@@ -107,7 +107,7 @@ export const AppendMail = Rpc.make("AppendMail", {
  * Copies messages to another folder; `move` also removes them from this one. With `whole`, all messages are copied in
  * one commit, otherwise only one batch.
  */
-export const CopyMessages = Rpc.make("CopyMessages", {
+const CopyMessages = Rpc.make("CopyMessages", {
   payload: {
     ...tenant,
     folder_id: Uuid,
@@ -121,21 +121,21 @@ export const CopyMessages = Rpc.make("CopyMessages", {
 })
 
 /** Removes the IMAP copies of drafts that were sent, deleted or changed. `left` means that more remain. */
-export const HideDrafts = Rpc.make("HideDrafts", {
+const HideDrafts = Rpc.make("HideDrafts", {
   payload: tenant,
   success: Schema.Struct({ left: Schema.Boolean }),
   error: refusals,
 })
 
 /** Moves mail to subaddresses into the folder of its tag, if the Mailbox is set to do so. */
-export const FileTags = Rpc.make("FileTags", {
+const FileTags = Rpc.make("FileTags", {
   payload: tenant,
   success: Schema.Struct({ left: Schema.Boolean }),
   error: refusals,
 })
 
 /** Removes a batch of messages that are marked as deleted. `left` means that more remain. */
-export const ExpungeFolder = Rpc.make("ExpungeFolder", {
+const ExpungeFolder = Rpc.make("ExpungeFolder", {
   payload: { ...tenant, folder_id: Uuid, uids: Schema.NullOr(Uids) },
   success: Schema.Struct({ left: Schema.Boolean }),
   error: refusals,

@@ -5,30 +5,30 @@ import { IfVersion } from "../Precondition.ts"
 import { IdentityNotReady, NotFound, PreconditionFailed } from "../problems/Problem.ts"
 import { MailPatch } from "./MailSettings.ts"
 
-export const AllowRecipient = Rpc.make("AllowRecipient", {
+const AllowRecipient = Rpc.make("AllowRecipient", {
   payload: { ...tenant, address: Schema.String },
   error: failures(NotFound, IdentityNotReady),
 })
 
-export const DisallowRecipient = Rpc.make("DisallowRecipient", {
+const DisallowRecipient = Rpc.make("DisallowRecipient", {
   payload: { ...tenant, address: Schema.String },
   error: failures(NotFound, IdentityNotReady),
 })
 
 /** Lifts the suppression of an address whose mail bounced, so that delivery is attempted again. */
-export const LiftSuppression = Rpc.make("LiftSuppression", {
+const LiftSuppression = Rpc.make("LiftSuppression", {
   payload: { ...tenant, address: Schema.String },
   error: failures(NotFound, IdentityNotReady),
 })
 
 /** Sets the disclosure; null `text` restores the default. */
-export const SetDisclosure = Rpc.make("SetDisclosure", {
+const SetDisclosure = Rpc.make("SetDisclosure", {
   payload: { ...tenant, text: Schema.NullOr(Schema.String), if_version: IfVersion },
   error: failures(NotFound, IdentityNotReady, PreconditionFailed),
 })
 
 /** Stops or starts outgoing mail. */
-export const SwitchMail = Rpc.make("SwitchMail", {
+const SwitchMail = Rpc.make("SwitchMail", {
   payload: { ...tenant, patch: MailPatch, if_version: IfVersion },
   error: failures(NotFound, IdentityNotReady, PreconditionFailed),
 })

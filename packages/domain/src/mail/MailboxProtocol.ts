@@ -75,12 +75,12 @@ export const ReceiveMail = Rpc.make("ReceiveMail", {
 })
 
 /** Records mail that was rejected before it became a message. */
-export const RefuseMail = Rpc.make("RefuseMail", {
+const RefuseMail = Rpc.make("RefuseMail", {
   payload: { reason: Schema.Literals(["size", "full"]), from: Schema.String },
   error: failures(),
 })
 
-export const RemoveMessage = Rpc.make("RemoveMessage", {
+const RemoveMessage = Rpc.make("RemoveMessage", {
   payload: { ...tenant, message_id: Uuid },
   error: failures(NotFound),
 })
@@ -89,7 +89,7 @@ export const RemoveMessage = Rpc.make("RemoveMessage", {
 const MessageIds = Schema.Array(Uuid).check(Schema.isMaxLength(limits.messages))
 
 /** Removes several messages in one commit. Messages that no longer exist are skipped. */
-export const RemoveMessages = Rpc.make("RemoveMessages", {
+const RemoveMessages = Rpc.make("RemoveMessages", {
   payload: { ...tenant, message_ids: MessageIds },
   success: Schema.Struct({ removed: Schema.Array(Uuid), modseq: Schema.Int }),
   error: failures(NotFound),
@@ -99,7 +99,7 @@ export const RemoveMessages = Rpc.make("RemoveMessages", {
  * Changes the flags of several messages in one commit. The operation is idempotent. Messages that no longer exist are
  * skipped; a message that would exceed its limit of labels stays unchanged and is listed in `overfull`.
  */
-export const ChangeFlags = Rpc.make("ChangeFlags", {
+const ChangeFlags = Rpc.make("ChangeFlags", {
   payload: {
     ...tenant,
     message_ids: MessageIds,

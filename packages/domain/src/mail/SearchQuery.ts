@@ -7,7 +7,7 @@ import { parseDayOrTime } from "../Rfc3339.ts"
 import { Result } from "effect"
 import { fold } from "./SearchText.ts"
 
-export type Term =
+type Term =
   | { readonly kind: "text"; readonly in: "any" | "from" | "to" | "subject"; readonly text: string }
   | { readonly kind: "tag" | "label"; readonly text: string }
   | { readonly kind: "attachment" }

@@ -6,7 +6,7 @@
 import type { Address, Attachment } from "./Message.ts"
 
 /** Maximum size in bytes of UTF-8 (mail.md "Parsing, storing, searching"). */
-export const limit = 1024 * 1024
+const limit = 1024 * 1024
 
 /** Separates the parts of the text; folded text never contains it. */
 export const separator = "\x1e"

@@ -20,7 +20,7 @@ const prefix = /^([\p{L}\p{M}.-]{1,12})\s{0,3}(?:\[\d{1,3}\]|\(\d{1,3}\)|\^\d{1,
 const blob = /^\[[^[\]]{1,60}\]\s*/u
 const limits = { read: 1_000, key: 200, prefixes: 50 }
 
-export interface BaseSubject {
+interface BaseSubject {
   /** The subject in its original spelling, without prefixes. */
   readonly base: string
   /** Whether a prefix marks the message as a reply or forward. */

@@ -13,7 +13,7 @@ export interface ClientDetails {
 }
 
 /** Why a client was rejected, with the error codes of RFC 7591 section 3.2.2. */
-export interface ClientRefused {
+interface ClientRefused {
   readonly error: "invalid_redirect_uri" | "invalid_client_metadata"
   readonly description: string
 }
@@ -21,7 +21,7 @@ export interface ClientRefused {
 /** Maximum length of a displayed name. */
 const longestName = 60
 /** Maximum length of a client's id. */
-export const longestClientId = 500
+const longestClientId = 500
 
 const refused = (error: ClientRefused["error"], description: string) => Result.fail({ error, description })
 
@@ -29,7 +29,7 @@ const refused = (error: ClientRefused["error"], description: string) => Result.f
  * Returns the name in one line, without control characters and characters that reverse or hide text. A name that is too
  * long ends with an ellipsis.
  */
-export const shownName = (text: unknown): string | undefined => {
+const shownName = (text: unknown): string | undefined => {
   if (typeof text !== "string") return undefined
   const line = text
     .slice(0, 1000)

@@ -6,7 +6,7 @@
 import type { AddressBook } from "../Addresses.ts"
 
 /** Maximum length of a redirect, and number of redirects of a client. */
-export const longestRedirect = 2000
+const longestRedirect = 2000
 export const mostRedirects = 20
 
 const loopbacks = new Set(["localhost", "127.0.0.1", "[::1]"])
@@ -67,7 +67,7 @@ const isProgram = (text: string) => {
 }
 
 /** The receiver of the code, as far as the redirect proves it. */
-export type Receiver =
+type Receiver =
   | { readonly _tag: "Site"; readonly host: string }
   | { readonly _tag: "Program"; readonly port: string }
   | { readonly _tag: "App"; readonly scheme: string }

@@ -70,7 +70,7 @@ export class InviteRequired extends problem<InviteRequired>()("invite_required")
 export class RecipientNotAllowed extends problem<RecipientNotAllowed>()("recipient_not_allowed") {}
 export class NotFound extends problem<NotFound>()("not_found") {}
 export class MethodNotAllowed extends problem<MethodNotAllowed>()("method_not_allowed") {}
-export class NotAcceptable extends problem<NotAcceptable>()("not_acceptable") {}
+class NotAcceptable extends problem<NotAcceptable>()("not_acceptable") {}
 export class ContentChanged extends problem<ContentChanged>()("content_changed") {}
 export class Conflict extends problem<Conflict>()("conflict") {}
 export class HandleTaken extends problem<HandleTaken>()("handle_taken") {}
@@ -98,14 +98,14 @@ export class MailPaused extends problem<MailPaused>()("mail_paused") {}
 export class MessageInvalid extends problem<MessageInvalid>()("message_invalid") {}
 export class MessageTooLarge extends problem<MessageTooLarge>()("message_too_large") {}
 export class MailRelayUnavailable extends problem<MailRelayUnavailable>()("mail_relay_unavailable") {}
-export class TunnelAgentOffline extends problem<TunnelAgentOffline>()("tunnel_agent_offline") {}
-export class TunnelNotFound extends problem<TunnelNotFound>()("tunnel_not_found") {}
-export class TunnelLocalRefused extends problem<TunnelLocalRefused>()("tunnel_local_refused") {}
-export class TunnelLinkLost extends problem<TunnelLinkLost>()("tunnel_link_lost") {}
-export class TunnelLocalTimeout extends problem<TunnelLocalTimeout>()("tunnel_local_timeout") {}
-export class TunnelTransferBlocked extends problem<TunnelTransferBlocked>()("tunnel_transfer_blocked") {}
-export class TunnelDuplicateEdge extends problem<TunnelDuplicateEdge>()("tunnel_duplicate_edge") {}
-export class TunnelClientOutdated extends problem<TunnelClientOutdated>()("tunnel_client_outdated") {}
+class TunnelAgentOffline extends problem<TunnelAgentOffline>()("tunnel_agent_offline") {}
+class TunnelNotFound extends problem<TunnelNotFound>()("tunnel_not_found") {}
+class TunnelLocalRefused extends problem<TunnelLocalRefused>()("tunnel_local_refused") {}
+class TunnelLinkLost extends problem<TunnelLinkLost>()("tunnel_link_lost") {}
+class TunnelLocalTimeout extends problem<TunnelLocalTimeout>()("tunnel_local_timeout") {}
+class TunnelTransferBlocked extends problem<TunnelTransferBlocked>()("tunnel_transfer_blocked") {}
+class TunnelDuplicateEdge extends problem<TunnelDuplicateEdge>()("tunnel_duplicate_edge") {}
+class TunnelClientOutdated extends problem<TunnelClientOutdated>()("tunnel_client_outdated") {}
 export class PayloadTooLarge extends problem<PayloadTooLarge>()("payload_too_large") {}
 export class HeadersTooLarge extends problem<HeadersTooLarge>()("headers_too_large") {}
 export class RequestTimeout extends problem<RequestTimeout>()("request_timeout") {}

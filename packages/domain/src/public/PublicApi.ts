@@ -15,13 +15,13 @@ export const PageView = Schema.Struct({
 })
 export type PageView = typeof PageView.Type
 
-export const ContactMessage = Schema.Struct({
+const ContactMessage = Schema.Struct({
   name: Line(100),
   email: EmailAddress,
   message: Text.check(Schema.isMinLength(1), Schema.isMaxLength(10_000)),
   subject: Schema.optionalKey(Line(200)),
 })
-export type ContactMessage = typeof ContactMessage.Type
+type ContactMessage = typeof ContactMessage.Type
 
 export class PublicApi extends HttpApiGroup.make("public")
   .add(

@@ -4,7 +4,7 @@ import { failures, tenant } from "../actor/Protocol.ts"
 import { IdentityNotReady, InvalidRequest, NotFound } from "../problems/Problem.ts"
 import { TunnelPatch, TunnelSettings } from "./Tunnel.ts"
 
-export const PatchTunnel = Rpc.make("PatchTunnel", {
+const PatchTunnel = Rpc.make("PatchTunnel", {
   /**
    * Changes the settings. `if_settings` contains the settings that the caller read; if others are stored by now, they
    * stay unchanged and the message fails with {@link otherSettings}.
@@ -27,13 +27,13 @@ export const isOtherSettings = ({ errors }: InvalidRequest): boolean =>
  * Reports that a link opened or closed. The actor looks up whether the Identity is connected and raises an Event for a
  * change.
  */
-export const TunnelChanged = Rpc.make("TunnelChanged", { error: failures() })
+const TunnelChanged = Rpc.make("TunnelChanged", { error: failures() })
 
 /**
  * Allots another TCP port if a different program occupies the given one and it is still the Identity's. Returns the
  * current port.
  */
-export const MoveTunnelPort = Rpc.make("MoveTunnelPort", {
+const MoveTunnelPort = Rpc.make("MoveTunnelPort", {
   payload: { port: Schema.Int },
   success: Schema.Struct({ port: Schema.NullOr(Schema.Int) }),
   error: failures(),

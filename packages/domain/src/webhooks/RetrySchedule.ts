@@ -5,7 +5,7 @@ const minute = 60 * second
 const hour = 60 * minute
 
 /** Delays after the first to the sixth failed attempt, in milliseconds, from the start of the attempt. */
-export const waits = [30 * second, 5 * minute, 30 * minute, 2 * hour, 6 * hour, 24 * hour] as const
+const waits = [30 * second, 5 * minute, 30 * minute, 2 * hour, 6 * hour, 24 * hour] as const
 
 export const attemptsInAll = waits.length + 1
 

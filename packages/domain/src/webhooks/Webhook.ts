@@ -6,7 +6,7 @@ import { ShownUrl, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 /** Types of Events of an Identity, or `*` for all of them. */
-export const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType, Schema.Literal("*")])).check(
+const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType, Schema.Literal("*")])).check(
   Schema.isMaxLength(32),
 )
 

@@ -25,7 +25,7 @@ import { About } from "../account/EndpointScope.ts"
 const tagged = HttpApiSchema.WithHeaders(Webhook, { etag: Schema.String })
 
 /** A rotated signing secret. Deliveries are signed with both secrets until the previous one expires. */
-export const RotatedSecret = Schema.Struct({
+const RotatedSecret = Schema.Struct({
   signing_secret: Schema.String,
   previous_valid_until: TimestampOrNull,
 }).annotate({ identifier: "RotatedSecret" })

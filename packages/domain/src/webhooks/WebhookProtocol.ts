@@ -6,7 +6,7 @@ import { IfVersion } from "../Precondition.ts"
 import { Conflict, IdentityNotReady, NotFound, PreconditionFailed, WebhookMismatch } from "../problems/Problem.ts"
 import { WebhookPatch } from "./Webhook.ts"
 
-export const RegisterWebhook = Rpc.make("RegisterWebhook", {
+const RegisterWebhook = Rpc.make("RegisterWebhook", {
   payload: {
     ...tenant,
     webhook_id: Uuid,
@@ -18,35 +18,35 @@ export const RegisterWebhook = Rpc.make("RegisterWebhook", {
   error: failures(NotFound, IdentityNotReady),
 })
 
-export const PatchWebhook = Rpc.make("PatchWebhook", {
+const PatchWebhook = Rpc.make("PatchWebhook", {
   payload: { ...tenant, webhook_id: Uuid, patch: WebhookPatch, if_version: IfVersion },
   error: failures(NotFound, IdentityNotReady, PreconditionFailed),
 })
 
-export const RemoveWebhook = Rpc.make("RemoveWebhook", {
+const RemoveWebhook = Rpc.make("RemoveWebhook", {
   payload: { ...tenant, webhook_id: Uuid, if_version: Schema.optionalKey(IfVersion) },
   error: failures(NotFound, PreconditionFailed),
 })
 
-export const TestWebhook = Rpc.make("TestWebhook", {
+const TestWebhook = Rpc.make("TestWebhook", {
   payload: { ...tenant, webhook_id: Uuid, delivery_id: Uuid, event_id: Uuid },
   error: failures(NotFound, IdentityNotReady, Conflict),
 })
 
-export const RotateSecret = Rpc.make("RotateSecret", {
+const RotateSecret = Rpc.make("RotateSecret", {
   payload: { ...tenant, secret_id: Uuid },
   success: Schema.Struct({ signing_secret: Schema.String, previous_valid_until: Schema.NullOr(Schema.Date) }),
   error: failures(NotFound, IdentityNotReady),
 })
 
 /** Queues another delivery of an Event. */
-export const Replay = Rpc.make("Replay", {
+const Replay = Rpc.make("Replay", {
   payload: { ...tenant, delivery_id: Uuid, event_id: Uuid, webhook_id: Uuid },
   error: failures(NotFound, Conflict, WebhookMismatch),
 })
 
 /** Queues another delivery of every Event whose delivery failed since the given time. */
-export const Recover = Rpc.make("Recover", {
+const Recover = Rpc.make("Recover", {
   payload: { ...tenant, webhook_id: Uuid, since: Schema.Date },
   success: Schema.Struct({ recovered: Schema.Int }),
   error: failures(NotFound, IdentityNotReady, Conflict),

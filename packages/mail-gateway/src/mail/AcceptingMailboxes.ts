@@ -7,7 +7,7 @@ import { monotonicOf } from "@svc/domain/MonotonicTime"
 import { Clock, Effect } from "effect"
 import { Timing } from "../Timing.ts"
 
-export type RecipientStatus = "accept" | "unknown" | "not_yet" | "full"
+type RecipientStatus = "accept" | "unknown" | "not_yet" | "full"
 
 /** The stored state of a Mailbox, or undefined if it does not exist. */
 export type MailboxState = { readonly status: string; readonly used: "little" | "much" | "all" | null } | undefined

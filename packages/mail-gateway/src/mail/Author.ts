@@ -33,7 +33,7 @@ const labels = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/
  * Normalizes a domain for comparison: A-labels, lower case, no trailing dot. Returns an empty string if it is not a
  * domain name.
  */
-export const normal = (domain: string): string => {
+const normal = (domain: string): string => {
   const name = domain.trim().toLowerCase()
   if (name === "" || name.length > 255 || /[\s"<>(),;:\\@[\]/%?#*]/.test(name)) return ""
   const ascii = (/^[a-z0-9._-]+$/.test(name) ? name : domainToASCII(name)).replace(/\.$/, "")
@@ -44,7 +44,7 @@ export const normal = (domain: string): string => {
 const suffixes = { allowIcannDomains: true, allowPrivateDomains: true, extractHostname: false, validateHostname: false }
 
 /** Returns the registered domain. A public suffix is its own organisation. */
-export const organisation = (domain: string): string => {
+const organisation = (domain: string): string => {
   const name = normal(domain)
   return getDomain(name, suffixes) ?? name
 }

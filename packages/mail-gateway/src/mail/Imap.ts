@@ -21,7 +21,7 @@ import * as VerdictPool from "./judging/VerdictPool.ts"
 import { certificateOf, listening, type ListenerTls, withHealth } from "./MailListener.ts"
 import { Timing } from "../Timing.ts"
 
-export interface ImapSettings {
+interface ImapSettings {
   readonly host: string
   /** 0 chooses a free port. */
   readonly port: number
@@ -38,7 +38,7 @@ export interface ImapSettings {
   readonly tls: ListenerTls | undefined
 }
 
-export class ImapListener extends Context.Service<ImapListener, { readonly port: number; readonly tlsPort: number }>()(
+class ImapListener extends Context.Service<ImapListener, { readonly port: number; readonly tlsPort: number }>()(
   "@svc/mail-gateway/mail/ImapListener",
 ) {}
 

@@ -9,7 +9,7 @@ import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Clock, type Context, Effect, Layer, Schema } from "effect"
 
 /** The socket could not be opened; `message` is for operators. */
-export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFailed", { message: Schema.String }) {}
+class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFailed", { message: Schema.String }) {}
 
 /** A certificate and its key, as PEM text or as paths of files that are read again when they change. */
 export type ListenerTls = Pick<Certificates.Pem, "cert" | "key">

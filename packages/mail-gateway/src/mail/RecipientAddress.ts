@@ -1,7 +1,7 @@
 /** Parses addresses of the service: `Research-Bot+Invoices@…` is the Mailbox `researchbot` with the tag `invoices`. */
 import { canonical } from "@svc/domain/handles/Handle"
 
-export interface LocalPart {
+interface LocalPart {
   /** The canonical Handle. */
   readonly mailbox: string
   /** The subaddress tag (RFC 5233): the text after the first `+`, in lower case. */

@@ -9,7 +9,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { Timing } from "../Timing.ts"
 import { Resolver } from "./Resolver.ts"
 
-export interface ScreeningSettings {
+interface ScreeningSettings {
   /** Zones of block lists, such as `zen.spamhaus.org`. */
   readonly blockLists: ReadonlyArray<string>
   readonly greylisting: boolean

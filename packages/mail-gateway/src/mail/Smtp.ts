@@ -28,7 +28,7 @@ import { SystemMail } from "./SystemMail.ts"
 import { keyOf, operator, Transactions } from "./Transactions.ts"
 import { Timing } from "../Timing.ts"
 
-export interface SmtpSettings {
+interface SmtpSettings {
   readonly host: string
   /** 0 chooses a free port. */
   readonly port: number

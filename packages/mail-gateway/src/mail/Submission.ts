@@ -29,7 +29,7 @@ import { type Admit, type Login, SubmissionServer } from "./submission/Server.ts
 import { Timing } from "../Timing.ts"
 import { submissionPurpose } from "./imap/server/Logins.ts"
 
-export interface SubmissionSettings {
+interface SubmissionSettings {
   readonly host: string
   /** 0 chooses a free port. */
   readonly port: number
@@ -44,7 +44,7 @@ export interface SubmissionSettings {
   readonly tls: ListenerTls | undefined
 }
 
-export class SubmissionListener extends Context.Service<
+class SubmissionListener extends Context.Service<
   SubmissionListener,
   { readonly port: number; readonly tlsPort: number }
 >()("@svc/mail-gateway/mail/SubmissionListener") {}

@@ -44,7 +44,7 @@ export const keyOf = (
 /** The recipient in the key of mail for the operator. */
 export const operator: Recipient = { mailbox: "@", addresses: [] }
 
-export interface Transaction {
+interface Transaction {
   /** Called after the reply was sent, or can no longer be sent. `answered` is whether it was a 250. */
   readonly end: (answered: boolean) => void
 }

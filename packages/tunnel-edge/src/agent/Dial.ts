@@ -16,7 +16,7 @@ export interface Carrier {
   readonly ahead: Buffer
 }
 
-export interface Target {
+interface Target {
   /** `https://connect.{tunnel_domain}`, in Development `http://connect.tunnel.localhost:8081`. */
   readonly edge: string
   readonly headers: Readonly<Record<string, string>>

@@ -39,7 +39,7 @@ class OrgMeter {
 
 type Counter = { -readonly [K in keyof Usage]: Usage[K] }
 
-export interface Leasing<R> {
+interface Leasing<R> {
   readonly lease: (org: string, report: Report) => Effect.Effect<TransferLease, unknown, R>
   readonly record: (usage: ReadonlyArray<Usage>) => Effect.Effect<unknown, unknown, R>
   readonly run: (effect: Effect.Effect<void, never, R>) => unknown

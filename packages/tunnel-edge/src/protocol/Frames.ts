@@ -60,7 +60,7 @@ export class FrameWriter {
 }
 
 /** Receives decoded frames. */
-export interface FrameEvents {
+interface FrameEvents {
   /** Receives a part of a DATA frame. */
   readonly data: (streamId: number, piece: Buffer) => void
   /** Receives any other frame completely. */

@@ -13,12 +13,12 @@ export { ProtocolError } from "./Frames.ts"
 export type { MuxStream } from "./MuxStream.ts"
 
 /** Writes frames to the link. */
-export interface Carrier {
+interface Carrier {
   /** Writes the chunks. Returns false if no more may be written until {@link Mux.drained} is called. */
   readonly write: (chunks: ReadonlyArray<Buffer>) => boolean
 }
 
-export interface MuxEvents {
+interface MuxEvents {
   /** The peer has opened a stream. */
   readonly open: (stream: MuxStream, kind: number, flags: number, meta: Buffer) => void
   /** The peer has sent HELLO, GOAWAY or STATUS. */

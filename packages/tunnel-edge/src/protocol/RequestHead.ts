@@ -15,7 +15,7 @@ export class Refusal extends Error {
 
 export const limits = { headBytes: 16 * 1024, headers: 100, chunkLine: 18, emptyLines: 4 }
 
-export type Body =
+type Body =
   | { readonly _tag: "None" }
   | { readonly _tag: "Length"; readonly bytes: number }
   | { readonly _tag: "Chunked" }
@@ -113,7 +113,7 @@ export const passesTrailer = (line: string): boolean => {
 }
 
 /** Returns a host in lower case, without port and trailing dot. */
-export const hostOf = (value: string) => value.toLowerCase().replace(/\.?(?::\d+)?$/, "")
+const hostOf = (value: string) => value.toLowerCase().replace(/\.?(?::\d+)?$/, "")
 
 /** The last validated host, since consecutive requests often have the same host. */
 let lastHost = { sent: "", host: "" }

@@ -4,7 +4,7 @@ import { reset } from "./Manifest.ts"
 import type { MuxStream } from "./Mux.ts"
 
 /** Counts bytes and may pause them: after false, nothing passes until `onRoom` is called. */
-export interface Gate {
+interface Gate {
   readonly count: (direction: "in" | "out", bytes: number) => boolean
   onRoom: () => void
 }

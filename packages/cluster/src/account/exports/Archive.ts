@@ -8,7 +8,7 @@ import { orUnavailable, Reads } from "../../store/Database.ts"
 import { type ExportRef, place } from "./ExportPieces.ts"
 
 /** A member that is added during the download and not stored. */
-export interface Extra {
+interface Extra {
   readonly member: string
   readonly bytes: Uint8Array
 }

@@ -65,5 +65,3 @@ export const make = Effect.fnUntraced(function* (ownership: Ownership<OrgState>,
     finish: Effect.suspend(() => Effect.as(Effect.forEach(open.keys(), flush, { discard: true }), size)),
   }
 })
-
-export type ExportPieces = Effect.Success<ReturnType<typeof make>>

@@ -14,7 +14,7 @@ import type { OwnedOrg } from "../OrgState.ts"
 import { ExportContents } from "./ExportContents.ts"
 import * as Pieces from "./ExportPieces.ts"
 
-export type Needs = ExportContents | Sealing | Unhurried
+type Needs = ExportContents | Sealing | Unhurried
 
 /** Pieces removed by one statement. */
 const batch = 50

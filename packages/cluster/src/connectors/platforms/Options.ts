@@ -42,12 +42,12 @@ export const isBase64 = (text: string): boolean => {
 }
 
 /** A picture. A post has up to four. */
-export const Picture = Schema.Struct({
+const Picture = Schema.Struct({
   content_base64: Schema.String.check(Schema.makeFilter(isBase64, { expected: "base64" })),
   content_type: Schema.String.check(Schema.isPattern(/^[a-z]+\/[a-z0-9.+-]{1,60}$/)),
   alt: Schema.optionalKey(Schema.NullOr(Schema.String.check(Schema.isMaxLength(1500)))),
 })
-export type Picture = typeof Picture.Type
+type Picture = typeof Picture.Type
 
 export const Pictures = Schema.Array(Picture).check(Schema.isMaxLength(4))
 

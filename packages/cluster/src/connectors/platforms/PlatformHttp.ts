@@ -7,9 +7,9 @@ import { Clock, Effect } from "effect"
 import type { GuardedClient, RequestFailed } from "../../net/GuardedClient.ts"
 import type { Listening } from "../../net/GuardedSocket.ts"
 import type { SendPermission } from "../../net/SendPermission.ts"
-import { type Halted, type PlatformFailure, PlatformRateLimited, PlatformUnreachable, Unsupported } from "./Failure.ts"
+import { type Halted, PlatformRateLimited, PlatformUnreachable, Unsupported } from "./Failure.ts"
 
-export interface PlatformRequest {
+interface PlatformRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array | undefined
@@ -30,7 +30,7 @@ export interface PlatformHttp {
   readonly request: (url: string | URL, asked?: PlatformRequest) => Effect.Effect<PlatformResponse, AskFailure>
   /**
    * A `fetch` for libraries. Does not follow redirects, returns 429 as a response, and rejects with {@link Halted} or
-   * {@link PlatformUnreachable}, which {@link failureIn} finds in what a library throws.
+   * {@link PlatformUnreachable}.
    */
   readonly fetch: typeof globalThis.fetch
   /**
@@ -136,18 +136,6 @@ export const make = (client: GuardedClient["Service"], permission: SendPermissio
     }),
     quietUntil: () => quiet,
   }
-}
-
-const ours = new Set(["Halted", "PlatformUnreachable", "PlatformRateLimited"])
-
-/** Finds a platform failure in the cause chain of an error thrown by a library. */
-export const failureIn = (thrown: unknown): PlatformFailure | undefined => {
-  let cause = thrown
-  for (let depth = 0; depth < 8 && typeof cause === "object" && cause !== null; depth++) {
-    if ("_tag" in cause && typeof cause._tag === "string" && ours.has(cause._tag)) return cause as AskFailure
-    cause = "cause" in cause ? cause.cause : undefined
-  }
-  return undefined
 }
 
 const number = (text: string | null): number | undefined =>

@@ -19,7 +19,7 @@ export const settingNames = Effect.map(
   (modules) => modules.flatMap(({ name, of }) => of.settings.map((setting) => prefixOf(name) + setting)),
 )
 
-export interface PlatformSettings {
+interface PlatformSettings {
   /** The line for profiles that are marked as automated. */
   readonly disclosure: string
   /** Returns a setting of the deployment by its full name. */

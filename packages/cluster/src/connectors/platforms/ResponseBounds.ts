@@ -10,13 +10,13 @@ const lengths = { name: 500, address: 2048, text: 10_000 }
 const cut = (text: string, length: number): string => text.slice(0, length).replaceAll("\0", "").toWellFormed()
 
 export const boundedName = (text: string): string => cut(text, lengths.name)
-export const boundedAddress = (text: string): string => cut(text, lengths.address)
-export const boundedText = (text: string): string => cut(text, lengths.text)
+const boundedAddress = (text: string): string => cut(text, lengths.address)
+const boundedText = (text: string): string => cut(text, lengths.text)
 /** Truncates a platform's error message. */
 export const boundedWords = (text: string): string => cut(text.replace(/\s+/g, " ").trim(), 300)
 
 /** Returns an http or https URL, or null for anything else. */
-export const boundedUrl = (text: string | null | undefined): string | null => {
+const boundedUrl = (text: string | null | undefined): string | null => {
   if (text == null || text.length > lengths.address) return null
   const protocol = URL.parse(text)?.protocol
   return protocol === "https:" || protocol === "http:" ? cut(text, lengths.address) : null

@@ -18,7 +18,7 @@ export interface Parts {
   readonly pollTrigger: PollTrigger
 }
 
-export interface DueWork {
+interface DueWork {
   readonly name: string
   readonly column: "poll_due_at" | "check_due_at"
   /** Returns the due time from the in-memory state. */

@@ -13,9 +13,9 @@ import { Sealing } from "../../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
 
-export type Algorithm = "rsa-sha256" | "ed25519-sha256"
+type Algorithm = "rsa-sha256" | "ed25519-sha256"
 
-export interface SigningKey {
+interface SigningKey {
   readonly domain: string
   readonly selector: string
   readonly algorithm: Algorithm

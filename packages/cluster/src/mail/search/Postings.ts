@@ -10,7 +10,7 @@ export const places = 256
 const words = places / 32
 
 /** A set of messages as a bitmap. */
-export type Places = Uint32Array
+type Places = Uint32Array
 
 export const everywhere = (): Places => new Uint32Array(words).fill(0xffff_ffff)
 

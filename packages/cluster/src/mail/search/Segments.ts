@@ -10,7 +10,7 @@ import type * as Grams from "./Grams.ts"
 import * as Postings from "./Postings.ts"
 
 /** The segments that can be queried: those before `complete` that are not in `missing`. */
-export interface Built {
+interface Built {
   readonly complete: number
   readonly missing: ReadonlySet<number>
 }
@@ -22,7 +22,7 @@ export const of = (uid: number): number => Math.floor((uid - 1) / Postings.place
 export const firstUid = (segment: number): number => segment * Postings.places + 1
 
 /** A range of UIDs that is either entirely covered by segments or not at all. */
-export interface Span {
+interface Span {
   readonly first: number
   readonly last: number
   readonly isBuilt: boolean

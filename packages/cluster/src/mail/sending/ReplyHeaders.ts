@@ -12,7 +12,7 @@ const referencesAtMost = 40
 
 const answered = /^\s*(?:re|aw|sv|vs|antw|antwort|rép|ré|odp|ynt|rif)\s*(?:\[\d+\])?\s*:/i
 
-export interface ReplyHeaders {
+interface ReplyHeaders {
   readonly to: ReadonlyArray<string>
   readonly cc: ReadonlyArray<string>
   readonly subject: string

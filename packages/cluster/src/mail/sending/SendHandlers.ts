@@ -19,7 +19,7 @@ import type { SendingState } from "./SendingState.ts"
 import * as NearlyFull from "../NearlyFull.ts"
 import { judgeRecipients, overHour, paused } from "./SendingPolicy.ts"
 
-export interface SendingLimits {
+interface SendingLimits {
   /** Capacity of a Mailbox in bytes. */
   readonly mailboxBytes: number
   /** Messages that an Identity may send within an hour. */

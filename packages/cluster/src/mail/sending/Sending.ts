@@ -23,7 +23,7 @@ import { MessageQueries } from "../MessageQueries.ts"
 import * as ReplyHeaders from "./ReplyHeaders.ts"
 import { type Composed, Composer } from "./Composer.ts"
 
-export interface SendRequest {
+interface SendRequest {
   readonly subject: SubjectInfo
   /** The uuid of the message, which identifies the command: a repeat sends nothing. */
   readonly id: string
@@ -33,7 +33,7 @@ export interface SendRequest {
 }
 
 /** A message that a mail client submits (RFC 6409). */
-export interface Submission {
+interface Submission {
   readonly subject: SubjectInfo
   /** The raw message with CRLF line ends. */
   readonly raw: Uint8Array

@@ -106,7 +106,7 @@ interface PendingRow {
 }
 
 /** A message that waits for approval: when approval was requested, and its hash. */
-export interface Waiting {
+interface Waiting {
   readonly requested_at: Date
   readonly requested_by: string | null
   readonly expires_at: Date

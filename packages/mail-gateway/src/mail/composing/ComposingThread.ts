@@ -22,7 +22,7 @@ export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", {
 /** The maximum length of the queue; each task may hold a message of maximum size. */
 const waitingAtMost = 32
 
-export interface ThreadSettings {
+interface ThreadSettings {
   /** The module that the thread runs. */
   readonly entry: URL
   /** The time limit of a task. */

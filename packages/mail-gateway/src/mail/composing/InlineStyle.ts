@@ -99,7 +99,7 @@ const most = 4_000
 
 const spacing = /^(?:margin|padding)/
 
-export interface Filtered {
+interface Filtered {
   readonly style: string
   /** Whether it sets margin or padding. */
   readonly spaced: boolean

@@ -97,7 +97,7 @@ const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", 
 const quoted = (text: string) => escaped(text).replaceAll('"', "&quot;")
 
 /** The images of a message by the id that `cid:` names (RFC 2392), and those that the HTML shows. */
-export interface Images {
+interface Images {
   readonly known: ReadonlySet<string>
   readonly shown: Set<string>
 }
@@ -220,7 +220,7 @@ const nestedAtMost = 500
 const none: Images = { known: new Set(), shown: new Set() }
 
 /** Sanitizes HTML. Returns undefined if it is nested too deeply. */
-export const fragment = (html: string, images: Images = none, blanks = new Blanks()): string | undefined => {
+const fragment = (html: string, images: Images = none, blanks = new Blanks()): string | undefined => {
   const out = new Writer(blanks, images)
   let text = ""
   let depth = 0

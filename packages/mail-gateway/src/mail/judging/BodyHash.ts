@@ -86,7 +86,7 @@ const isRelaxed = (body: Buffer): boolean => {
 const slices = (body: Buffer, canonicalization: string): Generator<Buffer> =>
   canonicalization === "relaxed" && !isRelaxed(body) ? relaxed(body) : simple(body)
 
-export interface Hashed {
+interface Hashed {
   /** In Base64. */
   readonly hash: string
   /** The length of the canonical body in bytes. */

@@ -155,7 +155,7 @@ export interface Signature {
   readonly coversAll: boolean
 }
 
-export interface Signatures {
+interface Signatures {
   readonly signatures: ReadonlyArray<Signature>
   /** Rows for `Authentication-Results`: one per signature, and one for the ARC chain if there is one. */
   readonly info: ReadonlyArray<string>

@@ -18,9 +18,9 @@ import type { Judgement } from "./Verdict.ts"
 import { type Job, type Owner, VerdictWorker, type Records } from "./VerdictWorker.ts"
 
 /** The queue is too long to be processed in time. The message is not judged. */
-export class VerdictPoolOverloaded extends Schema.TaggedError<VerdictPoolOverloaded>()("JudgingOverloaded", {}) {}
+class VerdictPoolOverloaded extends Schema.TaggedError<VerdictPoolOverloaded>()("JudgingOverloaded", {}) {}
 
-export interface JudgingSettings {
+interface JudgingSettings {
   /** 0 judges in the process. */
   readonly workers: number
   /** How long a worker may stay silent, in milliseconds. */
@@ -29,7 +29,7 @@ export interface JudgingSettings {
   readonly entry: URL
 }
 
-export const defaults: JudgingSettings = {
+const defaults: JudgingSettings = {
   workers: Math.min(4, Math.max(2, availableParallelism())),
   silenceMillis: Timing.judgingSilenceMillis,
   // Next to this module, or to the bundle that contains it.

@@ -51,7 +51,7 @@ const normalized = (field: string): string => {
   return pieces.encoded.test(tidy) ? tidy.replace(pieces.plain, (piece) => piece.replaceAll("%", "%25")) : tidy
 }
 
-export interface Structured {
+interface Structured {
   readonly value: string
   readonly params: Readonly<Record<string, string>>
 }

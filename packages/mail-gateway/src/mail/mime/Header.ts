@@ -37,7 +37,7 @@ export const lineEnd = (raw: Buffer, from: number, end: number): number => {
   return at < 0 || at >= end ? end : at + 1
 }
 
-export const isBlank = (raw: Buffer, from: number, to: number): boolean =>
+const isBlank = (raw: Buffer, from: number, to: number): boolean =>
   to === from || raw[from] === LF || (raw[from] === CR && (to === from + 1 || raw[from + 1] === LF))
 
 const afterSpace = (raw: Buffer, from: number, to: number): number => {

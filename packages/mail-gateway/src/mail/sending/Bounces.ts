@@ -17,7 +17,7 @@ import { read } from "./BounceAddress.ts"
 import type { Failure } from "./BounceReport.ts"
 
 /** The report is undecided; the sender retries later. */
-export class BouncesUnavailable extends Schema.TaggedError<BouncesUnavailable>()("BouncesUnavailable", {}) {}
+class BouncesUnavailable extends Schema.TaggedError<BouncesUnavailable>()("BouncesUnavailable", {}) {}
 
 /**
  * The bounces accepted per message, domain and client within the window, and the number of counters kept. Clients are

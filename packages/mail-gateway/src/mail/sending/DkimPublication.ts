@@ -20,7 +20,7 @@ export const isPublished = (resolver: Resolver["Service"], { name, record }: Lis
   )
 
 /** Checks once. */
-export const look = Effect.fnUntraced(function* (domain: string) {
+const look = Effect.fnUntraced(function* (domain: string) {
   const keys = yield* DkimKeys
   const resolver = yield* Resolver
   yield* keys.ensure(domain)

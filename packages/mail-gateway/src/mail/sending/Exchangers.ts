@@ -8,7 +8,7 @@ import { Effect, Option, Random, Schema } from "effect"
 import type { LookupFailed, Resolver } from "../Resolver.ts"
 
 /** No server accepts mail for the domain, permanently if `isFinal`. */
-export class NoExchanger extends Schema.TaggedError<NoExchanger>()("NoExchanger", {
+class NoExchanger extends Schema.TaggedError<NoExchanger>()("NoExchanger", {
   isFinal: Schema.Boolean,
   status: Schema.String,
   text: Schema.String,

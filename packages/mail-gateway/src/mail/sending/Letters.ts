@@ -12,7 +12,7 @@ import type { Letter } from "./smtp/Letter.ts"
 import { inTurns } from "../SlicedWork.ts"
 
 /** The message must not be sent to any server. */
-export class Unfit extends Schema.TaggedError<Unfit>()("Unfit", { message: Schema.String }) {}
+class Unfit extends Schema.TaggedError<Unfit>()("Unfit", { message: Schema.String }) {}
 
 const piece = 64 * 1024
 

@@ -11,7 +11,7 @@ import MailComposer from "nodemailer/lib/mail-composer"
 import { Timing } from "../../Timing.ts"
 import { type ArcSettings, seal } from "../ArcSeal.ts"
 
-export interface MailerSettings {
+interface MailerSettings {
   readonly from: string
   /** Seals forwarded mail. */
   readonly arc?: ArcSettings | undefined

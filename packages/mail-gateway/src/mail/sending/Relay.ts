@@ -7,7 +7,7 @@ import type { RelayServer } from "./RelayUrl.ts"
 import { begin, type Deadlines } from "./smtp/Conversation.ts"
 import * as Pool from "./smtp/Pool.ts"
 
-export interface RelaySettings {
+interface RelaySettings {
   readonly server: RelayServer
   /** The service's host name for EHLO. */
   readonly helo: string

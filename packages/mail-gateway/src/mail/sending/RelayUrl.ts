@@ -7,7 +7,7 @@ import { Effect, Redacted, Schema } from "effect"
 import type { Terms } from "./smtp/Conversation.ts"
 
 /** The URL is invalid; `message` tells the operator why. */
-export class RelayUrlInvalid extends Schema.TaggedError<RelayUrlInvalid>()("RelayUrlInvalid", {
+class RelayUrlInvalid extends Schema.TaggedError<RelayUrlInvalid>()("RelayUrlInvalid", {
   message: Schema.String,
 }) {}
 

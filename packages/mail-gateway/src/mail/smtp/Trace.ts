@@ -32,7 +32,7 @@ export const received = (options: {
 let last = { second: Number.NaN, date: "" }
 
 /** Formats a date by RFC 5322 section 3.3. */
-export const date = (at: Date): string => {
+const date = (at: Date): string => {
   const second = Math.floor(at.getTime() / 1000)
   if (second !== last.second) last = { second, date: at.toUTCString().replace("GMT", "+0000") }
   return last.date

@@ -98,5 +98,3 @@ export const make = Effect.fnUntraced(function* (guests: SessionLimits) {
       session.user ? accounts.get(session)?.subject : undefined,
   }
 })
-
-export type Accounts = Effect.Success<ReturnType<typeof make>>

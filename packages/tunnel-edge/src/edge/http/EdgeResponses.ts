@@ -5,7 +5,7 @@ import { type Code, table } from "@svc/domain/problems/Table"
 import { Effect } from "effect"
 import type { Head } from "../../protocol/RequestHead.ts"
 
-export interface Wanted {
+interface Wanted {
   /** The `Accept` header of the request. */
   readonly accept: string | undefined
   readonly requestId: string
@@ -58,7 +58,7 @@ const page = (title: string, text: string) =>
 
 const wantsPage = (accept: string | undefined) => accept !== undefined && /text\/html/i.test(accept)
 
-export const problem = (book: AddressBook, code: Code, detail: string, wanted: Wanted): Buffer => {
+const problem = (book: AddressBook, code: Code, detail: string, wanted: Wanted): Buffer => {
   const { status, title, meaning, remedy, agent_hint } = table[code]
   const retry = wanted.retryAfterSeconds ?? (agent_hint === "wait" ? 5 : undefined)
   const headers = {

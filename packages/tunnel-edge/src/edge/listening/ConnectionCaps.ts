@@ -40,5 +40,3 @@ export const make = ({ perClient, inAll }: Caps) => {
     size: (): number => all,
   }
 }
-
-export type ConnectionCaps = ReturnType<typeof make>

@@ -18,11 +18,11 @@ export interface Certificate {
 }
 
 /** The edge could not listen on its port. */
-export class EdgeListenFailed extends Schema.TaggedError<EdgeListenFailed>()("EdgeListenFailed", {
+class EdgeListenFailed extends Schema.TaggedError<EdgeListenFailed>()("EdgeListenFailed", {
   message: Schema.String,
 }) {}
 
-export interface ListenerEvents {
+interface ListenerEvents {
   /** Load balancers whose connections start with a PROXY protocol header. */
   readonly balancers: Networks
   /** Returns false if a connection limit is reached. */

@@ -73,5 +73,3 @@ export const make = <E>(look: (canonical: string) => Effect.Effect<Standing | un
     names: (): ReadonlyArray<string> => [...names.keys()],
   }
 }
-
-export type OpenConnections = ReturnType<typeof make>

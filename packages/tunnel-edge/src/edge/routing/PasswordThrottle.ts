@@ -39,5 +39,3 @@ export const make = (now: () => number = Date.now) => {
     },
   }
 }
-
-export type PasswordThrottle = ReturnType<typeof make>

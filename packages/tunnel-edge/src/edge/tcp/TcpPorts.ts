@@ -22,7 +22,7 @@ export interface TcpRoute {
 }
 
 /** Returns the header of version 1 of the PROXY protocol (haproxy.org, proxy-protocol.txt, section 2.1). */
-export const proxyHeader = (socket: Socket): Buffer => {
+const proxyHeader = (socket: Socket): Buffer => {
   const from = clientOf(socket)
   const to = socket.localAddress?.replace(/^::ffff:/, "") ?? ""
   const family = isIPv6(from) ? "TCP6" : "TCP4"

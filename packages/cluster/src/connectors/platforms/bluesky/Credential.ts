@@ -27,7 +27,7 @@ const OAuthTokens = Schema.Struct({
 export type OAuthTokens = typeof OAuthTokens.Type
 
 const Tokens = Schema.fromJsonString(Schema.Union([PasswordTokens, OAuthTokens]))
-export type Tokens = typeof Tokens.Type
+type Tokens = typeof Tokens.Type
 
 const decode = Schema.decodeEffect(Tokens)
 

@@ -25,7 +25,7 @@ import * as ClientMetadata from "./ClientMetadata.ts"
 import { memoryNonces, type Nonces } from "./Nonces.ts"
 import type { LibraryFetch } from "./LibraryFetch.ts"
 
-export interface Endpoints {
+interface Endpoints {
   /** The directory of `did:plc`. */
   readonly plc: string
   /** Server that resolves handles (`com.atproto.identity.resolveHandle`), instead of DNS and the handle's host. */
@@ -36,7 +36,7 @@ export interface Endpoints {
   readonly service: string
 }
 
-export const endpoints = ({ setting }: PlatformParts): Endpoints => ({
+const endpoints = ({ setting }: PlatformParts): Endpoints => ({
   plc: setting("PLC_URL") ?? "https://plc.directory",
   handles: setting("HANDLE_RESOLVER"),
   chat: setting("CHAT_DID") ?? "did:web:api.bsky.chat",
@@ -59,7 +59,7 @@ export interface Network {
   readonly resolve: (library: LibraryFetch, account: string) => Effect.Effect<ResolvedAccount, PlatformFailure>
 }
 
-export interface ResolvedAccount {
+interface ResolvedAccount {
   readonly did: string
   /** The verified handle, or `handle.invalid` if the handle does not resolve to this DID. */
   readonly handle: string

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { InputRefused } from "../Failure.ts"
 import { isBase64, segment } from "../Options.ts"
 
-export interface Image {
+interface Image {
   readonly bytes: Uint8Array
   readonly type: string
   readonly alt: string

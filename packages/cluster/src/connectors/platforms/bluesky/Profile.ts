@@ -22,7 +22,7 @@ const swaps = 5
 
 type Fields = Readonly<Record<string, unknown>>
 
-export interface Profile {
+interface Profile {
   readonly record: Fields
   /** The record's version, or undefined if there is no record. */
   readonly cid: string | undefined

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { InputRefused, type PlatformFailure } from "../Failure.ts"
 import type { Connection } from "./Connection.ts"
 
-export interface TextLimit {
+interface TextLimit {
   readonly graphemes: number
   readonly bytes: number
 }

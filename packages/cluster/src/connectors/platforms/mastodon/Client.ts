@@ -16,12 +16,6 @@ import { boundedWords } from "../ResponseBounds.ts"
 import { CredentialRefused, isFailure, type PlatformFailure, PlatformRefused, PlatformUnreachable } from "../Failure.ts"
 import type { PlatformResponse, PlatformHttp } from "../PlatformHttp.ts"
 
-/** A response that is not yet validated. */
-export interface RawResponse {
-  readonly data: unknown
-  readonly headers: Headers
-}
-
 /** Limits for the bytes and the JSON values of a response, so that parsing it does not block the event loop. */
 const responseBytes = 1024 * 1024
 const responseValues = 60_000

@@ -15,7 +15,7 @@ const Kept = Schema.Struct({
   refresh: Schema.optionalKey(Schema.String),
   ends: Schema.optionalKey(Schema.Number),
 })
-export type Kept = typeof Kept.Type
+type Kept = typeof Kept.Type
 
 const codec = <A>(schema: Schema.Codec<A>) => {
   const text = Schema.fromJsonString(schema)

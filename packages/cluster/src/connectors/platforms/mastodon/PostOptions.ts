@@ -48,7 +48,7 @@ const segmenter = new Intl.Segmenter()
  * Counts the characters of a text as Mastodon does: graphemes, with a fixed length for each URL and without the domains of
  * mentions. Stops above `most`.
  */
-export const lengthOf = (text: string, perUrl: number, most: number): number => {
+const lengthOf = (text: string, perUrl: number, most: number): number => {
   const counted = text.replace(urls, "x".repeat(perUrl)).replace(mentions, "$1@$2")
   let length = 0
   for (const _ of segmenter.segment(counted)) if (++length > most) break

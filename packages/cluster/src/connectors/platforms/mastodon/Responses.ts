@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import { type PlatformFailure, PlatformUnreachable } from "../Failure.ts"
 
 /** An id: digits at Mastodon, ULIDs or flake ids at other servers. */
-export const Id = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/))
+const Id = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/))
 const Short = Schema.String.check(Schema.isMaxLength(2048))
 const optional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
@@ -115,7 +115,7 @@ const cut = (data: unknown, atMost: number): unknown => {
 }
 
 /** Largest number of entries that are read from a list. */
-export const entriesAtMost = 200
+const entriesAtMost = 200
 
 const invalidResponse = () =>
   new PlatformUnreachable({ message: "The server's response does not match Mastodon's API." })

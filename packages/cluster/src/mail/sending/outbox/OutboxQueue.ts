@@ -22,7 +22,7 @@ import { type Lease, Outbox, overdue } from "./Outbox.ts"
 import type { Leased } from "./OutboxRecords.ts"
 import { type Gate, SendingGate } from "./SendingGate.ts"
 
-export type Needs = ChangeFeed | EnvelopeSender | InsideDelivery | MailTransport | Outbox | SendingGate | Writes
+type Needs = ChangeFeed | EnvelopeSender | InsideDelivery | MailTransport | Outbox | SendingGate | Writes
 
 /** Maximum concurrent attempts per Identity. */
 const places = 4

@@ -30,7 +30,7 @@ export interface Leased {
 }
 
 /** The Identity that owns the row and gets its Events. */
-export interface Owner {
+interface Owner {
   readonly id: string
   readonly orgId: string
   readonly handle: string

@@ -19,7 +19,7 @@ import type { Writing } from "../../../work/Source.ts"
 import type { Leased } from "./OutboxRecords.ts"
 
 /** One attempt as the gate knows it. */
-export interface Passage {
+interface Passage {
   /** Requests permission to begin DATA. If the database does not respond, permission is denied. */
   readonly mayLeave: Effect.Effect<boolean>
   /** Whether the permission is still valid; checked in the same turn of the event loop in which content is written. */

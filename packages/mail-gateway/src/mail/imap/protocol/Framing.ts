@@ -5,7 +5,7 @@
  */
 
 /** Size limits of commands; a logged-in session allows more. */
-export interface Limits {
+interface Limits {
   /** Maximum bytes of a command without its literals. */
   readonly commandBytes: number
   /** Maximum number of literals in a command. */

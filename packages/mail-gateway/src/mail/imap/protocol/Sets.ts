@@ -65,7 +65,7 @@ const isNormal = (ranges: ReadonlyArray<Range>): boolean => {
 }
 
 /** Sorts and merges ranges. */
-export const normalized = (ranges: ReadonlyArray<Range>): Ranges => {
+const normalized = (ranges: ReadonlyArray<Range>): Ranges => {
   if (isNormal(ranges)) return ranges
   const sorted = ranges.filter(([first, last]) => first <= last).sort((a, b) => a[0] - b[0])
   const out: Array<[number, number]> = []

@@ -15,9 +15,6 @@ export const string = (text: string): string =>
 export const nstring = (text: string | null | undefined): string =>
   text === null || text === undefined ? "NIL" : string(text)
 
-/** Quotes ASCII text that the service wrote itself. */
-export const quoted = (text: string): string => `"${escaped(text)}"`
-
 /** Writes an atom if possible, otherwise a string. */
 export const astring = (text: string): string =>
   /^[A-Za-z0-9!#$&'+,./:;<=>?@^_`|~[-]+$/.test(text) && text.toUpperCase() !== "NIL" ? text : string(text)

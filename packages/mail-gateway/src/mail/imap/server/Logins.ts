@@ -28,7 +28,7 @@ import { Timing } from "../../../Timing.ts"
 /** The credentials are wrong. */
 export class LoginRefused extends Schema.TaggedError<LoginRefused>()("LoginRefused", {}) {}
 
-export interface Login {
+interface Login {
   readonly identityId: IdentityId
   readonly orgId: string
   readonly canonical: string
@@ -44,7 +44,7 @@ const forgiven = 2
 const most = 20_000
 
 /** The purpose of a login: its action in the audit log, and the scope that a key needs. */
-export interface LoginPurpose {
+interface LoginPurpose {
   readonly action: string
   readonly via: "imap" | "smtp"
   readonly scope: ScopeName

@@ -47,5 +47,3 @@ export const make = () => {
     }),
   }
 }
-
-export type SessionTurns = ReturnType<typeof make>

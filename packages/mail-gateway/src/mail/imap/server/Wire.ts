@@ -10,7 +10,7 @@ import { Effect, Schema } from "effect"
 import { Timing } from "../../../Timing.ts"
 
 /** The client disconnected or stopped reading. */
-export class WireClosed extends Schema.TaggedError<WireClosed>()("WireClosed", {}) {}
+class WireClosed extends Schema.TaggedError<WireClosed>()("WireClosed", {}) {}
 
 const ended = Effect.fail(new WireClosed())
 

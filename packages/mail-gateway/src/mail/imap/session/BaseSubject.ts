@@ -13,7 +13,7 @@ const trailer = /(?:\(fwd\)|\s)+$/i
 const leader = /^(?:\[[^[\]]{0,200}\]\s*)*(?:re|fwd?)\s*(?:\[[^[\]]{0,200}\]\s*)?:/i
 const blob = /^\[[^[\]]{0,200}\]\s*/
 
-export interface BaseSubject {
+interface BaseSubject {
   readonly text: string
   /** Whether a removed part marks the message as a reply or a forward. */
   readonly isReply: boolean

@@ -9,7 +9,7 @@ import { bad, type Conversation, no, ok, type Selected } from "./Conversation.ts
 import * as Flags from "./Flags.ts"
 import { flagsOf, announceKeywords, named, readOnly, sync } from "./SelectedFolder.ts"
 import type { Upload } from "./Spool.ts"
-import { Refused, type Store } from "./Store.ts"
+import type { Store } from "./Store.ts"
 
 const tooMany = no("A message cannot have that many keywords.", "LIMIT")
 
@@ -128,5 +128,3 @@ export const expunge = Effect.fnUntraced(function* (
   yield* sync(conversation, store, true)
   return ok("EXPUNGE completed.", conversation.condstore ? `HIGHESTMODSEQ ${selected.modseq}` : undefined)
 })
-
-export const tooLarge = new Refused({ code: "TOOBIG", message: "The message is too large." })

@@ -18,13 +18,13 @@ import { type Refused, type Store } from "./Store.ts"
 import * as IdleNotifier from "./IdleNotifier.ts"
 
 /** The action of the connection after a chunk was processed. The rest of the chunk starts at `at`. */
-export type Turn =
+type Turn =
   | { readonly _tag: "More" }
   | { readonly _tag: "StartTls" }
   | { readonly _tag: "Compress"; readonly at: number }
   | { readonly _tag: "Close" }
 
-export interface Settings {
+interface Settings {
   /** Maximum bytes of an appended message. */
   readonly messageBytes: number
   /** Temporary storage of large messages. */

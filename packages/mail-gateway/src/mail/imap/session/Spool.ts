@@ -11,7 +11,7 @@ export interface Upload {
   readonly read: Effect.Effect<Buffer, Unavailable>
 }
 
-export interface Spool {
+interface Spool {
   readonly write: (bytes: Buffer) => Effect.Effect<void, Unavailable>
   readonly read: Effect.Effect<Buffer, Unavailable>
   readonly close: Effect.Effect<void>

@@ -145,7 +145,7 @@ export interface Wanted {
 }
 
 /** The result of a search: ascending UIDs, and the last change of each. */
-export interface Found {
+interface Found {
   readonly uids: ReadonlyArray<number>
   readonly modseqs: ReadonlyArray<number>
 }

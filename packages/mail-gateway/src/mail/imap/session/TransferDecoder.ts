@@ -3,7 +3,7 @@ import * as Transfer from "../../mime/Transfer.ts"
 
 export const encodings = new Set(["7bit", "8bit", "binary", "base64", "quoted-printable"])
 
-export interface Decoder {
+interface Decoder {
   readonly push: (bytes: Buffer) => Buffer
   readonly end: () => Buffer
 }

@@ -13,7 +13,7 @@ import type { StoredMessage } from "./Rows.ts"
 /** Bytes per database response. */
 const slice = 512 * 1024
 /** Messages above this size (bytes) are parsed in a worker thread. */
-export const inProcess = 128 * 1024
+const inProcess = 128 * 1024
 
 /** Options for parsing a message that was not received over SMTP. */
 export const reading = (host: string) => ({ ip: "", helo: "", mailFrom: "", host, isOnlyRead: true })
@@ -74,5 +74,3 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
     }),
   }
 })
-
-export type Bodies = Effect.Success<ReturnType<typeof make>>

@@ -10,14 +10,14 @@ import type { Changes, Folder, Marked } from "../session/Store.ts"
 /** Maximum cached messages per folder and in total (about 100 bytes each). */
 const atMost = { ofFolder: 50_000, inAll: 200_000 }
 
-export interface CachedFlags {
+interface CachedFlags {
   readonly modseq: number
   /** Ordered by UID and immutable. */
   readonly messages: ReadonlyArray<Marked>
 }
 
 /** Applies changes to a cached entry. */
-export const renewed = (kept: CachedFlags, { modseq, changed, vanished, isGone }: Changes): CachedFlags => {
+const renewed = (kept: CachedFlags, { modseq, changed, vanished, isGone }: Changes): CachedFlags => {
   if (isGone) return { modseq, messages: [] }
   if (changed.length === 0 && vanished.length === 0) return { modseq, messages: kept.messages }
   const all = new Map(kept.messages.map((message) => [message.uid, message]))

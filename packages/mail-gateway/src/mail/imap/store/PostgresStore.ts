@@ -42,7 +42,7 @@ import * as Sorting from "./Sorting.ts"
 const largeAtOnce = 4
 
 /** The Mailbox and the credential of a session. */
-export interface Account {
+interface Account {
   readonly identityId: string
   readonly orgId: string
   readonly canonical: string

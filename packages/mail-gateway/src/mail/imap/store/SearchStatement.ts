@@ -18,7 +18,7 @@ type Sql = Reads["Service"]
 /** Index of the bodies in the search text. */
 const bodies = 5
 
-export interface Resolved {
+interface Resolved {
   readonly numbers: (set: NumbersKey) => Ranges
   readonly sent: (day: Extract<SearchKey, { readonly _tag: "Day" }>) => Ranges
   readonly now: Date

@@ -14,7 +14,7 @@ export interface Tlsa {
   readonly data: Buffer
 }
 
-export interface MxRecord {
+interface MxRecord {
   readonly priority: number
   readonly exchange: string
 }

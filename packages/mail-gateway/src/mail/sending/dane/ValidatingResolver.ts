@@ -16,7 +16,7 @@ export interface ServerAddress {
 }
 
 /** The records of a name. Absence is an answer too, and can also be secure. */
-export interface Found {
+interface Found {
   readonly values: ReadonlyArray<Message.Value>
   readonly owner: string | undefined
   readonly isSecure: boolean

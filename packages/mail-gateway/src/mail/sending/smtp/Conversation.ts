@@ -96,7 +96,7 @@ const offers = (reply: Reply): ReadonlyMap<string, string> =>
     }),
   )
 
-export const isPositive = (reply: { readonly code: number | null }) =>
+const isPositive = (reply: { readonly code: number | null }) =>
   reply.code !== null && reply.code >= 200 && reply.code < 300
 
 const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms, timeouts: Deadlines) {
