@@ -1,4 +1,5 @@
 /** One of every resource that an account can own, and the paths that name each. */
+import { exportJWK, generateKeyPair, SignJWT } from "jose"
 import { toPublic } from "@svc/domain/Ids"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
@@ -12,6 +13,8 @@ export interface Names {
   readonly ids: Readonly<Record<string, string>>
   readonly delivery_id: string
   readonly address: string
+  /** A registered public key. */
+  readonly kid: string
   readonly name: string
 }
 
@@ -40,6 +43,7 @@ export const unknownNames: Names = {
     session: uuid,
   },
   delivery_id: toPublic("dlv_", uuid),
+  kid: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
   address: "nobody@example.net",
   name: "no.such.secret",
 }
@@ -51,11 +55,18 @@ const kindOf = ({ id }: Operation): string => {
 }
 
 /** Returns the path of an operation on these resources; throws if there is no resource for the operation. */
-export const pathTo = (operation: Operation, { handle, ids, delivery_id, address, name }: Names): string =>
+export const pathTo = (operation: Operation, { handle, ids, delivery_id, address, kid, name }: Names): string =>
   operation.path.replace(/:(\w+)/g, (_, member: string) => {
-    const text = { handle, delivery_id, address, name, index: "0", platform: "mastodon", id: ids[kindOf(operation)] }[
-      member
-    ]
+    const text = {
+      handle,
+      delivery_id,
+      address,
+      kid,
+      name,
+      index: "0",
+      platform: "mastodon",
+      id: ids[kindOf(operation)],
+    }[member]
     if (text === undefined) throw new Error(`${operation.id}: nothing is made for :${member}`)
     return encodeURIComponent(text)
   })
@@ -100,6 +111,11 @@ export const createResources = async (
   const name = `secret.of.${handle.toLowerCase()}`
   await ask("PUT", `/api/vault/secrets/${name}?identity=${handle}`, { value: "v", description: "d" })
   await ask("PUT", `/api/vault/secrets/${name}`, { value: "v", description: "d" })
+  const { did } = await ask("GET", `${at}/signing-keys`)
+  const { privateKey, publicKey } = await generateKeyPair("EdDSA")
+  const proof = new SignJWT().setProtectedHeader({ alg: "EdDSA" }).setAudience(service.base).setSubject(did)
+  const signing = { jwk: await exportJWK(publicKey), proof: await proof.setIssuedAt().sign(privateKey) }
+  const { kid } = await ask("POST", `${at}/signing-keys`, signing)
   const [grant] = await service.query<{ id: string }>(
     (sql) => sql`
       insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes, created_at, expires_at)
@@ -143,6 +159,7 @@ export const createResources = async (
     },
     delivery_id: delivery.id,
     address,
+    kid,
     name,
   }
 }

@@ -49,6 +49,10 @@ identities.acknowledge any Path
 identities.rotate admin Path
 cards.read any Path
 cards.patch any Path
+proof.listKeys any Path
+proof.registerKey any Path
+proof.removeKey any Path
+proof.rotateKey admin Path
 profiles.read public
 messages.list any Path
 messages.wait any Path

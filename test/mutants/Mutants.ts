@@ -12,6 +12,7 @@ import { mailGatewaySmtp } from "./mail-gateway-smtp.ts"
 import { mailTags } from "./mail-tags.ts"
 import { creators } from "./creators.ts"
 import type { Mutants } from "./Mutant.ts"
+import { proof } from "./proof.ts"
 import { staleHolders } from "./stale-holders.ts"
 import { tenancyAndTime } from "./tenancy-and-time.ts"
 import { tunnelEdge } from "./tunnel-edge.ts"
@@ -28,6 +29,7 @@ export const mutants: Mutants = {
   ...mailGatewaySending,
   ...mailGatewaySmtp,
   ...mailTags,
+  ...proof,
   ...creators,
   ...staleHolders,
   ...tenancyAndTime,

@@ -62,6 +62,9 @@ import * as ProblemPages from "./pages/ProblemPages.ts"
 import * as ProfilePage from "./pages/ProfilePage.ts"
 import * as SignInPage from "./pages/SignInPage.ts"
 import * as TermsPage from "./pages/TermsPage.ts"
+import * as Discovery from "./proof/Discovery.ts"
+import * as Proof from "./proof/Proof.ts"
+import * as PublishedKeys from "./proof/PublishedKeys.ts"
 import * as Public from "./public/Public.ts"
 import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
@@ -101,6 +104,7 @@ const endpoints = (settings: HttpSettings) =>
       Vault.layer,
       Limits.layer,
       GrantHandlers.layer,
+      Proof.layer,
       Public.layer({ to: settings.contactTo }),
     ]),
     Layer.provide([Authorization.layer, ProblemRendering.layer]),
@@ -240,6 +244,8 @@ const routes = (settings: HttpSettings) =>
     SignInPage.layer,
     Authorize.layer,
     OAuthMetadata.layer,
+    Discovery.layer,
+    PublishedKeys.layer,
     OAuthRegistration.layer,
     TokenEndpoint.layer,
     ...MagicLinkPage.layers,

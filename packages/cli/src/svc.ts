@@ -9,6 +9,7 @@ import * as Audit from "./audit/Command.ts"
 import * as Backup from "./backup/Command.ts"
 import * as Account from "./account/Commands.ts"
 import * as Dns from "./dns/Command.ts"
+import * as Issuer from "./issuer/Command.ts"
 import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
 import * as Grants from "./grants/Command.ts"
@@ -46,6 +47,7 @@ const always = [
   Tunnel.command,
   Audit.command,
   Dkim.command,
+  Issuer.command,
   Doctor.command,
   Dns.command,
   Backup.backup,

@@ -221,6 +221,16 @@ export const Timing = {
   dkimWaitMillis: 7 * day,
   dkimOverlapMillis: 8 * day,
   dkimReloadMillis: minute,
+  /**
+   * A new issuer key is published for `issuerWaitMillis` before it signs, so that verifiers that cache the key set know it. A
+   * replaced one stays published for `issuerOverlapMillis`: longer than an hour, the longest life of a token. The keys are
+   * reloaded every `issuerReloadMillis`.
+   */
+  issuerWaitMillis: day,
+  issuerOverlapMillis: day,
+  issuerReloadMillis: minute,
+  /** How long a rotated key of an Identity stays published, for copies of cards that it signed. */
+  signingKeyOverlapMillis: 7 * day,
 
   // --- Webhooks
 

@@ -34,6 +34,14 @@ export class Addresses extends Context.Service<Addresses, AddressBook>()("@svc/d
 export const email = (book: AddressBook, handle: string) => `${handle}@${book.mailDomain}`
 export const profileUrl = (book: AddressBook, handle: string) => `${book.profileBase}/@${handle}`
 export const cardUrl = (book: AddressBook, handle: string) => `${profileUrl(book, handle)}/agent-card.json`
+/** Returns the DID of an Identity (did:web): its profile's address, with `:` instead of `/`. */
+export const did = (book: AddressBook, handle: string) => {
+  const { host, pathname } = new URL(book.profileBase)
+  const path = pathname.split("/").filter((segment) => segment !== "")
+  return ["did:web", encodeURIComponent(host), ...path, `%40${handle}`].join(":")
+}
+export const didUrl = (book: AddressBook, handle: string) => `${profileUrl(book, handle)}/did.json`
+export const jwksUrl = (book: AddressBook, handle: string) => `${profileUrl(book, handle)}/jwks.json`
 export const tunnelHostname = (book: AddressBook, handle: string) => `${handle}.${book.tunnelDomain}`
 export const tunnelUrl = (book: AddressBook, handle: string) =>
   `${book.tunnelScheme}://${tunnelHostname(book, handle)}${book.tunnelPort === undefined ? "" : `:${book.tunnelPort}`}`

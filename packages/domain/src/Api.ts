@@ -16,6 +16,7 @@ import { ThreadApi } from "./mail/ThreadApi.ts"
 import { MailSettingsApi, OrgMailApi } from "./mail/MailSettingsApi.ts"
 import { SendingApi } from "./mail/SendingApi.ts"
 import { GrantApi } from "./oauth/GrantApi.ts"
+import { ProofApi } from "./proof/ProofApi.ts"
 import { PublicApi } from "./public/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
 import { TunnelApi } from "./tunnel/TunnelApi.ts"
@@ -38,6 +39,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(HandleApi)
   .add(IdentityApi)
   .add(CardApi)
+  .add(ProofApi)
   .add(ProfileApi)
   .add(MessageApi)
   .add(ThreadApi)

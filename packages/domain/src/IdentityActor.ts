@@ -8,6 +8,7 @@ import { FolderMessages } from "./mail/FolderProtocol.ts"
 import { MailboxMessages } from "./mail/MailboxProtocol.ts"
 import { MailSettingsMessages } from "./mail/MailSettingsProtocol.ts"
 import { SendingMessages } from "./mail/SendingProtocol.ts"
+import { ProofMessages } from "./proof/ProofProtocol.ts"
 import { TunnelMessages } from "./tunnel/TunnelProtocol.ts"
 import { WebhookMessages } from "./webhooks/WebhookProtocol.ts"
 import { Uuid } from "./IdSchemas.ts"
@@ -52,6 +53,7 @@ export const IdentityActor = Entity.fromRpcGroup(
     FolderMessages,
     MailboxMessages,
     MailSettingsMessages,
+    ProofMessages,
     SendingMessages,
     TunnelMessages,
     WebhookMessages,

@@ -141,6 +141,7 @@ export const words = texts({
     event: ["Events", "Ereignisse", "Événements"],
     vault: ["Vault", "Tresor", "Coffre"],
     connector: ["Social accounts", "Soziale Konten", "Comptes sociaux"],
+    proof: ["Proof of identity", "Identitätsnachweis", "Preuve d’identité"],
     account: ["Account", "Konto", "Compte"],
   } satisfies { readonly [C in Capability]: readonly [string, string, string] },
   actions: {

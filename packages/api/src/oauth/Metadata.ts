@@ -1,6 +1,7 @@
 /**
- * OAuth discovery for MCP clients: protected resource metadata (RFC 9728), authorization server metadata (RFC 8414), and
- * the challenge of a 401. Both list only the minimum of useful scopes, because clients request every scope that is listed.
+ * Discovery of the authorization server: protected resource metadata (RFC 9728), authorization server metadata (RFC 8414),
+ * the OpenID configuration for verifiers of identity tokens, and the challenge of a 401. Server metadata and OpenID
+ * configuration are one document at two addresses, so that they cannot contradict each other. Both list only the minimum of useful scopes, because clients request every scope that is listed.
  */
 import { Addresses, type AddressBook } from "@svc/domain/Addresses"
 import { metadataOf, resourceOf } from "@svc/domain/oauth/Resource"
@@ -35,6 +36,24 @@ const ofServer = ({ baseUrl }: AddressBook) => ({
   client_id_metadata_document_supported: true,
   authorization_response_iss_parameter_supported: true,
   service_documentation: `${baseUrl}/api/docs`,
+  jwks_uri: `${baseUrl}/.well-known/jwks.json`,
+  subject_types_supported: ["public"],
+  id_token_signing_alg_values_supported: ["RS256", "ES256"],
+  claims_supported: [
+    "iss",
+    "sub",
+    "aud",
+    "iat",
+    "nbf",
+    "exp",
+    "jti",
+    "nonce",
+    "handle",
+    "email",
+    "email_verified",
+    "org",
+    "act",
+  ],
 })
 
 /** Builds `WWW-Authenticate` of a 401 (RFC 9728 section 5.1); `error` is only set if a token was sent. */
@@ -49,5 +68,13 @@ export const layer = HttpRouter.use((router) =>
     yield* router.add("GET", "/.well-known/oauth-protected-resource", json(ofResource(book)))
     yield* router.add("GET", "/.well-known/oauth-protected-resource/api/mcp", json(ofResource(book)))
     yield* router.add("GET", "/.well-known/oauth-authorization-server", json(ofServer(book)))
+    yield* router.add(
+      "GET",
+      "/.well-known/openid-configuration",
+      // Verifiers in a browser read it from pages of other sites.
+      Effect.map(json(ofServer(book)), (response) =>
+        HttpServerResponse.setHeader(response, "access-control-allow-origin", "*"),
+      ),
+    )
   }),
 )

@@ -7,6 +7,7 @@ import { table } from "@svc/domain/problems/Table"
 import type { Json } from "./Shapes.ts"
 import { ofCredentials } from "./CredentialDescriptions.ts"
 import { ofMail } from "./MailDescriptions.ts"
+import { ofProof } from "./ProofDescriptions.ts"
 
 const texts: Readonly<Record<string, string>> = {
   // General
@@ -134,6 +135,7 @@ const texts: Readonly<Record<string, string>> = {
   "CardPatch.description": "A description of the agent in one or two sentences.",
   "CardPatch.version": "The version of the agent, not of the protocol.",
   ...ofMail,
+  ...ofProof,
   // Tunnel
   links: "The connected links.",
   edge: "The edge that holds the link.",

@@ -123,6 +123,7 @@ const order: ReadonlyArray<string> = [
   "webhooks",
   "cards",
   "profiles",
+  "proof",
   "tunnels",
   "vault",
   "exports",

@@ -8,6 +8,7 @@ import { load, type Settings } from "../serve/Settings.ts"
 import * as CertificateChecks from "./CertificateChecks.ts"
 import * as Configuration from "./Configuration.ts"
 import * as DaneResolver from "./DaneResolver.ts"
+import * as Discovery from "./Discovery.ts"
 import * as Dns from "./Dns.ts"
 import * as Finding from "./Finding.ts"
 import * as Listeners from "./Listeners.ts"
@@ -136,7 +137,11 @@ export const findings = Effect.fnUntraced(function* ({ api: flag, only, resolver
   const dns = Dns.asking(resolver)
   if (fromOutside) {
     if (settings._tag === "Failure") return [Configuration.configuration(settings)]
-    return [...(yield* published(settings.success, dns)), ...(yield* outside(settings.success))]
+    return [
+      ...(yield* published(settings.success, dns)),
+      ...(yield* outside(settings.success)),
+      yield* Discovery.finding(settings.success.baseUrl, settings.success),
+    ]
   }
   const wants = (group: Finding.Group) => only.size === 0 || only.has(group)
   const api = yield* apiOf(flag)
@@ -165,6 +170,7 @@ export const findings = Effect.fnUntraced(function* ({ api: flag, only, resolver
     if (wants("mail")) all.push(...(yield* Outgoing.findings(given)), ...(yield* DaneResolver.findings(given)))
     if (wants("service")) {
       all.push(yield* Listeners.taken(given, isUp), yield* names(given))
+      if (isUp) all.push(yield* Discovery.finding(api, given))
     }
   }
   return [...all, up, yield* login(api)].filter(({ group }) => wants(group))

@@ -12,7 +12,7 @@ const oldest = 20
 const oldestOfServer = 24
 
 /** Commands that load the service or its database. */
-const ofServer = new Set(["serve", "migrate", "backup", "restore", "dkim", "dns", "doctor"])
+const ofServer = new Set(["serve", "migrate", "backup", "restore", "dkim", "dns", "issuer", "doctor"])
 
 const version = Number(process.versions.node.split(".")[0])
 const command = process.argv.slice(2).find((word) => !word.startsWith("-")) ?? ""

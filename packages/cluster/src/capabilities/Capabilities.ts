@@ -15,6 +15,7 @@ import { identity } from "../identity/IdentityCapability.ts"
 import { BatchedErasure } from "../identity/Teardown.ts"
 import { mail } from "../mail/MailCapability.ts"
 import { oauth } from "../oauth/OAuthCapability.ts"
+import { proof } from "../proof/ProofCapability.ts"
 import { tunnel } from "../tunnel/TunnelCapability.ts"
 import { vault } from "../vault/VaultCapability.ts"
 import { webhook } from "../webhooks/WebhookCapability.ts"
@@ -32,6 +33,7 @@ export const capabilities = [
   tunnel,
   credentials,
   oauth,
+  proof,
   audit,
 ] as const
 
@@ -41,6 +43,7 @@ const ofService = kept("belongs to the service, not to an account")
 export const serviceTables: Readonly<Record<string, Table>> = {
   backup: ofService,
   idempotency_record: shortLived,
+  issuer_key: ofService,
   page_view: kept("counts without a person"),
   public_limit: shortLived,
   sealing_canary: ofService,

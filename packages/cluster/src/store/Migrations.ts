@@ -18,6 +18,7 @@ import { events } from "./schema/events.ts"
 import { identity } from "./schema/identity.ts"
 import { mail } from "./schema/mail.ts"
 import { oauth } from "./schema/oauth.ts"
+import { proof } from "./schema/proof.ts"
 import { search } from "./schema/search.ts"
 import { sending } from "./schema/sending.ts"
 import { service } from "./schema/service.ts"
@@ -27,7 +28,21 @@ import { vault } from "./schema/vault.ts"
 /** The schema of the first release. Later versions append migrations. */
 const baseline = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const areas = [account, identity, mail, search, sending, events, tunnel, vault, connectors, oauth, audit, service]
+  const areas = [
+    account,
+    identity,
+    mail,
+    search,
+    sending,
+    events,
+    tunnel,
+    vault,
+    connectors,
+    oauth,
+    proof,
+    audit,
+    service,
+  ]
   for (const statement of areas.flat()) yield* sql.unsafe(statement)
   yield* requireVersion("0.1.0")
 })

@@ -25,6 +25,13 @@ const words = {
   "email.approval_refused": ["has a rejected mail", "hat eine abgelehnte E-Mail", "a un e-mail refusé"],
   "mail.stopped": ["has outgoing mail stopped", "sendet keine E-Mails mehr", "n’envoie plus d’e-mails"],
   "mail.started": ["has outgoing mail resumed", "sendet wieder E-Mails", "envoie de nouveau des e-mails"],
+  "signing_key.added": [
+    "registered a signing key",
+    "hat einen Signierschlüssel registriert",
+    "a enregistré une clé de signature",
+  ],
+  "signing_key.removed": ["signing key removed", "Signierschlüssel entfernt", "clé de signature retirée"],
+  "signing_key.rotated": ["signing key rotated", "Signierschlüssel erneuert", "clé de signature renouvelée"],
   "card.updated": ["changed its card", "hat die Karte geändert", "a modifié sa carte"],
   "tunnel.connected": ["opened its tunnel", "hat den Tunnel geöffnet", "a ouvert son tunnel"],
   "tunnel.disconnected": ["closed its tunnel", "hat den Tunnel geschlossen", "a fermé son tunnel"],

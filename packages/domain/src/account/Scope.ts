@@ -12,6 +12,7 @@ export const capabilities = [
   "event",
   "vault",
   "connector",
+  "proof",
   "account",
 ] as const
 export type Capability = (typeof capabilities)[number]

@@ -40,6 +40,7 @@ const capabilities: Readonly<Record<Subject, Capability>> = {
   tunnel: "tunnel",
   webhook: "webhook",
   connector: "connector",
+  signing_key: "proof",
 }
 
 /** Returns the scope that an Event of the type needs in addition to `event:read`. */

@@ -73,6 +73,21 @@ const sentences = {
     "Der Versand von {h} wurde wieder gestartet: {by}",
     "Le courrier sortant de {h} a été relancé par {by}",
   ],
+  "signing_key.added": [
+    "{h} registered the signing key {kid}",
+    "{h} hat den Signierschlüssel {kid} registriert",
+    "{h} a enregistré la clé de signature {kid}",
+  ],
+  "signing_key.removed": [
+    "The signing key {kid} of {h} was removed",
+    "Der Signierschlüssel {kid} von {h} wurde entfernt",
+    "La clé de signature {kid} de {h} a été retirée",
+  ],
+  "signing_key.rotated": [
+    "The signing key of {h} was rotated",
+    "Der Signierschlüssel von {h} wurde erneuert",
+    "La clé de signature de {h} a été renouvelée",
+  ],
   "card.updated": [
     "{h} changed its card{changed}",
     "{h} hat die Karte geändert{changed}",
@@ -227,6 +242,7 @@ const placesOf = (
       data["reason"] === "full"
         ? say([": the Mailbox is full", ": das Postfach ist voll", "\u00a0: la boîte est pleine"])
         : say([": too large", ": zu groß", "\u00a0: trop volumineux"]),
+    kid: mark(said(data["kid"])),
     changed: Array.isArray(data["changed"]) ? after(data["changed"].join(", ")) : "",
     event_type: said(data["event_type"]),
     failure: data["error"] == null ? after(String(data["status_code"] ?? "")) : after(data["error"]),

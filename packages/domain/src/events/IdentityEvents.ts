@@ -9,6 +9,7 @@ import { Capability, ConnectedVia, PlatformName } from "../connectors/Connector.
 import { Post } from "../connectors/Post.ts"
 import { StepName } from "../identity/Identity.ts"
 import { Address, OriginVerdict } from "../mail/Message.ts"
+import { proofEvents } from "../proof/ProofEvents.ts"
 import { DeliveryId, EventId, MessageId, WebhookId } from "../IdSchemas.ts"
 
 /** The data of an Event whose type says everything. */
@@ -168,4 +169,12 @@ const connectors = {
   "connector.dm": Heard.annotate({ description: "A direct message arrived." }),
 }
 
-export const identityEvents = { ...identity, ...mail, ...card, ...tunnel, ...webhook, ...connectors } as const
+export const identityEvents = {
+  ...identity,
+  ...mail,
+  ...card,
+  ...tunnel,
+  ...webhook,
+  ...connectors,
+  ...proofEvents,
+} as const

@@ -73,6 +73,8 @@ export class MethodNotAllowed extends problem<MethodNotAllowed>()("method_not_al
 class NotAcceptable extends problem<NotAcceptable>()("not_acceptable") {}
 export class ContentChanged extends problem<ContentChanged>()("content_changed") {}
 export class Conflict extends problem<Conflict>()("conflict") {}
+export class AlgorithmUnsupported extends problem<AlgorithmUnsupported>()("algorithm_unsupported") {}
+export class KeyProofInvalid extends problem<KeyProofInvalid>()("key_proof_invalid") {}
 export class HandleTaken extends problem<HandleTaken>()("handle_taken") {}
 export class HandleReserved extends problem<HandleReserved>()("handle_reserved") {}
 export class HandleInvalid extends problem<HandleInvalid>()("handle_invalid") {}
@@ -158,6 +160,8 @@ export const byCode = {
   not_acceptable: NotAcceptable,
   content_changed: ContentChanged,
   conflict: Conflict,
+  algorithm_unsupported: AlgorithmUnsupported,
+  key_proof_invalid: KeyProofInvalid,
   handle_taken: HandleTaken,
   handle_reserved: HandleReserved,
   handle_invalid: HandleInvalid,

@@ -13,6 +13,8 @@ import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { ThreadQueries } from "@svc/cluster/mail/ThreadQueries"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
+import { IssuerKeys } from "@svc/cluster/proof/IssuerKeys"
+import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
@@ -32,4 +34,6 @@ export const layer = Layer.mergeAll(
   ApiKeys.layer,
   Vault.layer,
   TunnelQueries.layer,
+  SigningKeys.layer,
+  IssuerKeys.layer,
 ) satisfies Layer.Layer<Queries, unknown, unknown>

@@ -23,6 +23,20 @@ export const identity = {
     "A Handle has 3 to 63 characters of a-z, 0-9 and hyphen, is a valid DNS label, and has at least three characters besides hyphens.",
     "`detail` names the violated rule. Choose another name.",
   ),
+  algorithm_unsupported: row(
+    400,
+    "fix_call",
+    "The algorithm is not supported",
+    "The request names a key type or a signature algorithm that the service does not support.",
+    "Use one of the algorithms that `detail` names.",
+  ),
+  key_proof_invalid: row(
+    400,
+    "fix_call",
+    "The proof of possession is not valid",
+    "A public key is registered with a JWT that its private key signed: `aud` is the base address of the service, `sub` is the DID of the Identity, and `iat` is at most five minutes ago.",
+    "Sign a new JWT with the private key. `GET /api/identities/{handle}/signing-keys` returns the DID.",
+  ),
   identity_busy: row(
     409,
     "wait",

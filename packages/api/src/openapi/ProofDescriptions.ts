@@ -1,0 +1,17 @@
+/** Descriptions of members about keys and tokens (see {@link module:Descriptions}). */
+export const ofProof: Readonly<Record<string, string>> = {
+  did: "The DID of the Identity (did:web).",
+  did_url: "The address of the DID document.",
+  jwks_url: "The address of the key set (RFC 7517).",
+  "SigningKeys.keys": "The published keys, oldest first.",
+  jwk: "The public key as a JWK (RFC 7517): Ed25519 or P-256.",
+  kty: "The key type: `OKP` or `EC`.",
+  crv: "The curve: `Ed25519` or `P-256`.",
+  x: "The public key, or its x coordinate, in base64url.",
+  y: "The y coordinate of a P-256 key in base64url.",
+  kid: "The thumbprint of the key (RFC 7638).",
+  alg: "The algorithm: `EdDSA` or `ES256`.",
+  use: "Always `sig`.",
+  proof:
+    "A JWT that the private key signed: `aud` is the base address of the service, `sub` the DID of the Identity, `iat` at most five minutes ago.",
+}

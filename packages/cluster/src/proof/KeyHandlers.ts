@@ -1,0 +1,118 @@
+/** Writes the keys of an Identity: rotates its pair, publishes keys of the agent, and removes them. */
+import { Conflict, NotFound } from "@svc/domain/problems/Problem"
+import { type PublicJwk, registeredAtMost } from "@svc/domain/proof/SigningKey"
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import { type ActorHandlers, onceElse } from "../actor/ActorHandlers.ts"
+import { commit, type FenceLost, type Write } from "../actor/Write.ts"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
+import { raise } from "../events/Raise.ts"
+import type { Sealing } from "../sealing/Sealing.ts"
+import { Timing } from "../Timing.ts"
+import { generate, insertPair } from "./SigningKeys.ts"
+
+/** A repeated command reports that its record was written with the first. */
+const again = (): Effect.Effect<Recorded> => Effect.succeed({ noted: true })
+
+export const handlers = ({ onReady, onPresent }: ActorHandlers, sealing: Sealing["Service"]) => ({
+  RotateSigningKey: onReady(
+    onceElse<Tenant, Recorded, FenceLost | SqlError.SqlError>(
+      "RotateSigningKey",
+      (write) => rotate(write, sealing),
+      again,
+    ),
+  ),
+  AddSigningKey: onReady(onceElse("AddSigningKey", add, again)),
+  RemoveSigningKey: onPresent(onceElse("RemoveSigningKey", remove, again)),
+})
+
+interface Tenant {
+  readonly org_id: string
+}
+
+interface Recorded {
+  readonly noted?: boolean
+}
+
+const noted = ({ note }: Write): Recorded => (note === undefined ? {} : { noted: true })
+
+/** Replaces the pair. The former one loses its private key, and stays published. */
+const rotate = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Service"]) {
+  const { sql, identity, at } = write
+  const pair = yield* generate(sealing, identity, identity.dataKey)
+  const until = new Date(at.getTime() + Timing.signingKeyOverlapMillis)
+  yield* commit(
+    write,
+    sql`former as (
+      update signing_key set sealed = null, retired_at = ${at}::timestamptz, published_until = ${until}::timestamptz
+      where identity_id = ${identity.id} and origin = 'service' and retired_at is null and exists (select from fence)
+      returning kid
+    ),
+    replaced as (select max(kid) as kid, count(*) from former),
+    forgotten as (
+      delete from signing_key where identity_id = ${identity.id} and published_until <= ${at}::timestamptz
+        and exists (select from fence)
+    ),
+    added as (${insertPair(sql, identity.id, pair, at, sql`fence, replaced`)} returning kid),
+    ${raise(write, "added", "signing_key.rotated", { kid: pair.kid, replaces: sql`(select kid from replaced)` })}
+    ${auditWriteWith(sql, write.note, "added")}`,
+    { raises: true },
+  )
+  return noted(write)
+})
+
+interface NewKey extends Tenant {
+  readonly kid: string
+  readonly jwk: PublicJwk
+  readonly name: string | null
+  readonly registered_by: string | null
+}
+
+const add = Effect.fnUntraced(function* (write: Write, { kid, jwk, name, registered_by }: NewKey) {
+  const { sql, identity, at } = write
+  const [found] = yield* sql<{ known: boolean; registered: number }>`
+    select coalesce(bool_or(kid = ${kid}), false) as known, count(*) filter (where origin = 'agent')::int as registered
+    from signing_key where identity_id = ${identity.id}`
+  if (found!.known) return yield* new Conflict({ detail: "The Identity already has this key." })
+  if (found!.registered >= registeredAtMost) {
+    return yield* new Conflict({
+      detail: `An Identity has at most ${registeredAtMost} registered keys. Remove one first.`,
+    })
+  }
+  yield* commit(
+    write,
+    sql`added as (
+      insert into signing_key (identity_id, kid, origin, jwk, name, registered_by, created_at)
+      select ${identity.id}::uuid, ${kid}::text, 'agent', ${JSON.stringify(jwk)}::jsonb, ${name}::text,
+             ${registered_by}::uuid, ${at}::timestamptz
+      from fence
+      returning kid
+    ),
+    ${raise(write, "added", "signing_key.added", { kid, name })}
+    ${auditWriteWith(sql, write.note, "added")}`,
+    { raises: true },
+  )
+  return noted(write)
+})
+
+const remove = Effect.fnUntraced(function* (write: Write, { kid }: Tenant & { readonly kid: string }) {
+  const { sql, identity } = write
+  const [found] = yield* sql<{ current: boolean }>`
+    select origin = 'service' and retired_at is null as current from signing_key
+    where identity_id = ${identity.id} and kid = ${kid}`
+  if (found === undefined) return yield* new NotFound({ detail: "The key does not exist." })
+  if (found.current) {
+    return yield* new Conflict({ detail: "The service signs with this key. Rotate it instead." })
+  }
+  yield* commit(
+    write,
+    sql`gone as (
+      delete from signing_key where identity_id = ${identity.id} and kid = ${kid} and exists (select from fence)
+      returning kid, name
+    ),
+    ${raise(write, "gone", "signing_key.removed", { kid, name: sql`name` })}
+    ${auditWriteWith(sql, write.note, "gone")}`,
+    { raises: true },
+  )
+  return noted(write)
+})

@@ -1,0 +1,25 @@
+/** The keys with which others verify Identities. */
+import { Effect } from "effect"
+import { type Capability, cascades, exportedRows } from "../Capability.ts"
+import { Sealing } from "../sealing/Sealing.ts"
+import { IssuerKeys } from "./IssuerKeys.ts"
+import * as KeyHandlers from "./KeyHandlers.ts"
+import { SigningKeys } from "./SigningKeys.ts"
+
+const member = "signing-keys.jsonl"
+
+export const proof = {
+  name: "proof",
+  handlers: ({ handling }) => Effect.map(Sealing, (sealing) => KeyHandlers.handlers(handling, sealing)),
+  work: { identity: [], org: [] },
+  queries: [SigningKeys.layer, IssuerKeys.layer],
+  exports: [
+    exportedRows(
+      member,
+      Effect.fnUntraced(function* ({ id }) {
+        return yield* (yield* SigningKeys).list(id)
+      }),
+    ),
+  ],
+  tables: { signing_key: cascades(member) },
+} satisfies Capability

@@ -1,0 +1,60 @@
+/** The keys of an Identity with which others verify what it signs. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { About } from "../account/EndpointScope.ts"
+import { onIdentity } from "../account/Policy.ts"
+import { conditional } from "../Precondition.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
+import {
+  AlgorithmUnsupported,
+  Conflict,
+  IdentityNotReady,
+  KeyProofInvalid,
+  NotFound,
+  PreconditionFailed,
+  ScopeExceeds,
+  Unavailable,
+} from "../problems/Problem.ts"
+import { Text } from "../Text.ts"
+import { NewSigningKey, SigningKey, SigningKeys } from "./SigningKey.ts"
+
+const params = { handle: HandleParam }
+
+export class ProofApi extends HttpApiGroup.make("proof")
+  .add(
+    HttpApiEndpoint.get("listKeys", "/api/identities/:handle/signing-keys", {
+      params,
+      success: SigningKeys,
+      error: [NotFound, IdentityNotReady, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "List the public keys of an Identity"),
+    HttpApiEndpoint.post("registerKey", "/api/identities/:handle/signing-keys", {
+      params,
+      payload: NewSigningKey,
+      success: SigningKey.pipe(HttpApiSchema.status(201)),
+      error: [NotFound, IdentityNotReady, AlgorithmUnsupported, KeyProofInvalid, ScopeExceeds, Conflict, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Register a public key of the agent"),
+    HttpApiEndpoint.delete("removeKey", "/api/identities/:handle/signing-keys/:kid", {
+      params: {
+        handle: HandleParam,
+        kid: Text.check(Schema.isMaxLength(100)).annotate({ description: "The thumbprint of the key." }),
+      },
+      headers: conditional,
+      success: HttpApiSchema.NoContent,
+      error: [NotFound, Conflict, PreconditionFailed, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Remove a public key that the agent registered, or a rotated one"),
+    HttpApiEndpoint.post("rotateKey", "/api/identities/:handle/signing-key/rotate", {
+      params,
+      success: SigningKeys,
+      error: [NotFound, IdentityNotReady, Unavailable],
+    })
+      .pipe(onIdentity("admin"))
+      .annotate(OpenApi.Summary, "Replace the key with which the service signs for an Identity"),
+  )
+  .annotateEndpoints(About, "proof")
+  .annotate(OpenApi.Description, "The keys with which others verify an Identity.") {}

@@ -1,0 +1,47 @@
+/** Planted bugs in `packages/cluster/src/proof` and its callers. */
+import type { Mutants } from "./Mutant.ts"
+
+export const proof: Mutants = {
+  "rotated-key-kept": {
+    file: "cluster/src/proof/KeyHandlers.ts",
+    from: "update signing_key set sealed = null, retired_at",
+    to: "update signing_key set retired_at",
+    bug: "a rotated key can still sign",
+    tests: ["proof/keys"],
+  },
+  "key-of-revoked-registrar": {
+    file: "cluster/src/proof/SigningKeys.ts",
+    from: "a.id = k.registered_by and a.revoked_at is null",
+    to: "a.id = k.registered_by",
+    bug: "a registered key stays published after the API key that registered it was revoked",
+    tests: ["proof/keys"],
+  },
+  "possession-for-anybody": {
+    file: "cluster/src/proof/Possession.ts",
+    from: "        ...wanted,\n",
+    to: "",
+    bug: "a proof of possession made for another service or Identity is accepted",
+    tests: ["proof/keys"],
+  },
+  "possession-for-ever": {
+    file: "cluster/src/proof/Possession.ts",
+    from: '        maxTokenAge: "5 minutes",\n',
+    to: "",
+    bug: "an old proof of possession is accepted",
+    tests: ["proof/keys"],
+  },
+  "narrow-key-registers": {
+    file: "api/src/proof/Proof.ts",
+    from: "if (fallsShort(caller) !== undefined) {",
+    to: "if (false) {",
+    bug: "a narrowed key registers a key that has none of its limits",
+    tests: ["proof/keys"],
+  },
+  "issuer-signs-at-once": {
+    file: "cluster/src/sealing/KeyGenerations.ts",
+    from: "now + settings.waitMillis",
+    to: "now",
+    bug: "a new key signs before verifiers can know it",
+    tests: ["proof/issuer"],
+  },
+}
