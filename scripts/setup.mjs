@@ -1,5 +1,5 @@
 // Prepares the checkout: dependencies of the lock file, Node 26 from its npm package, the console and the bundle. `node
-// scripts/setup.mjs run` installs what the service needs (148 of 539 packages); without `run`, also what development
+// scripts/setup.mjs run` installs what the service needs (150 of 542 packages); without `run`, also what development
 // and tests need. Runs before every npm script on any Node (18 or later), so it is plain JavaScript without
 // dependencies; if nothing is to be done, it ends after a few milliseconds.
 import { spawn, spawnSync } from "node:child_process"
