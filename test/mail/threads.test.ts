@@ -54,6 +54,30 @@ layer(actors())("Messages form one conversation", (it) => {
     }),
   )
 
+  it.effect("with the newest of several conversations that they refer to", () =>
+    Effect.gen(function* () {
+      const { receive } = yield* makeMailbox("newest")
+      yield* receive({ message_id_header: "<a@n>", subject: "a" })
+      const newer = yield* receive({ message_id_header: "<b@n>", subject: "b" })
+      for (const references of [
+        ["<a@n>", "<b@n>"],
+        ["<b@n>", "<a@n>"],
+      ]) {
+        expect((yield* receive({ subject: "c", references })).thread).toBe(newer.thread)
+      }
+      // The same for references to messages that never arrived.
+      yield* receive({ subject: "d", references: ["<x@n>"] })
+      yield* TestClock.adjust("1 minute")
+      const later = yield* receive({ subject: "e", references: ["<y@n>"] })
+      for (const references of [
+        ["<x@n>", "<y@n>"],
+        ["<y@n>", "<x@n>"],
+      ]) {
+        expect((yield* receive({ subject: "f", references })).thread).toBe(later.thread)
+      }
+    }),
+  )
+
   it.effect("even if they arrive at the same time", () =>
     Effect.gen(function* () {
       const { id, actor } = yield* makeMailbox("linus")
@@ -87,10 +111,11 @@ layer(actors())("Messages form one conversation", (it) => {
       // The same subject starts a new conversation if it is not a reply.
       expect((yield* receive({ ...base, subject: "Thursday's plan" })).thread).not.toBe(first.thread)
       const stranger = { address: "mallory@example.org", name: "Grace" }
-      expect((yield* receive({ from: stranger, subject: "Re: Thursday's plan" })).thread).not.toBe(first.thread)
+      const alone = yield* receive({ from: stranger, subject: "Re: Thursday's plan" })
+      expect(alone.thread).toBe(alone.message_id)
       const forged = { verdict: "failed", spf: "fail", dkim: "none", dmarc: "fail", domain: "example.org" } as const
       const failed = yield* receive({ from: edsger, subject: "Re: Thursday's plan", origin: forged })
-      expect(failed.thread).not.toBe(first.thread)
+      expect(failed.thread).toBe(failed.message_id)
       const other = yield* receive({ from: grace, subject: "Lunch" })
       yield* TestClock.adjust("29 days")
       expect((yield* receive({ from: grace, subject: "Fwd: Lunch" })).thread).toBe(other.thread)

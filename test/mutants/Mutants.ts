@@ -9,6 +9,7 @@ import { embedded } from "./embedded.ts"
 import { mailGatewayImap } from "./mail-gateway-imap.ts"
 import { mailGatewaySending } from "./mail-gateway-sending.ts"
 import { mailGatewaySmtp } from "./mail-gateway-smtp.ts"
+import { mailRules } from "./mail-rules.ts"
 import { mailTags } from "./mail-tags.ts"
 import { creators } from "./creators.ts"
 import type { Mutants } from "./Mutant.ts"
@@ -28,6 +29,7 @@ export const mutants: Mutants = {
   ...mailGatewayImap,
   ...mailGatewaySending,
   ...mailGatewaySmtp,
+  ...mailRules,
   ...mailTags,
   ...proof,
   ...creators,

@@ -3,6 +3,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { Outbox } from "@svc/cluster/mail/sending/outbox/Outbox"
+import { releaseHeldMail } from "@svc/cluster/mail/sending/outbox/OutboxQueue"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { pause } from "@svc/cluster/store/Deadline"
 import { expect, layer } from "@effect/vitest"
@@ -96,6 +97,43 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
       expect(yield* outgoingRow(message)).toEqual({ status: "queued", attempts: 2 })
       yield* queue.record(owner!, other!, sent, later)
       expect(yield* outgoingRow(message)).toEqual({ status: "sent", attempts: 2 })
+    }).pipe(Effect.provide(Outbox.layer)),
+  )
+
+  it.effect("keeps the lease of an attempt when another process with a transport starts", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const [owner] = yield* sql<{ id: string }>`select id from identity where canonical = 'ada'`
+      const { outbox } = yield* insertAccepted(owner!.id)
+      const at = yield* now
+      const queue = yield* Outbox
+      const lease = (time: Date) => queue.lease({ identityId: owner!.id, now: time, atMost: 4 })
+      const release = Layer.build(releaseHeldMail).pipe(Effect.provide(recordingTransport().layer), Effect.scoped)
+      const row = sql<{ due: Date; held: string | null }>`
+        select next_attempt_at as due, held from outbox where id = ${outbox}`
+      const held = (yield* lease(at)).leased.find(({ id }) => id === outbox)
+      const later = new Date(at.getTime() + 3_600_000)
+      yield* queue.giveBack(held!, later, "No relay is configured.")
+      yield* release
+      expect(yield* row).toEqual([{ due: at, held: null }])
+
+      const { leased } = yield* lease(at)
+      expect(leased.map(({ id }) => id)).toContain(outbox)
+      const before = yield* row
+      yield* release
+      expect(yield* row).toEqual(before)
+      expect(before[0]!.due).toEqual(new Date(at.getTime() + 60_000))
+
+      // An attempt at mail that is held clears the reason, so the release leaves it alone.
+      yield* queue.giveBack(
+        leased.find(({ id }) => id === outbox)!,
+        at,
+        "No relay is configured.",
+      )
+      expect((yield* lease(at)).leased.map(({ id }) => id)).toContain(outbox)
+      yield* release
+      expect(yield* row).toEqual(before)
+      yield* sql`delete from outbox where id = ${outbox}`
     }).pipe(Effect.provide(Outbox.layer)),
   )
 

@@ -252,11 +252,7 @@ layer(actors({ transport }))("the outbox", (it) => {
   it.effect("renews its lease during a long attempt, so that no other process sends the message", () =>
     Effect.gen(function* () {
       const final = yield* Deferred.make<void>()
-      transport.answering.outside = ({ recipients }) =>
-        Effect.as(
-          Deferred.await(final),
-          recipients.map((recipient) => ({ recipient, state: "sent" as const, reply: null })),
-        )
+      transport.answering.outside = (transmission) => Effect.andThen(Deferred.await(final), acceptAll(transmission))
       const ada = yield* correspondent("adanine", ["long@long.example"])
       yield* ada.send({ to: ["long@long.example"], text: "Hello." })
       yield* waitUntil(ada.rows, ([row]) => row?.leased === true)

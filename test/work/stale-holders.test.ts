@@ -36,6 +36,7 @@ const guards: Readonly<Record<string, ReadonlyArray<string> | string>> = {
   "mailbox.switch_version": ["mail-status-of-any-version"],
   "outbox.attempt_started_at": [
     "content-sent-under-a-lost-lease",
+    "stale-attempt-under-open-permit",
     "outcome-of-a-lost-lease",
     "lost-lease-renewed",
     "lost-lease-goes-on",

@@ -112,6 +112,15 @@ layer(foundation)("Direct delivery", (it) => {
     }),
   )
 
+  it.effect("ignores a null MX beside other MX records, which RFC 7505 forbids", () =>
+    Effect.gen(function* () {
+      const { port, taken } = yield* sink()
+      const zone = { "MX example.org": mx(["", 0], ["mx.example.org", 10]), ...here }
+      expect(yield* sent({ port, zone })).toMatchObject([{ state: "sent", reply: { host: "mx.example.org" } }])
+      expect(taken).toHaveLength(1)
+    }),
+  )
+
   it.effect.each([
     ["takes no mail (RFC 7505)", { "MX example.org": mx(["", 0]) }, "refused", "5.1.10"],
     ["does not exist", {}, "refused", "5.1.2"],

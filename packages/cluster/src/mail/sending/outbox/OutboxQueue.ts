@@ -207,7 +207,10 @@ export const source: Source<OwnIdentity, Needs> = {
   }),
 }
 
-/** Makes mail due that was held because no transport was configured, when a process with a transport starts. */
+/**
+ * Makes mail due that was held because no transport was configured, when a process with a transport starts. A leased row
+ * is never held, since the lease clears `held`.
+ */
 export const releaseHeldMail = Layer.effectDiscard(
   Effect.gen(function* () {
     const { carries } = yield* MailTransport
@@ -216,6 +219,6 @@ export const releaseHeldMail = Layer.effectDiscard(
     const at = new Date(yield* Clock.currentTimeMillis)
     yield* sql`
       update outbox set next_attempt_at = ${at}, held = null
-      where held is not null and next_attempt_at > ${at} and attempt_started_at is null`
+      where held is not null and next_attempt_at > ${at}`
   }),
 )
