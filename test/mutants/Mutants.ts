@@ -6,6 +6,7 @@ import { clusterMail } from "./cluster-mail.ts"
 import { cluster } from "./cluster.ts"
 import { domain } from "./domain.ts"
 import { embedded } from "./embedded.ts"
+import { leasesAndLocks } from "./leases-and-locks.ts"
 import { mailGatewayImap } from "./mail-gateway-imap.ts"
 import { mailGatewaySending } from "./mail-gateway-sending.ts"
 import { mailGatewaySmtp } from "./mail-gateway-smtp.ts"
@@ -26,6 +27,7 @@ export const mutants: Mutants = {
   ...clusterMail,
   ...domain,
   ...embedded,
+  ...leasesAndLocks,
   ...mailGatewayImap,
   ...mailGatewaySending,
   ...mailGatewaySmtp,

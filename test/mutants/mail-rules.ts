@@ -7,7 +7,7 @@ export const mailRules: Mutants = {
     from: "and owner.email = given.address and owner.email_verified_at is not null",
     to: "and owner.email = given.address",
     bug: "mail goes to the account's address although nobody has proved that it belongs to the account holder",
-    tests: ["sending/judgement"],
+    tests: ["sending/owner-address"],
   },
   "hourly-limit-rounded-down": {
     file: "cluster/src/mail/sending/SendingPolicy.ts",

@@ -1,0 +1,25 @@
+/** Mail to the address of an account holder, who needs no Allowed Recipient. */
+import { Writes } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { actors } from "../harness/Actors.ts"
+import { recordingTransport } from "../harness/Transport.ts"
+import { correspondent } from "./Correspondent.ts"
+
+layer(actors({ transport: recordingTransport() }))("sending", (it) => {
+  it.effect("allows the account holder's address only once it is verified, and no other account's", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const ada = yield* correspondent("judgeowner", [])
+      const other = yield* correspondent("judgeother", [])
+      const verify = (org: string) => sql`update org set email_verified_at = now() where id = ${org}`
+      const toOwner = ada.send({ to: [`${ada.org_id}@example.org`], text: "Hello." })
+      yield* verify(other.org_id)
+      expect(yield* Effect.flip(toOwner)).toMatchObject({ code: "recipient_not_allowed" })
+      yield* verify(ada.org_id)
+      expect((yield* toOwner).status).toBe("queued")
+      const toOther = ada.send({ to: [`${other.org_id}@example.org`], text: "Hello." })
+      expect(yield* Effect.flip(toOther)).toMatchObject({ code: "recipient_not_allowed" })
+    }),
+  )
+})
