@@ -45,7 +45,7 @@ export const mailRules: Mutants = {
     tests: ["mail/sending/direct"],
   },
   "release-takes-leased-mail": {
-    file: "cluster/src/mail/sending/outbox/HeldMailRelease.ts",
+    file: "cluster/src/mail/sending/outbox/OutboxQueue.ts",
     from: "where held is not null and next_attempt_at",
     to: "where next_attempt_at",
     bug: "a process that starts makes mail due that another one is sending, and it is sent twice",
