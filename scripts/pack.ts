@@ -5,6 +5,7 @@
  * - `@agent-identity/server`: the command `svc-server`: `svc` with what the service runs on, the embedded PostgreSQL and a
  *   Node for machines with an older one.
  * - `@agent-identity/tunnel`: the agent's end of a tunnel as a library.
+ * - `@agent-identity/sdk`: the client of the API for programs.
  */
 import { execFileSync } from "node:child_process"
 import {
@@ -108,9 +109,8 @@ const begin = (name: string, own: object): string => {
   return folder
 }
 
-/** Writes the installation guide as the README of the package. */
-const addReadme = (folder: string) => {
-  const document = "docs/install.md"
+/** Writes a page of the documentation as the README of the package. */
+const addReadme = (folder: string, document = "docs/install.md") => {
   const text = readFileSync(path.join(root, document), "utf8")
   const { repository } = manifest
   writeFileSync(path.join(folder, "README.md"), packedReadme(text, { document, folder, repository }))
@@ -156,14 +156,16 @@ const makeServer = () => {
   return folder
 }
 
-const makeTunnel = async () => {
-  const folder = begin("@agent-identity/tunnel", {
-    description: "A public address for a program behind a firewall: the agent's end of a tunnel.",
-    exports: { ".": { types: "./types/agent/Agent.d.ts", default: "./dist/Agent.mjs" } },
+/** Makes a library: one bundle, and the declarations of its sources. `main` is the module under `src`, without `.ts`. */
+const makeLibrary = async (name: string, description: string, source: string, main: string) => {
+  const entry = path.basename(main)
+  const folder = begin(name, {
+    description,
+    sideEffects: false,
+    exports: { ".": { types: `./types/${main}.d.ts`, default: `./dist/${entry}.mjs` } },
   })
-  const source = path.join(root, "packages", "tunnel-edge")
   const modules = await bundle({
-    entries: { Agent: path.join(source, "src", "agent", "Agent.ts") },
+    entries: { [entry]: path.join(source, "src", `${main}.ts`) },
     folder: path.join(folder, "dist"),
     target: `node${oldestNode}`,
     minify,
@@ -174,17 +176,36 @@ const makeTunnel = async () => {
     stdio: "inherit",
   })
   // Declarations import each other's source files, which are JavaScript in the package.
-  for (const name of globSync("**/*.d.ts", { cwd: types })) {
-    const file = path.join(types, name)
+  for (const file of globSync("**/*.d.ts", { cwd: types }).map((one) => path.join(types, one))) {
     writeFileSync(file, readFileSync(file, "utf8").replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"'))
   }
   writeFileSync(path.join(folder, "THIRD-PARTY-LICENSES.txt"), licences(modules))
   return folder
 }
 
+const makeTunnel = () =>
+  makeLibrary(
+    "@agent-identity/tunnel",
+    "A public address for a program behind a firewall: the agent's end of a tunnel.",
+    path.join(root, "packages", "tunnel-edge"),
+    "agent/Agent",
+  )
+
+const makeSdk = async () => {
+  const source = path.join(root, "packages", "sdk")
+  const folder = await makeLibrary(
+    "@agent-identity/sdk",
+    "The client of the Agent Identity Service: a name, a mailbox, a tunnel and a vault for software agents.",
+    source,
+    "index",
+  )
+  addReadme(folder, "docs/sdk.md")
+  return folder
+}
+
 try {
   mkdirSync(target, { recursive: true })
-  for (const folder of [await makeCommand(), makeServer(), await makeTunnel()]) {
+  for (const folder of [await makeCommand(), makeServer(), await makeTunnel(), await makeSdk()]) {
     const npm = process.env["npm_execpath"]
     const [program, words] = npm === undefined ? ["npm", []] : [process.execPath, [npm]]
     const name = execFileSync(

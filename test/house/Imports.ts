@@ -6,7 +6,8 @@ export const root = path.join(import.meta.dirname, "..", "..")
 
 export const sources = (): ReadonlyArray<string> =>
   globSync(["packages/*/src/**/*.{ts,tsx}", "test/**/*.ts", "scripts/**/*.{ts,mjs}"], { cwd: root }).filter(
-    (file) => !file.includes("node_modules"),
+    // Generated code is not for readers.
+    (file) => !file.includes("node_modules") && path.basename(file) !== "generated.ts",
   )
 
 /** Returns the folder of a file: `packages/cluster/src/mail/Mailbox.ts` is in `cluster/mail`. */

@@ -3,10 +3,11 @@
  * Node, the service on the Node of its package, and the tunnel library in programs. It is one file, since building and installing them
  * takes most of the time.
  */
-import { execFileSync, spawn } from "node:child_process"
+import { execFile, execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
+import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { isHealthy, until } from "../harness/Deployment.ts"
@@ -151,7 +152,7 @@ describe.skipIf(process.platform === "win32")("the service of the package @agent
   })
 })
 
-describe("the package @agent-identity/tunnel", () => {
+describe("the libraries @agent-identity/tunnel and @agent-identity/sdk", () => {
   let service: TestService
   beforeAll(async () => {
     service = await startService()
@@ -185,6 +186,23 @@ describe("the package @agent-identity/tunnel", () => {
     }
   })
 
+  it(
+    "of the SDK works in a program without the checkout, on the oldest supported Node",
+    { timeout: 60_000 },
+    async () => {
+      const { session } = await signUp(service.base)
+      const program = path.join(packages.folder, "sdk.mjs")
+      writeFileSync(
+        program,
+        `import { createClient } from "@agent-identity/sdk"
+       const packed = await createClient().createIdentity("packed-sdk")
+       console.log((await packed.identities.read()).status)`,
+      )
+      const env = { PATH: process.env["PATH"], SVC_KEY: session, SVC_API_URL: service.base }
+      expect((await promisify(execFile)(oldNode ?? process.execPath, [program], { env })).stdout).toBe("ready\n")
+    },
+  )
+
   it("has complete declarations: a strict program compiles, and a wrong one does not", () => {
     symlinkSync(path.join(root, "node_modules", "@types"), path.join(packages.folder, "node_modules", "@types"))
     const compile = (options: string) => {
@@ -192,7 +210,9 @@ describe("the package @agent-identity/tunnel", () => {
       writeFileSync(
         program,
         `import { connectTunnel, type Tunnel } from "@agent-identity/tunnel"
-         export const tunnel: Tunnel = connectTunnel({ key: "k", edge: "http://localhost", ${options} })`,
+         import { createClient, type Message } from "@agent-identity/sdk"
+         export const tunnel: Tunnel = connectTunnel({ key: "k", edge: "http://localhost", ${options} })
+         export const message: Promise<Message | undefined> = createClient().identity("ada").waitForMessage()`,
       )
       const flags = ["--strict", "--noEmit", "--module", "nodenext", "--types", "node", "--skipLibCheck", "false"]
       return execFileSync(
