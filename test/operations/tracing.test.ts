@@ -3,7 +3,7 @@
  */
 import { layer, sampling, takenOver } from "@svc/cli/serve/ops/Tracing"
 import * as Token from "@svc/domain/account/Token"
-import * as OAuthToken from "@svc/domain/oauth/OAuthToken"
+import { makeOAuthToken } from "@svc/domain/account/Token"
 import * as Redaction from "@svc/cluster/observe/Redaction"
 import { Effect, Option, Tracer } from "effect"
 import { describe, expect, it } from "vitest"
@@ -99,7 +99,7 @@ describe("logs and traces", () => {
     const random = new Uint8Array(32).fill(7)
     const tokens = [
       ...(["session", "admin_key", "identity_key", "grant"] as const).map((kind) => Token.make(kind, random)),
-      ...(["access", "refresh", "code"] as const).map((kind) => OAuthToken.make(kind, random)),
+      ...(["access", "refresh", "code"] as const).map((kind) => makeOAuthToken(kind, random)),
     ]
     for (const token of tokens) expect(Redaction.ofText(`told ${token} aloud`)).toMatch(/^told \w+_<redacted> aloud$/)
   })

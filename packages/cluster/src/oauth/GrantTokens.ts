@@ -10,7 +10,7 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto"
 import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { GrantEnd } from "@svc/domain/oauth/Grant"
-import { isOf, make as makeToken, type OAuthTokenKind } from "@svc/domain/oauth/OAuthToken"
+import { isOAuthToken, makeOAuthToken, type OAuthTokenKind } from "@svc/domain/account/Token"
 import { withoutPort } from "@svc/domain/oauth/Redirect"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { sha256 } from "../credentials/CredentialMint.ts"
@@ -111,7 +111,10 @@ const make = Effect.gen(function* () {
     )
 
   const issue = Effect.fnUntraced(function* (token: string, { grant_id, org_id, client_name, scopes }: Row) {
-    const made = { access: makeToken("access", randomBytes(32)), refresh: makeToken("refresh", randomBytes(32)) }
+    const made = {
+      access: makeOAuthToken("access", randomBytes(32)),
+      refresh: makeOAuthToken("refresh", randomBytes(32)),
+    }
     const life = {
       access: `${Timing.accessTokenMillis} milliseconds`,
       refresh: `${Timing.refreshTokenMillis} milliseconds`,
@@ -159,7 +162,7 @@ const make = Effect.gen(function* () {
   return {
     /** Exchanges a code for a pair, once (RFC 6749 section 4.1.3). A second use revokes the pair of the first. */
     exchange: Effect.fn("GrantTokens.exchange")(function* ({ code, clientId, redirect, verifier }: CodeExchange) {
-      if (!isOf("code", code)) return yield* refused("The code is invalid.")
+      if (!isOAuthToken("code", code)) return yield* refused("The code is invalid.")
       return yield* settled(
         Effect.gen(function* () {
           const row = yield* held(code, "code")
@@ -181,7 +184,7 @@ const make = Effect.gen(function* () {
 
     /** Returns whether a refresh token of that client may still be usable. */
     isAlive: (token: string, clientId: string) =>
-      isOf("refresh", token)
+      isOAuthToken("refresh", token)
         ? orUnavailable(
             Effect.map(
               sql`select 1 from oauth_token t join client_grant g on g.id = t.grant_id
@@ -194,7 +197,7 @@ const make = Effect.gen(function* () {
 
     /** Issues the next pair (RFC 6749 section 6). */
     refresh: Effect.fn("GrantTokens.refresh")(function* (token: string, clientId: string) {
-      if (!isOf("refresh", token)) return yield* refused("The refresh token is invalid.")
+      if (!isOAuthToken("refresh", token)) return yield* refused("The refresh token is invalid.")
       return yield* settled(
         Effect.gen(function* () {
           const row = yield* held(token, "refresh")
@@ -217,7 +220,7 @@ const make = Effect.gen(function* () {
 
     /** Ends the Grant of an access or refresh token of that client (RFC 7009); an unknown token changes nothing. */
     revoke: Effect.fn("GrantTokens.revoke")(function* (token: string, clientId: string) {
-      if (!isOf("access", token) && !isOf("refresh", token)) return undefined
+      if (!isOAuthToken("access", token) && !isOAuthToken("refresh", token)) return undefined
       const at = new Date(yield* Clock.currentTimeMillis)
       const [row] = yield* sql<{ id: string; org_id: string; client_name: string }>`
         with named as (

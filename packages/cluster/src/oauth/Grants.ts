@@ -8,7 +8,7 @@ import { networksText } from "@svc/domain/account/KeyRights"
 import { canonical } from "@svc/domain/handles/Handle"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Grant, GrantPatch } from "@svc/domain/oauth/Grant"
-import { make as makeToken } from "@svc/domain/oauth/OAuthToken"
+import { makeOAuthToken } from "@svc/domain/account/Token"
 import { hostOf } from "@svc/domain/oauth/Redirect"
 import type { PageRequest } from "@svc/domain/Paging"
 import { NotFound } from "@svc/domain/problems/Problem"
@@ -154,7 +154,7 @@ const make = Effect.gen(function* () {
       const at = new Date(yield* Clock.currentTimeMillis)
       const id = yield* makeUuidV7
       const change = { sql, org, at, by }
-      const code = makeToken("code", randomBytes(32))
+      const code = makeOAuthToken("code", randomBytes(32))
       const expiresAt = new Date(at.getTime() + choice.days * dayMillis)
       const ofClient = sql`org_id = ${org} and client_id = ${client.id} and redirect_hash = ${redirectHash(redirect)} and revoked_at is null`
       const refuse = (reason: ConsentRefused["reason"]) => Effect.fail(new ConsentRefused({ reason }))

@@ -9,7 +9,6 @@ import { DatabaseSync } from "node:sqlite"
 import { Effect, Redacted, Schedule, Schema, type Scope } from "effect"
 import * as Account from "./embedded/Account.ts"
 import * as Binaries from "./embedded/Binaries.ts"
-import * as OtherMajorVersion from "./embedded/OtherMajorVersion.ts"
 import * as Lease from "./embedded/Lease.ts"
 import { endOrphans, type Running, running } from "./embedded/PidFile.ts"
 import * as Server from "./embedded/Server.ts"
@@ -172,7 +171,7 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: {
     const account = Account.unprivileged(directory)
     const { former, settings = {} } = options
     const home = former?.home ?? Account.home(directory, account)
-    if (former === undefined) OtherMajorVersion.refuse(home)
+    if (former === undefined) Server.refuseOtherMajorVersion(home)
     Server.prepare(home, account)
     return { home, account, native: Binaries.provide(home, account, former?.native), settings }
   })
@@ -201,10 +200,8 @@ export const homeOf = (directory: string): string => {
 export const hasData = (directory: string): boolean => Server.hasData(homeOf(directory))
 
 /** Returns the database of another major version in a directory, and whether a server runs on it. */
-export const formerOf = (
-  directory: string,
-): (OtherMajorVersion.OtherMajorVersion & { readonly runs: boolean }) | undefined => {
-  const former = OtherMajorVersion.find(homeOf(directory))
+export const formerOf = (directory: string): (Server.OtherMajorVersion & { readonly runs: boolean }) | undefined => {
+  const former = Server.findOtherMajorVersion(homeOf(directory))
   return former && { ...former, runs: running(Server.dataOf(former.home)) !== undefined }
 }
 

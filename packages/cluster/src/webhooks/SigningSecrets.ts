@@ -8,7 +8,7 @@ import type { Statement } from "effect/sql"
 import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
 import type { Place, Sealing } from "../sealing/Sealing.ts"
 import type { Sql } from "../store/Database.ts"
-import { newSecret } from "./Signature.ts"
+import { newSecret } from "./DeliveryRequest.ts"
 import { Timing } from "../Timing.ts"
 
 const place = (identity: OwnIdentity, secretId: string): Place => ({

@@ -10,8 +10,7 @@ import { creatorColumns } from "../credentials/Creator.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
-import { bodyOf } from "./Payload.ts"
-import { userAgent } from "./Signature.ts"
+import { bodyOf, userAgent } from "./DeliveryRequest.ts"
 import { joinWebhookCreator, stateOf, type WebhookState } from "./WebhookState.ts"
 
 interface WebhookRow extends WebhookState {

@@ -83,3 +83,13 @@ export const claimedKind = (authorization: string | undefined): CredentialKind |
   for (const [kind, prefix] of kinds) if (authorization.startsWith(prefix, at)) return kind
   return undefined
 }
+
+/** OAuth tokens and codes have the format of credentials, with other prefixes. They contain no data. */
+const oauthPrefixes = { access: "svc_oat_", refresh: "svc_ort_", code: "svc_oac_" } as const
+export type OAuthTokenKind = keyof typeof oauthPrefixes
+
+export const makeOAuthToken = (kind: OAuthTokenKind, random: Uint8Array): string =>
+  withChecksum(oauthPrefixes[kind], random)
+
+/** Checks the format of a token without a look-up. */
+export const isOAuthToken = (kind: OAuthTokenKind, token: string): boolean => isWellFormed(oauthPrefixes[kind], token)

@@ -97,10 +97,6 @@ export class VerdictWorker {
     return running < quickly.jobs
   }
 
-  get isStarted(): boolean {
-    return this.worker !== undefined
-  }
-
   /** Throws if no worker can be started. */
   give(job: Job, now: number): void {
     const worker = this.worker ?? this.start()

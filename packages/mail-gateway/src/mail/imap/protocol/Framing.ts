@@ -111,13 +111,6 @@ export class Framing {
     this.#limits = limits
   }
 
-  /** Whether a command is incomplete. */
-  get isUnfinished(): boolean {
-    return (
-      this.#segments.length > 0 || this.#line.length > 0 || this.#literal !== undefined || this.#refused !== undefined
-    )
-  }
-
   /**
    * Reads the chunk from `at` until a frame is complete; returns the frame and where to continue. The rest is only read
    * after the frame was handled, since it may change the meaning of later bytes.

@@ -23,10 +23,6 @@ export class View {
     return this.#uids.at(-1) ?? 0
   }
 
-  get hasGhosts(): boolean {
-    return this.#ghosts.size > 0
-  }
-
   isGhost(uid: number): boolean {
     return this.#ghosts.has(uid)
   }
@@ -43,10 +39,6 @@ export class View {
       else high = middle - 1
     }
     return 0
-  }
-
-  uidOf(number: number): number | undefined {
-    return this.#uids[number - 1]
   }
 
   /** Adds messages with UIDs above all others of the view. */
