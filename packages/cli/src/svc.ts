@@ -16,6 +16,7 @@ import * as Grants from "./grants/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
 import { guardOutput } from "./Output.ts"
+import { endWithParent } from "./ParentProcess.ts"
 import * as Migrate from "./migrate/Command.ts"
 import * as Serve from "./serve/Command.ts"
 import * as Tunnel from "./tunnel/Command.ts"
@@ -71,21 +72,6 @@ const svc = Command.make("svc").pipe(
       : [...always, ...byTool.filter((command) => command !== tunnel)],
   ),
 )
-
-/** Interval at which the parent process is checked. */
-const checkMillis = 300
-
-/** Ends the process when npm ends: a signal to npm reaches the shell that npm started, which may exit without forwarding it. */
-const endWithParent = (): void => {
-  if (process.env["npm_lifecycle_event"] === undefined) return
-  const parent = process.ppid
-  const timer = setInterval(() => {
-    if (process.ppid === parent) return
-    clearInterval(timer)
-    process.kill(process.pid, "SIGTERM")
-  }, checkMillis)
-  timer.unref()
-}
 
 endWithParent()
 guardOutput()
