@@ -11,13 +11,13 @@ import { type Local, loopbackHost, makeLocalEnd } from "./LocalEnd.ts"
 
 export { TunnelRefused } from "./Dial.ts"
 
-interface PublicAddress {
+export interface PublicAddress {
   readonly hostname: string
   readonly url: string
   readonly tcp_port: number | null
 }
 
-interface TunnelOptions extends Local {
+export interface TunnelOptions extends Local {
   /** An Identity Key, or an Admin Key with `handle`. */
   readonly key: string
   readonly handle?: string
