@@ -131,19 +131,21 @@ const doubles = Layer.mergeAll(
         : Effect.fail(new NotFound({ detail: "no" })),
   }),
   Layer.mock(IdempotencyRecords)({}),
-  Layer.effect(
-    Audit,
-    Effect.map(RecordedCalls, ({ acts }) =>
-      Audit.of({
-        note: () => Effect.die("the middleware records, handlers note"),
-        secret: (act) => Effect.sync(() => void acts.push({ ...act, before: true })),
-        record: (act) => Effect.sync(() => void acts.push({ ...act, before: false })),
-        kept: () => {},
-        used: ({ action }) => void acts.push({ action, class: "read", outcome: "allowed", before: true }),
-      }),
-    ),
-  ),
   Layer.mock(RefusedCredentials)({ turnedAway: () => Effect.void }),
+)
+
+/** The audit log as calls. */
+const audit = Layer.effect(
+  Audit,
+  Effect.map(RecordedCalls, ({ acts }) =>
+    Audit.of({
+      note: () => Effect.die("the middleware records, handlers note"),
+      secret: (act) => Effect.sync(() => void acts.push({ ...act, before: true })),
+      record: (act) => Effect.sync(() => void acts.push({ ...act, before: false })),
+      kept: () => {},
+      used: ({ action }) => void acts.push({ action, class: "read", outcome: "allowed", before: true }),
+    }),
+  ),
 )
 
 /** Actors that record their callers. */
@@ -172,7 +174,7 @@ const actors = Layer.mergeAll(
 
 export const testAuthorization = Authorization.layer.pipe(
   Layer.provide(doubles),
-  Layer.provideMerge(actors),
+  Layer.provideMerge([actors, audit]),
   Layer.provideMerge(Layer.sync(RecordedCalls, () => ({ lookups: [], asked: [], acts: [] }))),
 )
 

@@ -10,6 +10,18 @@ import { rows } from "../api/Manifest.ts"
 
 const hidden = "xyzzy-never-on-record"
 
+/** Secrets whose entry the statement stores that reads or creates them. The handlers of this test have no statement. */
+const inStatement = new Set([
+  "vault.value",
+  "api_keys.create",
+  "api_keys.createForIdentity",
+  "api_keys.rotate",
+  "webhooks.create",
+  "webhooks.rotate",
+  "identities.rotate",
+  "device_confirmation.approve",
+])
+
 /** Names that an entry may contain because they are in the path; nothing else of a request may appear in it. */
 const path = (id: string) => ({
   handle: "ada",
@@ -66,11 +78,9 @@ layer(testAuthorization)("the record of", (it) => {
         yield* Effect.exit(authorize(endpoint, "session", handled, handler))
         const { acts } = yield* RecordedCalls
         expect(JSON.stringify(acts), "no record contains the content").not.toContain(hidden)
-        // The statement that reads a Vault value also records it.
-        if (id === "vault.value" && at === 0) continue
         expect(acts.length, "somebody asked").toBeGreaterThan(0)
         expect(new Set(acts.map(({ action }) => action))).toEqual(new Set([id]))
-        if (shows && id !== "vault.value") expect(acts[0]).toMatchObject({ class: "secret", before: true })
+        if (shows) expect(acts[0]).toMatchObject({ class: "secret", before: !inStatement.has(id) })
         else if (endpoint.method !== "GET") expect(acts.at(-1)!.class).not.toBe("read")
         if (endpoint.method !== "GET" && at > 0) {
           expect(acts.at(-1)).toMatchObject(

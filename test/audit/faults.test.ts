@@ -35,17 +35,17 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const own = { org, identity: null }
       yield* vault.put(own, "token", { value: "hunter2" }, { ifVersion: null, ifAbsent: false, ifPresent: false })
       const note = yield* audit.note(act(org, { class: "secret", action: "vault.value" }))
-      const refused = yield* interruptAtLock(vault.value(own, "token", undefined, AuditWrite.textOf([note])), "audit")
+      const refused = yield* interruptAtLock(vault.value(own, "token", undefined, AuditWrite.toNote(note)), "audit")
       expect(refused).toMatchObject({ failure: { code: "audit_unavailable", status: 503 } })
       expect(JSON.stringify(refused)).not.toContain("hunter2")
       // The interrupted statement may have been committed. Showing the value without an entry is not allowed.
       const before = (yield* recorded(org)).length
       const again = yield* audit.note(act(org, { class: "secret", action: "vault.value", requestId: "req_again" }))
-      const shown = yield* vault.value(own, "token", undefined, AuditWrite.textOf([again]))
+      const shown = yield* vault.value(own, "token", undefined, AuditWrite.toNote(again))
       expect(shown.value).toBe("hunter2")
       expect(yield* recorded(org)).toHaveLength(before + 1)
       const missing = yield* Effect.flip(
-        vault.value(own, "nothing", undefined, AuditWrite.textOf([yield* audit.note(act(org))])),
+        vault.value(own, "nothing", undefined, AuditWrite.toNote(yield* audit.note(act(org)))),
       )
       expect(missing.code).toBe("not_found")
       expect(yield* recorded(org)).toHaveLength(before + 1)

@@ -33,7 +33,13 @@ const call = async (
     (response.headers.get("content-type") ?? "").includes("json") && text !== "" && !text.includes("}\n{")
       ? JSON.parse(text)
       : text
-  return { status: response.status, body: body as Json, text, requestId: response.headers.get("request-id")! }
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: body as Json,
+    text,
+    requestId: response.headers.get("request-id")!,
+  }
 }
 
 /** Returns the records of one request. */
@@ -54,7 +60,6 @@ beforeAll(async () => {
   expect(await of(opened.requestId)).toMatchObject([
     { class: "auth", action: "sign_in.consumeMagicLink", outcome: "allowed" },
   ])
-  // The creation of the key was recorded before the key was created.
   expect(await of(minted.requestId)).toMatchObject([
     {
       class: "secret",
@@ -240,6 +245,66 @@ describe("the audit log", () => {
     expect((await call("GET", "/api/audit?cursor=x", { key })).body["code"]).toBe("invalid_cursor")
     const only = await call("GET", `/api/audit?actor=${keyId}&class=change&since=2020-01-01T00:00:00Z`, { key })
     expect(only.body["records"].every((one: Json) => one["class"] === "change" && one["actor"].id === keyId)).toBe(true)
+  })
+
+  const at = (path: string) => `/api/identities/ada${path}`
+  const changes: ReadonlyArray<
+    readonly [action: string, method: string, path: () => string, body: unknown, table: string, newest: string]
+  > = [
+    ["api_keys.create", "POST", () => "/api/keys", { name: "one" }, "api_key", "created_at"],
+    ["cards.patch", "PATCH", () => at("/card"), { description: "at once" }, "card", "updated_at"],
+    ["vault.put", "PUT", () => "/api/vault/secrets/one", { value: "v" }, "vault_version", "created_at"],
+    ["identities.create", "POST", () => "/api/identities", { handle: "carol" }, "handle", "registered_at"],
+    [
+      "mail_settings.allow",
+      "POST",
+      () => at("/allowed-recipients"),
+      { address: "bob@mail.localhost" },
+      "allowed_recipient",
+      "created_at",
+    ],
+    [
+      "sending.send",
+      "POST",
+      () => at("/messages/send"),
+      { to: ["bob@mail.localhost"], text: "x" },
+      "mail_use",
+      "at",
+    ],
+    ["sending.draft", "POST", () => at("/drafts"), { text: "x" }, "draft", "created_at"],
+    [
+      "webhooks.create",
+      "POST",
+      () => at("/webhooks"),
+      { url: "https://example.org/", event_types: ["email.received"] },
+      "webhook",
+      "created_at",
+    ],
+  ]
+  for (const [action, method, path, body, table, newest] of changes) {
+    it(`contains ${action} in the transaction of the change`, async () => {
+      const changed = await call(method, path(), { key, body })
+      expect(changed.status, changed.text).toBeLessThan(300)
+      const [found] = await service.query<Json>(
+        (
+          sql,
+        ) => sql`select (select array_agg(xmin::text) from audit where request_id = ${changed.requestId}) as recorded,
+          array(select xmin::text from ${sql(table)} order by ${sql(newest)} desc limit 1) as changed`,
+      )
+      expect(found!["recorded"]).toEqual(found!["changed"])
+      const location = changed.headers.get("location")?.split("/").at(-1)
+      const [record] = await of(changed.requestId)
+      expect(record).toMatchObject({ action, outcome: "allowed" })
+      if (location !== undefined && /^(?:wh|msg)_/.test(location)) expect(record!["target"].id).toBe(location)
+    })
+  }
+
+  it("contains a command that changes nothing", async () => {
+    const again = await call("PATCH", at("/mail"), { key, body: { approval: "none" } })
+    expect(again.status, again.text).toBe(200)
+    expect(await of(again.requestId)).toMatchObject([{ action: "mail_settings.switch", outcome: "allowed" }])
+    const card = await call("PATCH", at("/card"), { key, body: { description: "at once" } })
+    expect(await of(card.requestId)).toMatchObject([{ action: "cards.patch", outcome: "allowed" }])
   })
 
   it("rejects changes by SQL", async () => {

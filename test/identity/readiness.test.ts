@@ -24,9 +24,11 @@ const changing = (known: ActorIdentity, next: ActorIdentity): Ownership<ActorIde
 })
 
 const readThrough = (known: ActorIdentity, next: ActorIdentity) =>
-  ActorHandlers.make(changing(known, next), () => Effect.die("no part is needed")).onReady(() =>
-    Effect.succeed("done"),
-  )({
+  ActorHandlers.make(
+    changing(known, next),
+    () => Effect.die("no part is needed"),
+    () => Effect.void,
+  ).onReady(() => Effect.succeed("done"))({
     payload: { org_id },
     headers: {},
   })

@@ -79,6 +79,27 @@ export const clusterAudit: Mutants = {
     bug: "a request that failed and was done when it came again is on record as failed only",
     tests: ["audit/faults"],
   },
+  "command-without-change-unrecorded": {
+    file: "cluster/src/actor/ActorHandlers.ts",
+    from: "return rest.length === 0 ? Effect.void : record(sql, rest)",
+    to: "return Effect.void",
+    bug: "a command that changes nothing is not on record",
+    tests: ["audit/service"],
+  },
+  "record-lost-on-the-way-to-the-actor": {
+    file: "api/src/account/ActorCalls.ts",
+    from: "onBehalfOf(subject.by, command, note)",
+    to: "onBehalfOf(subject.by, command)",
+    bug: "the actor does not get the record of a change, and nobody else stores it",
+    tests: ["audit/service"],
+  },
+  "record-after-the-change": {
+    file: "cluster/src/account/ApiKeys.ts",
+    from: '${auditWriteWith(writes, note, "minted")}',
+    to: "",
+    bug: "a crash between the creation of a key and its record leaves a key without a record",
+    tests: ["audit/service"],
+  },
   "log-readers-recorded-each-time": {
     file: "api/src/audit/AuditRecorder.ts",
     from: "      if ((readers.get(reader) ?? 0) > now) return Effect.void\n",

@@ -291,8 +291,8 @@ export const clusterMail: Mutants = {
   },
   "draft-last-writer-wins": {
     file: "cluster/src/mail/sending/Drafts.ts",
-    from: "${condition === null ? writes`` : writes`and version = ${version}`}\n        returning i.org_id`",
-    to: "returning i.org_id`",
+    from: "${condition === null ? writes`` : writes`and version = ${version}`}\n          returning i.org_id",
+    to: "returning i.org_id",
     bug: "of two changes of a draft at the same time one is lost",
     tests: ["sending/drafts"],
   },

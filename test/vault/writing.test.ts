@@ -1,5 +1,6 @@
 /** Versions of secrets that are written concurrently share statements and succeed or fail independently. */
 import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
+import type { AuditNote } from "@svc/cluster/actor/Write"
 import { Reads, Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import type { WriteCondition } from "@svc/cluster/vault/SecretWrites"
@@ -26,7 +27,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
       own,
       vault,
       sql,
-      put: (name: string, value: string, condition = always, note?: string) =>
+      put: (name: string, value: string, condition = always, note?: AuditNote) =>
         vault.put(own, name, { value }, condition, note),
       read: (name: string) => Effect.map(vault.valueOnRecord(own, name), ({ value }) => value),
     }
@@ -36,7 +37,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     Effect.gen(function* () {
       const { org, put, read, sql } = yield* prepared
       const noted = (n: number) =>
-        Effect.map(AuditWrite.make(noKey, act(org, { requestId: `req_${n}` })), (note) => AuditWrite.textOf([note]))
+        Effect.map(AuditWrite.make(noKey, act(org, { requestId: `req_${n}` })), (note) => AuditWrite.toNote(note))
       for (const round of [1, 2, 3]) {
         yield* Effect.forEach(
           range(40),
@@ -65,7 +66,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     Effect.gen(function* () {
       const { org, put, own, vault, read, sql } = yield* prepared
       yield* put("kept", "first")
-      const note = AuditWrite.textOf([yield* AuditWrite.make(noKey, act(org, { requestId: "req_refused" }))])
+      const note = AuditWrite.toNote(yield* AuditWrite.make(noKey, act(org, { requestId: "req_refused" })))
       const broken = vault.put(own, "broken", { value: "x", description: "\u0000" }, always)
       const [refused, absent, bad, ...good] = yield* Effect.forEach(
         [
@@ -132,7 +133,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
         const { org, own, put, read, vault, sql } = yield* prepared
         yield* put("kept", "first")
         const note = Effect.map(AuditWrite.make(noKey, act(org, { requestId: "req_cut" })), (made) =>
-          AuditWrite.textOf([made]),
+          AuditWrite.toNote(made),
         )
         const unavailable = { _tag: "Failure", failure: { code: "unavailable" } }
         const [next, fresh, restored] = [

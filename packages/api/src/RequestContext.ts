@@ -3,7 +3,7 @@
  * callbacks that run with the response.
  */
 import { makeUuidV7, makePublic } from "@svc/domain/Ids"
-import type { Act } from "@svc/cluster/audit/AuditWrite"
+import type { Act, AuditWrite } from "@svc/cluster/audit/AuditWrite"
 import { Context, Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import type { Endpoint } from "./RequestMetrics.ts"
@@ -53,10 +53,10 @@ export interface RequestContextState {
   settle: ((response: HttpServerResponse.HttpServerResponse) => Effect.Effect<void>) | undefined
   /** The id of the resource that this request creates; a repeat with the same `Idempotency-Key` has the same id. */
   commandId: string | undefined
-  /** The audit entry of the call, for handlers that record it themselves. */
-  act: Act | undefined
-  /** The audit entry was written by the statement of the change. */
-  recorded: boolean
+  /** Returns the audit entry of the call, which creates the resource `made`; undefined if the entry is stored before the call. */
+  act: ((made?: string) => Act) | undefined
+  /** The audit entry that the statement of the change has stored. */
+  recorded: AuditWrite | undefined
   /** The stored response to the same request is returned, so nothing is executed. */
   repeated: boolean
   /** Identifies equal tool calls. A call without an `Idempotency-Key` repeats an equal call of the last minute. */
@@ -77,7 +77,7 @@ export const makeRequestContext = (
   settle: undefined,
   commandId: undefined,
   act: undefined,
-  recorded: false,
+  recorded: undefined,
   repeated: false,
   equalTo,
 })

@@ -7,21 +7,38 @@ import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { Timing } from "@svc/cluster/Timing"
 import { Effect } from "effect"
+import type { AuditNote } from "@svc/cluster/actor/Write"
+import * as AuditNotes from "../audit/AuditNotes.ts"
 import { commandId } from "../RequestContext.ts"
 
 type ClientOf<Actors extends { readonly of: (id: string) => unknown }> = ReturnType<Actors["of"]>
 type Options = ReturnType<typeof onBehalfOf>
 
-/** Calls the actor of an authorized Identity: `askIdentity(subject, (actor, by) => actor.Retry(payload, by))`. */
+/** Marks the entry as stored when the actor has replied, since the success of a message means that it is. */
+export const storedByActor =
+  <A, E, R>(call: (note: AuditNote | undefined) => Effect.Effect<A, E, R>) =>
+  (note: AuditNote | undefined) =>
+    Effect.tap(call(note), () => Effect.sync(() => void (note && (note.taken = true))))
+
+/**
+ * Calls the actor of an authorized Identity: `askIdentity(subject, (actor, by) => actor.Retry(payload, by))`. The actor stores
+ * the audit entry of the request, which says that the resource `made` is created.
+ */
 export const ofIdentity = Effect.map(
-  Effect.service(Identities),
-  (identities) =>
+  Effect.all([Identities, AuditNotes.make]),
+  ([identities, noting]) =>
     <A, E, R>(
       subject: SubjectInfo,
       message: (actor: ClientOf<Identities["Service"]>, by: Options) => Effect.Effect<A, E, R>,
+      made?: string,
     ) =>
       Effect.flatMap(commandId, (command) =>
-        ask(message(identities.of(subject.canonical), onBehalfOf(subject.by, command))),
+        noting(
+          storedByActor((note) =>
+            ask(message(identities.of(subject.canonical), onBehalfOf(subject.by, command, note))),
+          ),
+          made,
+        ),
       ),
 )
 

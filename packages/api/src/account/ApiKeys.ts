@@ -6,9 +6,11 @@ import { wholeList } from "@svc/domain/Paging"
 import { IdentityNotReady, type Problem } from "@svc/domain/problems/Problem"
 import { isScope } from "@svc/domain/ScopeTable"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
+import type { AuditNote } from "@svc/cluster/actor/Write"
 import type { NewKey } from "@svc/cluster/credentials/CredentialMint"
 import { Clock, Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
+import * as AuditNotes from "../audit/AuditNotes.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import { unchanged } from "../EntityTags.ts"
 import { commandId, RequestContext } from "../RequestContext.ts"
@@ -23,13 +25,16 @@ export const layer = RequestServices.group(
   "api_keys",
   Effect.fn(function* (handlers) {
     const keys = yield* ApiKeys
+    const noting = yield* AuditNotes.make
 
     /** The new key with its location; a repeat returns the location only. */
-    const answered = Effect.fnUntraced(function* <A, E extends Problem>(make: (id: string) => Effect.Effect<A, E>) {
+    const answered = Effect.fnUntraced(function* <A, E extends Problem>(
+      make: (id: string, note: AuditNote | undefined) => Effect.Effect<A, E>,
+    ) {
       const exchange = yield* RequestContext
       const id = yield* commandId
       const location = `/api/keys/${id}`
-      const body = yield* make(id).pipe(
+      const body = yield* noting((note) => make(id, note), id).pipe(
         Effect.tapError(({ code }) =>
           Effect.sync(() => code === "conflict" && (exchange.headers["location"] = location)),
         ),
@@ -44,7 +49,7 @@ export const layer = RequestServices.group(
       const caller = yield* Caller
       const now = yield* Clock.currentTimeMillis
       const rights = yield* Effect.fromResult(judgeRights(caller, asked, isScope, now))
-      return yield* answered((id) => keys.create(caller.org.id, { id, name, rights, identity }, caller.by))
+      return yield* answered((id, note) => keys.create(caller.org.id, { id, name, rights, identity }, caller.by, note))
     })
 
     return handlers.handleAll({
@@ -62,13 +67,13 @@ export const layer = RequestServices.group(
       rotate: Effect.fnUntraced(function* ({ params, payload }) {
         const caller = yield* Caller
         const overlap = payload?.overlap_seconds ?? overlapSeconds
-        return yield* answered((id) => keys.rotate(caller, params.id, id, overlap, caller.by))
+        return yield* answered((id, note) => keys.rotate(caller, params.id, id, overlap, caller.by, note))
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.read(org.id, params.id)),
       revoke: Effect.fnUntraced(function* ({ params, headers }) {
         const caller = yield* Caller
         yield* sameKey(headers["if-match"], keys.read(caller.org.id, params.id))
-        yield* keys.revoke(caller.org.id, params.id, caller.by)
+        yield* noting((note) => keys.revoke(caller.org.id, params.id, caller.by, note))
       }),
     })
   }),

@@ -9,6 +9,7 @@ import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { Clock, Effect, Redacted } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import * as RequestServices from "../http/RequestServices.ts"
+import * as AuditNotes from "../audit/AuditNotes.ts"
 import { sourceOf } from "../audit/AuditedOperations.ts"
 import { RequestContext, keptByNobody } from "../RequestContext.ts"
 
@@ -58,17 +59,21 @@ export const confirmation = RequestServices.group(
   "device_confirmation",
   Effect.fn(function* (handlers) {
     const devices = yield* Devices
+    const noting = yield* AuditNotes.make
     return handlers.handleAll({
       read: ({ params }) => devices.view(params.userCode),
       approve: Effect.fnUntraced(function* ({ params, payload }) {
         const caller = yield* Caller
         const now = yield* Clock.currentTimeMillis
-        yield* devices.approve(
-          caller.org.id,
-          params.userCode,
-          payload ?? {},
-          (asked) => judgeRights(caller, asked, isScope, now),
-          caller.by,
+        yield* noting((note) =>
+          devices.approve(
+            caller.org.id,
+            params.userCode,
+            payload ?? {},
+            (asked) => judgeRights(caller, asked, isScope, now),
+            caller.by,
+            note,
+          ),
         )
       }),
       deny: ({ params }) => devices.deny(params.userCode),

@@ -1,41 +1,36 @@
 /**
- * The audit entry of the current request, for handlers whose statement writes it, so that the change and its entry are one
- * commit.
+ * The audit entry of the current request, for a change whose statement also stores the entry, so that the change and its
+ * entry are one commit. An entry that no statement takes is stored by `AuditRecorder` before the response.
  */
-import { noteHeader } from "@svc/domain/account/Initiator"
+import type { AuditNote } from "@svc/cluster/actor/Write"
 import { Audit } from "@svc/cluster/audit/Audit"
-import { textOf } from "@svc/cluster/audit/AuditWrite"
+import { toNote } from "@svc/cluster/audit/AuditWrite"
 import { Effect } from "effect"
 import { RequestContext } from "../RequestContext.ts"
 
-interface Noting {
-  /** The entry in the form that statements and messages take. */
-  readonly text: string
-  /** Marks the entry as written. */
-  readonly kept: Effect.Effect<void>
-}
+/**
+ * Runs a change with the entry of the request, or without one if the entry is stored before. `made` is the id of the resource
+ * that the change creates.
+ */
+type Noting = <A, E, R>(
+  change: (note: AuditNote | undefined) => Effect.Effect<A, E, R>,
+  made?: string,
+) => Effect.Effect<A, E, R>
 
-export const make = Effect.map(Effect.service(Audit), (audit) =>
-  Effect.gen(function* () {
-    const exchange = yield* RequestContext
-    if (exchange.act === undefined) return yield* Effect.die("a call that is not recorded has no note")
-    const note = yield* audit.note({ ...exchange.act, command: exchange.commandId })
-    const noting: Noting = {
-      text: textOf([note]),
-      kept: Effect.sync(() => {
-        exchange.recorded = true
-        audit.kept(note)
-      }),
-    }
-    return noting
-  }),
+export const make = Effect.map(
+  Effect.service(Audit),
+  (audit): Noting =>
+    (change, made) =>
+      Effect.flatMap(RequestContext, (exchange) =>
+        exchange.act === undefined
+          ? change(undefined)
+          : Effect.flatMap(audit.note({ ...exchange.act(made), command: exchange.commandId }), (write) => {
+              const note = toNote(write)
+              return Effect.tap(change(note), () =>
+                Effect.sync(() => {
+                  if (note.taken) exchange.recorded = write
+                }),
+              )
+            }),
+      ),
 )
-
-/** Adds the entry to the options of a message. */
-export const carrying = <O extends { readonly headers: Readonly<Record<string, string>> }>(
-  options: O,
-  { text }: Noting,
-) => ({
-  ...options,
-  headers: { ...options.headers, [noteHeader]: text },
-})

@@ -1,6 +1,7 @@
 /**
- * Audits calls. Changes are recorded before their response is sent, reads of secrets before they happen; other reads are
- * counted. Refusals are recorded where the caller is known.
+ * Audits calls. The statement of a change stores the entry of the call (`AuditNotes`). Entries of other calls are commits of
+ * their own: reads of secrets and of the log before they happen; refusals, sign-ins, and changes that are several commits or
+ * leave the service, such as posts on a platform, before the response. Other reads are counted.
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
@@ -13,7 +14,7 @@ import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect, type Exit, type Redacted } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import type { RequestContextState } from "../RequestContext.ts"
-import { actOf, type Called, outcomeOf, planOf, sourceOf, withMade } from "./AuditedOperations.ts"
+import { actOf, type Called, naming, outcomeOf, planOf, sourceOf, withMade } from "./AuditedOperations.ts"
 
 type Params = Readonly<Record<string, string | undefined>>
 type Response = HttpServerResponse.HttpServerResponse
@@ -26,8 +27,17 @@ const recordedByTheHour = new Set(["audit.list", "audit.read"])
 /** The number of remembered readers. Beyond it, each read is recorded. */
 const readersAtMost = 10_000
 
-/** Endpoints whose handlers write the entry in the statement that reads the secret. */
-const recordThemselves = new Set(["vault.value"])
+/** Endpoints whose statement that reads or creates the secret also stores the entry. The others are recorded before. */
+const recordThemselves = new Set([
+  "vault.value",
+  "api_keys.create",
+  "api_keys.createForIdentity",
+  "api_keys.rotate",
+  "webhooks.create",
+  "webhooks.rotate",
+  "identities.rotate",
+  "device_confirmation.approve",
+])
 
 /** Refusals of a read that are not recorded, because they reveal nothing about the caller. */
 const passing = new Set(["not_found", "audit_unavailable"])
@@ -75,20 +85,22 @@ export const make = Effect.gen(function* () {
       if (!isByTheHour) return once(handler)
     }
     const act = actOf(plan, caller, identity, params, exchange)
-    exchange.act = act
+    const isBefore = plan.class === "secret" && !recordThemselves.has(plan.action)
+    if (!isBefore) exchange.act = (made) => (made === undefined ? act : naming(plan, act, made))
     const settled = (exit: Exit.Exit<Response, E2>) => {
       if (exchange.repeated) return audit.record({ ...act, outcome: "repeated" })
       const outcome = outcomeOf(exit)
-      // The entry already says that the call was allowed.
-      if (outcome.outcome === "allowed" && (exchange.recorded || plan.class === "secret")) return Effect.void
+      if (outcome.outcome === "allowed" && exchange.recorded !== undefined) {
+        return Effect.sync(() => audit.kept(exchange.recorded!))
+      }
+      // The entry before the call says that it was allowed.
+      if (outcome.outcome === "allowed" && isBefore) return Effect.void
       return audit.record({ ...withMade(plan, { ...act, ...outcome }, exit), command: exchange.commandId })
     }
     const secret = Effect.suspend(() =>
       isByTheHour ? read(act) : audit.secret({ ...act, command: exchange.commandId }),
     )
-    const shown =
-      plan.class === "secret" && !recordThemselves.has(plan.action) ? Effect.andThen(secret, handler) : handler
-    return Effect.onExit(once(shown), settled)
+    return Effect.onExit(once(isBefore ? Effect.andThen(secret, handler) : handler), settled)
   }
 
   return {

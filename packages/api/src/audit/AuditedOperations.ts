@@ -140,7 +140,13 @@ export const outcomeOf = (
 /** Ids of resources that can be created; other trailing path segments are not ids. */
 const isId = /^(?:[a-z]{2,4}_[0-9a-hjkmnp-tv-z]{26}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
 
-/** Adds the id of the created resource from the response's location. */
+/** Adds the created resource: its id, or the Handle of an Identity. */
+export const naming = ({ type }: Plan, act: Act, made: string): Act => ({
+  ...act,
+  target: isId.test(made) ? { type, id: made, name: act.target?.name ?? null } : { type, id: null, name: made },
+})
+
+/** Adds the created resource from the response's location. */
 export const withMade = (
   plan: Plan,
   act: Act,
@@ -148,9 +154,7 @@ export const withMade = (
 ): Act => {
   if (!plan.makes || Exit.isFailure(exit)) return act
   const last = exit.value.headers["location"]?.split("?")[0]!.split("/").at(-1)
-  if (last === undefined) return act
-  if (isId.test(last)) return { ...act, target: { type: plan.type, id: last, name: act.target?.name ?? null } }
-  return plan.action === "identities.create" ? { ...act, target: { type: plan.type, id: null, name: last } } : act
+  return last !== undefined && (isId.test(last) || plan.action === "identities.create") ? naming(plan, act, last) : act
 }
 
 /** Returns the audit entry of a signed-in user's action on a page outside the API. */

@@ -6,8 +6,6 @@ import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import * as AuditNotes from "../audit/AuditNotes.ts"
-import { carrying } from "../audit/AuditNotes.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
 import { canonical } from "@svc/domain/handles/Handle"
@@ -17,7 +15,6 @@ export const layer = RequestServices.group(
   "cards",
   Effect.fn(function* (handlers) {
     const askIdentity = yield* ActorCalls.ofIdentity
-    const noting = yield* AuditNotes.make
     const cards = yield* CardQueries
     const book = yield* Addresses
     const answer = (card: Card, version: number) =>
@@ -29,11 +26,9 @@ export const layer = RequestServices.group(
       patch: Effect.fnUntraced(function* ({ headers, payload }) {
         const subject = yield* Subject
         const if_version = ifMatch(headers["if-match"])
-        const note = yield* noting
         const kept = yield* askIdentity(subject, (actor, by) =>
-          actor.PatchCard({ org_id: subject.orgId, patch: payload, if_version }, carrying(by, note)),
+          actor.PatchCard({ org_id: subject.orgId, patch: payload, if_version }, by),
         )
-        if (kept.noted === true) yield* note.kept
         return answer(cardOf(book, subject.handle, kept), kept.version)
       }),
     })

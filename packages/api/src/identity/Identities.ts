@@ -13,6 +13,7 @@ import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
+import * as AuditNotes from "../audit/AuditNotes.ts"
 import { unchanged } from "../EntityTags.ts"
 import { commandId } from "../RequestContext.ts"
 
@@ -33,6 +34,7 @@ export const layer = RequestServices.group(
   Effect.fn(function* (handlers) {
     const askIdentity = yield* ActorCalls.ofIdentity
     const actors = yield* Identities
+    const noting = yield* AuditNotes.make
     const identities = yield* IdentityQueries
     const handles = yield* HandleRules
 
@@ -60,8 +62,12 @@ export const layer = RequestServices.group(
         )
         if (name.made !== null) return accepted(name.made)
         // There is no Identity to authorize yet, so its actor is called directly.
-        yield* ask(
-          actors.of(name.canonical).Create({ org_id: org.id, identity_id, handle: name.handle }, onBehalfOf(by)),
+        const { canonical: id, handle } = name
+        yield* noting(
+          ActorCalls.storedByActor((note) =>
+            ask(actors.of(id).Create({ org_id: org.id, identity_id, handle }, onBehalfOf(by, undefined, note))),
+          ),
+          handle,
         )
         return accepted(yield* Effect.catchTag(identities.read(org.id, name.canonical), "not_found", Effect.die))
       }),

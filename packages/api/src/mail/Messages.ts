@@ -8,8 +8,6 @@ import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { type MessagePage, MessageQueries, type TextPage } from "@svc/cluster/mail/MessageQueries"
 import { Effect, Semaphore } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import * as AuditNotes from "../audit/AuditNotes.ts"
-import { carrying } from "../audit/AuditNotes.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
 import { unchanged } from "../EntityTags.ts"
@@ -45,7 +43,6 @@ export const layer = RequestServices.group(
     const messages = yield* MessageQueries
     const attachments = yield* AttachmentReader
     const waiting = yield* MessageWait.make
-    const noting = yield* AuditNotes.make
     const opening = yield* Semaphore.make(openedAtOnce)
     /** Reads a stored message; only a few are in memory at the same time. */
     const opened = <A, E>(id: IdentityId, message: string, read: (raw: Uint8Array) => Effect.Effect<A, E>) =>
@@ -90,12 +87,7 @@ export const layer = RequestServices.group(
             return message
           }),
         )
-        const note = yield* noting
-        const {
-          messages: marked,
-          modified,
-          noted,
-        } = yield* askIdentity(subject, (actor, by) =>
+        const { messages: marked, modified } = yield* askIdentity(subject, (actor, by) =>
           actor.ChangeFlags(
             {
               org_id: subject.orgId,
@@ -103,10 +95,9 @@ export const layer = RequestServices.group(
               change: payload,
               ...(unchanged_since === undefined ? {} : { unchanged_since }),
             },
-            carrying(by, note),
+            by,
           ),
         )
-        if (noted === true) yield* note.kept
         if (modified.length > 0) {
           return yield* new PreconditionFailed({ detail: "The flags or labels of the message have changed meanwhile." })
         }

@@ -1,8 +1,9 @@
 import { Api } from "@svc/domain/Api"
-import { Subject } from "@svc/domain/account/Authorization"
+import { Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { ifMatch, matches, tagOf } from "@svc/domain/Precondition"
+import type { NewMail } from "@svc/domain/mail/Sending"
 import { ContentChanged, NotFound } from "@svc/domain/problems/Problem"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
@@ -11,6 +12,7 @@ import { differenceInTurns } from "@svc/cluster/mail/sending/PartsDifference"
 import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
+import * as AuditNotes from "../audit/AuditNotes.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
 import { notAsSeen } from "../EntityTags.ts"
 import { commandId } from "../RequestContext.ts"
@@ -22,6 +24,7 @@ export const layer = RequestServices.group(
   Effect.fn(function* (handlers) {
     const askIdentity = yield* ActorCalls.ofIdentity
     const sending = yield* Sending
+    const noting = yield* AuditNotes.make
     const queries = yield* SendingQueries
     const messages = yield* MessageQueries
     const drafts = yield* Drafts
@@ -36,6 +39,15 @@ export const layer = RequestServices.group(
     }
     const draftOf = (id: IdentityId, draft: string) =>
       Effect.map(drafts.read(id, draft), (found) => ({ body: found.draft, headers: { etag: tagOf(found.version) } }))
+
+    const accepted = (handle: string, subject: SubjectInfo, id: string, mail: NewMail, draftVersion: number | null) =>
+      Effect.map(
+        noting(
+          ActorCalls.storedByActor((note) => sending.accept({ subject, id, mail, draftVersion, note })),
+          toPublic("msg_", id),
+        ),
+        (sent) => HttpApiSchema.withHeaders({ body: sent, headers: { location: place(handle, "messages", sent.id) } }),
+      )
 
     /** Decides on the content with this hash; undefined only for a rejection without a hash. */
     const decide = Effect.fnUntraced(function* (
@@ -59,12 +71,7 @@ export const layer = RequestServices.group(
 
     return handlers.handleAll({
       send: Effect.fnUntraced(function* ({ params, payload }) {
-        const subject = yield* Subject
-        const sent = yield* sending.accept({ subject, id: yield* commandId, mail: payload, draftVersion: null })
-        return HttpApiSchema.withHeaders({
-          body: sent,
-          headers: { location: place(params.handle, "messages", sent.id) },
-        })
+        return yield* accepted(params.handle, yield* Subject, yield* commandId, payload, null)
       }),
 
       drafts: Effect.fnUntraced(function* ({ query }) {
@@ -74,7 +81,7 @@ export const layer = RequestServices.group(
       draft: Effect.fnUntraced(function* ({ params, payload }) {
         const { id } = yield* Subject
         const uuid = yield* commandId
-        yield* drafts.create(id, uuid, payload)
+        yield* noting((note) => drafts.create(id, uuid, payload, note), toPublic("msg_", uuid))
         const { body, headers } = yield* draftOf(id, toPublic("msg_", uuid))
         return HttpApiSchema.withHeaders({
           body,
@@ -87,12 +94,12 @@ export const layer = RequestServices.group(
       }),
       replaceDraft: Effect.fnUntraced(function* ({ params, payload, headers }) {
         const { id } = yield* Subject
-        yield* drafts.replace(id, params.id, payload, ifMatch(headers["if-match"]))
+        yield* noting((note) => drafts.replace(id, params.id, payload, ifMatch(headers["if-match"]), note))
         return HttpApiSchema.withHeaders(yield* draftOf(id, params.id))
       }),
       removeDraft: Effect.fnUntraced(function* ({ params, headers }) {
         const { id } = yield* Subject
-        yield* drafts.remove(id, params.id, ifMatch(headers["if-match"]))
+        yield* noting((note) => drafts.remove(id, params.id, ifMatch(headers["if-match"]), note))
       }),
       sendDraft: Effect.fnUntraced(function* ({ params, headers }) {
         const subject = yield* Subject
@@ -103,11 +110,7 @@ export const layer = RequestServices.group(
         // The store compares the draft's version, so a draft that changes from here on is not sent.
         if (!matches(ifMatch(condition), version)) return yield* notAsSeen()
         const uuid = yield* uuidOf(params.id)
-        const sent = yield* sending.accept({ subject, id: uuid, mail, draftVersion: version })
-        return HttpApiSchema.withHeaders({
-          body: sent,
-          headers: { location: place(params.handle, "messages", sent.id) },
-        })
+        return yield* accepted(params.handle, subject, uuid, mail, version)
       }),
 
       approvals: Effect.fnUntraced(function* ({ query }) {

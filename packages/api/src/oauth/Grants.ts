@@ -5,6 +5,7 @@ import { Grant } from "@svc/domain/oauth/Grant"
 import { InvalidRequest, ScopeUnknown } from "@svc/domain/problems/Problem"
 import { Grants } from "@svc/cluster/oauth/Grants"
 import { Clock, Effect } from "effect"
+import * as AuditNotes from "../audit/AuditNotes.ts"
 import { unchanged } from "../EntityTags.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 import { grantable } from "./OfferedScopes.ts"
@@ -17,6 +18,7 @@ export const layer = RequestServices.group(
   "grants",
   Effect.fn(function* (handlers) {
     const grants = yield* Grants
+    const noting = yield* AuditNotes.make
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ query }) {
@@ -39,12 +41,12 @@ export const layer = RequestServices.group(
           return yield* new InvalidRequest({ detail: `${path.slice(1)}: ${message}.`, errors: [{ path, message }] })
         }
         const patch = payload.scopes === undefined ? payload : { ...payload, scopes: [...new Set(payload.scopes)] }
-        return yield* grants.change(org.id, params.id, patch, by)
+        return yield* noting((note) => grants.change(org.id, params.id, patch, by, note))
       }),
       revoke: Effect.fnUntraced(function* ({ params, headers }) {
         const { org, by } = yield* Caller
         yield* asRead(headers["if-match"], grants.read(org.id, params.id))
-        yield* grants.revoke(org.id, params.id, by)
+        yield* noting((note) => grants.revoke(org.id, params.id, by, note))
       }),
     })
   }),

@@ -33,9 +33,12 @@ export const layer = RequestServices.group(
       }),
       value: Effect.fnUntraced(function* ({ params, query }) {
         // The value and its audit entry are one statement.
-        const note = yield* noting
-        const value = yield* vault.value(yield* namespace, params.name, query.version, note.text)
-        yield* note.kept
+        const from = yield* namespace
+        const value = yield* noting((note) =>
+          note === undefined
+            ? Effect.die("a Vault value is not shown without an audit entry")
+            : vault.value(from, params.name, query.version, note),
+        )
         return HttpApiSchema.withHeaders({ body: value, headers: { etag: tagOf(value.version) } })
       }),
       put: Effect.fnUntraced(function* ({ params, query, headers, payload }) {
@@ -43,14 +46,13 @@ export const layer = RequestServices.group(
         if (absent !== undefined && absent.trim() !== "*") {
           return yield* new PreconditionFailed({ detail: "The only valid If-None-Match of a write is *." })
         }
-        const note = yield* noting
+        const to = yield* namespace
         const condition = {
           ifVersion: ifMatch(headers["if-match"]),
           ifPresent: headers["if-match"] !== undefined,
           ifAbsent: absent !== undefined,
         }
-        const { secret, created } = yield* vault.put(yield* namespace, params.name, payload, condition, note.text)
-        yield* note.kept
+        const { secret, created } = yield* noting((note) => vault.put(to, params.name, payload, condition, note))
         const etag = tagOf(secret.version)
         return created
           ? HttpServerResponse.jsonUnsafe(secret, {
@@ -60,19 +62,17 @@ export const layer = RequestServices.group(
           : HttpApiSchema.withHeaders({ body: secret, headers: { etag } })
       }),
       remove: Effect.fnUntraced(function* ({ params, headers }) {
-        const note = yield* noting
-        yield* vault.remove(yield* namespace, params.name, ifMatch(headers["if-match"]), note.text)
-        yield* note.kept
+        const from = yield* namespace
+        yield* noting((note) => vault.remove(from, params.name, ifMatch(headers["if-match"]), note))
       }),
       versions: Effect.fnUntraced(function* ({ params, query }) {
         const { entries, next_cursor } = yield* vault.versions(yield* namespace, params.name, query)
         return { versions: entries, next_cursor }
       }),
       restore: Effect.fnUntraced(function* ({ params, headers, payload }) {
-        const note = yield* noting
+        const to = yield* namespace
         const condition = ifMatch(headers["if-match"])
-        const secret = yield* vault.restore(yield* namespace, params.name, payload.version, condition, note.text)
-        yield* note.kept
+        const secret = yield* noting((note) => vault.restore(to, params.name, payload.version, condition, note))
         return HttpApiSchema.withHeaders({ body: secret, headers: { etag: tagOf(secret.version) } })
       }),
     })

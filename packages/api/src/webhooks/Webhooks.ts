@@ -69,10 +69,13 @@ export const layer = RequestServices.group(
         const webhook_id = yield* commandId
         const event_types = [...new Set(payload.event_types)]
         const description = payload.description ?? null
-        const made = yield* askIdentity(subject, (actor, by) =>
-          actor.RegisterWebhook({ org_id: orgId, webhook_id, url: payload.url, event_types, description }, by),
-        )
         const id = toPublic("wh_", webhook_id)
+        const made = yield* askIdentity(
+          subject,
+          (actor, by) =>
+            actor.RegisterWebhook({ org_id: orgId, webhook_id, url: payload.url, event_types, description }, by),
+          id,
+        )
         return HttpApiSchema.withHeaders({
           body: {
             id,

@@ -10,6 +10,8 @@ import type { PageRequest } from "@svc/domain/Paging"
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { Conflict, KeyReplaced, NotFound, AccountDeleting, KeyQuotaExhausted } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
+import type { AuditNote } from "../actor/Write.ts"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { keyColumns, type KeyRow, keyView } from "../credentials/KeyView.ts"
 import { mint, mintKey, type NewKey, revokeKeys } from "../credentials/CredentialMint.ts"
 import { instant, raiseForOrg } from "../events/Raise.ts"
@@ -59,12 +61,13 @@ const make = Effect.gen(function* () {
     { id, name, rights, identity }: Wanted,
     at: Date,
     by: Initiator,
+    note: AuditNote | undefined,
   ) {
     const minted = mint(identity === null ? "admin_key" : "identity_key")
     const key = { id, name, minted, identity, rights }
     const [row] = yield* writes<KeyRow>`
       with gate as (select 1),
-      ${mintKey({ sql: writes, org, at, by }, writes`gate`, key)}
+      ${mintKey({ sql: writes, org, at, by }, writes`gate`, key)} ${auditWriteWith(writes, note, "minted")}
       select ${columns} from minted`.pipe(
       // A repeated request: the key it created cannot be shown again.
       Effect.catchIf(
@@ -103,10 +106,10 @@ const make = Effect.gen(function* () {
       ),
     /** Creates a key. Only this response contains its plaintext. */
     create: Effect.fn("ApiKeys.create")(
-      function* (org: string, wanted: Wanted, by: Initiator) {
+      function* (org: string, wanted: Wanted, by: Initiator, note?: AuditNote) {
         const at = new Date(yield* Clock.currentTimeMillis)
         yield* roomForKey(writes, org, at)
-        return yield* inserted(org, wanted, at, by)
+        return yield* inserted(org, wanted, at, by, note)
       },
       (write, org) => Effect.tap(writes.withTransaction(write), () => Effect.sync(() => feed.announce({ org }))),
       orUnavailable,
@@ -115,7 +118,14 @@ const make = Effect.gen(function* () {
      * Replaces a key by one with the same rights. The old key works for another `overlapSeconds`, or until it expires.
      */
     rotate: Effect.fn("ApiKeys.rotate")(
-      function* (maker: CallerInfo, former: string, id: string, overlapSeconds: number, by: Initiator) {
+      function* (
+        maker: CallerInfo,
+        former: string,
+        id: string,
+        overlapSeconds: number,
+        by: Initiator,
+        note?: AuditNote,
+      ) {
         const org = maker.org.id
         const now = yield* Clock.currentTimeMillis
         const at = new Date(now)
@@ -149,7 +159,7 @@ const make = Effect.gen(function* () {
         yield* roomForKey(writes, org, at)
         const identity =
           row.identity_id === null || row.handle === null ? null : { id: row.identity_id, handle: row.handle }
-        const made = yield* inserted(org, { id, name: row.name, rights, identity }, at, by)
+        const made = yield* inserted(org, { id, name: row.name, rights, identity }, at, by, note)
         const over = new Date(now + overlapSeconds * 1000)
         yield* writes`
           with replaced as (
@@ -174,11 +184,12 @@ const make = Effect.gen(function* () {
       orUnavailable,
     ),
     /** Revokes a key immediately; repeating it changes nothing. */
-    revoke: Effect.fn("ApiKeys.revoke")(function* (org: string, id: string, by: Initiator) {
+    revoke: Effect.fn("ApiKeys.revoke")(function* (org: string, id: string, by: Initiator, note?: AuditNote) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const [row] = yield* writes<{ known: boolean }>`
         with known as (select 1 from api_key where id = ${id} and org_id = ${org}),
         ${revokeKeys({ sql: writes, org, at, by }, writes`id = ${id} and org_id = ${org}`)}
+        ${auditWriteWith(writes, note, "known")}
         select exists (select from known) as known`
       if (row?.known !== true) return yield* missing
       feed.announce({ org })

@@ -34,6 +34,8 @@ import { Clock, Context, Effect, Layer, Result } from "effect"
 import { keyColumns, type KeyRow, keyView } from "../credentials/KeyView.ts"
 import { mint, mintKey, revokeKeys, sha256 } from "../credentials/CredentialMint.ts"
 import { endOf, joinCreator, creatorColumns, type CreatorRow } from "../credentials/Creator.ts"
+import type { AuditNote } from "../actor/Write.ts"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { type Place, Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
@@ -176,7 +178,7 @@ const make = Effect.gen(function* () {
      * approver can give; the approver may remove some.
      */
     approve: Effect.fn("Devices.approve")(
-      function* (org: string, userCode: string, given: DeviceApproval, judge: Judge, by: Initiator) {
+      function* (org: string, userCode: string, given: DeviceApproval, judge: Judge, by: Initiator, note?: AuditNote) {
         const at = yield* now
         const letters = userCodeOf(userCode)
         if (letters === undefined) return yield* unknown
@@ -203,6 +205,7 @@ const make = Effect.gen(function* () {
             where id = ${device.id} returning id
           ),
           ${mintKey({ sql, org, at, by }, sql`approved`, { id: keyId, name: device.name, minted: key, identity: null, rights })}
+          ${auditWriteWith(sql, note, "minted")}
           select 1`
       },
       (write, org) => Effect.tap(sql.withTransaction(write), () => Effect.sync(() => feed.announce({ org }))),

@@ -18,8 +18,9 @@ import { Effect, Exit, Schema, type Scope } from "effect"
 import { Rpc } from "effect/rpc"
 import type { SqlError } from "effect/sql"
 import * as Batcher from "../store/Batcher.ts"
+import type { Sql } from "../store/Database.ts"
 import type { Ownership } from "./Ownership.ts"
-import type { FenceLost, OwnIdentity, Write } from "./Write.ts"
+import type { AuditNote, FenceLost, OwnIdentity, Write } from "./Write.ts"
 
 /** A message with its headers, as a handler receives it. */
 export interface Request<Payload> {
@@ -44,8 +45,8 @@ export interface ReceivedCommand<P> {
   readonly by: Initiator
   /** The id of the command; undefined if the message does not come from a request. */
   readonly commandId: string | undefined
-  /** The note for the audit log. */
-  readonly note: string | undefined
+  /** The audit record of the command. */
+  readonly note: AuditNote | undefined
 }
 
 type Refused<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
@@ -116,11 +117,17 @@ const commandOf = ({ headers }: Pick<Request<unknown>, "headers">): string | und
   return command !== undefined && isUuid(command) ? command : undefined
 }
 
+/** Returns the audit record that the message carries. */
+export const noteOf = ({ headers }: Pick<Request<unknown>, "headers">): AuditNote | undefined => {
+  const text = headers[noteHeader]
+  return text === undefined ? undefined : { text, taken: false }
+}
+
 const askedOf = <P>(request: Request<P>): ReceivedCommand<P> => ({
   payload: request.payload,
   by: byOf(request),
   commandId: commandOf(request),
-  note: request.headers[noteHeader],
+  note: noteOf(request),
 })
 
 /**
@@ -144,8 +151,20 @@ export const onceElse =
     )
   }
 
-/** Makes the handler builders. `ownership` and `part` refer to the actor whose handler runs. */
-export const make = <S extends ActorIdentity>(ownership: Ownership<S | undefined>, part: PartOf): ActorHandlers => {
+/**
+ * Makes the handler builders. `ownership` and `part` refer to the actor whose handler runs. The success of a message
+ * means that its audit record is stored: by the statement of the change, or by `record` if no statement took it, as of a
+ * command that changed nothing.
+ */
+export const make = <S extends ActorIdentity>(
+  ownership: Ownership<S | undefined>,
+  part: PartOf,
+  record: (sql: Sql, notes: ReadonlyArray<AuditNote>) => Effect.Effect<unknown, SqlError.SqlError>,
+): ActorHandlers => {
+  const recordRest = (sql: Sql, notes: ReadonlyArray<AuditNote | undefined>) => {
+    const rest = notes.filter((note) => note !== undefined).filter(({ taken }) => !taken)
+    return rest.length === 0 ? Effect.void : record(sql, rest)
+  }
   /**
    * Reads the state after pending changes if the Identity is not ready in memory: the caller may already have read in
    * the store that it is ready.
@@ -155,11 +174,11 @@ export const make = <S extends ActorIdentity>(ownership: Ownership<S | undefined
   )
   const write = <P, A, E>(identity: OwnIdentity, request: Request<P>, writer: Writer<P, A, E>) => {
     const by = byOf(request)
+    const note = noteOf(request)
     return annotated(by)(
       ownership.write(by, (fenced) =>
-        writer(
-          { ...fenced, identity, commandId: commandOf(request), note: request.headers[noteHeader] },
-          request.payload,
+        Effect.tap(writer({ ...fenced, identity, commandId: commandOf(request), note }, request.payload), () =>
+          recordRest(fenced.sql, [note]),
         ),
       ),
     )
@@ -186,7 +205,14 @@ export const make = <S extends ActorIdentity>(ownership: Ownership<S | undefined
           }
           return identity?.status === "ready"
             ? Effect.map(
-                ownership.write(system, (fenced) => writer({ ...fenced, identity }, asked)),
+                ownership.write(system, (fenced) =>
+                  Effect.tap(writer({ ...fenced, identity }, asked), (exits) =>
+                    recordRest(
+                      fenced.sql,
+                      asked.map(({ note }, n) => (Exit.isSuccess(exits[n]!) ? note : undefined)),
+                    ),
+                  ),
+                ),
                 answered,
               )
             : Effect.succeed(answered(asked.map(() => Exit.fail(identity ? notReady(identity) : notMine()))))

@@ -2,7 +2,7 @@
  * Calls actors from anywhere in the cluster. A call has a deadline, retries if the actor has just moved, and converts
  * failures that the caller cannot act on (no owner, full mailbox, timeout) to `unavailable`.
  */
-import { type Initiator, initiatorHeader, commandHeader, encodeBy } from "@svc/domain/account/Initiator"
+import { type Initiator, initiatorHeader, commandHeader, encodeBy, noteHeader } from "@svc/domain/account/Initiator"
 import type { Moved } from "@svc/domain/actor/Protocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Duration, Effect, Exit, Predicate } from "effect"
@@ -11,6 +11,7 @@ import * as Metrics from "../observe/Metrics.ts"
 import { within } from "../store/Deadline.ts"
 import { nameOf } from "./ActorClients.ts"
 import { Timing } from "../Timing.ts"
+import type { AuditNote } from "./Write.ts"
 
 type Undelivered =
   | Moved
@@ -74,7 +75,14 @@ const undelivered = [
 ]
 const isUndelivered = (error: unknown) => undelivered.some((tag) => Predicate.isTagged(error, tag))
 
-/** Returns the call option that names the initiator and the command: `actor.Retry(payload, onBehalfOf(by))`. */
-export const onBehalfOf = (by: Initiator, command?: string) => ({
-  headers: { [initiatorHeader]: encodeBy(by), ...(command === undefined ? {} : { [commandHeader]: command }) },
+/**
+ * Returns the call option that names the initiator and the command, and carries the command's audit record:
+ * `actor.Retry(payload, onBehalfOf(by))`.
+ */
+export const onBehalfOf = (by: Initiator, command?: string, note?: AuditNote) => ({
+  headers: {
+    [initiatorHeader]: encodeBy(by),
+    ...(command === undefined ? {} : { [commandHeader]: command }),
+    ...(note === undefined ? {} : { [noteHeader]: note.text }),
+  },
 })

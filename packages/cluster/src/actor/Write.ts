@@ -69,13 +69,20 @@ export interface OwnIdentity {
   readonly dataKey: DataKey
 }
 
+/** The audit record of a command, which the statement of the change stores (`audit/AuditWrite`). */
+export interface AuditNote {
+  readonly text: string
+  /** Whether a statement stores the record if the change is made. */
+  taken: boolean
+}
+
 /** A write to an Identity. */
 export interface Write extends Fenced {
   readonly identity: OwnIdentity
   /** The id of the command; undefined if the message does not come from a request. */
   readonly commandId?: string | undefined
-  /** The note for the audit log (`audit/AuditWrite`); undefined if another part of the service records the change. */
-  readonly note?: string | undefined
+  /** The record of the command; undefined if it does not come from a request that is audited. */
+  readonly note?: AuditNote | undefined
 }
 
 const noted = (sql: Sql, { id, message }: Command) => sql`

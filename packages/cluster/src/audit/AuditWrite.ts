@@ -7,7 +7,8 @@ import { createHash } from "node:crypto"
 import type { AuditActor, AuditClass, AuditOutcome, AuditSource, AuditTarget } from "@svc/domain/audit/AuditRecord"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Clock, Effect } from "effect"
-import type { Statement } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
+import type { AuditNote } from "../actor/Write.ts"
 import type { Sql } from "../store/Database.ts"
 import * as Proof from "./Proof.ts"
 
@@ -108,8 +109,11 @@ const typed = `org_id uuid, id uuid, at timestamptz, class text, action text, ac
   actor_client text, identity_id uuid, handle text, target_type text, target_id text, target_name text, outcome text, code text,
   scope text, address text, via text, tool text, user_agent text, request_id text, count integer, proof text`
 
-/** Returns records as the single parameter of a statement, and as messages to actors carry them (`noteHeader`). */
-export const textOf = (notes: ReadonlyArray<AuditWrite>): string =>
+/** Returns the record in the form that statements and messages to actors take (`noteHeader`). */
+export const toNote = (write: AuditWrite): AuditNote => ({ text: textOf([write]), taken: false })
+
+/** Returns records as the single parameter of a statement. */
+const textOf = (notes: ReadonlyArray<AuditWrite>): string =>
   JSON.stringify(notes.map((note) => ({ ...rowOf(note), proof: note.proof })))
 
 /** Joins the records of several operations in one statement. */
@@ -125,27 +129,41 @@ const insertText = (sql: Sql, text: string, where: Statement.Fragment): Statemen
 export const insert = (sql: Sql, notes: ReadonlyArray<AuditWrite>): Statement.Fragment =>
   insertText(sql, textOf(notes), sql``)
 
+/** Inserts the records of commands that no other statement stores. */
+export const insertNotes = (sql: Sql, notes: ReadonlyArray<AuditNote>): Effect.Effect<void, SqlError.SqlError> =>
+  Effect.asVoid(sql`${insertText(sql, gathered(notes.map(({ text }) => text)), sql``)}`)
+
 /**
  * CTE `on_record`: inserts the record in the statement that it describes, if `gate` (a CTE of the same statement) has a
  * row. Whatever is shown must be selected from it: `select … from gate, on_record`.
  */
-export const auditWrite = (sql: Sql, text: string, gate: string): Statement.Fragment =>
-  sql`on_record as (${insertText(sql, text, sql`and exists (select from ${sql(gate)})`)} returning 1 as kept)`
+export const auditWrite = (sql: Sql, note: AuditNote, gate: string): Statement.Fragment => {
+  note.taken = true
+  return sql`on_record as (${insertText(sql, note.text, sql`and exists (select from ${sql(gate)})`)} returning 1 as kept)`
+}
 
 /** Returns {@link auditWrite} after other CTEs, or nothing without a record. */
-export const auditWriteWith = (sql: Sql, text: string | undefined, gate: string): Statement.Fragment =>
-  text === undefined ? sql`` : sql`, ${auditWrite(sql, text, gate)}`
+export const auditWriteWith = (sql: Sql, note: AuditNote | undefined, gate: string): Statement.Fragment =>
+  note === undefined ? sql`` : sql`, ${auditWrite(sql, note, gate)}`
+
+/** Returns the records of several operations, and the position of each operation's record from 1; 0 without one. */
+export const notesOf = (operations: ReadonlyArray<{ readonly note?: AuditNote | undefined }>) => {
+  const notes = operations.flatMap(({ note }) => (note === undefined ? [] : [note]))
+  let n = 0
+  return { notes, positions: operations.map(({ note }) => (note === undefined ? 0 : ++n)) }
+}
 
 /**
  * Returns {@link auditWrite} for several operations; each is recorded if `gate` has a row whose `note` is its position,
  * from 1.
  */
-export const auditWrites = (sql: Sql, texts: ReadonlyArray<string>, gate: string): Statement.Fragment =>
-  texts.length === 0
-    ? sql``
-    : sql`, on_record as (
+export const auditWrites = (sql: Sql, notes: ReadonlyArray<AuditNote>, gate: string): Statement.Fragment => {
+  if (notes.length === 0) return sql``
+  for (const note of notes) note.taken = true
+  return sql`, on_record as (
         insert into audit (${sql.literal(columns)})
         select ${sql.literal(columns)}
-        from rows from (json_to_recordset(${gathered(texts)}::json) as (${sql.literal(typed)})) with ordinality as n
+        from rows from (json_to_recordset(${gathered(notes.map(({ text }) => text))}::json) as (${sql.literal(typed)})) with ordinality as n
         where exists (select from org where id = n.org_id) and n.ordinality in (select note from ${sql(gate)})
         on conflict (id, at) do nothing)`
+}

@@ -192,7 +192,7 @@ export const source: Source<Logged, Reads | ServiceKey> = {
           const { begun, rest, end } = yield* sealed(write, org, head, [row], { xid: head.xid, due: write.at })
           yield* commit(
             write,
-            write.sql`${begun}, ${AuditWrite.auditWrite(write.sql, AuditWrite.textOf([note]), "begun")}, ${rest}`,
+            write.sql`${begun}, ${AuditWrite.auditWrite(write.sql, AuditWrite.toNote(note), "begun")}, ${rest}`,
           )
           learned(write, place, end)
         }),

@@ -7,6 +7,7 @@ import { IdentityActor } from "@svc/domain/IdentityActor"
 import { Context, Effect, Layer } from "effect"
 import { Sharding } from "effect/cluster"
 import { Rpc } from "effect/rpc"
+import * as AuditWrite from "../audit/AuditWrite.ts"
 import * as ActorHandlers from "../actor/ActorHandlers.ts"
 import * as Ownership from "../actor/Ownership.ts"
 import * as ActorInstances from "../actor/ActorInstances.ts"
@@ -72,7 +73,7 @@ export const layer = (limits: IdentityLimits) =>
         const about = after ?? before
         if (about !== undefined) feed.announce({ org: about.orgId, identity: about.id })
       }
-      const handling = ActorHandlers.make(residents.ownership, residents.part)
+      const handling = ActorHandlers.make(residents.ownership, residents.part, AuditWrite.insertNotes)
       const served = residents.serving(
         IdentityActor.of({
           ...Lifecycle.handlers({

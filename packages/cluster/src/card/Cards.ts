@@ -8,7 +8,7 @@ import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect, Exit, Schema } from "effect"
 import type { ReceivedCommand, ActorHandlers } from "../actor/ActorHandlers.ts"
 import { commit, FenceLost, learned, notedAll, recalled, repeated, type Write } from "../actor/Write.ts"
-import { auditWrites } from "../audit/AuditWrite.ts"
+import { auditWrites, notesOf } from "../audit/AuditWrite.ts"
 import { causedBy, raise } from "../events/Raise.ts"
 import { isLocked } from "../tunnel/TunnelQueries.ts"
 
@@ -27,10 +27,6 @@ interface Change {
   readonly org_id: string
   readonly patch: CardPatch
   readonly if_version: IfVersion
-}
-
-interface Patched extends KeptCard {
-  readonly noted?: boolean
 }
 
 /** The result of one of several changes, after those before it. */
@@ -96,8 +92,7 @@ const patchAll = Effect.fnUntraced(function* (write: Write, changes: ReadonlyArr
 const store = Effect.fnUntraced(function* (write: Write, present: KeptCard, changing: ReadonlyArray<Planned>) {
   const { sql, identity, at } = write
   const last = changing.at(-1)!.card
-  const notes = changing.flatMap(({ asked: { note } }) => (note === undefined ? [] : [note]))
-  let noted = 0
+  const { notes, positions } = notesOf(changing.map(({ asked }) => asked))
   const commands = commandsOf(changing)
   const written = yield* commit<{ changed: boolean; repeated: ReadonlyArray<string>; locked: boolean }>(
     write,
@@ -112,7 +107,7 @@ const store = Effect.fnUntraced(function* (write: Write, present: KeptCard, chan
       select c.* from unnest(
         ${changing.map(({ changed }) => JSON.stringify(changed))}::text[],
         ${changing.map(({ asked }) => causedBy(asked.by))}::text[],
-        ${changing.map(({ asked }) => (asked.note === undefined ? 0 : ++noted))}::int[]) as c (fields, cause, note)
+        ${positions}::int[]) as c (fields, cause, note)
       where exists (select from written)
     ),
     ${raise({ ...write, by: sql`changed.cause` }, "changed", "card.updated", { changed: sql`changed.fields::jsonb` })},
@@ -144,14 +139,14 @@ const answers = Effect.fnUntraced(function* (
   const isRead =
     changes.some(isRepeated) || (locked === undefined && planned.some(({ changed }) => changed !== undefined))
   const present = isRead ? yield* read(write) : undefined
-  return changes.map((asked): Exit.Exit<Patched, PreconditionFailed> => {
+  return changes.map((asked): Exit.Exit<KeptCard, PreconditionFailed> => {
     const { changed, card } = planOf.get(asked) ?? {}
     if (card === undefined || isRepeated(asked)) return Exit.succeed(present!)
     if (changed === undefined) {
       return Exit.fail(new PreconditionFailed({ detail: `The card is at version ${card.version}.` }))
     }
     if (locked === undefined) return Exit.succeed(present!)
-    return Exit.succeed({ ...card, locked, ...(changed.length > 0 && asked.note !== undefined ? { noted: true } : {}) })
+    return Exit.succeed({ ...card, locked })
   })
 })
 

@@ -4,6 +4,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
 import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, type Write } from "../actor/Write.ts"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { partOf, type Shared, type Step, type StepSubject } from "../saga/Step.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
@@ -100,7 +101,7 @@ const rotate = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Serv
       on conflict (identity_id) do update
       set key_id = excluded.key_id, identity_key = excluded.identity_key,
           imap_password = excluded.imap_password, expires_at = excluded.expires_at
-    )`,
+    ) ${auditWriteWith(sql, write.note, "minted")}`,
   )
 })
 
@@ -110,5 +111,6 @@ const acknowledge = (write: Write) =>
     write,
     write.sql`forgotten as (
       delete from show_once where identity_id = ${write.identity.id} and exists (select from fence)
-        and exists (select from identity where id = ${write.identity.id} and status = 'ready'))`,
+        and exists (select from identity where id = ${write.identity.id} and status = 'ready'))
+      ${auditWriteWith(write.sql, write.note, "fence")}`,
   ).pipe(Effect.asVoid)

@@ -12,7 +12,8 @@
 import { nearAt } from "@svc/domain/limits/LimitApi"
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { commitTogether, type FenceLost, type Fenced } from "../actor/Write.ts"
+import { type AuditNote, commitTogether, type FenceLost, type Fenced } from "../actor/Write.ts"
+import { auditWrites, notesOf } from "../audit/AuditWrite.ts"
 import { causedBy, raiseForOrg } from "../events/Raise.ts"
 import { type Sql, Writes } from "../store/Database.ts"
 import * as GroupCommit from "../store/GroupCommit.ts"
@@ -29,6 +30,8 @@ export interface Creation {
   /** The stored form of the new saga, and the time from which other processes may resume it. */
   readonly saga: string
   readonly sagaDueAt: Date
+  /** The audit record of the command. */
+  readonly note?: AuditNote | undefined
 }
 
 /** The outcome of a creation. */
@@ -44,8 +47,9 @@ interface Row extends Created {
   readonly held: boolean
 }
 
-const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupCommit.Patience) =>
-  commitTogether<Row>(
+const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupCommit.Patience) => {
+  const { notes, positions } = notesOf(creations)
+  return commitTogether<Row>(
     creations.map(({ fenced }) => ({ ...fenced, sql })),
     sql`
     asked as materialized (
@@ -55,8 +59,9 @@ const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupComm
         ${creations.map(({ quota }) => quota)}::int[], ${creations.map(({ saga }) => saga)}::text[],
         ${creations.map(({ sagaDueAt }) => sagaDueAt.toISOString())}::timestamptz[],
         ${creations.map(({ fenced }) => fenced.at.toISOString())}::timestamptz[],
-        ${creations.map(({ fenced }) => causedBy(fenced.by))}::text[], ${creations.map(({ quota }) => nearAt(quota))}::int[]
-      ) with ordinality as a (id, canonical, handle, org_id, quota, saga, saga_due_at, at, caused_by, near, n)
+        ${creations.map(({ fenced }) => causedBy(fenced.by))}::text[], ${creations.map(({ quota }) => nearAt(quota))}::int[],
+        ${positions}::int[]
+      ) with ordinality as a (id, canonical, handle, org_id, quota, saga, saga_due_at, at, caused_by, near, note, n)
       join fence on fence.n = a.n
     ),
     -- Reads the rows again under the lock, whatever was committed since the statement began.
@@ -95,7 +100,8 @@ const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupComm
       used: sql`place`,
       quota: sql`quota`,
       window: null,
-    })}`,
+    })},
+    created as (select note from asked join made using (id)) ${auditWrites(sql, notes, "created")}`,
     sql`
       exists (select from asked join made using (id) where asked.n = fence.n) as made,
       (select o.status from asked a join owner o on o.id = a.org_id where a.n = fence.n) as status,
@@ -108,6 +114,7 @@ const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupComm
               where a.n = fence.n and not exists (select from owner o where o.id = a.org_id))`
       } as held`,
   )
+}
 
 export class CreationBatch extends Context.Service<
   CreationBatch,

@@ -1,9 +1,10 @@
 /** Handles the messages that start, repeat and reverse an Identity's sagas: its creation, retries and its deletion. */
 import { AccountDeleting, HandleTaken, IdentityBusy, IdentityQuotaExhausted } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
-import { byOf, requireOwner, type Request } from "../actor/ActorHandlers.ts"
+import { byOf, noteOf, requireOwner, type Request } from "../actor/ActorHandlers.ts"
 import type { Ownership } from "../actor/Ownership.ts"
-import { commit, type Fenced } from "../actor/Write.ts"
+import { type AuditNote, commit, type Fenced } from "../actor/Write.ts"
+import { auditWriteWith, insertNotes } from "../audit/AuditWrite.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 
@@ -14,7 +15,7 @@ import { type Owned, sagaJson, type State, withRunning } from "./State.ts"
 /**
  * Commits the saga's next state together with the Identity's status. The status `deleting` revokes all keys of the Identity.
  */
-const commitSaga = (fenced: Fenced, next: Owned) =>
+const commitSaga = (fenced: Fenced, next: Owned, note: AuditNote | undefined) =>
   Effect.as(
     commit(
       fenced,
@@ -22,7 +23,8 @@ const commitSaga = (fenced: Fenced, next: Owned) =>
       moved as (
         update identity set saga = ${sagaJson(next.saga)}::jsonb, saga_due_at = ${next.sagaDueAt}, status = ${next.status}
         where id = ${next.id} and exists (select from fence) returning id)
-      ${next.status === "deleting" ? fenced.sql`, ${IdentityKeys.revokeAll({ ...fenced, identity: next })}` : fenced.sql``}`,
+      ${next.status === "deleting" ? fenced.sql`, ${IdentityKeys.revokeAll({ ...fenced, identity: next })}` : fenced.sql``}
+      ${auditWriteWith(fenced.sql, note, "moved")}`,
     ),
     { value: undefined, state: next },
   )
@@ -39,11 +41,12 @@ const create = Effect.fnUntraced(function* (
   quota: number,
   sealing: Sealing["Service"],
   creations: CreationBatch["Service"],
+  note: AuditNote | undefined,
 ) {
   const saga = Saga.start("provisioning", fenced.at)
   const created = withRunning(wanted, saga, "provisioning", fenced.at)
   const row = yield* creations
-    .make({ fenced, ...wanted, quota, saga: sagaJson(saga), sagaDueAt: created.sagaDueAt })
+    .make({ fenced, ...wanted, quota, saga: sagaJson(saga), sagaDueAt: created.sagaDueAt, note })
     .pipe(
       // A violation of the Handle's unique constraint rolls back the whole statement, including the quota.
       Effect.catchIf(
@@ -71,6 +74,13 @@ export const handlers = (actor: {
   readonly wake: Effect.Effect<void>
 }) => {
   const { ownership } = actor
+  /** Stores the audit record of a command that has nothing to change. */
+  const unchanged = (request: Request<unknown>) => {
+    const note = noteOf(request)
+    return note === undefined
+      ? Effect.void
+      : Effect.asVoid(ownership.write(byOf(request), ({ sql }) => insertNotes(sql, [note])))
+  }
 
   return {
     Create: Effect.fnUntraced(function* (
@@ -79,21 +89,21 @@ export const handlers = (actor: {
       const { org_id, identity_id, handle } = request.payload
       const present = yield* ownership.state
       // The same command was repeated after a crash between commit and reply.
-      if (present?.id === identity_id) return
+      if (present?.id === identity_id) return yield* unchanged(request)
       if (present !== undefined) return yield* taken
       const wanted = { canonical: yield* actor.canonical, handle, orgId: org_id, id: identity_id }
       yield* ownership.change(byOf(request), (fenced) =>
-        create(fenced, wanted, actor.identityQuota, actor.sealing, actor.creations),
+        create(fenced, wanted, actor.identityQuota, actor.sealing, actor.creations, noteOf(request)),
       )
       yield* actor.wake
     }),
 
     Retry: Effect.fnUntraced(function* (request: Request<{ readonly org_id: string }>) {
       const identity = yield* requireOwner(yield* ownership.state, request.payload)
-      if (identity.saga.status !== "failed") return
+      if (identity.saga.status !== "failed") return yield* unchanged(request)
       const status = identity.saga.kind === "teardown" ? "deleting" : "provisioning"
       yield* ownership.change(byOf(request), (fenced) =>
-        commitSaga(fenced, withRunning(identity, Saga.rerun(identity.saga), status, fenced.at)),
+        commitSaga(fenced, withRunning(identity, Saga.rerun(identity.saga), status, fenced.at), noteOf(request)),
       )
       yield* actor.wake
     }),
@@ -105,10 +115,10 @@ export const handlers = (actor: {
       if (identity.status === "provisioning" && request.payload.account !== true) {
         return yield* new IdentityBusy({ detail: "The Identity is being provisioned.", retry_after_seconds: 1 })
       }
-      if (identity.status === "deleting" && identity.saga.status !== "failed") return
+      if (identity.status === "deleting" && identity.saga.status !== "failed") return yield* unchanged(request)
       yield* ownership.change(byOf(request), (fenced) => {
         const saga = identity.status === "deleting" ? Saga.rerun(identity.saga) : Saga.start("teardown", fenced.at)
-        return commitSaga(fenced, withRunning(identity, saga, "deleting", fenced.at))
+        return commitSaga(fenced, withRunning(identity, saga, "deleting", fenced.at), noteOf(request))
       })
       yield* actor.wake
     }),

@@ -73,6 +73,5 @@ export const change = Effect.fnUntraced(function* (write: Write, { message_ids, 
     },
   )
   const { messages, modified, overfull, modseq } = row
-  const changed = { messages: messages ?? [], modified, overfull, modseq }
-  return write.note === undefined || messages === null ? changed : { ...changed, noted: true }
+  return { messages: messages ?? [], modified, overfull, modseq }
 })

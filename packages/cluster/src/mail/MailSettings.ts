@@ -5,6 +5,7 @@ import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, type Write } from "../actor/Write.ts"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { raise } from "../events/Raise.ts"
 import type { SendingGate } from "./sending/outbox/SendingGate.ts"
 
@@ -30,7 +31,7 @@ const allow = (write: Write, { address }: ForRecipient) =>
         insert into allowed_recipient (identity_id, address, reason, created_at)
         select ${write.identity.id}::uuid, ${address}::text, 'manual', ${write.at}::timestamptz from fence
         on conflict (identity_id, address) do update set reason = 'manual', expires_at = null
-      )`,
+      ) ${auditWriteWith(write.sql, write.note, "fence")}`,
     ),
   )
 
@@ -41,7 +42,7 @@ const disallow = Effect.fnUntraced(function* (write: Write, { address }: ForReci
     sql`gone as (
       delete from allowed_recipient
       where identity_id = ${identity.id} and address = ${address} and exists (select from fence) returning 1
-    )`,
+    ) ${auditWriteWith(sql, write.note, "gone")}`,
     { columns: sql`exists (select from gone) as gone` },
   )
   if (!row.gone) return yield* new NotFound({ detail: "The Allowed Recipient does not exist." })
@@ -60,8 +61,9 @@ const lift = Effect.fnUntraced(function* (write: Write, { address }: ForRecipien
     lifted as (
       update allowed_recipient set suppressed_at = null, suppression = null
       where ${which} and reason <> 'account_owner' returning 1
-    )`,
-    { columns: sql`exists (select from gone) or exists (select from lifted) as lifted` },
+    ),
+    either as (select from gone union all select from lifted) ${auditWriteWith(sql, write.note, "either")}`,
+    { columns: sql`exists (select from either) as lifted` },
   )
   if (!row.lifted) return yield* new NotFound({ detail: "The address is not suppressed." })
 })
@@ -83,7 +85,7 @@ const setDisclosure = Effect.fnUntraced(function* (
     sql`changed as (
       update mailbox set disclosure = ${change.text}::text, disclosure_updated_at = ${at}, disclosure_version = disclosure_version + 1
       where identity_id = ${identity.id} and exists (select from fence)
-    )`,
+    ) ${auditWriteWith(sql, write.note, "fence")}`,
   )
 })
 
@@ -129,7 +131,8 @@ const turn = (gate: SendingGate["Service"]) =>
           returning identity_id
         ),
         turned as (select identity_id from changed where ${turned}::bool),
-        ${raise(write, "turned", stop ? "mail.stopped" : "mail.started", { by: by.kind, reason })}`,
+        ${raise(write, "turned", stop ? "mail.stopped" : "mail.started", { by: by.kind, reason })}
+        ${auditWriteWith(sql, write.note, "changed")}`,
         { raises: true },
       )
       // Queued mail is due again.

@@ -8,6 +8,7 @@ import { Effect, Exit } from "effect"
 import type { SqlError } from "effect/sql"
 import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, type Write, type FenceLost } from "../actor/Write.ts"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { raise } from "../events/Raise.ts"
 import { type InboundBatch, weightOf } from "./InboundBatch.ts"
 import * as Flags from "./Flags.ts"
@@ -94,7 +95,8 @@ const removeAll = (write: Write, { message_ids }: Removal) => {
       insert into removed_message (id, identity_id, uid, removed_at, modseq)
       select id, ${identity.id}::uuid, uid, ${at}::timestamptz, box.modseq from gone cross join box
     ),
-    contents as (delete from message_content c using gone where c.message_id = gone.id)`,
+    contents as (delete from message_content c using gone where c.message_id = gone.id)
+    ${auditWriteWith(sql, write.note, "gone")}`,
     {
       columns: sql`
         array(select id::text from gone) as removed,

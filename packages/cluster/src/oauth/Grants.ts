@@ -14,6 +14,8 @@ import type { PageRequest } from "@svc/domain/Paging"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { Statement } from "effect/sql"
+import type { AuditNote } from "../actor/Write.ts"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { sha256 } from "../credentials/CredentialMint.ts"
 import { raiseForOrg } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
@@ -212,7 +214,13 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /** Changes the rights or the expiry of a Grant; fields that are not named stay. */
-    change: Effect.fn("Grants.change")(function* (org: string, id: string, patch: GrantPatch, by: Initiator) {
+    change: Effect.fn("Grants.change")(function* (
+      org: string,
+      id: string,
+      patch: GrantPatch,
+      by: Initiator,
+      note?: AuditNote,
+    ) {
       const sql = writes
       const at = new Date(yield* Clock.currentTimeMillis)
       const names = patch.handles == null ? [] : [...new Set(patch.handles.map(canonical))]
@@ -237,6 +245,7 @@ const make = Effect.gen(function* () {
           returning *
         ),
         ${told({ sql, org, at, by }, "changed", "grant.changed", "told_changed")}
+        ${auditWriteWith(sql, note, "changed")}
         select id from changed`
       if (row === undefined) return yield* missing
       feed.announce({ org })
@@ -244,12 +253,13 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /** Ends a Grant: its next call is rejected. Repeating it changes nothing. */
-    revoke: Effect.fn("Grants.revoke")(function* (org: string, id: string, by: Initiator) {
+    revoke: Effect.fn("Grants.revoke")(function* (org: string, id: string, by: Initiator, note?: AuditNote) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const which = writes`id = ${id} and org_id = ${org}`
       const [row] = yield* writes<{ known: boolean }>`
         with known as (select 1 from client_grant where ${which}),
         ${endGrants({ sql: writes, at, by }, which, "holder")}
+        ${auditWriteWith(writes, note, "known")}
         select exists (select from known) as known`
       if (row?.known !== true) return yield* missing
       feed.announce({ org })

@@ -7,6 +7,7 @@ import { otherSettings } from "@svc/domain/tunnel/TunnelProtocol"
 import { Effect, Schema } from "effect"
 import type { ActorHandlers } from "../actor/ActorHandlers.ts"
 import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { raise } from "../events/Raise.ts"
 import type { Place, Sealing } from "../sealing/Sealing.ts"
 import { announced } from "./TunnelLinks.ts"
@@ -91,7 +92,7 @@ const change = Effect.fnUntraced(function* (
         update card set version = version + 1, updated_at = ${at}
         where identity_id = ${identity.id} and ${(before.basic_auth === null) !== (after.basic_auth === null)}
           and exists (select from changed)
-      )`,
+      ) ${auditWriteWith(sql, write.note, "changed")}`,
       {
         columns: sql`exists (select from changed) as changed,
           (select ${announced(sql, canonical(identity.handle))} from changed) as announced`,

@@ -15,7 +15,8 @@ import {
 } from "@svc/domain/problems/Problem"
 import { versionsKept } from "@svc/domain/vault/Vault"
 import { Clock, Effect, Exit } from "effect"
-import { auditWrites } from "../audit/AuditWrite.ts"
+import type { AuditNote } from "../actor/Write.ts"
+import { auditWrites, notesOf } from "../audit/AuditWrite.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import * as Batcher from "../store/Batcher.ts"
 import * as GroupCommit from "../store/GroupCommit.ts"
@@ -38,7 +39,7 @@ interface NewVersion {
   readonly description: string | null | undefined
   readonly condition: WriteCondition
   /** The audit record. */
-  readonly note: string | undefined
+  readonly note: AuditNote | undefined
 }
 
 /** The sealed data key and the secret's id for sealing a value. The id is undefined if the secret does not exist yet. */
@@ -76,9 +77,8 @@ const limits = {
  * Returns the written rows. A version has no row if the Org or the Identity is being deleted, or if the secret has changed.
  */
 const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
-  const notes = versions.flatMap(({ note }) => (note === undefined ? [] : [note]))
-  let noted = 0
-  const asked = versions.map((version) => ({
+  const { notes, positions } = notesOf(versions)
+  const asked = versions.map((version, index) => ({
     org_id: version.namespace.org,
     identity_id: version.namespace.identity,
     name: version.name,
@@ -90,7 +90,7 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
     version_id: version.versionId,
     size: version.bytes.length,
     at: version.at.toISOString(),
-    note: version.note === undefined ? null : ++noted,
+    note: positions[index],
   }))
   return sql<Row & { readonly asked: number }>`
     with asked as (

@@ -8,6 +8,7 @@ import { NotFound, PayloadTooLarge, PreconditionFailed, SecretNameInvalid } from
 import { maxValueBytes, namePattern, type SecretValue, type SecretVersion } from "@svc/domain/vault/Vault"
 import { Context, Effect, Layer } from "effect"
 import { orClosed } from "../audit/Audit.ts"
+import type { AuditNote } from "../actor/Write.ts"
 import { auditWriteWith, auditWrite } from "../audit/AuditWrite.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
@@ -35,7 +36,12 @@ const make = Effect.gen(function* () {
   const write = yield* SecretWrites.make
 
   /** Reads a sealed value. With a note, the statement returns a row only if it has inserted the audit record. */
-  const sealedValue = (namespace: Namespace, name: string, version: number | undefined, note: string | undefined) => {
+  const sealedValue = (
+    namespace: Namespace,
+    name: string,
+    version: number | undefined,
+    note: AuditNote | undefined,
+  ) => {
     const found = reads`
       select ${columns(reads)}, v.sealed, v.id as version_id, v.version as shown, v.created_at as at, o.data_key
       from vault_secret s join org o on o.id = s.org_id
@@ -50,7 +56,7 @@ const make = Effect.gen(function* () {
     namespace: Namespace,
     name: string,
     version: number | undefined,
-    note: string | undefined,
+    note: AuditNote | undefined,
   ) {
     const [row] = yield* sealedValue(namespace, name, version, note)
     if (row === undefined) return yield* missing
@@ -65,7 +71,7 @@ const make = Effect.gen(function* () {
     namespace: Namespace,
     name: string,
     version: number | undefined,
-    note: string | undefined,
+    note: AuditNote | undefined,
   ) {
     yield* checkName(name)
     const { row, bytes } = yield* open(namespace, name, version, note)
@@ -94,7 +100,7 @@ const make = Effect.gen(function* () {
      * Returns the plaintext of the current or an earlier version. The statement that reads it also commits the audit record;
      * fails with `audit_unavailable` if it cannot.
      */
-    value: (namespace: Namespace, name: string, version: number | undefined, note: string) =>
+    value: (namespace: Namespace, name: string, version: number | undefined, note: AuditNote) =>
       orClosed(value(namespace, name, version, note)),
 
     /** Returns the plaintext without an audit record, for a caller that has already recorded access to all values. */
@@ -123,7 +129,7 @@ const make = Effect.gen(function* () {
       name: string,
       secret: { readonly value: string; readonly description?: string | null },
       condition: SecretWrites.WriteCondition,
-      note?: string,
+      note?: AuditNote,
     ) {
       yield* checkName(name)
       const bytes = new TextEncoder().encode(secret.value)
@@ -140,7 +146,7 @@ const make = Effect.gen(function* () {
       name: string,
       version: number,
       condition: IfVersion,
-      note?: string,
+      note?: AuditNote,
     ) {
       yield* checkName(name)
       const { bytes } = yield* orUnavailable(open(namespace, name, version, undefined))
@@ -153,7 +159,7 @@ const make = Effect.gen(function* () {
       namespace: Namespace,
       name: string,
       condition: IfVersion,
-      note?: string,
+      note?: AuditNote,
     ) {
       yield* checkName(name)
       const current = condition === null ? writes`true` : writes`s.version = any(${[...condition]}::int[])`

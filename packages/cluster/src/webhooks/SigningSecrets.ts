@@ -5,6 +5,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect, Redacted } from "effect"
 import type { Statement } from "effect/sql"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
 import type { Place, Sealing } from "../sealing/Sealing.ts"
 import type { Sql } from "../store/Database.ts"
@@ -83,7 +84,7 @@ export const rotate = Effect.fnUntraced(function* (write: Write, secretId: strin
       update signing_secret set retires_at = ${until}
       where identity_id = ${identity.id} and retires_at is null and exists (select from fence)
     ),
-    ${row}`,
+    ${row} ${auditWriteWith(sql, write.note, "fence")}`,
   )
   return { signing_secret: text, previous_valid_until: retiring ? until : null }
 })

@@ -6,6 +6,7 @@ import { adopts, type WebhookPatch } from "@svc/domain/webhooks/Webhook"
 import { Effect } from "effect"
 import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, FenceLost, type Write } from "../actor/Write.ts"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { raiseTest } from "../events/Raise.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { creatorColumns } from "../credentials/Creator.ts"
@@ -48,7 +49,8 @@ const register = Effect.fnUntraced(function* (write: Write, webhook: NewWebhook,
              ${webhook.description}::text, ${at}::timestamptz, ${by.kind}::text, ${by.credentialId}::uuid
       from fence
       on conflict (id) do nothing
-    ) ${secret.minted === undefined ? sql`` : sql`, ${secret.minted}`}`,
+    ) ${secret.minted === undefined ? sql`` : sql`, ${secret.minted}`}
+    ${auditWriteWith(sql, write.note, "fence")}`,
     {
       columns: sql`coalesce((select created_at from webhook where id = ${webhook.webhook_id}::uuid), ${at}::timestamptz) as created_at`,
     },
@@ -96,7 +98,7 @@ const replay = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
       from event e, fence where e.id = ${message.event_id}::uuid
       on conflict (id) do nothing
       returning id
-    )`,
+    ) ${auditWriteWith(sql, write.note, "fence")}`,
     { raises: true },
   )
 })
@@ -127,7 +129,7 @@ const recover = Effect.fnUntraced(function* (write: Write, message: ForWebhook &
         order by event_id limit ${recoveredAtOnce}
       ) l, fence
       returning id
-    )`,
+    ) ${auditWriteWith(sql, write.note, "fence")}`,
     { columns: sql`(select count(*)::int from queued) as recovered`, raises: true },
   )
   return { recovered: row.recovered }
@@ -178,7 +180,7 @@ const patch = Effect.fnUntraced(function* (
       from changed
       where d.webhook_id = changed.id and changed.status = 'disabled'
         and d.status in ('queued', 'retrying') and d.attempt_started_at is null
-    )`,
+    ) ${auditWriteWith(sql, write.note, "changed")}`,
     { columns: sql`exists (select from changed) as changed` },
   )
   // Only another owner of the actor can have changed the Webhook between the read and the write.
@@ -212,7 +214,8 @@ const remove = Effect.fnUntraced(function* (
     gone as (
       delete from webhook where id = ${webhook_id} and identity_id = ${identity.id} and exists (select from fence) returning id
     ),
-    remains as (insert into removed_webhook (id, removed_at) select id, ${at}::timestamptz from gone on conflict do nothing)`,
+    remains as (insert into removed_webhook (id, removed_at) select id, ${at}::timestamptz from gone on conflict do nothing)
+    ${auditWriteWith(sql, write.note, "gone")}`,
     { columns: sql`exists (select from gone) as gone` },
   )
   if (!row.gone) return yield* new NotFound({ detail: "The Webhook does not exist." })
@@ -227,7 +230,7 @@ const test = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
       eventId: message.event_id,
       deliveryId: message.delivery_id,
       webhookId: message.webhook_id,
-    })}`,
+    })} ${auditWriteWith(write.sql, write.note, "fence")}`,
     { raises: true },
   )
 })

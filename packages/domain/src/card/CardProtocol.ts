@@ -1,4 +1,3 @@
-import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { failures, tenant } from "../actor/Protocol.ts"
 import { IfVersion } from "../Precondition.ts"
@@ -7,8 +6,7 @@ import { CardPatch, KeptCard } from "./Card.ts"
 
 const PatchCard = Rpc.make("PatchCard", {
   payload: { ...tenant, patch: CardPatch, if_version: IfVersion },
-  // Set if the write also stored the audit record. An older process omits it, and its caller then stores the record.
-  success: Schema.Struct({ ...KeptCard.fields, noted: Schema.optionalKey(Schema.Boolean) }),
+  success: KeptCard,
   error: failures(NotFound, IdentityNotReady, PreconditionFailed),
 })
 

@@ -115,10 +115,6 @@ const ChangeFlags = Rpc.make("ChangeFlags", {
     overfull: Schema.Array(Uuid),
     /** The Mailbox's change counter. */
     modseq: Schema.Int,
-    /**
-     * Set if the write also stored the audit record. An older process omits it, and its caller then stores the record.
-     */
-    noted: Schema.optionalKey(Schema.Boolean),
   }),
   error: failures(NotFound),
 })

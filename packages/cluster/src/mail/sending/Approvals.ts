@@ -14,6 +14,7 @@ import type { Rpc } from "effect/rpc"
 import type { SqlError } from "effect/sql"
 import { type ActorHandlers, once } from "../../actor/ActorHandlers.ts"
 import { commit, type OwnIdentity, type Write } from "../../actor/Write.ts"
+import { auditWriteWith } from "../../audit/AuditWrite.ts"
 import { raise } from "../../events/Raise.ts"
 import * as Batcher from "../../store/Batcher.ts"
 import { Writes } from "../../store/Database.ts"
@@ -91,7 +92,7 @@ const decide = Effect.fnUntraced(function* (write: Write, decision: Decision) {
       message_id: toPublic("msg_", message_id),
       by: by.kind,
       content_sha256,
-    })}`,
+    })} ${auditWriteWith(sql, write.note, "decided")}`,
     { raises: true },
   )
   write.due()
@@ -112,7 +113,8 @@ const refuse = (write: Write, ids: ReadonlyArray<string>, reason: string | null)
         and exists (select from fence)
       returning t.public_id
     ),
-    ${raise(write, "decided", "email.approval_refused", { message_id: sql`public_id`, by: by.kind, reason })}`,
+    ${raise(write, "decided", "email.approval_refused", { message_id: sql`public_id`, by: by.kind, reason })}
+    ${auditWriteWith(sql, write.note, "decided")}`,
     { raises: true },
   )
 }

@@ -10,6 +10,8 @@ import type { PageRequest } from "@svc/domain/Paging"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { Conflict, IdentityNotReady, NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
+import type { AuditNote } from "../../actor/Write.ts"
+import { auditWriteWith } from "../../audit/AuditWrite.ts"
 import { ChangeFeed } from "../../feed/ChangeFeed.ts"
 import * as Cursors from "../../sealing/Cursors.ts"
 import { Sealing } from "../../sealing/Sealing.ts"
@@ -131,7 +133,12 @@ const make = Effect.gen(function* () {
       ),
 
     /** Creates a draft under the id of the command: a repeat does not create another. */
-    create: Effect.fn("Drafts.create")(function* (identityId: IdentityId, uuid: string, mail: NewMail) {
+    create: Effect.fn("Drafts.create")(function* (
+      identityId: IdentityId,
+      uuid: string,
+      mail: NewMail,
+      note?: AuditNote,
+    ) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const content = yield* Effect.orDie(encode(mail))
       const [row] = yield* writes<{ status: string; org_id: string; made: boolean }>`
@@ -145,7 +152,7 @@ const make = Effect.gen(function* () {
                  or exists (select from draft where id = ${uuid}::uuid))
           on conflict (id) do nothing
           returning id
-        )
+        ) ${auditWriteWith(writes, note, "made")}
         select status, org_id, exists (select from made) or exists (select from draft where id = ${uuid}::uuid) as made from owner`
       if (row === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
       if (row.status !== "ready") {
@@ -163,28 +170,40 @@ const make = Effect.gen(function* () {
       id: string,
       mail: NewMail,
       condition: IfVersion,
+      note?: AuditNote,
     ) {
       const uuid = yield* uuidOf(id)
       const version = yield* versionOf(identityId, uuid, condition)
       const at = new Date(yield* Clock.currentTimeMillis)
       const content = yield* Effect.orDie(encode(mail))
       const [changed] = yield* writes<{ org_id: string }>`
-        update draft d set version = version + 1, summary = ${JSON.stringify(summaryOf(mail))}::jsonb, content = ${content},
-               updated_at = ${at}
-        from identity i
-        where d.id = ${uuid} and d.identity_id = ${identityId} and i.id = d.identity_id
-          ${condition === null ? writes`` : writes`and version = ${version}`}
-        returning i.org_id`
+        with changed as (
+          update draft d set version = version + 1, summary = ${JSON.stringify(summaryOf(mail))}::jsonb, content = ${content}::text,
+                 updated_at = ${at}::timestamptz
+          from identity i
+          where d.id = ${uuid} and d.identity_id = ${identityId} and i.id = d.identity_id
+            ${condition === null ? writes`` : writes`and version = ${version}`}
+          returning i.org_id
+        ) ${auditWriteWith(writes, note, "changed")}
+        select org_id from changed`
       if (changed === undefined) return yield* overtaken(condition)
       yield* announce(changed.org_id, identityId)
     }, orUnavailable),
 
-    remove: Effect.fn("Drafts.remove")(function* (identityId: IdentityId, id: string, condition: IfVersion) {
+    remove: Effect.fn("Drafts.remove")(function* (
+      identityId: IdentityId,
+      id: string,
+      condition: IfVersion,
+      note?: AuditNote,
+    ) {
       const uuid = yield* uuidOf(id)
       const version = yield* versionOf(identityId, uuid, condition)
       const [gone] = yield* writes<{ org_id: string }>`
-        delete from draft d using identity i where d.id = ${uuid} and d.identity_id = ${identityId} and i.id = d.identity_id
-          ${condition === null ? writes`` : writes`and version = ${version}`} returning i.org_id`
+        with gone as (
+          delete from draft d using identity i where d.id = ${uuid} and d.identity_id = ${identityId} and i.id = d.identity_id
+            ${condition === null ? writes`` : writes`and version = ${version}`} returning i.org_id
+        ) ${auditWriteWith(writes, note, "gone")}
+        select org_id from gone`
       if (gone === undefined) return yield* overtaken(condition)
       yield* announce(gone.org_id, identityId)
     }, orUnavailable),

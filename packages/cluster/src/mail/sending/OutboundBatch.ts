@@ -11,6 +11,7 @@ import type { ComposedMail } from "@svc/domain/mail/SendingProtocol"
 import { Context, Effect, Exit, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { commitTogether, type FenceLost } from "../../actor/Write.ts"
+import { auditWrites, notesOf } from "../../audit/AuditWrite.ts"
 import { causedBy, raise, raiseForOrg } from "../../events/Raise.ts"
 import * as Batcher from "../../store/Batcher.ts"
 import { Reads, type Sql, Writes } from "../../store/Database.ts"
@@ -51,9 +52,12 @@ const noBytes = new Uint8Array(0)
  * CTE `asked`: one row per message whose actor still owns the Mailbox; `n` is its position. Bodies are sent as typed
  * arrays, which contain no nulls (see `InboundBatch`).
  */
-const asked = (sql: Sql, departures: ReadonlyArray<OutboundMessage>) => {
+const asked = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, positions: ReadonlyArray<number>) => {
   const rows = departures.map(
-    ({ write: { identity, at, by }, mail, recipient, rows, answers, draftVersion, submissionKey, waits, near }) => {
+    (
+      { write: { identity, at, by }, mail, recipient, rows, answers, draftVersion, submissionKey, waits, near },
+      index,
+    ) => {
       const { related, subject_key } = Threading.threadKeys(mail)
       return {
         identity_id: identity.id,
@@ -82,6 +86,7 @@ const asked = (sql: Sql, departures: ReadonlyArray<OutboundMessage>) => {
         has_text: mail.content !== null && mail.content.text !== null,
         has_html: mail.content !== null && mail.content.html !== null,
         has_key: submissionKey !== undefined,
+        note: positions[index],
       }
     },
   )
@@ -92,7 +97,7 @@ const asked = (sql: Sql, departures: ReadonlyArray<OutboundMessage>) => {
           identity_id uuid, org_id uuid, handle text, at timestamptz, id uuid, public_id text, message_id text, sender text,
           recipient text, size int, summary jsonb, related text[], subject_key text, answers uuid, draft_version int, waits bool,
           lapses_at timestamptz, asked_by text, caused_by text, used int, quota int, rows_left int, headers jsonb,
-          has_text bool, has_html bool, has_key bool),
+          has_text bool, has_html bool, has_key bool, note int),
         unnest(${departures.map(({ submissionKey }) => submissionKey ?? noBytes)}::bytea[]),
         unnest(${departures.map(({ mail }) => mail.sha256)}::bytea[]),
         unnest(${departures.map(({ mail }) => mail.content?.raw ?? noBytes)}::bytea[]),
@@ -102,7 +107,7 @@ const asked = (sql: Sql, departures: ReadonlyArray<OutboundMessage>) => {
       ) with ordinality as i (
         identity_id, org_id, handle, at, id, public_id, message_id, sender, recipient, size, summary, related, subject_key,
         answers, draft_version, waits, lapses_at, asked_by, caused_by, used, quota, rows_left, headers, has_text, has_html,
-        has_key, key, sha256, raw, text, html, search_text, n)
+        has_key, note, key, sha256, raw, text, html, search_text, n)
       join fence on fence.n = i.n
     )`
 }
@@ -119,11 +124,12 @@ const store = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, patience: G
   const outboxes = departures.flatMap(({ rows }, index) => rows.map((row) => ({ ...row, n: index + 1 })))
   const people = outboxes.flatMap(({ n, id, addresses }) => addresses.map((address) => ({ n, id, address })))
   const change = { sql, at: sql`at`, by: sql`caused_by` }
+  const { notes, positions } = notesOf(departures.map(({ write }) => write))
   const hasDrafts = some(({ draftVersion }) => draftVersion !== null)
   return commitTogether<Row>(
     departures.map(({ write }) => ({ ...write, sql })),
     sql`
-    ${asked(sql, departures)},
+    ${asked(sql, departures, positions)},
     free as materialized (
       select m.identity_id from asked join mailbox m on m.identity_id = asked.identity_id
       for no key update of m ${patience === "waits" ? sql`` : sql`skip locked`}
@@ -220,6 +226,7 @@ const store = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, patience: G
       where u.identity_id = d.identity_id and u.at <= d.at - make_interval(secs => ${Timing.mailHourMillis / 1000})
     )
     ${hasDrafts ? sql`, spent as (delete from draft using departed d where draft.id = d.id and d.draft_version is not null)` : sql``}
+    ${auditWrites(sql, notes, "departed")}
     ${
       some(({ near }) => near !== null)
         ? sql`,

@@ -16,6 +16,7 @@ import { MessageInvalid, type Violation } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { ask, onBehalfOf } from "../../actor/Ask.ts"
 import { Identities } from "../../actor/Identities.ts"
+import type { AuditNote } from "../../actor/Write.ts"
 import { orUnavailable, Writes } from "../../store/Database.ts"
 import { carriedAtMost, storeAhead } from "../MessageContent.ts"
 import { MailSettingsQueries } from "../MailSettingsQueries.ts"
@@ -30,6 +31,8 @@ interface SendRequest {
   readonly mail: NewMail
   /** The version of the draft with this id that is sent; null if there is no draft. */
   readonly draftVersion: number | null
+  /** The audit record of the request. */
+  readonly note?: AuditNote | undefined
 }
 
 /** A message that a mail client submits (RFC 6409). */
@@ -48,6 +51,7 @@ interface Prepared {
   readonly mail: Omit<ComposedMail, "snippet" | "attachments" | "size" | "sha256" | "content">
   readonly recipients: ReadonlyArray<Recipient>
   readonly at: Date
+  readonly note?: AuditNote | undefined
 }
 
 type Field = "to" | "cc" | "bcc"
@@ -125,7 +129,7 @@ const make = Effect.gen(function* () {
 
   /** Calls the actor; a large body is stored first. */
   const submitToActor = Effect.fnUntraced(function* (
-    { subject, composed: { content, sha256, snippet, attachments }, mail, recipients, at }: Prepared,
+    { subject, composed: { content, sha256, snippet, attachments }, mail, recipients, at, note }: Prepared,
     about: {
       readonly answers: string | null
       readonly draft_version: number | null
@@ -149,7 +153,7 @@ const make = Effect.gen(function* () {
           recipients,
           ...about,
         },
-        onBehalfOf(subject.by),
+        onBehalfOf(subject.by, undefined, note),
       ),
     )
     const { status } = acceptance
@@ -167,7 +171,7 @@ const make = Effect.gen(function* () {
      * Accepts a message. It returns after the message is durable in the Mailbox, and in the outbox or waiting for
      * approval.
      */
-    accept: Effect.fn("Sending.accept")(function* ({ subject, id, mail, draftVersion }: SendRequest) {
+    accept: Effect.fn("Sending.accept")(function* ({ subject, id, mail, draftVersion, note }: SendRequest) {
       const faults = faultsOf(mail)
       if (faults.length > 0) return yield* invalid(faults)
       const own = email(book, subject.handle)
@@ -222,6 +226,7 @@ const make = Effect.gen(function* () {
           },
           recipients,
           at,
+          note,
         },
         {
           answers: mail.reply_to_message === undefined ? null : (fromPublic("msg_", mail.reply_to_message) ?? null),
