@@ -263,14 +263,7 @@ describe("the audit log", () => {
       "allowed_recipient",
       "created_at",
     ],
-    [
-      "sending.send",
-      "POST",
-      () => at("/messages/send"),
-      { to: ["bob@mail.localhost"], text: "x" },
-      "mail_use",
-      "at",
-    ],
+    ["sending.send", "POST", () => at("/messages/send"), { to: ["bob@mail.localhost"], text: "x" }, "mail_use", "at"],
     ["sending.draft", "POST", () => at("/drafts"), { text: "x" }, "draft", "created_at"],
     [
       "webhooks.create",

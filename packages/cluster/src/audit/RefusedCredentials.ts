@@ -3,10 +3,10 @@
  * whose access ended) is recorded for its account; an unknown one belongs to no account. The owner is looked up once a
  * minute.
  */
+import { hash } from "node:crypto"
 import type { AuditActor, AuditSource } from "@svc/domain/audit/AuditRecord"
 import { kindOf } from "@svc/domain/account/Token"
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
-import { sha256Hex } from "../credentials/CredentialMint.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { Audit } from "./Audit.ts"
 
@@ -44,9 +44,9 @@ const make = Effect.gen(function* () {
   const ownerOf = Effect.fnUntraced(function* (token: string) {
     const kind = kindOf(token)
     if (kind === undefined) return undefined
-    const hash = sha256Hex(token)
+    const digest = hash("sha256", token, "hex")
     const now = yield* Clock.currentTimeMillis
-    const present = known.get(hash)
+    const present = known.get(digest)
     if (present !== undefined && present.until > now) return present.owner
     const rows =
       kind === "admin_key" || kind === "identity_key"
@@ -59,15 +59,15 @@ const make = Effect.gen(function* () {
             handle: string | null
           }>`
             select k.org_id, k.id, k.name, null as client, k.identity_id, i.handle from api_key k
-            left join identity i on i.id = k.identity_id where k.token_hash = decode(${hash}, 'hex')`)
+            left join identity i on i.id = k.identity_id where k.token_hash = decode(${digest}, 'hex')`)
         : kind === "session"
           ? yield* orUnavailable(sql<NoIdentity & { client: null }>`
               select org_id, id, null as name, null as client, null as identity_id, null as handle from session
-              where token_hash = decode(${hash}, 'hex')`)
+              where token_hash = decode(${digest}, 'hex')`)
           : // Access tokens of a Grant are stored for some time after they expire.
             yield* orUnavailable(sql<NoIdentity & { client: string }>`
               select g.org_id, g.id, null as name, g.client_name as client, null as identity_id, null as handle
-              from oauth_token t join client_grant g on g.id = t.grant_id where t.hash = decode(${hash}, 'hex')`)
+              from oauth_token t join client_grant g on g.id = t.grant_id where t.hash = decode(${digest}, 'hex')`)
     const row = rows[0]
     const owner: Owner | undefined = row && {
       org: row.org_id,
@@ -75,7 +75,7 @@ const make = Effect.gen(function* () {
       identity: row.identity_id === null || row.handle === null ? null : { id: row.identity_id, handle: row.handle },
     }
     if (known.size >= knownAtMost) known.clear()
-    known.set(hash, { until: now + knownMillis, owner })
+    known.set(digest, { until: now + knownMillis, owner })
     return owner
   })
 
