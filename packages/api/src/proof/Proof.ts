@@ -7,8 +7,6 @@ import * as Possession from "@svc/cluster/proof/Possession"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { Effect } from "effect"
 import * as ActorCalls from "../account/ActorCalls.ts"
-import * as AuditNotes from "../audit/AuditNotes.ts"
-import { carrying } from "../audit/AuditNotes.ts"
 import { untagged } from "../EntityTags.ts"
 import * as RequestServices from "../http/RequestServices.ts"
 
@@ -17,7 +15,6 @@ export const layer = RequestServices.group(
   "proof",
   Effect.fn(function* (handlers) {
     const askIdentity = yield* ActorCalls.ofIdentity
-    const noting = yield* AuditNotes.make
     const signingKeys = yield* SigningKeys
     const book = yield* Addresses
 
@@ -41,34 +38,23 @@ export const layer = RequestServices.group(
         }
         const wanted = { audience: book.baseUrl, subject: did(book, subject.handle) }
         const key = yield* Possession.checked(payload.jwk, payload.proof, wanted)
-        const note = yield* noting
         const registered_by = caller.kind === "session" ? null : caller.credentialId
-        const { noted } = yield* askIdentity(subject, (actor, by) =>
-          actor.AddSigningKey(
-            { org_id: subject.orgId, ...key, name: payload.name ?? null, registered_by },
-            carrying(by, note),
-          ),
+        yield* askIdentity(subject, (actor, by) =>
+          actor.AddSigningKey({ org_id: subject.orgId, ...key, name: payload.name ?? null, registered_by }, by),
         )
-        if (noted === true) yield* note.kept
         const { keys } = yield* keysOf(subject)
         return keys.find(({ kid }) => kid === key.kid)!
       }),
       removeKey: Effect.fnUntraced(function* ({ params, headers }) {
         yield* untagged(headers["if-match"])
         const subject = yield* Subject
-        const note = yield* noting
-        const { noted } = yield* askIdentity(subject, (actor, by) =>
-          actor.RemoveSigningKey({ org_id: subject.orgId, kid: params.kid }, carrying(by, note)),
+        yield* askIdentity(subject, (actor, by) =>
+          actor.RemoveSigningKey({ org_id: subject.orgId, kid: params.kid }, by),
         )
-        if (noted === true) yield* note.kept
       }),
       rotateKey: Effect.fnUntraced(function* () {
         const subject = yield* Subject
-        const note = yield* noting
-        const { noted } = yield* askIdentity(subject, (actor, by) =>
-          actor.RotateSigningKey({ org_id: subject.orgId }, carrying(by, note)),
-        )
-        if (noted === true) yield* note.kept
+        yield* askIdentity(subject, (actor, by) => actor.RotateSigningKey({ org_id: subject.orgId }, by))
         return yield* keysOf(subject)
       }),
     })

@@ -2,39 +2,23 @@
 import { Conflict, NotFound } from "@svc/domain/problems/Problem"
 import { type PublicJwk, registeredAtMost } from "@svc/domain/proof/SigningKey"
 import { Effect } from "effect"
-import type { SqlError } from "effect/sql"
-import { type ActorHandlers, onceElse } from "../actor/ActorHandlers.ts"
-import { commit, type FenceLost, type Write } from "../actor/Write.ts"
+import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
+import { commit, type Write } from "../actor/Write.ts"
 import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { raise } from "../events/Raise.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
 import { generate, insertPair } from "./SigningKeys.ts"
 
-/** A repeated command reports that its record was written with the first. */
-const again = (): Effect.Effect<Recorded> => Effect.succeed({ noted: true })
-
 export const handlers = ({ onReady, onPresent }: ActorHandlers, sealing: Sealing["Service"]) => ({
-  RotateSigningKey: onReady(
-    onceElse<Tenant, Recorded, FenceLost | SqlError.SqlError>(
-      "RotateSigningKey",
-      (write) => rotate(write, sealing),
-      again,
-    ),
-  ),
-  AddSigningKey: onReady(onceElse("AddSigningKey", add, again)),
-  RemoveSigningKey: onPresent(onceElse("RemoveSigningKey", remove, again)),
+  RotateSigningKey: onReady(once("RotateSigningKey", (write: Write) => rotate(write, sealing))),
+  AddSigningKey: onReady(once("AddSigningKey", add)),
+  RemoveSigningKey: onPresent(once("RemoveSigningKey", remove)),
 })
 
 interface Tenant {
   readonly org_id: string
 }
-
-interface Recorded {
-  readonly noted?: boolean
-}
-
-const noted = ({ note }: Write): Recorded => (note === undefined ? {} : { noted: true })
 
 /** Replaces the pair. The former one loses its private key, and stays published. */
 const rotate = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Service"]) {
@@ -58,7 +42,6 @@ const rotate = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Serv
     ${auditWriteWith(sql, write.note, "added")}`,
     { raises: true },
   )
-  return noted(write)
 })
 
 interface NewKey extends Tenant {
@@ -92,7 +75,6 @@ const add = Effect.fnUntraced(function* (write: Write, { kid, jwk, name, registe
     ${auditWriteWith(sql, write.note, "added")}`,
     { raises: true },
   )
-  return noted(write)
 })
 
 const remove = Effect.fnUntraced(function* (write: Write, { kid }: Tenant & { readonly kid: string }) {
@@ -114,5 +96,4 @@ const remove = Effect.fnUntraced(function* (write: Write, { kid }: Tenant & { re
     ${auditWriteWith(sql, write.note, "gone")}`,
     { raises: true },
   )
-  return noted(write)
 })

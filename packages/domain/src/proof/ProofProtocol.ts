@@ -4,12 +4,8 @@ import { failures, tenant } from "../actor/Protocol.ts"
 import { Conflict, IdentityNotReady, NotFound } from "../problems/Problem.ts"
 import { PublicJwk } from "./SigningKey.ts"
 
-/** Set if the write also stored the audit record. */
-const Recorded = Schema.Struct({ noted: Schema.optionalKey(Schema.Boolean) })
-
 export const RotateSigningKey = Rpc.make("RotateSigningKey", {
   payload: tenant,
-  success: Recorded,
   error: failures(NotFound, IdentityNotReady),
 })
 
@@ -23,13 +19,11 @@ export const AddSigningKey = Rpc.make("AddSigningKey", {
     /** The API key that registers it; null for a session. */
     registered_by: Schema.NullOr(Schema.String),
   },
-  success: Recorded,
   error: failures(NotFound, IdentityNotReady, Conflict),
 })
 
 export const RemoveSigningKey = Rpc.make("RemoveSigningKey", {
   payload: { ...tenant, kid: Schema.String },
-  success: Recorded,
   error: failures(NotFound, Conflict),
 })
 
