@@ -45,7 +45,12 @@ export const newHandle = (stem = "agent") => `${stem}x${Date.now().toString(36)}
 
 /** Creates an Identity, waits until it is ready, and returns it with its secrets. */
 export const makeIdentity = async (base: string, token: string, handle = newHandle()) => {
-  const created = await call(base, "POST", "/api/identities", { token, body: { handle } })
+  const headers = { "idempotency-key": `make-${handle}` }
+  // A busy machine can answer 503 for a moment. As clients do, the call is repeated with its key.
+  const created = await eventually(
+    () => call(base, "POST", "/api/identities", { token, headers, body: { handle } }),
+    ({ status }) => status !== 503,
+  )
   if (created.status !== 202) throw new Error(`create answered ${created.status}: ${JSON.stringify(created.body)}`)
   const identity = await eventually(
     () => call(base, "GET", `/api/identities/${handle}`, { token }),
