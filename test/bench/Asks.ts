@@ -19,6 +19,7 @@ import { MessageStorage, RunnerHealth, Runners, RunnerStorage, Sharding, Shardin
 import { RpcClient, RpcSerialization } from "effect/rpc"
 import { inStore, settingsOf } from "../faults/Store.ts"
 import { makeIdentity, signUp } from "../harness/Client.ts"
+import { addresses } from "../harness/Stores.ts"
 import { deploy, type Deployment, until } from "../harness/Deployment.ts"
 import { round, type Row } from "../harness/Report.ts"
 import { transportLayer, recordingTransport } from "../harness/Transport.ts"
@@ -67,6 +68,7 @@ const inProcess = (deployment: Deployment) => {
       Connectors.layer,
     ]),
     Layer.provide(ChangeFeed.layer),
+    Layer.provide(addresses),
     Layer.merge(BareEntity.layer),
   )
   return Layer.mergeAll(Identities.layer, Bare.layer).pipe(

@@ -23,7 +23,7 @@ export const sealingLayer = Layer.unwrap(Effect.map(Effect.orDie(parseMasterKeys
 /** Sets the test's clock to the database's clock, by which some ages are computed. Test layers start with it. */
 export const setClockToNow = Effect.suspend(() => TestClock.setTime(Date.now()))
 
-const addresses = Layer.succeed(Addresses, {
+export const addresses = Layer.succeed(Addresses, {
   environment: "development",
   baseUrl: "http://localhost:8080",
   profileBase: "http://localhost:8080",

@@ -44,4 +44,25 @@ export const proof: Mutants = {
     bug: "a new key signs before verifiers can know it",
     tests: ["proof/issuer"],
   },
+  "card-signed-in-stop": {
+    file: "cluster/src/card/Cards.ts",
+    from: "and stopped_at is not null) then null",
+    to: "and false) then null",
+    bug: "a card that is edited during a stop is signed",
+    tests: ["proof/cards"],
+  },
+  "card-of-former-key": {
+    file: "cluster/src/proof/KeyHandlers.ts",
+    from: "  write.memory.delete(cachedKey)\n",
+    to: "",
+    bug: "the actor signs with a rotated key",
+    tests: ["proof/cards"],
+  },
+  "card-signature-of-other-version": {
+    file: "domain/src/card/CardSignature.ts",
+    from: "stored?.basis === basis ?",
+    to: "stored !== null ?",
+    bug: "a card is served with the signature of another version",
+    tests: ["proof/cards"],
+  },
 }

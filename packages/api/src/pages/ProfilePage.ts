@@ -2,6 +2,7 @@
 import { Addresses } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
 import type { Profile } from "@svc/domain/card/Card"
+import type { StoredSignatures } from "@svc/domain/card/CardSignature"
 import { canonical } from "@svc/domain/handles/Handle"
 import { tagOf } from "@svc/domain/Precondition"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
@@ -82,6 +83,10 @@ ${profile.description === "" ? "" : `<p class="lead" lang="">${escape(profile.de
 ${profile.skills.length === 0 ? "" : `<h2>${say.skills}</h2><ul class="skills" lang="">${profile.skills.map(skillItem).join("")}</ul>`}`
 }
 
+/** A rotation of the key changes the signatures of the same version. */
+const tagOfSigned = (version: number, signatures: StoredSignatures | null) =>
+  signatures === null ? tagOf(version) : `"v${version}.${signatures.signatures[0]!.signature.slice(0, 12)}"`
+
 const notice = (lang: Language, [title, text]: readonly [string, string], status: number) =>
   page({ status, title, lang, body: `<h1>${title}</h1><p>${text}</p>` })
 
@@ -123,10 +128,10 @@ export const layer = HttpRouter.use((router) =>
       Effect.gen(function* () {
         const spelling = (yield* HttpRouter.RouteContext).params["handle"] ?? ""
         yield* limited(limits, "profile")
-        const { profile, version } = yield* cards.profile(canonical(spelling))
+        const { profile, version, signatures } = yield* cards.profile(canonical(spelling))
         return HttpServerResponse.jsonUnsafe(profile.card, {
           headers: {
-            etag: tagOf(version),
+            etag: tagOfSigned(version, signatures),
             "cache-control": "public, max-age=0, must-revalidate",
             "access-control-allow-origin": "*",
           },

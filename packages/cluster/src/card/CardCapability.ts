@@ -1,12 +1,15 @@
 /** The card of an Identity. */
+import { Addresses } from "@svc/domain/Addresses"
 import { Effect, Option } from "effect"
 import { type Capability, cascades, exportedRows } from "../Capability.ts"
+import { Sealing } from "../sealing/Sealing.ts"
 import { CardQueries } from "./CardQueries.ts"
 import * as Cards from "./Cards.ts"
 
 export const card = {
   name: "card",
-  handlers: ({ handling }) => Effect.succeed(Cards.handlers(handling)),
+  handlers: ({ handling }) =>
+    Effect.map(Effect.all({ book: Addresses, sealing: Sealing }), (signer) => Cards.handlers(handling, signer)),
   work: { identity: [], org: [] },
   queries: [CardQueries.layer],
   exports: [

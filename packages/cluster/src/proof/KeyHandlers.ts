@@ -10,6 +10,9 @@ import type { Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
 import { generate, insertPair } from "./SigningKeys.ts"
 
+/** The part of the actor's memory with the opened key, which signs cards. */
+export const cachedKey = "signing-key"
+
 export const handlers = ({ onReady, onPresent }: ActorHandlers, sealing: Sealing["Service"]) => ({
   RotateSigningKey: onReady(once("RotateSigningKey", (write: Write) => rotate(write, sealing))),
   AddSigningKey: onReady(once("AddSigningKey", add)),
@@ -37,11 +40,15 @@ const rotate = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Serv
       delete from signing_key where identity_id = ${identity.id} and published_until <= ${at}::timestamptz
         and exists (select from fence)
     ),
+    unsigned as (
+      update card set signature = null where identity_id = ${identity.id} and exists (select from fence)
+    ),
     added as (${insertPair(sql, identity.id, pair, at, sql`fence, replaced`)} returning kid),
     ${raise(write, "added", "signing_key.rotated", { kid: pair.kid, replaces: sql`(select kid from replaced)` })}
     ${auditWriteWith(sql, write.note, "added")}`,
     { raises: true },
   )
+  write.memory.delete(cachedKey)
 })
 
 interface NewKey extends Tenant {

@@ -24,9 +24,14 @@ interface KeyOwner {
   readonly orgId: string
 }
 
-/** A new pair, ready to store. */
-interface NewPair {
+/** A private key that signs. */
+interface Signing {
   readonly kid: string
+  readonly key: KeyObject
+}
+
+/** A new pair, ready to store. */
+interface NewPair extends Signing {
   readonly jwk: PublicJwk
   readonly sealed: Uint8Array
 }
@@ -39,7 +44,12 @@ export const generate = Effect.fnUntraced(function* (sealing: Sealing["Service"]
   const kid = yield* Effect.promise(() => calculateJwkThumbprint({ kty: kty!, crv: crv!, x: x! }))
   const der = privateKey.export({ type: "pkcs8", format: "der" })
   const sealed = yield* sealing.seal(dataKey, place(owner.orgId, owner.id, kid), der)
-  const pair: NewPair = { kid, jwk: { kty: kty!, crv: crv!, x: x!, kid, alg: "EdDSA", use: "sig" }, sealed }
+  const pair: NewPair = {
+    kid,
+    key: privateKey,
+    jwk: { kty: kty!, crv: crv!, x: x!, kid, alg: "EdDSA", use: "sig" },
+    sealed,
+  }
   return pair
 })
 
@@ -56,6 +66,18 @@ export const insertPair = (
   from ${gate}
   on conflict do nothing`
 
+/** Opens a stored private key. */
+export const opened = (
+  sealing: Sealing["Service"],
+  owner: KeyOwner,
+  dataKey: DataKey,
+  kid: string,
+  sealed: Uint8Array,
+) =>
+  Effect.map(Effect.orDie(sealing.open(dataKey, place(owner.orgId, owner.id, kid), sealed)), (der): Signing => {
+    return { kid, key: createPrivateKey({ key: Buffer.from(der), type: "pkcs8", format: "der" }) }
+  })
+
 /**
  * Returns the SQL condition that a key `k` is published: not rotated too long ago, and the API key that registered it is
  * still valid.
@@ -70,11 +92,6 @@ const published = (sql: Sql, now: Date): Statement.Fragment => sql`
 export interface PublishedKeys {
   readonly handle: string
   readonly keys: ReadonlyArray<SigningKey>
-}
-
-interface Signing {
-  readonly kid: string
-  readonly key: KeyObject
 }
 
 const make = Effect.gen(function* () {
@@ -147,12 +164,7 @@ const make = Effect.gen(function* () {
       }
       if (row === undefined) return undefined
       const dataKey = yield* Effect.orDie(sealing.openDataKey(owner.orgId, row.data_key))
-      const der = yield* Effect.orDie(sealing.open(dataKey, place(owner.orgId, owner.id, row.kid), row.sealed))
-      const signing: Signing = {
-        kid: row.kid,
-        key: createPrivateKey({ key: Buffer.from(der), type: "pkcs8", format: "der" }),
-      }
-      return signing
+      return yield* opened(sealing, owner, dataKey, row.kid, row.sealed)
     }, orUnavailable),
   }
 })

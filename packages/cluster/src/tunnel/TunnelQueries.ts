@@ -1,4 +1,5 @@
 /** Queries for Tunnels, for their owner and for edges that route requests. */
+import type { StoredSignatures } from "@svc/domain/card/CardSignature"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { defaultSettings, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
@@ -117,9 +118,9 @@ const make = Effect.gen(function* () {
     cardOf: (canonical: string) =>
       orUnavailable(
         Effect.map(
-          sql<{ fields: unknown }>`
-            select c.fields from card c join identity i on i.id = c.identity_id where i.canonical = ${canonical} and i.status = 'ready'`,
-          ([row]) => row?.fields,
+          sql<{ fields: unknown; version: number; signature: StoredSignatures | null }>`
+            select c.fields, c.version, c.signature from card c join identity i on i.id = c.identity_id where i.canonical = ${canonical} and i.status = 'ready'`,
+          ([row]) => row,
         ),
       ),
   }

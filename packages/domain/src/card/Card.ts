@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { type AddressBook, tunnelUrl } from "../Addresses.ts"
+import { basisOf, StoredSignatures, withSignatures } from "./CardSignature.ts"
 import { Line, ShownEmail, ShownUrl, Text, Url } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
@@ -107,6 +108,8 @@ export const KeptCard = Schema.Struct({
   version: Schema.Int,
   updated_at: Schema.Date,
   locked: Schema.Boolean,
+  /** The stored signatures, possibly of another version. */
+  signatures: Schema.optionalKey(Schema.NullOr(StoredSignatures)),
 })
 export type KeptCard = typeof KeptCard.Type
 
@@ -182,10 +185,11 @@ export type Card = typeof Card.Type
 export const cardOf = (
   book: AddressBook,
   handle: string,
-  { fields: stored, updated_at, locked }: Omit<KeptCard, "version">,
+  { fields: stored, updated_at, locked, version, signatures = null }: KeptCard,
 ): Card => {
   const fields = fieldsOf(book, handle, stored)
-  return { ...fields, card: documentOf(book, handle, fields, locked), updated_at }
+  const document = documentOf(book, handle, fields, locked)
+  return { ...fields, card: withSignatures(document, signatures, basisOf(book, handle, version, locked)), updated_at }
 }
 
 /** The content of the profile page, and the card. */

@@ -67,7 +67,9 @@ export const identity: ReadonlyArray<string> = [
     identity_id uuid primary key references identity on delete cascade,
     fields jsonb not null,
     version integer not null,
-    updated_at timestamptz not null
+    updated_at timestamptz not null,
+    -- The signatures, with everything that determines the signed document; null if the card has to be signed.
+    signature jsonb
   )`,
 
   // The epoch of each actor. An activation raises it; a write that names an older epoch changes nothing (fencing).

@@ -4,6 +4,7 @@
  */
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { Addresses } from "@svc/domain/Addresses"
+import { basisOf, withSignatures } from "@svc/domain/card/CardSignature"
 import { documentOf, fieldsOf, StoredCard } from "@svc/domain/card/Card"
 import type { Code } from "@svc/domain/problems/Table"
 import { Effect, Schema } from "effect"
@@ -93,9 +94,15 @@ export const make = Effect.fnUntraced(function* (options: {
 
   const offline = Effect.fnUntraced(function* (head: Head, name: string, { handle, passwordHash }: Standing) {
     if (head.method === "GET" && head.target.split("?")[0] === cardPath) {
-      const card = decodeCard(yield* tunnels.cardOf(name))
-      if (card._tag === "Some") {
-        const document = documentOf(book, handle, fieldsOf(book, handle, card.value), passwordHash !== undefined)
+      const row = yield* tunnels.cardOf(name)
+      const card = decodeCard(row?.fields)
+      if (row !== undefined && card._tag === "Some") {
+        const locked = passwordHash !== undefined
+        const document = withSignatures(
+          documentOf(book, handle, fieldsOf(book, handle, card.value), locked),
+          row.signature,
+          basisOf(book, handle, row.version, locked),
+        )
         return answer(200, "application/json", JSON.stringify(document), { "access-control-allow-origin": "*" })
       }
     }
