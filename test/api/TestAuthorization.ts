@@ -82,7 +82,7 @@ export const handleOfEvent = new Map<string, string | null>([
   [eventIds.org, null],
 ])
 
-/** The lookups, actor calls and audit entries that one call makes. */
+/** The lookups, actor calls and audit records that one call makes. */
 export class RecordedCalls extends Context.Service<
   RecordedCalls,
   {

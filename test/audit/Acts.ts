@@ -1,9 +1,9 @@
-/** Audit entries for tests. */
+/** Audit records for tests. */
 import { createSecretKey, randomBytes } from "node:crypto"
 import type { Act } from "@svc/cluster/audit/AuditWrite"
 import type { ProofKey } from "@svc/cluster/audit/Proof"
 
-/** A key for entries that do not come from a service. */
+/** A key for records that do not come from a service. */
 export const noKey: ProofKey = { key: createSecretKey(randomBytes(32)), since: 0 }
 
 export const act = (org: string, more: Partial<Act> = {}): Act => ({

@@ -1,9 +1,9 @@
-/** The audit entries that a recorded call must cause, derived from `docs/audit.md` independently of the code. */
+/** The audit records that a recorded call must cause, derived from `docs/audit.md` independently of the code. */
 import { createHash } from "node:crypto"
 import { rows } from "../api/Manifest.ts"
 import type { RecordedCall } from "./Recorder.ts"
 
-/** An expected entry. Rejections are identified by their reason, since the log counts equal ones together. */
+/** An expected record. Rejections are identified by their reason, since the log counts equal ones together. */
 export interface Expected {
   readonly hash: string | null
   readonly class: string
@@ -58,7 +58,7 @@ export const rowOf = (method: string, path: string) => {
 const classOf = (id: string, method: string) =>
   showing.has(id) ? "secret" : method === "GET" ? "read" : letsIn.test(id) ? "auth" : "change"
 
-/** Returns the expected entries of one call, and the read operation that is only counted. */
+/** Returns the expected records of one call, and the read operation that is only counted. */
 export const expectedOf = (
   call: Pick<RecordedCall, "method" | "path" | "token" | "status">,
   code: string | null,

@@ -38,7 +38,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const refused = yield* interruptAtLock(vault.value(own, "token", undefined, AuditWrite.toNote(note)), "audit")
       expect(refused).toMatchObject({ failure: { code: "audit_unavailable", status: 503 } })
       expect(JSON.stringify(refused)).not.toContain("hunter2")
-      // The interrupted statement may have been committed. Showing the value without an entry is not allowed.
+      // The interrupted statement may have been committed. Showing the value without a record is not allowed.
       const before = (yield* recorded(org)).length
       const again = yield* audit.note(act(org, { class: "secret", action: "vault.value", requestId: "req_again" }))
       const shown = yield* vault.value(own, "token", undefined, AuditWrite.toNote(again))
@@ -107,7 +107,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const waits = Effect.map(PrometheusMetrics.format(), (text) => /^svc_audit_waiting (\d+)$/m.exec(text)?.[1])
       const first = yield* Audit
       const second = Context.get(yield* Layer.build(Layer.fresh(recorder)), Audit)
-      // The recorder updates its metric shortly after the store has the entry.
+      // The recorder updates its metric shortly after the store has the record.
       const nothing = waitUntil(waits, (count) => count === "0", "1 second")
       yield* nothing
       yield* whileAway(
@@ -127,7 +127,7 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       const audit = yield* Audit
-      // Records an entry that the database rejects between two that it accepts.
+      // Writes a record that the database rejects between two that it accepts.
       yield* audit.record(act(org, { requestId: "req_1", action: null as never }))
       yield* audit.record(act(org, { requestId: "req_2" }))
       const { value } = yield* waitUntil(

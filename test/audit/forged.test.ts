@@ -51,7 +51,7 @@ const worked = Effect.fnUntraced(function* (org: string) {
   return yield* refusal(org)
 })
 
-/** Records one more entry, and advances the clock until the actor has sealed it or refused to. */
+/** Writes one more record, and advances the clock until the actor has sealed it or refused to. */
 const oneMore = Effect.fnUntraced(function* (org: string, before: number) {
   yield* (yield* Audit).record(act(org, { requestId: "req_more" }))
   yield* waitUntil(

@@ -51,7 +51,7 @@ const json = (text: string) => {
   }
 }
 
-/** Returns the entries that the recorded calls must have caused, and the number of reads by credential and operation. */
+/** Returns the records that the calls must have caused, and the number of reads by credential and operation. */
 const whatWentBy = () => {
   const acts: Array<Expected> = []
   const reads = new Map<string, number>()
@@ -304,12 +304,12 @@ describe("the audit log of mixed traffic", () => {
       )
     }
     const total = (sums: Record<string, number>) => Object.values(sums).reduce((sum, one) => sum + one, 0)
-    // Entries that are counted together are written at the end of their minute or when the process stops.
+    // Records that are counted together are written at the end of their minute or when the process stops.
     await service.leave()
     const found = await recorded()
     expect(found).toEqual(expected)
     expect(total(found)).toBeGreaterThan(rounds / 3)
-    // The sequence must have contained these kinds of entries.
+    // The sequence must have contained these kinds of records.
     for (const met of ["repeated", "idempotency_key_reused", "rate_limited", "tunnel.link", "submission.send"]) {
       expect(
         Object.keys(found).some((one) => one.includes(met)),

@@ -116,7 +116,7 @@ const killed = async (asking: () => Promise<unknown>, lock: string, reached: () 
   expect(answer).toBe("broken")
   await another()
 }
-/** The first write after the commit is its audit entry. */
+/** The first write after the commit is its audit record. */
 const record = "lock table audit in exclusive mode"
 
 const clientOf = async () => (await registerClient(front.base, [here], newHandle("client"))).body["client_id"] as string

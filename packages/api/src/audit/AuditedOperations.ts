@@ -1,4 +1,4 @@
-/** Derives the audit entry of a call from its endpoint: class, action and target. */
+/** Derives the audit record of a call from its endpoint: class, action and target. */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { ShowsSecret } from "@svc/domain/account/Policy"
 import { Reveals, scopeOf } from "@svc/domain/account/EndpointScope"
@@ -157,7 +157,7 @@ export const withMade = (
   return last !== undefined && (isId.test(last) || plan.action === "identities.create") ? naming(plan, act, last) : act
 }
 
-/** Returns the audit entry of a signed-in user's action on a page outside the API. */
+/** Returns the audit record of a signed-in user's action on a page outside the API. */
 export const pageOperation = (
   caller: CallerInfo,
   { source, requestId }: Pick<RequestContextState, "source" | "requestId">,

@@ -59,7 +59,7 @@ const clientRequest = (origin: string, { method, target, headers, body }: ToolRe
 const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
   body._tag === "Uint8Array" ? (body.text ?? new TextDecoder().decode(body.body)) : "{}"
 
-/** What the query of the address selects: `?tools=mail,vault` a part of the tools, `?schemas=full` their whole schemas. */
+/** The selection in the query: `?tools=mail,vault` selects tools, `?schemas=full` their complete schemas. */
 interface Selection {
   readonly toolsets: ReadonlyArray<Toolset> | undefined
   readonly schemas: "compact" | "full"
@@ -90,7 +90,7 @@ const selectionOf = (url: string): Selection | InvalidRequest => {
   return { toolsets: names.length === 0 ? undefined : names.filter(isToolset), schemas }
 }
 
-/** The audit entry of messages that reach no endpoint: initialization, lists, invalid tool calls. */
+/** The audit record of messages that reach no endpoint: initialization, lists, invalid tool calls. */
 const exchanged = { class: "auth", action: "mcp.exchange", type: "mcp" } as const
 
 const cameIn = ({ source, requestId }: RequestContextState) => ({

@@ -1,8 +1,8 @@
 /**
- * What `tools/list` returns. A model reads the whole list before its first call, so the list is compact: what all tools
- * have in common stands once in the server's instructions, an argument is described at the first tool that has it, and
- * bounds and formats are left to the endpoint, whose errors name them. `?schemas=full` returns the whole schemas, for
- * programs that generate code or validate results.
+ * Builds the result of `tools/list`. A model reads the complete list before its first call, so the list is compact: the server's
+ * instructions state once what all tools have in common, an argument is described at the first tool that has it, and the endpoint checks
+ * bounds and formats, which its errors name. `?schemas=full` returns the complete schemas, for programs that generate code or validate
+ * results.
  */
 import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
 import { mayCall } from "@svc/domain/account/PolicyEvaluation"
@@ -12,7 +12,7 @@ import { type BoundTool, type ListedTool, tools } from "./Tools.ts"
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = Record<string, any>
 
-/** Groups of tools that a client may ask for: `/api/mcp?tools=mail,vault`. Every tool is in one of them. */
+/** Groups of tools that a client may select: `/api/mcp?tools=mail,vault`. Every tool is in one group. */
 export const toolsets = {
   identity: ["svc_identity", "svc_handle", "svc_card", "svc_limit"],
   mail: ["svc_email", "svc_thread", "svc_draft", "svc_approval", "svc_allowed", "svc_ai", "svc_mail"],
@@ -24,7 +24,7 @@ export const toolsets = {
 export type Toolset = keyof typeof toolsets
 export const isToolset = (name: string): name is Toolset => Object.hasOwn(toolsets, name)
 
-/** Returns whether the toolsets contain a tool. All contain `svc_whoami`, which says what a caller may do. */
+/** Returns whether the toolsets contain a tool. All of them contain `svc_whoami`, which reports what the caller may do. */
 export const contains = (wanted: ReadonlyArray<Toolset> | undefined, tool: string): boolean =>
   wanted === undefined ||
   tool === "svc_whoami" ||
@@ -39,7 +39,7 @@ export const selfExplanatory: ReadonlySet<string> = new Set(
   ].flatMap((names) => names.split(" ")),
 )
 
-/** The most values of an `enum` that are listed. The instructions list the Event types. */
+/** The maximum number of values of an `enum` that are listed. The instructions list the Event types. */
 const valuesAtMost = 12
 
 /** Arguments of many tools that models rarely need; the instructions describe them. */

@@ -18,7 +18,7 @@ import { repetitionArguments } from "./Repetition.ts"
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = Record<string, any>
 
-/** A tool with its whole schemas; `ToolList.ts` makes the compact list of it. */
+/** A tool with its complete schemas; `ToolList.ts` makes the compact list from it. */
 export interface ListedTool {
   readonly name: string
   readonly title: string

@@ -1,11 +1,11 @@
-/** Which account the server runs as, and where its data can lie. PostgreSQL refuses to run as root. */
+/** The account that the server runs as, and the location of its data. PostgreSQL refuses to run as root. */
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { type Account, windows } from "./Binaries.ts"
 
-/** Under root: the owner of what is there already, else `postgres`, else `nobody`. */
+/** Returns the account for the server if this process is root: the owner of the existing data, otherwise `postgres`, otherwise `nobody`. */
 export const unprivileged = (directory: string): Account => {
   if (windows || process.getuid!() !== 0) return {}
   for (const known of [directory, process.cwd()]) {
@@ -30,8 +30,8 @@ const reaches = (account: Account, directory: string) =>
   spawnSync("/bin/sh", ["-c", 'cd "$1"', "sh", directory], { ...account, cwd: "/", stdio: "ignore" }).status === 0
 
 /**
- * The server's home below `directory`, or, where the account cannot enter that (a project below /root), a folder in
- * /var/lib that is named for it, so that the next start finds it and no two projects share one by accident.
+ * Returns the server's home below `directory`. If the account cannot access that (a project below /root), the home is a folder in /var/lib
+ * that is named after the directory, so that the next start finds it and two projects never share one.
  */
 export const home = (directory: string, account: Account): string => {
   fs.mkdirSync(directory, { recursive: true })

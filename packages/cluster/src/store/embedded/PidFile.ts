@@ -1,4 +1,4 @@
-/** What `postmaster.pid` says of a server, and whether that is still true. */
+/** Reads `postmaster.pid`, checks whether its server still runs, and repairs it after a crash. */
 import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -13,7 +13,10 @@ export interface Running {
 
 const file = (data: string) => path.join(data, "postmaster.pid")
 
-/** Not a zombie (a container without a reaping init) and not another program under a reused pid, though `kill(pid, 0)` says so. */
+/**
+ * Returns whether the pid is a running PostgreSQL. `kill(pid, 0)` also succeeds for a zombie (in a container without a reaping init) and
+ * for another program that got the same pid.
+ */
 const isPostgres = (pid: number): boolean => {
   try {
     if (process.platform === "linux") {
@@ -39,7 +42,7 @@ const lines = (data: string): ReadonlyArray<string> | undefined => {
   }
 }
 
-/** The live server of this data directory, if any. */
+/** Returns the running server of this data directory, or undefined. */
 export const running = (data: string): Running | undefined => {
   const text = lines(data)
   if (text === undefined) return undefined
@@ -55,7 +58,7 @@ const isHalfWritten = (lock: string): boolean => {
   return stat?.size === 0 && Date.now() - stat.mtimeMs > 1000
 }
 
-/** Removes lock files of sockets whose server does not run any more. */
+/** Removes lock files of sockets whose server has ended. */
 export const clearStaleSockets = (directory: string): void => {
   for (const name of fs.readdirSync(directory).filter((name) => /^\.s\.PGSQL\.\d+\.lock$/.test(name))) {
     const lock = path.join(directory, name)
@@ -74,18 +77,18 @@ export const endOrphans = (data: string): void => {
     try {
       if (fs.readlinkSync(`/proc/${pid}/cwd`) === data && isPostgres(Number(pid))) process.kill(Number(pid), "SIGQUIT")
     } catch {
-      // Of another account, or ended meanwhile.
+      // The process belongs to another account or has ended meanwhile.
     }
   }
 }
 
-/** No process has this pid: it is above every kernel's limit. */
+/** A pid above every kernel's limit, which no process can have. */
 const nobody = "2147483646"
 
 /**
- * PostgreSQL trusts `kill(pid, 0)`, so a zombie or a reused pid in a stale file blocks every start. Only then the file
- * is given a pid that cannot exist (PostgreSQL's own shared-memory check stays in force). A live one is never touched:
- * a postmaster whose file changes shuts itself down.
+ * Replaces the pid in a stale file by one that cannot exist. PostgreSQL trusts `kill(pid, 0)`, so a zombie or a reused pid would block
+ * every start; its own check of shared memory still applies. The file of a running server is never changed, because a postmaster shuts down
+ * if its file changes.
  */
 export const clearStale = (data: string): void => {
   const text = lines(data)
@@ -95,7 +98,7 @@ export const clearStale = (data: string): void => {
   try {
     process.kill(pid, 0)
   } catch (error) {
-    // No such process: PostgreSQL copes with that by itself.
+    // No process has this pid, which PostgreSQL detects itself.
     if (error instanceof Error && "code" in error && error.code === "ESRCH") return
   }
   fs.writeFileSync(file(data), [nobody, ...text.slice(1)].join("\n"))

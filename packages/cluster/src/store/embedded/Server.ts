@@ -1,4 +1,4 @@
-/** Making a database cluster, starting its server, and waiting until it accepts connections. */
+/** Creates a database cluster, starts its server, and waits until it accepts connections. */
 import { spawn, spawnSync } from "node:child_process"
 import { createHash, randomBytes } from "node:crypto"
 import * as fs from "node:fs"
@@ -13,13 +13,13 @@ export interface Installation {
   readonly home: string
   readonly native: string
   readonly account: Account
-  /** `postgres -c` settings besides ours. */
+  /** Additional settings for `postgres -c`. */
   readonly settings: Readonly<Record<string, string>>
 }
 
 export const superuser = "svc"
 export const dataOf = (home: string) => path.join(home, "data")
-/** Whether there is a database, whole. */
+/** Returns whether a complete database exists. */
 export const hasData = (home: string) => fs.existsSync(path.join(dataOf(home), "PG_VERSION"))
 const logOf = (home: string) => path.join(home, "postgres.log")
 const environment = (): NodeJS.ProcessEnv => ({
@@ -33,14 +33,14 @@ const own = (file: string, { uid, gid }: Account) => {
   if (uid !== undefined && gid !== undefined) fs.chownSync(file, uid, gid)
 }
 
-/** The folders, with the rights the server insists on. */
+/** Creates the folders with the permissions that the server requires. */
 export const prepare = (home: string, account: Account) => {
   for (const folder of ["leases", "leaving"]) fs.mkdirSync(path.join(home, folder), { recursive: true })
   own(home, account)
   fs.chmodSync(home, 0o700)
 }
 
-/** The password of the only role; made once, readable by its owner alone. */
+/** Returns the password of the only role. It is created once and readable by its owner only. */
 export const password = (home: string, account: Account): string => {
   const file = path.join(home, "password")
   if (!fs.existsSync(file)) {
@@ -81,7 +81,10 @@ export const initialise = ({ home, native, account }: Installation) => {
   fs.renameSync(aside, dataOf(home))
 }
 
-/** A socket's path holds 107 bytes (`sockaddr_un`), so a deep home has its socket elsewhere, always in the same place. */
+/**
+ * Returns the folder of the socket. The path of a socket has at most 107 bytes (`sockaddr_un`), so a long home gets another folder, always
+ * the same one.
+ */
 const socketDirectory = (home: string, account: Account): string => {
   if (home.length < 80) return home
   const name = createHash("sha256").update(home).digest("hex").slice(0, 12)
@@ -109,12 +112,12 @@ const openLog = (home: string): number => {
 
 /** A server that was started. */
 export interface Launch {
-  /** The position in the log at which its own begins. */
+  /** The position in the log at which the output of this start begins. */
   readonly log: number
   readonly hasExited: () => boolean
 }
 
-/** Starts the server detached, so that a Ctrl-C meant for us does not reach it before we have drained. */
+/** Starts the server detached, so that Ctrl-C reaches only this process, which drains before it stops the server. */
 export const start = async ({ home, native, account, settings }: Installation): Promise<Launch> => {
   const data = dataOf(home)
   clearStale(data)
@@ -137,7 +140,7 @@ export const start = async ({ home, native, account, settings }: Installation): 
   // pg_ctl waits until the server is ready or has failed.
   let hasExited = windows
   if (windows) {
-    // pg_ctl gives administrator rights away, which the server refuses to have.
+    // `pg_ctl` drops administrator rights, with which the server refuses to run.
     const options = arguments_.map((argument) => `"${argument}"`).join(" ")
     spawnSync(executable(native, "pg_ctl"), ["start", "-D", data, "-l", logOf(home), "-w", "-o", options])
   } else {
