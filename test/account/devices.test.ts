@@ -144,8 +144,8 @@ layer(storesLayer)("a device login", (it) => {
       yield* login.approve(org)
       const lost = yield* login.poll
       expect(yield* login.refusal).toEqual(code("device_code_used"))
-      const kept = yield* rows((sql) => sql`select sealed_key from device_authorization where org_id = ${org}`)
-      expect(kept).toEqual([{ sealed_key: null }])
+      const stored = yield* rows((sql) => sql`select sealed_key from device_authorization where org_id = ${org}`)
+      expect(stored).toEqual([{ sealed_key: null }])
       const keys = yield* ApiKeys
       const { entries } = yield* keys.list(org, { limit: 10 })
       expect(entries.map(({ id, name }) => [id, name])).toEqual([[lost.api_key.id, "laptop"]])

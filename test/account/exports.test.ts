@@ -111,8 +111,8 @@ layer(actors())("an export", (it) => {
       const [ada, bob] = [yield* filled(org, "grace"), yield* filled(org, "edsger")]
       const [whole, own, other] = [yield* exported(org), yield* exported(org, ada), yield* exported(org, bob)]
       yield* ask(ada.actor.Delete({ org_id: org }))
-      const left = Effect.flatMap(Exports, (exports) => exports.list(org, null, { limit: 50 }))
-      const kept = yield* waitUntil(left, ({ entries }) => entries.length < 3, 0)
+      const remaining = Effect.flatMap(Exports, (exports) => exports.list(org, null, { limit: 50 }))
+      const kept = yield* waitUntil(remaining, ({ entries }) => entries.length < 3, 0)
       expect([whole, own]).not.toContain(kept.value.entries[0]!.id)
       expect(kept.value.entries.map(({ id }) => id)).toEqual([other])
     }),

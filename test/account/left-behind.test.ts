@@ -51,11 +51,11 @@ layer(sharedServices, { timeout: "60 seconds" })("an account after a crash of it
       yield* sql`delete from export_piece where export_id = ${export_id} and member <> 'events.jsonl'`
       yield* sql`insert into export_piece (export_id, member, number, sealed) values (${export_id}, 'half.jsonl', 7, '')`
 
-      const again = yield* waitUntil(exported(export_id), (row) => row?.status === "ready", "1 second").pipe(
+      const repeated = yield* waitUntil(exported(export_id), (row) => row?.status === "ready", "1 second").pipe(
         Effect.provide(actorProcess()),
       )
-      expect(again.value).toEqual(first)
-      expect(again.value!.members).toContain("identities.jsonl")
+      expect(repeated.value).toEqual(first)
+      expect(repeated.value!.members).toContain("identities.jsonl")
     }),
   )
 
@@ -66,12 +66,12 @@ layer(sharedServices, { timeout: "60 seconds" })("an account after a crash of it
       const sql = yield* Writes
       // The state after the first commit of a deletion.
       yield* sql`update org set status = 'deleting', deletion_requested_at = now() where id = ${org_id}`
-      const left = one(
+      const remaining = one(
         sql<{ n: number }>`
           select ((select count(*) from org where id = ${org_id}) + (select count(*) from identity where org_id = ${org_id})
                   + (select count(*) from event where org_id = ${org_id}))::int as n`,
       )
-      yield* waitUntil(left, (row) => row?.n === 0, "500 millis").pipe(Effect.provide(actorProcess()))
+      yield* waitUntil(remaining, (row) => row?.n === 0, "500 millis").pipe(Effect.provide(actorProcess()))
       expect(yield* sql`select 1 from handle where canonical = 'grace'`).toHaveLength(1)
     }),
   )

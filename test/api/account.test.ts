@@ -15,15 +15,18 @@ const consume = (token: unknown) => call(service.base, "POST", "/api/auth/magic-
 
 describe("Sign-up and sign-in", () => {
   it("returns a session once and then rejects the link", async () => {
-    const asked = await link({ email: "Once@example.org", tos_accepted: true, language: "de" })
-    expect([asked.status, Object.keys(asked.body).sort()]).toEqual([202, ["dev_magic_link", "expires_at", "status"]])
-    const { status, body } = await consume(tokenOf(asked))
+    const linkResponse = await link({ email: "Once@example.org", tos_accepted: true, language: "de" })
+    expect([linkResponse.status, Object.keys(linkResponse.body).sort()]).toEqual([
+      202,
+      ["dev_magic_link", "expires_at", "status"],
+    ])
+    const { status, body } = await consume(tokenOf(linkResponse))
     expect(status).toBe(200)
     expect(body.session_token).toMatch(/^svc_sess_[0-9A-Za-z]{49}$/)
     expect(body.org).toMatchObject({ email: "once@example.org", language: "de" })
     expect(body.org.email_verified_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-    const again = await consume(tokenOf(asked))
-    expect([again.status, again.body.code]).toEqual([400, "magic_link_invalid"])
+    const repeated = await consume(tokenOf(linkResponse))
+    expect([repeated.status, repeated.body.code]).toEqual([400, "magic_link_invalid"])
   })
 
   it("counts concurrent requests for links of an address", async () => {
@@ -212,23 +215,23 @@ describe("Export", () => {
     const [ada, bob] = [await makeIdentity(service.base, session), await makeIdentity(service.base, session)]
     const key = ada.secrets.identity_key
     const run = async (token: string) => {
-      const asked = await call(service.base, "POST", "/api/exports", { token })
-      expect(asked.status).toBe(202)
-      const at = `/api/exports/${asked.body.id}`
+      const linkResponse = await call(service.base, "POST", "/api/exports", { token })
+      expect(linkResponse.status).toBe(202)
+      const at = `/api/exports/${linkResponse.body.id}`
       return eventually(
         () => call(service.base, "GET", at, { token }),
         ({ body: { status } }) => status === "ready",
       )
     }
-    const { body: whole } = await run(session)
-    expect(whole).toMatchObject({ identity: null, download_url: `/api/exports/${whole.id}/archive` })
-    expect(await archive(whole.download_url, session)).toContain("vault_values.jsonl")
+    const { body: complete } = await run(session)
+    expect(complete).toMatchObject({ identity: null, download_url: `/api/exports/${complete.id}/archive` })
+    expect(await archive(complete.download_url, session)).toContain("vault_values.jsonl")
     const admin = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "k" } })
-    expect(await archive(whole.download_url, admin.body.key)).not.toContain("vault_values.jsonl")
+    expect(await archive(complete.download_url, admin.body.key)).not.toContain("vault_values.jsonl")
     const { body: own } = await run(key)
     expect(own.identity).toBe(ada.handle)
     expect(await archive(own.download_url, key)).toContain(`${ada.handle}.mbox`)
-    expect((await call(service.base, "GET", whole.download_url, { token: key })).status).toBe(404)
+    expect((await call(service.base, "GET", complete.download_url, { token: key })).status).toBe(404)
     const foreign = { token: key, body: { identity: bob.handle } }
     expect((await call(service.base, "POST", "/api/exports", foreign)).body.code).toBe("foreign_identity")
   })
@@ -262,9 +265,9 @@ describe("Sessions of an account", () => {
   it("are listed with their browser and ended individually or together", async () => {
     const email = "sessions@example.org"
     const open = async (agent: string) => {
-      const asked = await link({ email, tos_accepted: true })
+      const linkResponse = await link({ email, tos_accepted: true })
       const { body } = await call(service.base, "POST", "/api/auth/magic-link/consume", {
-        body: { token: tokenOf(asked) },
+        body: { token: tokenOf(linkResponse) },
         headers: { "user-agent": agent },
       })
       return { token: body.session_token as string, id: body.session.id as string }

@@ -123,9 +123,9 @@ const placed = (given: Json, present: unknown, at: ReadonlyArray<string>, value:
   const choice =
     (schema["anyOf"] ?? [schema]).map(plain).find((one: Json) => one["properties"] ?? one["items"]) ?? schema
   if (choice["items"]) return [placed(choice["items"], Array.isArray(present) ? present[0] : undefined, rest, value)]
-  const whole = present ?? exampleOf(choice, (ref) => named(ref), member)
+  const complete = present ?? exampleOf(choice, (ref) => named(ref), member)
   const inner = choice["properties"]?.[member] ?? choice["additionalProperties"]
-  return { ...(whole as Json), [member]: placed(inner, (whole as Json | undefined)?.[member], rest, value) }
+  return { ...(complete as Json), [member]: placed(inner, (complete as Json | undefined)?.[member], rest, value) }
 }
 
 const schemaOf = (operation: Operation): Json =>

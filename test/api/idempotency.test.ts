@@ -31,10 +31,10 @@ describe("Idempotency-Key", () => {
   it("returns the first response to a repeat", async () => {
     const handle = newHandle()
     const first = await create(handle, "k1")
-    const again = await create(handle, "k1")
-    expect([first.status, again.status]).toEqual([202, 202])
-    expect(again.body).toEqual(first.body)
-    expect(again.headers.get("request-id")).not.toBe(first.headers.get("request-id"))
+    const repeated = await create(handle, "k1")
+    expect([first.status, repeated.status]).toEqual([202, 202])
+    expect(repeated.body).toEqual(first.body)
+    expect(repeated.headers.get("request-id")).not.toBe(first.headers.get("request-id"))
     const refused = [await create(handle, "k2"), await create(handle, "k2")]
     expect(refused.map(({ body }) => body.code)).toEqual(["handle_taken", "handle_taken"])
     expect(refused[1]!.body).toEqual(refused[0]!.body)
@@ -86,9 +86,9 @@ describe("Idempotency-Key", () => {
     await service.query(
       (sql) => sql`update idempotency_record set started_at = now() - interval '5 seconds' where key = 'k5'`,
     )
-    const again = await create(handle, "k5")
-    expect(again.status).toBe(202)
-    expect(again.body.id).toBe(first.body.id)
+    const repeated = await create(handle, "k5")
+    expect(repeated.status).toBe(202)
+    expect(repeated.body.id).toBe(first.body.id)
   })
 
   it("does not store a response with a secret", async () => {
@@ -99,9 +99,9 @@ describe("Idempotency-Key", () => {
         headers: { "idempotency-key": "k6" },
       })
     const first = await mint()
-    const again = await mint()
-    expect([first.status, again.status]).toEqual([201, 409])
-    expect(again.headers.get("location")).toBe(first.headers.get("location"))
+    const repeated = await mint()
+    expect([first.status, repeated.status]).toEqual([201, 409])
+    expect(repeated.headers.get("location")).toBe(first.headers.get("location"))
     const rows = await service.query(
       (sql) => sql<{ body: string | null }>`select body from idempotency_record where key = 'k6'`,
     )
@@ -134,8 +134,8 @@ describe("Idempotency-Key", () => {
       (sql) =>
         sql`update idempotency_record set status = null, started_at = now() - interval '5 seconds' where key = 'k9'`,
     )
-    const again = await rotate()
-    expect([again.status, again.body]).toEqual([first.status, first.body])
+    const repeated = await rotate()
+    expect([repeated.status, repeated.body]).toEqual([first.status, first.body])
     const other = await rotate({})
     expect(other.body.signing_secret).toMatch(/^whsec_/)
     expect(other.body.signing_secret).not.toBe(first.body.signing_secret)

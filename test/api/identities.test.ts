@@ -108,11 +108,11 @@ describe("Identity", () => {
       ({ status }) => status === 404,
     )
     expect((await call(service.base, "GET", "/api/auth/whoami", { token: secrets.identity_key })).status).toBe(401)
-    const again = await call(service.base, "POST", "/api/identities", {
+    const repeated = await call(service.base, "POST", "/api/identities", {
       token: session,
       body: { handle: handle.toUpperCase() },
     })
-    expect([again.status, again.body.code]).toEqual([409, "handle_taken"])
+    expect([repeated.status, repeated.body.code]).toEqual([409, "handle_taken"])
     const events = await eventually(
       () => call(service.base, "GET", "/api/events?type=identity.deleted", { token: session }),
       ({ body }) => body.events.length === 1,
@@ -122,8 +122,8 @@ describe("Identity", () => {
       handle: null,
       data: { identity_id: identity.id, handle },
     })
-    const left = await service.query((sql) => sql`select 1 from event where identity_id = ${identity.id}`)
-    expect(left).toEqual([])
+    const remaining = await service.query((sql) => sql`select 1 from event where identity_id = ${identity.id}`)
+    expect(remaining).toEqual([])
   })
 })
 

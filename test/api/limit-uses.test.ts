@@ -37,9 +37,9 @@ const read = async (token: string, query = "") => {
 const of = (limits: ReadonlyArray<Use>, name: string, identity: string | null = null) =>
   limits.find((one) => one.name === name && one.identity === identity)
 const within = (at: string | null, seconds: number) => {
-  const left = Date.parse(at!) - Date.now()
-  expect(left).toBeGreaterThan(-5_000)
-  expect(left).toBeLessThanOrEqual(seconds * 1000 + 1_000)
+  const remaining = Date.parse(at!) - Date.now()
+  expect(remaining).toBeGreaterThan(-5_000)
+  expect(remaining).toBeLessThanOrEqual(seconds * 1000 + 1_000)
 }
 
 describe("Limits of an Org", () => {

@@ -81,8 +81,8 @@ describe("Allowed Recipients", () => {
       reason: "inbound",
       expired: true,
     })
-    const again = await at("POST", "/allowed-recipients", owner.session, { address: "past@example.org" })
-    expect(again.body).toMatchObject({ reason: "manual", expired: false })
+    const repeated = await at("POST", "/allowed-recipients", owner.session, { address: "past@example.org" })
+    expect(repeated.body).toMatchObject({ reason: "manual", expired: false })
   })
 })
 

@@ -54,10 +54,10 @@ const lists: ReadonlyArray<readonly [string, () => string, string, (entry: any) 
 
 describe("Pages", () => {
   it.each(lists)("cover all of %s", async (_, path, member, keyOf, length) => {
-    const whole = await call(service.base, "GET", path(), { token })
-    expect(whole.status).toBe(200)
-    expect(whole.body.next_cursor).toBeNull()
-    const all = whole.body[member].map(keyOf)
+    const complete = await call(service.base, "GET", path(), { token })
+    expect(complete.status).toBe(200)
+    expect(complete.body.next_cursor).toBeNull()
+    const all = complete.body[member].map(keyOf)
     expect(new Set(all).size).toBe(length)
     const walked: Array<string> = []
     let cursor: string | null = null
@@ -139,9 +139,9 @@ describe("Pages", () => {
     const read = async (path: string) => (await call(service.base, "GET", path, { token: session })).body
     const people = `/api/identities/${own}/allowed-recipients`
     // The additional entry is the account's own address.
-    const whole = await read(people)
-    expect(whole.allowed_recipients).toHaveLength(1000)
-    const rest = await read(`${people}?cursor=${whole.next_cursor}`)
+    const complete = await read(people)
+    expect(complete.allowed_recipients).toHaveLength(1000)
+    const rest = await read(`${people}?cursor=${complete.next_cursor}`)
     expect([rest.allowed_recipients.length, rest.next_cursor]).toEqual([1, null])
     expect((await read(`${people}?limit=50`)).allowed_recipients).toHaveLength(50)
     expect((await read("/api/keys")).api_keys.length).toBeGreaterThanOrEqual(121)
@@ -150,9 +150,9 @@ describe("Pages", () => {
       return (await mcp(service.base, session, "tools/call", input)).body["result"].structuredContent
     }
     const first = await tool({})
-    expect(first.allowed_recipients).toEqual(whole.allowed_recipients.slice(0, 50))
+    expect(first.allowed_recipients).toEqual(complete.allowed_recipients.slice(0, 50))
     const second = await tool({ cursor: first.next_cursor })
-    expect(second.allowed_recipients).toEqual(whole.allowed_recipients.slice(50, 100))
+    expect(second.allowed_recipients).toEqual(complete.allowed_recipients.slice(50, 100))
     expect((await tool({ limit: 200 })).allowed_recipients).toHaveLength(200)
   })
 

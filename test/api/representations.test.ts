@@ -42,15 +42,15 @@ describe("List entry and single read", () => {
 
   it.each(pairs)("of %s have the same members in the same order, including nested ones", async (id, list, single) => {
     const { body } = await read(pathTo(single, own))
-    const whole: Record<string, unknown> = single.id === "threads.read" ? body.thread : body
+    const complete: Record<string, unknown> = single.id === "threads.read" ? body.thread : body
     for (const query of id === "messages.list" ? ["", "?query=word", "?direction=inbound"] : [""]) {
       const listed = (await read(`${pathTo(list, own)}${query}`)).body
       const entries = Object.values(listed).find((one): one is Array<Record<string, unknown>> => Array.isArray(one))
-      const key = ["id", "handle", "platform"].find((one) => whole[one] !== undefined)!
-      const entry = entries!.find((one) => one[key] === whole[key])!
+      const key = ["id", "handle", "platform"].find((one) => complete[one] !== undefined)!
+      const entry = entries!.find((one) => one[key] === complete[key])!
       const derived = summaries[id]
       const isShown = (name: string) => derived === undefined || (name in entry && !derived.includes(name))
-      const shown = Object.fromEntries(Object.entries(whole).filter(([name]) => isShown(name)))
+      const shown = Object.fromEntries(Object.entries(complete).filter(([name]) => isShown(name)))
       const members = Object.fromEntries(Object.entries(entry).filter(([name]) => derived?.includes(name) !== true))
       expect(JSON.stringify(members, null, 1), query).toBe(JSON.stringify(shown, null, 1))
     }
@@ -136,8 +136,8 @@ describe("Change with If-Match", () => {
       expect(tag, operation.id).toMatch(/^"/)
       const first = await change(operation, path, body, tag)
       expect(first.status, `${operation.id}: ${JSON.stringify(first.body)}`).toBeLessThan(300)
-      const again = await change(operation, path, body, tag)
-      expect([again.status, again.body.code], operation.id).toEqual([412, "precondition_failed"])
+      const repeated = await change(operation, path, body, tag)
+      expect([repeated.status, repeated.body.code], operation.id).toEqual([412, "precondition_failed"])
     }
   })
 })

@@ -147,25 +147,25 @@ describe("Event stream", () => {
       () => call(service.base, "GET", `/api/events/${stopped!.id}`, { token: session }),
       ({ status }) => status === 404,
     )
-    const again = await listen("/api/events/stream", session, { "last-event-id": stopped!.id })
-    expect(again.response.status).toBe(200)
+    const repeated = await listen("/api/events/stream", session, { "last-event-id": stopped!.id })
+    expect(repeated.response.status).toBe(200)
     const came = await eventually(
-      async () => again.events.map(({ type }) => type),
+      async () => repeated.events.map(({ type }) => type),
       (types) => types.includes("identity.deleted"),
     )
     expect(came.lastIndexOf("mail.stopped")).toBeGreaterThanOrEqual(0)
-    await again.stop()
+    await repeated.stop()
     await turn("active")
   })
 
   it("ends when its account is being deleted", async () => {
     const leaving = await signUp(service.base)
     const stream = await listen("/api/events/stream", leaving.session)
-    const asked = await call(service.base, "POST", "/api/account/deletion", {
+    const deletion = await call(service.base, "POST", "/api/account/deletion", {
       token: leaving.session,
       body: { confirm: leaving.email },
     })
-    expect(asked.status).toBe(202)
+    expect(deletion.status).toBe(202)
     await eventually(
       async () => stream.isEnded(),
       (ended) => ended,

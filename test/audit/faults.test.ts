@@ -40,8 +40,8 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       expect(JSON.stringify(refused)).not.toContain("hunter2")
       // The interrupted statement may have been committed. Showing the value without a record is not allowed.
       const before = (yield* recorded(org)).length
-      const again = yield* audit.note(act(org, { class: "secret", action: "vault.value", requestId: "req_again" }))
-      const shown = yield* vault.value(own, "token", undefined, AuditWrite.toNote(again))
+      const repeated = yield* audit.note(act(org, { class: "secret", action: "vault.value", requestId: "req_again" }))
+      const shown = yield* vault.value(own, "token", undefined, AuditWrite.toNote(repeated))
       expect(shown.value).toBe("hunter2")
       expect(yield* recorded(org)).toHaveLength(before + 1)
       const missing = yield* Effect.flip(

@@ -59,9 +59,9 @@ describe("a request repeated with its Idempotency-Key after a crash", () => {
       const first = await call(service.base, "POST", path(), { token: session, body, headers })
       expect(first.status, JSON.stringify(first.body)).toBeLessThan(300)
       await withoutAnswer(key)
-      const again = await call(service.base, "POST", path(), { token: session, body, headers })
-      expect(again.status, JSON.stringify(again.body)).toBeLessThan(300)
-      expect(again.headers.get("idempotent-replayed")).toBeNull()
+      const repeated = await call(service.base, "POST", path(), { token: session, body, headers })
+      expect(repeated.status, JSON.stringify(repeated.body)).toBeLessThan(300)
+      expect(repeated.headers.get("idempotent-replayed")).toBeNull()
       const found = (await recordsOf(action)).slice(before.length)
       expect(found).toMatchObject([{ outcome: "allowed", count: 1 }])
       // The id contains the time, so the record is found by its id.

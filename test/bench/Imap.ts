@@ -50,15 +50,15 @@ const client = async (port: number, user: string, password: string): Promise<Rea
       waiting = resolve
       failed = reject
     })
-  const say = (command: string) => {
+  const sendCommand = (command: string) => {
     const tag = `x${tags++}`
     const done = answered(tag)
     socket.write(`${tag} ${command}\r\n`)
     return done
   }
-  await say(`LOGIN "${user}" ${password}`)
+  await sendCommand(`LOGIN "${user}" ${password}`)
   return {
-    say,
+    say: sendCommand,
     append: async (all) => {
       for (let at = 0; at < all.length; at += 50) {
         const some = all.slice(at, at + 50)

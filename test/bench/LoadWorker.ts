@@ -125,7 +125,7 @@ export const drive = async (order: Order, seconds: number): Promise<Load> => {
     order.kind === "http" ? http(order, worker, tally) : smtp(order, worker, tally),
   )
   // A server that does not respond must not block the bench.
-  const patience = setTimeout(
+  const timer = setTimeout(
     () => {
       for (const { socket } of conversations) {
         if (!socket.destroyed) tally.wrong++
@@ -135,7 +135,7 @@ export const drive = async (order: Order, seconds: number): Promise<Load> => {
     seconds * 1000 + 10_000,
   )
   await Promise.all(conversations.map(({ closed }) => closed))
-  clearTimeout(patience)
+  clearTimeout(timer)
   const took = (performance.now() - start) / 1000
   const sorted = tally.waits.toSorted((a, b) => a - b)
   return {

@@ -88,9 +88,9 @@ export const fill = async (
     `update mailbox set uid_next = ${each + 1}, modseq = ${each + 1} where identity_id in (select id from bench_box)`,
   )
   // Segments are built after their messages are stored.
-  for (let left = 1; left > 0; await new Promise((resolve) => setTimeout(resolve, 1_000))) {
+  for (let remaining = 1; remaining > 0; await new Promise((resolve) => setTimeout(resolve, 1_000))) {
     const [row] = await inStore<{ left: number }>(deployment, "select count(*)::int as left from search_due")
-    left = row!.left
+    remaining = row!.left
   }
   await inStore(deployment, "vacuum (analyze) search_segment")
   await inStore(deployment, "vacuum (analyze) message_content")

@@ -57,12 +57,12 @@ export const sender = async (relayPort: number, body: object, ending: Array<() =
   // Messages that the relay deferred on a busy machine are retried after five minutes.
   const drained = () =>
     until("the outbox to be empty", async () => (await waiting()) === 0, 480).catch(async (error: Error) => {
-      const left = await inStore<{ attempts: number; n: number; reply: string | null }>(
+      const remaining = await inStore<{ attempts: number; n: number; reply: string | null }>(
         deployment,
         `select o.attempts, count(*)::int as n, max(r.reply ->> 'text') as reply
          from outbox o join outgoing_recipient r on r.outbox_id = o.id where o.next_attempt_at is not null group by 1`,
       )
-      throw new Error(`${error.message}: ${JSON.stringify(left)}`)
+      throw new Error(`${error.message}: ${JSON.stringify(remaining)}`)
     })
   const pids = { pid: service.child.pid!, postmaster: deployment.postgres() }
 

@@ -76,9 +76,9 @@ export const webhook = async (): Promise<Row> => {
       { rounds: 4 },
     )
     const details = await Statements.mostExpensive(deployment, queue)
-    const left = () =>
+    const remaining = () =>
       inStore<{ n: number }>(deployment, "select count(*)::int as n from delivery where status <> 'delivered'")
-    await until("every record", async () => (await left())[0]!.n === 0)
+    await until("every record", async () => (await remaining())[0]!.n === 0)
     return {
       id: "deliveries",
       ok: true,

@@ -83,9 +83,9 @@ describe("svc audit verify", { timeout: 120_000 }, () => {
     )
     const file = path.join(home, "audit.jsonl")
     writeFileSync(file, text)
-    const whole = await svc("audit", "verify", file)
-    expect(whole).toMatchObject({ code: 0, errors: "" })
-    const head = /The log ends at (\d+:[0-9a-f]{64});/.exec(whole.out)![1]!
+    const complete = await svc("audit", "verify", file)
+    expect(complete).toMatchObject({ code: 0, errors: "" })
+    const head = /The log ends at (\d+:[0-9a-f]{64});/.exec(complete.out)![1]!
     expect((await svc("audit", "verify", file, "--head", head)).code).toBe(0)
     const other = head.replace(/.$/, (last) => (last === "0" ? "1" : "0"))
     expect(await svc("audit", "verify", file, "--head", other)).toMatchObject({ code: 1 })

@@ -31,8 +31,8 @@ const isLetIn = (certificate: { readonly cert: string; readonly key: string } | 
     const socket = connect({ port: runnerPort, host: "127.0.0.1", ...certificate, rejectUnauthorized: false })
     // In TLS 1.3, the client's handshake completes before the server has verified the certificate. Then the server closes the connection,
     // or waits for data.
-    const patience = setTimeout(() => (socket.destroy(), resolve(true)), 1_000)
-    const refused = () => (clearTimeout(patience), resolve(false))
+    const timer = setTimeout(() => (socket.destroy(), resolve(true)), 1_000)
+    const refused = () => (clearTimeout(timer), resolve(false))
     socket.on("error", refused).on("close", refused)
   })
 

@@ -38,7 +38,7 @@ layer(watched, { timeout: 60_000 })("an unused credential", (it) => {
       expect(yield* revocations(id)).toMatchObject([{ attempts: 1, last_error: expect.stringContaining("reach") }])
       expect(server.tokens.size).toBe(1)
       isAway = false
-      yield* waitUntil(revocations(id), (left) => left.length === 0, "1 second")
+      yield* waitUntil(revocations(id), (remaining) => remaining.length === 0, "1 second")
       expect(server.tokens.size).toBe(0)
     }),
   )
@@ -91,7 +91,7 @@ layer(watched, { timeout: 60_000 })("an unused credential", (it) => {
       yield* waitUntil(identityOf("dan"), (row) => row === undefined, "1 second")
       expect((yield* revocations(id))[0]?.credential).not.toBeNull()
       isAway = false
-      yield* waitUntil(revocations(id), (left) => left.length === 0, "5 seconds")
+      yield* waitUntil(revocations(id), (remaining) => remaining.length === 0, "5 seconds")
       expect(server.tokens.size).toBe(0)
     }),
   )

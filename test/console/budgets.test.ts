@@ -24,16 +24,16 @@ describe("The build of the console", () => {
   })
   const size = (file: string) => gzipSync(readFileSync(path.join(built, file)), { level: 9 }).length
   /** Returns a chunk and all chunks that it imports. */
-  const whole = (name: string, seen = new Set<string>()): ReadonlySet<string> => {
+  const complete = (name: string, seen = new Set<string>()): ReadonlySet<string> => {
     if (seen.has(name)) return seen
     seen.add(name)
-    for (const one of manifest[name]!.imports ?? []) whole(one, seen)
+    for (const one of manifest[name]!.imports ?? []) complete(one, seen)
     return seen
   }
   const entry = () => Object.keys(manifest).find((name) => manifest[name]!.isEntry === true)!
 
   it("loads at most 45 kB of script first and has at most 10 kB of styles", () => {
-    const script = [...whole(entry())].reduce((sum, name) => sum + size(manifest[name]!.file), 0)
+    const script = [...complete(entry())].reduce((sum, name) => sum + size(manifest[name]!.file), 0)
     expect(script).toBeLessThanOrEqual(45 * kilo)
     const styles = new Set(
       Object.values(manifest).flatMap(({ file, css }) => [...(file.endsWith(".css") ? [file] : []), ...(css ?? [])]),
@@ -43,9 +43,9 @@ describe("The build of the console", () => {
   })
 
   it("adds at most 25 kB of script per page and has one font of at most 50 kB", () => {
-    const first = whole(entry())
+    const first = complete(entry())
     for (const name of Object.keys(manifest).filter((name) => manifest[name]!.isDynamicEntry === true)) {
-      const added = [...whole(name)].filter((one) => !first.has(one))
+      const added = [...complete(name)].filter((one) => !first.has(one))
       expect(
         added.reduce((sum, one) => sum + size(manifest[one]!.file), 0),
         name,

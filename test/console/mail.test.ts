@@ -28,12 +28,12 @@ describe.skipIf(!has("chromium"))("Mail in the console", { timeout: 120_000 }, (
     await page.getByText(`${handle} is available`).waitFor()
     await page.getByRole("button", { name: "Create Identity" }).click()
     // No warning appears on leaving after the confirmation, even if the response is slow.
-    const left = Promise.withResolvers<void>()
-    await page.route("**/identity-key/ack", (route) => left.promise.then(() => route.continue()))
+    const remaining = Promise.withResolvers<void>()
+    await page.route("**/identity-key/ack", (route) => remaining.promise.then(() => route.continue()))
     await page.getByRole("button", { name: "I have stored them" }).click()
     await page.getByRole("link", { name: "Open mail" }).click()
     await page.getByText("No mail yet").waitFor()
-    left.resolve()
+    remaining.resolve()
 
     await send(mail.service.smtpPort, {
       from: "Grace <grace@example.org>",

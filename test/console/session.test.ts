@@ -84,8 +84,10 @@ describe("The build of the console", () => {
     )
     expect(page.headers.get("cache-control")).toBe("no-cache")
     expect(html).not.toMatch(/<script(?![^>]* src=)|<style|\sstyle=|\son\w+=/)
-    const again = await fetch(`${service.base}/console/`, { headers: { "if-none-match": page.headers.get("etag")! } })
-    expect(again.status).toBe(304)
+    const repeated = await fetch(`${service.base}/console/`, {
+      headers: { "if-none-match": page.headers.get("etag")! },
+    })
+    expect(repeated.status).toBe(304)
     const script = /src="(\/console\/assets\/[^"]+)"/.exec(html)![1]!
     for (const coding of ["br", "gzip", "identity"]) {
       const asset = await fetch(`${service.base}${script}`, { headers: { "accept-encoding": coding } })

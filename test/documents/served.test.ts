@@ -57,10 +57,10 @@ describe("Documentation", () => {
     expect(index.type).toBe("text/plain; charset=utf-8")
     for (const name of names) expect(index.text).toContain(`(${service.base}/docs/${name}.md)`)
     expect(index.text).toContain(`(${service.base}/skill.md)`)
-    const whole = await get("/llms-full.txt")
+    const complete = await get("/llms-full.txt")
     for (const name of names) {
       const file = readFileSync(path.join(root, "docs", `${name}.md`), "utf8")
-      expect(whole.text.includes(file.trim()), name).toBe(true)
+      expect(complete.text.includes(file.trim()), name).toBe(true)
     }
   })
 

@@ -21,7 +21,7 @@ describe("a display name", () => {
 })
 
 describe("an address in a list", () => {
-  const kept = (text: string) => Option.getOrUndefined(Schema.decodeUnknownOption(AllowedAddress)(text))
+  const normalized = (text: string) => Option.getOrUndefined(Schema.decodeUnknownOption(AllowedAddress)(text))
 
   it("is normalized to A-labels and lower case", () => {
     const same = [
@@ -30,10 +30,10 @@ describe("an address in a list", () => {
       " info@BÜCHER.example ",
       "info@bu\u0308cher.example",
     ]
-    for (const typed of same) expect([typed, kept(typed)]).toEqual([typed, "info@xn--bcher-kva.example"])
-    expect(kept("Grace.Hopper+x@Navy.Example")).toBe("grace.hopper+x@navy.example")
+    for (const typed of same) expect([typed, normalized(typed)]).toEqual([typed, "info@xn--bcher-kva.example"])
+    expect(normalized("Grace.Hopper+x@Navy.Example")).toBe("grace.hopper+x@navy.example")
     // Mail cannot be sent to it, but has been received from such addresses.
-    expect(kept("A..b@docomo.example")).toBe("a..b@docomo.example")
+    expect(normalized("A..b@docomo.example")).toBe("a..b@docomo.example")
   })
 
   it("is rejected unless it is exactly one address", () => {
@@ -51,7 +51,7 @@ describe("an address in a list", () => {
       "a@bücher.example\0",
       `a@${"ü".repeat(300)}.example`,
     ]) {
-      expect([text, kept(text)]).toEqual([text, undefined])
+      expect([text, normalized(text)]).toEqual([text, undefined])
     }
   })
 })

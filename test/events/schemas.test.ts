@@ -56,8 +56,8 @@ describe("the types of Events", () => {
     Effect.gen(function* () {
       for (const type of types) {
         const event: any = example({ $ref: `#/components/schemas/${nameOf(type)}Event` })
-        const { event: again, logged } = yield* shown({ ...event, created_at: new Date(event.created_at) })
-        assert.deepStrictEqual(again, event)
+        const { event: repeated, logged } = yield* shown({ ...event, created_at: new Date(event.created_at) })
+        assert.deepStrictEqual(repeated, event)
         assert.strictEqual(logged, 0, type)
         yield* Schema.decodeUnknownEffect(eventData[type] as Schema.Codec<unknown>)(event.data, strict)
       }

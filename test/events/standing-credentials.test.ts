@@ -63,7 +63,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a credent
       yield* sql`update api_key set revoked_at = now() where id = ${revoked.credentialId}`
       yield* sql`delete from session where id = ${ended.credentialId}`
       yield* sql`update org set status = 'deleting' where id = ${leaving}`
-      yield* Effect.forEach(watched, (gone) => gone, { discard: true })
+      yield* Effect.forEach(watched, (withdrawn) => withdrawn, { discard: true })
       expect(standingStill.pollUnsafe()).toBe(undefined)
       yield* Fiber.interrupt(standingStill)
     }),
@@ -81,7 +81,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a credent
       const narrower = yield* makeGrant(org, both, null)
       const [revoked, ended] = [yield* makeGrant(org, both, null), yield* makeGrant(org, both, null)]
       const leaving = yield* makeOrg
-      const gone = [
+      const withdrawn = [
         yield* standing.watch(yield* makeGrant(leaving, both, null), reads(ada)),
         yield* standing.watch(fewer, reads(bob)),
         yield* standing.watch(narrower, reads(ada)),
@@ -99,7 +99,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a credent
       yield* sql`update client_grant set revoked_at = now() where id = ${revoked.credentialId}`
       yield* sql`update client_grant set expires_at = now() where id = ${ended.credentialId}`
       yield* sql`update org set status = 'deleting' where id = ${leaving}`
-      yield* Effect.forEach(gone, (one) => one, { discard: true })
+      yield* Effect.forEach(withdrawn, (one) => one, { discard: true })
       expect(standingStill.pollUnsafe()).toBe(undefined)
       yield* Fiber.interrupt(standingStill)
     }),
@@ -112,10 +112,10 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a credent
       const key = yield* makeKey(yield* makeOrg)
       const scope = yield* Scope.make()
       yield* Scope.provide(standing.watch(key), scope)
-      const gone = yield* standing.watch(key)
+      const withdrawn = yield* standing.watch(key)
       yield* Scope.close(scope, Exit.void)
       yield* sql`update api_key set revoked_at = now() where id = ${key.credentialId}`
-      yield* gone
+      yield* withdrawn
     }),
   )
 })

@@ -85,8 +85,8 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
       const behind = yield* open(other, null, at)
       Object.assign(outage, { org: other, looks: 1 })
       expect(yield* Effect.flip(behind.next)).toMatchObject({ code: "unavailable" })
-      const again = yield* open(other, null, at)
-      expect(ids(yield* again.next)).toEqual([second])
+      const repeated = yield* open(other, null, at)
+      expect(ids(yield* repeated.next)).toEqual([second])
     }).pipe(Effect.scoped),
   )
 

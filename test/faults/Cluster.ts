@@ -124,14 +124,14 @@ export const drain = () =>
       const code = await victim.exited
       // A process that stops regularly unregisters itself, so that its shards move without waiting for a lock to
       // expire.
-      const [left] = await inStore<{ n: number }>(deployment, "select count(*)::int as n from cluster_runners")
+      const [remaining] = await inStore<{ n: number }>(deployment, "select count(*)::int as n from cluster_runners")
       await sleep(4000)
       const leaving = longestFrom(before)
       const joined = waits.length
       await deployment.start(["actors"])
       await sleep(5000)
       return {
-        "shut down regularly": typeof code === "number" && left!.n === 1,
+        "shut down regularly": typeof code === "number" && remaining!.n === 1,
         "longest ms during shutdown": leaving,
         "longest ms during start": longestFrom(joined),
       }
@@ -207,11 +207,11 @@ export const killCreate = async (): Promise<Row> => {
       await service.exited
       service = await deployment.start()
       // The next process resumes them after a few seconds, so here they are still in the state that the kill left.
-      const [left] = await inStore<{ n: number }>(
+      const [remaining] = await inStore<{ n: number }>(
         deployment,
         `select count(*)::int as n from identity where status = 'provisioning' and created_at < '${killedAt}'`,
       )
-      interrupted += left!.n
+      interrupted += remaining!.n
     }
     killing = false
     await Promise.all(creators)

@@ -88,7 +88,7 @@ export const hostileBodies = async (): Promise<Row> => {
     for (const operation of taking) {
       for (const [what, body] of bombs(operation)) {
         let least = Number.POSITIVE_INFINITY
-        for (let again = 0; again < tries && least > atMost / 5; again++) {
+        for (let attempt = 0; attempt < tries && least > atMost / 5; attempt++) {
           least = Math.min(least, await cost(operation, body))
           await sleep(0)
         }

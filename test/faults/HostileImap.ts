@@ -53,8 +53,8 @@ type Attack = (port: number, guest: Guest) => void
 const many = (count: number, make: () => Socket): void => {
   for (let n = 0; n < count; n++) {
     // Reopens a connection that the service closes.
-    const again = () => void make().once("close", () => setTimeout(again, 1_000))
-    again()
+    const repeat = () => void make().once("close", () => setTimeout(repeat, 1_000))
+    repeat()
   }
 }
 
@@ -63,8 +63,8 @@ const attacks: Readonly<Record<string, Attack>> = {
   "failing logins": (port) =>
     many(100, () => {
       const socket = opened(port)
-      const again = setInterval(() => socket.write("a LOGIN nobody@mail.localhost wrong\r\n"), 100)
-      socket.once("close", () => clearInterval(again))
+      const repeat = setInterval(() => socket.write("a LOGIN nobody@mail.localhost wrong\r\n"), 100)
+      socket.once("close", () => clearInterval(repeat))
       return socket
     }),
   "incomplete literals": (port, guest) =>

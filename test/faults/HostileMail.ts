@@ -198,7 +198,7 @@ export const hostileMail = async (): Promise<Row> => {
     /** The least of several tries, since other work of the process only adds to a message's cost. */
     const costOf = async (message: string): Promise<Cost> => {
       const costs: Array<Cost> = []
-      for (let again = 0; again < tries; again++) {
+      for (let attempt = 0; attempt < tries; attempt++) {
         const one = await session(service.smtpPort, "127.0.0.3")
         const before = used(pid)
         await one.send(`${handle}@mail.localhost`, message)

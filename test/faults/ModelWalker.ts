@@ -67,15 +67,15 @@ export class Walker {
     path,
     body,
     headers,
-  }: Asked): Promise<{ readonly answer: ApiResponse; readonly again: boolean }> {
-    for (let again = false; ; again = true) {
+  }: Asked): Promise<{ readonly answer: ApiResponse; readonly repeated: boolean }> {
+    for (let repeated = false; ; repeated = true) {
       try {
         const answer = await call(this.#base(), method, path, {
           token: this.#token,
           ...(body === undefined ? {} : { body }),
           ...(headers === undefined ? {} : { headers }),
         })
-        if (answer.status !== 503) return { answer, again }
+        if (answer.status !== 503) return { answer, repeated }
         if (answer.body?.agent_hint !== "wait") this.#differs(`the hint of ${method} ${path}`, answer.body, "wait")
       } catch (error) {
         if (error instanceof ModelMismatch) throw error
@@ -91,8 +91,8 @@ export class Walker {
     wanted: ReadonlyArray<number>,
     otherwise: ReadonlyArray<number> = [],
   ): Promise<ApiResponse> {
-    const { answer, again } = await this.#ask(request)
-    const allowed = again ? [...wanted, ...otherwise] : wanted
+    const { answer, repeated } = await this.#ask(request)
+    const allowed = repeated ? [...wanted, ...otherwise] : wanted
     if (!allowed.includes(answer.status)) {
       this.#differs(`${request.method} ${request.path}`, `${answer.status} ${answer.body?.code ?? ""}`, allowed)
     }

@@ -143,14 +143,14 @@ export const restore = async (): Promise<Row> => {
     const other = Buffer.alloc(32, 9).toString("base64")
     const wrongKey = await refused(place("other"), file, { SVC_MASTER_KEY: other })
 
-    const whole = readFileSync(file)
+    const complete = readFileSync(file)
     const torn = path.join(root, "torn.tar.zst")
     let believed = 0
     for (let at = 0; at < tears; at++) {
-      const where = Math.floor((whole.length * (at + 0.5)) / tears)
-      const turned = Buffer.from(whole)
+      const where = Math.floor((complete.length * (at + 0.5)) / tears)
+      const turned = Buffer.from(complete)
       turned[where]! ^= 1 << (at % 8)
-      for (const bytes of [whole.subarray(0, where), turned]) {
+      for (const bytes of [complete.subarray(0, where), turned]) {
         writeFileSync(torn, bytes)
         if (!(await refused(key("torn"), torn))) believed++
       }
@@ -191,7 +191,7 @@ export const restore = async (): Promise<Row> => {
           [`of ${2 * tears} torn or altered, believed`]: believed,
           "works after": isRunning,
           "backup ms": took,
-          "file kB": Math.round(whole.length / 1024),
+          "file kB": Math.round(complete.length / 1024),
         },
       }
     } finally {

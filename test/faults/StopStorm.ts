@@ -131,7 +131,7 @@ export const stopStorm = async (): Promise<Row> => {
       late += begunAfter(answered)
       await change(service.base, ada, "active")
     }
-    const left = queued - copies("storm").length
+    const remaining = queued - copies("storm").length
     await until("every message", () => copies("storm").length >= accepted, 300).catch(() => {})
     const subjects = new Set([...copies("storm"), ...copies("frozen")].map(({ subject }) => subject))
     const all = copies("storm").length + copies("frozen").length
@@ -141,7 +141,7 @@ export const stopStorm = async (): Promise<Row> => {
       what: `outgoing mail stopped ${stops} times under ${queued} queued messages, and ${rounds} times while the sender was suspended before DATA`,
       figures: {
         accepted,
-        "queued at the last stop": left,
+        "queued at the last stop": remaining,
         "begun after the stop returned": late,
         "begun after a resume": afterThaw,
         "slowest answer ms": Math.round(slowest),

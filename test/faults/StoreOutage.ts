@@ -139,13 +139,13 @@ export const storeKilled = async (): Promise<Row> => {
       } while (cursor !== "")
     }
     const lostMail = accepted.filter((subject) => !listed.has(subject)).length
-    const again = await makeIdentity(service.base, session)
+    const repeated = await makeIdentity(service.base, session)
     const unexpected = [...seen.errors.keys()].filter((error) => !error.startsWith("503 "))
     const { counted } = running
     return {
       id: "store-killed",
       ok:
-        again.identity.status === "ready" &&
+        repeated.identity.status === "ready" &&
         running.written.length > 0 &&
         accepted.length > 0 &&
         lost + twice + counted.lost + lostMail === 0 &&
@@ -160,7 +160,7 @@ export const storeKilled = async (): Promise<Row> => {
         "counts lost": counted.lost,
         "mail accepted": accepted.length,
         "mail lost": lostMail,
-        "works after": again.identity.status === "ready",
+        "works after": repeated.identity.status === "ready",
       },
     }
   } finally {

@@ -247,7 +247,7 @@ export const killDelete = async (): Promise<Row> => {
   const kills = times(15)
   try {
     let service = await deployment.start()
-    let left = 0
+    let remaining = 0
     let slow = 0
     const handles: Array<string> = []
     for (let kill = 0; kill < kills; kill++) {
@@ -268,12 +268,12 @@ export const killDelete = async (): Promise<Row> => {
       if (accepted.status !== 202) throw new Error(`the deletion answered ${accepted.status}`)
       const isLetIn = async () =>
         (await call(service.base, "GET", "/api/auth/whoami", { token: owner.session })).status !== 401
-      if (await isLetIn()) left++
+      if (await isLetIn()) remaining++
       await sleep(Math.random() * 800)
       service.signal("SIGKILL")
       await service.exited
       service = await deployment.start()
-      if (await isLetIn()) left++
+      if (await isLetIn()) remaining++
       await until(
         "the account's end",
         async () =>
@@ -290,11 +290,11 @@ export const killDelete = async (): Promise<Row> => {
     const [taken] = await inStore<{ n: number }>(deployment, "select count(*)::int as n from handle")
     return {
       id: "kill-delete",
-      ok: left === 0 && slow === 0 && Number(remains!.n) === 0 && taken!.n === handles.length,
+      ok: remaining === 0 && slow === 0 && Number(remains!.n) === 0 && taken!.n === handles.length,
       what: `kill -9 of the whole service 0 to 0.8 s after a deletion was accepted, ${kills} times`,
       figures: {
         deletions: kills,
-        "credentials accepted": left,
+        "credentials accepted": remaining,
         "unfinished after 60 s": slow,
         "rows left": Number(remains!.n),
         "Handles kept": taken!.n,

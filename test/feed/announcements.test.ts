@@ -13,7 +13,7 @@ it.effect("the first change is notified immediately and the following ones in ba
       sent.push([...keys])
       return sent.length === 2 ? answered.await : Effect.void
     })
-    const aWhile = TestClock.adjust(Timing.feedGather)
+    const pause = TestClock.adjust(Timing.feedGather)
     announce("a")
     yield* TestClock.adjust(0)
     expect(sent).toEqual([["a"]])
@@ -25,11 +25,11 @@ it.effect("the first change is notified immediately and the following ones in ba
     // The second statement is in flight until the store responds.
     announce("d")
     announce("e")
-    yield* aWhile
-    yield* aWhile
+    yield* pause
+    yield* pause
     expect(sent.length).toBe(2)
     yield* answered.open
-    yield* aWhile
+    yield* pause
     expect(sent).toEqual([["a"], ["b", "c"], ["d", "e"]])
   }),
 )

@@ -98,13 +98,13 @@ export class ImapClient {
   async say(command: string, ...literals: ReadonlyArray<string | Uint8Array>): Promise<Reply> {
     const tag = `t${this.#tags++}`
     this.write(`${tag} ${command}\r\n`)
-    const left = [...literals]
+    const remaining = [...literals]
     const untagged: Array<string> = []
     while (true) {
       const line = await this.line()
       if (line === undefined) return { tagged: "CLOSED", untagged }
       if (line.startsWith("+")) {
-        const literal = left.shift()
+        const literal = remaining.shift()
         if (literal === undefined) throw new Error(`asked for more: ${command}`)
         this.write(literal)
         this.write("\r\n")

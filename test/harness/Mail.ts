@@ -46,21 +46,21 @@ export const converse = (
 export const conversation = (port: number, lines: ReadonlyArray<string>) => {
   const finished = Promise.withResolvers<void>()
   const broke = Promise.withResolvers<string>()
-  const left = [...lines]
+  const remaining = [...lines]
   let text = ""
   const socket = connect(port, "127.0.0.1")
   socket.on("data", (chunk) => {
     text += chunk.toString()
-    const line = /^\d{3} .*\r\n$/m.test(text) ? left.shift() : undefined
+    const line = /^\d{3} .*\r\n$/m.test(text) ? remaining.shift() : undefined
     if (line === undefined) return
     text = ""
-    socket.write(line, () => left.length === 0 && finished.resolve())
+    socket.write(line, () => remaining.length === 0 && finished.resolve())
   })
   socket.on("error", () => {})
   socket.on("close", () => broke.resolve(text))
   return {
     /** Resolves when the last line has been sent. */
-    said: finished.promise,
+    allSent: finished.promise,
     /** Resolves to the reply to the last line when the connection breaks. */
     broke: broke.promise,
   }

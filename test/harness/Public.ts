@@ -22,21 +22,21 @@ export interface PublicRequest {
 
 export const hostOf = (handle: string) => `${handle}.tunnel.localhost`
 
-export const fetchPublic = (edgePort: number, handle: string, target: string, asked: PublicRequest = {}) =>
+export const fetchPublic = (edgePort: number, handle: string, target: string, sent: PublicRequest = {}) =>
   new Promise<PublicResponse>((resolve, reject) => {
     const options: RequestOptions = {
-      host: asked.host ?? "127.0.0.1",
+      host: sent.host ?? "127.0.0.1",
       port: edgePort,
       // Uses a new connection, since a pooled one would carry another Host.
       agent: false,
       path: target,
-      method: asked.method ?? "GET",
-      headers: { host: hostOf(handle), ...asked.headers },
+      method: sent.method ?? "GET",
+      headers: { host: hostOf(handle), ...sent.headers },
     }
     const outgoing = (
-      asked.ca === undefined
+      sent.ca === undefined
         ? request(options)
-        : secureRequest({ ...options, ca: asked.ca, servername: asked.servername ?? hostOf(handle) })
+        : secureRequest({ ...options, ca: sent.ca, servername: sent.servername ?? hostOf(handle) })
     ).on("response", (incoming) => {
       const chunks: Array<Buffer> = []
       incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
@@ -50,8 +50,8 @@ export const fetchPublic = (edgePort: number, handle: string, target: string, as
       incoming.on("error", reject)
     })
     outgoing.on("error", reject)
-    if (asked.body !== undefined) outgoing.write(asked.body)
-    if (asked.trailers !== undefined) outgoing.addTrailers(asked.trailers)
+    if (sent.body !== undefined) outgoing.write(sent.body)
+    if (sent.trailers !== undefined) outgoing.addTrailers(sent.trailers)
     outgoing.end()
   })
 

@@ -9,7 +9,7 @@ export interface RelayedMail {
 }
 
 export const startRelay = async (port: number) => {
-  const taken: Array<RelayedMail> = []
+  const received: Array<RelayedMail> = []
   let refuses: boolean | "large" = false
   let refused = 0
   const relay = new SMTPServer({
@@ -30,7 +30,7 @@ export const startRelay = async (port: number) => {
           return done(Object.assign(new Error("later"), { responseCode: 451 }))
         }
         const { mailFrom, rcptTo } = session.envelope
-        taken.push({
+        received.push({
           user: String(session.user),
           from: mailFrom === false ? "" : mailFrom.address,
           to: rcptTo.map(({ address }) => address),
@@ -42,7 +42,7 @@ export const startRelay = async (port: number) => {
   })
   await new Promise<void>((resolve) => relay.listen(port, "127.0.0.1", resolve))
   return {
-    taken,
+    taken: received,
     /** Sets which further mail is rejected: all, large messages, or none. */
     refuses: (value: boolean | "large") => void (refuses = value),
     refused: () => refused,

@@ -113,10 +113,10 @@ const names = {
 const left = Effect.gen(function* () {
   const found: Record<string, ReadonlyArray<string>> = {}
   for (const [table, name] of Object.entries(names)) {
-    const kept = yield* rows(
+    const stored = yield* rows(
       (sql) => sql<{ name: string }>`select ${sql.literal(name)} as name from ${sql(table)} order by 1`,
     )
-    found[table] = kept.map(({ name }) => name)
+    found[table] = stored.map(({ name }) => name)
   }
   return found
 })

@@ -42,12 +42,12 @@ layer(actors())("housekeeping", (it) => {
       yield* sql`
         insert into actor_command (id, message, done_at) select uuidv7(), 'm', now() - make_interval(hours => n) from generate_series(1, 30) n`
       yield* sweep
-      const [left] = yield* sql`
+      const [remaining] = yield* sql`
         select (select count(*)::int from delivery where webhook_id = ${webhooks[0]}) as removed,
                (select count(*)::int from delivery where webhook_id = ${webhooks[1]}) as others,
                (select count(*)::int from removed_webhook) as notes,
                (select count(*)::int from idempotency_record) as answers, (select count(*)::int from actor_command where message = 'm') as commands`
-      expect(left).toEqual({ removed: 0, others: 12_000, notes: 0, answers: 23, commands: 23 })
+      expect(remaining).toEqual({ removed: 0, others: 12_000, notes: 0, answers: 23, commands: 23 })
     }),
   )
 
@@ -63,8 +63,8 @@ layer(actors())("housekeeping", (it) => {
       yield* add("1 hour", null)
       yield* add("2 days", id)
       yield* sweep
-      const left = yield* sql`select identity_id is null as unclaimed from message_content order by created_at`
-      expect(left).toEqual([{ unclaimed: false }, { unclaimed: true }])
+      const remaining = yield* sql`select identity_id is null as unclaimed from message_content order by created_at`
+      expect(remaining).toEqual([{ unclaimed: false }, { unclaimed: true }])
     }),
   )
 })

@@ -262,12 +262,12 @@ describe("Response", () => {
   })
 
   it("of a repeat is marked as replayed", async () => {
-    const again = () =>
+    const repeated = () =>
       call(service.base, "POST", `/api/identities/${handle}/retry`, {
         token: session,
         headers: { "idempotency-key": "again" },
       })
-    const [first, second] = [await again(), await again()]
+    const [first, second] = [await repeated(), await repeated()]
     expect([first, second].map(({ headers }) => headers.get("idempotent-replayed"))).toEqual([null, "true"])
   })
 

@@ -11,13 +11,13 @@ import { makeOrg, waitUntil, tunnelPorts } from "../harness/Actors.ts"
 import { actorProcess, sharedServices } from "../harness/Processes.ts"
 
 /** The saga's steps, except that the step of the card signals `reached` and waits for `letGo` before it begins. */
-const held = (reached: Deferred.Deferred<void>, letGo: Effect.Effect<void>) =>
+const held = (reached: Deferred.Deferred<void>, release: Effect.Effect<void>) =>
   Layer.effect(
     ProvisioningSteps,
     Effect.map(Effect.service(ProvisioningSteps), (steps) => ({
       ...steps,
       card: (subject) =>
-        Effect.andThen(Effect.andThen(Deferred.succeed(reached, undefined), letGo), steps.card(subject)),
+        Effect.andThen(Effect.andThen(Deferred.succeed(reached, undefined), release), steps.card(subject)),
     })),
   ).pipe(Layer.provide(ProvisioningSteps.layer({ tunnelPorts })))
 
@@ -43,7 +43,7 @@ const made = (handle: string) =>
       ([row]) => row,
     ),
   )
-const whole = { mailboxes: 1, ports: 1, cards: 1, keys: 1, told: ["identity.ready"] }
+const complete = { mailboxes: 1, ports: 1, cards: 1, keys: 1, told: ["identity.ready"] }
 
 /** Creates an Identity and waits until its process is in the step of the card. */
 const create = Effect.fnUntraced(function* (handle: string, reached: Deferred.Deferred<void>) {
@@ -67,28 +67,28 @@ layer(sharedServices, { timeout: "60 seconds" })("a saga interrupted within a st
       expect(yield* made("ada")).toEqual({ mailboxes: 0, ports: 0, cards: 0, keys: 0, told: null })
       yield* Layer.build(actorProcess())
       yield* waitUntil(identityRow("ada"), (row) => row?.status === "ready", "1 second")
-      expect(yield* made("ada")).toEqual(whole)
+      expect(yield* made("ada")).toEqual(complete)
     }),
   )
 
   it.effect("is resumed by another process after a freeze, and the first changes nothing when it wakes up", () =>
     Effect.gen(function* () {
-      const letGo = yield* Deferred.make<void>()
+      const release = yield* Deferred.make<void>()
       const stopped = yield* Deferred.make<void>()
       const log = Logger.make(({ message }) => {
         if (String(message).includes("interrupted")) Deferred.doneUnsafe(stopped, Effect.void)
       })
       const reached = yield* Deferred.make<void>()
       const frozen = yield* Layer.build(
-        actorProcess(held(reached, Deferred.await(letGo))).pipe(Layer.provide(Logger.layer([log]))),
+        actorProcess(held(reached, Deferred.await(release))).pipe(Layer.provide(Logger.layer([log]))),
       )
       yield* create("grace", reached).pipe(Effect.provideContext(frozen))
       yield* Layer.build(actorProcess())
       const ready = yield* waitUntil(identityRow("grace"), (row) => row?.status === "ready", "1 second")
-      yield* Deferred.succeed(letGo, undefined)
+      yield* Deferred.succeed(release, undefined)
       yield* Deferred.await(stopped)
       expect(yield* identityRow("grace")).toEqual(ready.value)
-      expect(yield* made("grace")).toEqual(whole)
+      expect(yield* made("grace")).toEqual(complete)
     }),
   )
 })

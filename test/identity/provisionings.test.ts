@@ -27,7 +27,7 @@ const makeOwner = Effect.gen(function* () {
 })
 
 /** Creates an Identity and returns its provisioning as its actor would request it, `epochs` after the latest claim. */
-const born = Effect.fnUntraced(function* (
+const createIdentity = Effect.fnUntraced(function* (
   owner: Effect.Success<typeof makeOwner>,
   handle: string,
   { epochs = 0, status = "provisioning" }: { readonly epochs?: number; readonly status?: string } = {},
@@ -62,7 +62,7 @@ const born = Effect.fnUntraced(function* (
   }
   return { identity, provisioning, due: () => due }
 })
-type Born = Effect.Success<ReturnType<typeof born>>
+type Born = Effect.Success<ReturnType<typeof createIdentity>>
 
 /** Runs the provisionings in one turn of the event loop, so that they share a statement. */
 const together = (...all: ReadonlyArray<Pick<Born, "provisioning">>) =>
@@ -121,7 +121,11 @@ layer(
     Effect.gen(function* () {
       const [one, other] = [yield* makeOwner, yield* makeOwner]
       const sealing = yield* Sealing
-      const all = [yield* born(one, "ada"), yield* born(other, "grace"), yield* born(one, "edsger")]
+      const all = [
+        yield* createIdentity(one, "ada"),
+        yield* createIdentity(other, "grace"),
+        yield* createIdentity(one, "edsger"),
+      ]
       const [ada, grace] = all as [Born, Born, Born]
       yield* Effect.flatMap(
         Writes,
@@ -159,27 +163,31 @@ layer(
     Effect.gen(function* () {
       const owner = yield* makeOwner
       const all = [
-        yield* born(owner, "moved", { epochs: -1 }),
-        yield* born(owner, "going", { status: "deleting" }),
-        yield* born(owner, "whole"),
+        yield* createIdentity(owner, "moved", { epochs: -1 }),
+        yield* createIdentity(owner, "going", { status: "deleting" }),
+        yield* createIdentity(owner, "whole"),
       ]
       expect((yield* together(...all)).map(outcome)).toEqual(["FenceLost", "left", "ready"])
-      const [moved, going, whole] = yield* Effect.forEach(all, has)
+      const [moved, going, complete] = yield* Effect.forEach(all, has)
       const nothing = { folders: 0, port: null, card: null, hash: null, told: null }
       expect(moved).toMatchObject({ status: "provisioning", ...nothing })
       expect(going).toMatchObject({ status: "deleting", ...nothing })
-      expect(whole).toMatchObject({ status: "ready", folders: 5 })
+      expect(complete).toMatchObject({ status: "ready", folders: 5 })
     }),
   )
 
   it.effect("are provisioned one by one if the rows of one cannot be written", () =>
     Effect.gen(function* () {
       const owner = yield* makeOwner
-      const [good, bad, last] = [yield* born(owner, "good"), yield* born(owner, "bad"), yield* born(owner, "last")]
+      const [good, bad, last] = [
+        yield* createIdentity(owner, "good"),
+        yield* createIdentity(owner, "bad"),
+        yield* createIdentity(owner, "last"),
+      ]
       // The last part is replaced by the key of another Identity.
       const parts = [...bad.provisioning.parts.slice(0, 3), good.provisioning.parts[3]!]
-      const spoilt = { provisioning: { ...bad.provisioning, parts } }
-      expect((yield* together(good, spoilt, last)).map(outcome)).toEqual(["ready", "SqlError", "ready"])
+      const invalid = { provisioning: { ...bad.provisioning, parts } }
+      expect((yield* together(good, invalid, last)).map(outcome)).toEqual(["ready", "SqlError", "ready"])
       expect(yield* has(bad)).toMatchObject({ status: "provisioning", folders: 0, told: null })
       expect(yield* has(last)).toMatchObject({ status: "ready", folders: 5, card: "last" })
     }),
@@ -189,7 +197,7 @@ layer(
     Effect.gen(function* () {
       const sql = yield* Writes
       const [held, free] = [yield* makeOwner, yield* makeOwner]
-      const [late, early] = [yield* born(held, "late"), yield* born(free, "early")]
+      const [late, early] = [yield* createIdentity(held, "late"), yield* createIdentity(free, "early")]
       const exits = yield* sql.withTransaction(
         Effect.andThen(sql`update org set language = 'de' where id = ${held.orgId}`, together(late, early)),
       )
@@ -205,7 +213,9 @@ layer(
       const [{ n: free }] = (yield* rows(
         (sql) => sql<{ n: number }>`select count(*)::int as n from tunnel_port where identity_id is null`,
       )) as [{ n: number }]
-      const all = yield* Effect.forEach([..."pqrstuvwxyz"].slice(0, free + 1), (letter) => born(owner, `port${letter}`))
+      const all = yield* Effect.forEach([..."pqrstuvwxyz"].slice(0, free + 1), (letter) =>
+        createIdentity(owner, `port${letter}`),
+      )
       const outcomes = (yield* together(...all)).map(outcome)
       expect(outcomes).toEqual([...all.slice(1).map(() => "ready"), "left"])
       expect(yield* has(all.at(-1)!)).toMatchObject({ status: "provisioning", port: null, card: null, hash: null })

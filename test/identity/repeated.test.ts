@@ -169,11 +169,11 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       yield* Effect.exit(ask(actor.Delete({ org_id })))
       yield* waitUntil(identityRow("ada"), (row) => row === undefined)
       // The store shows the new state shortly before the actor has it; until then the actor responds as to the second message.
-      const again = Effect.match(ask(actor.Delete({ org_id })), {
+      const repeated = Effect.match(ask(actor.Delete({ org_id })), {
         onFailure: (refusal): unknown => refusal,
         onSuccess: () => undefined,
       })
-      const { value } = yield* waitUntil(again, (refusal) => refusal !== undefined, 0)
+      const { value } = yield* waitUntil(repeated, (refusal) => refusal !== undefined, 0)
       expect(value).toMatchObject({ code: "not_found" })
       expect(yield* sql`select type from event where org_id = ${org_id} and type = 'identity.deleted'`).toHaveLength(1)
     }),

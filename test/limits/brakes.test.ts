@@ -60,8 +60,8 @@ const wrongCode = (client_id: string) =>
 
 /** Waits until all calls of a test fit into the current minute. */
 const atTheBeginningOfAMinute = async () => {
-  const left = 60_000 - (Date.now() % 60_000)
-  if (left < 15_000) await new Promise((resolve) => setTimeout(resolve, left + 100))
+  const remaining = 60_000 - (Date.now() % 60_000)
+  if (remaining < 15_000) await new Promise((resolve) => setTimeout(resolve, remaining + 100))
 }
 
 describe("a public limit", () => {

@@ -150,9 +150,9 @@ layer(storesLayer)("unauthenticated calls", (it) => {
       expect(yield* passed([other.take("magic_link", "192.0.2.6")], 6)).toBe(4)
       yield* nextMinute()
       expect(yield* passed(both, 12)).toBe(4)
-      const kept = yield* rows((sql) => sql<{ key: Uint8Array }>`select key from public_limit`)
-      expect(kept).toHaveLength(2)
-      for (const { key } of kept) expect(Buffer.from(key).toString("latin1")).not.toContain("192.0.2")
+      const stored = yield* rows((sql) => sql<{ key: Uint8Array }>`select key from public_limit`)
+      expect(stored).toHaveLength(2)
+      for (const { key } of stored) expect(Buffer.from(key).toString("latin1")).not.toContain("192.0.2")
     }),
   )
 })

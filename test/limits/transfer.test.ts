@@ -39,9 +39,9 @@ layer(actors({ quotas: { tunnel_transfer: quota } }))("an Org's transfer budget"
       expect(second.granted).toBeGreaterThan(0)
       expect(first.granted + second.granted).toBeLessThanOrEqual(quota)
       // Bytes that one edge has used are no longer available to the other edge.
-      const left = quota - 15 * MiB
-      expect((yield* lease("one", 15 * MiB)).granted).toBeLessThanOrEqual(left)
-      expect((yield* lease("two", 0)).granted).toBeLessThanOrEqual(left)
+      const remaining = quota - 15 * MiB
+      expect((yield* lease("one", 15 * MiB)).granted).toBeLessThanOrEqual(remaining)
+      expect((yield* lease("two", 0)).granted).toBeLessThanOrEqual(remaining)
     }),
   )
 

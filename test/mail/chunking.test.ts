@@ -242,13 +242,13 @@ describe("The service with BDAT", () => {
     )
 
   it("stores a message like one sent by DATA", async () => {
-    const whole = letter("chunks")
-    expect(codes(await deliver([whole.slice(0, 20), whole.slice(20)]))).toBe("220 250 250 250 250 250 221")
+    const complete = letter("chunks")
+    expect(codes(await deliver([complete.slice(0, 20), complete.slice(20)]))).toBe("220 250 250 250 250 250 221")
     expect((await messages()).map((one: any) => one.subject)).toEqual(["chunks"])
     const [{ id }] = await messages()
     expect((await get(`/api/identities/${handle}/messages/${id}`)).body.text).toBe(".a dot\n..two\n")
     // A 250 was sent, so an identical message is a second one.
-    await deliver([whole])
+    await deliver([complete])
     expect(await messages()).toHaveLength(2)
     await send(service.smtpPort, { from: "a@example.org", to: `${handle}@mail.localhost`, text: "and by DATA" })
     expect(await messages()).toHaveLength(3)

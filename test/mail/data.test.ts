@@ -39,7 +39,8 @@ describe("Message data", () => {
   it("is accepted up to the maximum size, and not a byte more", () => {
     const fill = (size: number, each: number) => {
       const data = Data.make(1024)
-      for (let left = size; left > 0; left -= each) data.push(Buffer.alloc(Math.min(each, left), "x"))
+      for (let remaining = size; remaining > 0; remaining -= each)
+        data.push(Buffer.alloc(Math.min(each, remaining), "x"))
       return data.finish()
     }
     for (const each of [1, 100, 4096]) {

@@ -37,12 +37,12 @@ it("A killed mail process stores nothing of a partial message, and stores a comm
       letter("half of a letter that is handed in").replace("cron@example.org", to),
     ]),
   ]
-  await Promise.all(halves.map(({ said }) => said))
-  const whole = conversation(mail.smtpPort, [hello!, ...envelope, `${letter("whole")}.\r\n`])
+  await Promise.all(halves.map(({ allSent }) => allSent))
+  const complete = conversation(mail.smtpPort, [hello!, ...envelope, `${letter("whole")}.\r\n`])
 
   await stopAfterCommit(deployment, { handle, table: "message", process: mail })
   mail.signal("SIGKILL")
-  expect(await Promise.all([whole, ...halves].map(({ broke }) => broke))).toEqual(["", "", ""])
+  expect(await Promise.all([complete, ...halves].map(({ broke }) => broke))).toEqual(["", "", ""])
 
   const another = await deployment.start(["mail"])
   const replies = await converse(another.smtpPort, [hello!, ...envelope, `${letter("whole")}.\r\n`, "QUIT\r\n"])

@@ -41,8 +41,8 @@ afterAll(() => service.stop())
 
 const proxied = (from = "203.0.113.7") => `PROXY TCP4 ${from} 10.0.0.1 12345 25\r\n`
 /** A session that starts with the load balancer's header, sent without waiting. */
-const behind = (header: string | Buffer, says: ReadonlyArray<string | Buffer>) =>
-  converse(service.smtpPort, says, header)
+const behind = (header: string | Buffer, lines: ReadonlyArray<string | Buffer>) =>
+  converse(service.smtpPort, lines, header)
 const newest = async () => {
   const { body } = await call(service.base, "GET", `/api/identities/${handle}/messages?limit=1`, { token: session })
   return (

@@ -102,7 +102,7 @@ describe("The origin verdict", () => {
 })
 
 /** Returns the stored message without the service's own fields. */
-const kept = async (message: Buffer) => {
+const storedMessage = async (message: Buffer) => {
   const { cuts } = await judge(message, arrivalOf({}), dns)
   return Buffer.concat(stamp([], message, cuts)).toString()
 }
@@ -130,11 +130,11 @@ describe("Alignment", () => {
     "STRICT.example.",
   ])("normalizes the spelling %j before querying DNS", async (spelling) => {
     const {
-      verdict: said,
+      verdict: stated,
       dmarc,
       domain,
     } = await verdict(await signed(raw(`From: a@${spelling}\r\n`), "other.example"))
-    expect({ said, dmarc, domain }).toEqual({ said: "failed", dmarc: "fail", domain: "strict.example" })
+    expect({ said: stated, dmarc, domain }).toEqual({ said: "failed", dmarc: "fail", domain: "strict.example" })
   })
 })
 
@@ -286,7 +286,7 @@ describe("Forged Authentication-Results", () => {
     "Authentication-Results: (never closed mail.localhost; dmarc=pass",
   ])("are removed when written as %j", async (field) => {
     const rest = "Subject: x\r\n\r\nbody\r\n"
-    expect(await kept(Buffer.from(`X-Before: a\r\n${field}\r\n${rest}`))).toBe(`X-Before: a\r\n${rest}`)
+    expect(await storedMessage(Buffer.from(`X-Before: a\r\n${field}\r\n${rest}`))).toBe(`X-Before: a\r\n${rest}`)
   })
   it.each([
     "Authentication-Results: mail.localhost.example; dmarc=pass",
@@ -294,14 +294,14 @@ describe("Forged Authentication-Results", () => {
     "X-Authentication-Results: mail.localhost; dmarc=pass",
   ])("do not include %j", async (field) => {
     const message = `${field}\r\n\r\nbody\r\n`
-    expect(await kept(Buffer.from(message))).toBe(message)
+    expect(await storedMessage(Buffer.from(message))).toBe(message)
   })
 
   it("are removed from incoming mail while other fields are kept", async () => {
     const message = Buffer.from(
       "Authentication-Results: mail.localhost;\r\n dmarc=pass\r\nAuthentication-Results: other.example; spf=pass\r\nSubject: Authentication-Results: mail.localhost;\r\n\r\nAuthentication-Results: mail.localhost; x\r\n",
     )
-    expect(await kept(message)).toBe(
+    expect(await storedMessage(message)).toBe(
       "Authentication-Results: other.example; spf=pass\r\nSubject: Authentication-Results: mail.localhost;\r\n\r\nAuthentication-Results: mail.localhost; x\r\n",
     )
   })

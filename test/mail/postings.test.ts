@@ -51,8 +51,8 @@ describe("A segment", () => {
       for (let at = 0; at < text.length; at += pieces) postings.add(7, text, at, at + pieces)
       return [...postings.buckets()].map(({ bucket, entries }) => [bucket, [...entries].toSorted()])
     }
-    const whole = bucketsOf(text.length)
-    for (const pieces of [1, 2, 3, 64, 999]) expect(bucketsOf(pieces), `${pieces}`).toEqual(whole)
+    const complete = bucketsOf(text.length)
+    for (const pieces of [1, 2, 3, 64, 999]) expect(bucketsOf(pieces), `${pieces}`).toEqual(complete)
   })
 
   it("contains nothing of the previously built one", () => {

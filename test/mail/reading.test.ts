@@ -108,14 +108,14 @@ it("attachments are downloaded as files, whole or a range", async () => {
       headers: { authorization: `Bearer ${session}`, ...headers },
     })
   expect(attachments[0].size).toBe(content.length)
-  const whole = await download(0)
-  expect(Buffer.from(await whole.arrayBuffer()).equals(content)).toBe(true)
-  expect(whole.headers.get("content-length")).toBe(String(content.length))
-  expect(whole.headers.get("accept-ranges")).toBe("bytes")
-  expect(whole.headers.get("content-disposition")).toBe(
+  const complete = await download(0)
+  expect(Buffer.from(await complete.arrayBuffer()).equals(content)).toBe(true)
+  expect(complete.headers.get("content-length")).toBe(String(content.length))
+  expect(complete.headers.get("accept-ranges")).toBe("bytes")
+  expect(complete.headers.get("content-disposition")).toBe(
     `attachment; filename="_ber_gpj.exe"; filename*=UTF-8''%C3%9Cber_gpj.exe`,
   )
-  const etag = whole.headers.get("etag")!
+  const etag = complete.headers.get("etag")!
   const part = await download(0, { range: "bytes=300000-600000" })
   expect([part.status, part.headers.get("content-range")]).toEqual([206, `bytes 300000-600000/${content.length}`])
   expect(Buffer.from(await part.arrayBuffer()).equals(content.subarray(300_000, 600_001))).toBe(true)

@@ -5,8 +5,8 @@ import { fold } from "@svc/domain/mail/SearchText"
 import { expect, it } from "@effect/vitest"
 
 const asking = (...results: ReadonlyArray<string>) => {
-  const left = [...results]
-  return { ask: async () => ({ result: left.shift()! }), left }
+  const remaining = [...results]
+  return { ask: async () => ({ result: remaining.shift()! }), left: remaining }
 }
 
 it("results of a sender are cached briefly, and separately from other senders", async () => {

@@ -32,12 +32,12 @@ const deliver = async (to: string | ReadonlyArray<string>, subject: string, from
 /** Sends the message and disconnects before the 250 can be written. */
 const deliverUnheard = async (to: string, subject: string) => {
   const socket: Socket = connect(service.smtpPort, "127.0.0.1")
-  const says = [...upToData(to), data(subject)]
+  const lines = [...upToData(to), data(subject)]
   await new Promise<void>((resolve, reject) => {
     socket.on("error", reject)
     socket.on("data", () => {
-      const line = says.shift()
-      socket.write(line!, () => says.length === 0 && resolve())
+      const line = lines.shift()
+      socket.write(line!, () => lines.length === 0 && resolve())
     })
   })
   socket.resetAndDestroy()
@@ -141,7 +141,7 @@ describe("Marks of answered transactions", () => {
         select count(*)::int as n from pg_locks where locktype = 'advisory' and objid = 4711 and not granted`,
       )
     const areWaiting = (removals: number) => eventually(waiting, ([row]) => row!.n === removals)
-    let left: Promise<void> | undefined
+    let remaining: Promise<void> | undefined
     await service.query((sql) =>
       sql.withTransaction(
         Effect.gen(function* () {
@@ -150,14 +150,14 @@ describe("Marks of answered transactions", () => {
             expect(await deliver(`${handle}@mail.localhost`, "first")).toMatch(/^250 /)
             await areWaiting(1)
             expect(await deliver(`${handle}@mail.localhost`, "second")).toMatch(/^250 /)
-            left = service.leave()
+            remaining = service.leave()
             await areWaiting(2)
           })
           return []
         }),
       ),
     )
-    await left
+    await remaining
     expect(await marks()).toEqual([{ n: 0 }])
   })
 })

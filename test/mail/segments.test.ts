@@ -151,16 +151,16 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
         id,
         Array.from({ length: 256 }, (_, n) => (n === 10 ? "legomenon" : "common")),
       )
-      const [kept] = yield* sql<{ id: string }>`select id from message where identity_id = ${id} and uid = 10`
+      const [stored] = yield* sql<{ id: string }>`select id from message where identity_id = ${id} and uid = 10`
       const fresh = yield* RecentTexts
-      fresh.keep(kept!.id, "hapax")
+      fresh.keep(stored!.id, "hapax")
       expect(yield* SegmentBuilder.run).toBe(1)
       const { candidates } = Segments.make(sql)
       const holding = (text: string) => candidates(id, Grams.gramsOf([text]), 1, 256)
       expect(yield* holding("hapax")).toEqual([10])
       expect(yield* holding("legomenon")).toEqual([11])
       expect(yield* holding("common")).toHaveLength(254)
-      expect(fresh.take(kept!.id)).toBeUndefined()
+      expect(fresh.take(stored!.id)).toBeUndefined()
     }),
   )
 

@@ -60,11 +60,11 @@ describe("The contact form in Development", () => {
   it("delivers to the postmaster if no other address is configured", async () => {
     const message = { name: "Grace", email: "grace@example.org", subject: "Grüße", message: "Is anybody there?" }
     expect((await call(service.base, "POST", "/api/contact", { body: message })).status).toBe(202)
-    const kept = await service.query<{ subject: string; raw: Uint8Array }>(
+    const stored = await service.query<{ subject: string; raw: Uint8Array }>(
       (sql) => sql`select subject, raw from system_mail`,
     )
-    expect(kept.map(({ subject }) => subject)).toEqual(["Contact: Grüße"])
-    const raw = Buffer.from(kept[0]!.raw).toString()
+    expect(stored.map(({ subject }) => subject)).toEqual(["Contact: Grüße"])
+    const raw = Buffer.from(stored[0]!.raw).toString()
     expect(raw).toContain("To: postmaster@mail.localhost")
     expect(raw).toContain("Reply-To: grace@example.org")
     expect(raw).toContain("Is anybody there?")

@@ -7,8 +7,8 @@ import { TestClock } from "effect/testing"
 
 /** A store that returns the given states, one per look-up. */
 const storeOf = (...standings: ReadonlyArray<AcceptingMailboxes.MailboxState>) => {
-  const left = [...standings]
-  return { lookUp: () => Effect.sync(() => left.shift()), left }
+  const remaining = [...standings]
+  return { lookUp: () => Effect.sync(() => remaining.shift()), left: remaining }
 }
 
 const ready = (used: "little" | "much" | "all") => ({ status: "ready", used })

@@ -306,12 +306,12 @@ describe("An attachment", () => {
     )
     const { read } = await Effect.runPromise(Effect.provide(AttachmentReader, Attachments.layer))
     const found = (await Effect.runPromise(read(raw, 0)))!
-    const whole = encoding === "8bit" ? Buffer.from(encoded) : content
-    expect(found.size).toBe(whole.length)
-    expect(parse(raw).attachments[0]!.size).toBe(whole.length)
+    const complete = encoding === "8bit" ? Buffer.from(encoded) : content
+    expect(found.size).toBe(complete.length)
+    expect(parse(raw).attachments[0]!.size).toBe(complete.length)
     const pieces = await Effect.runPromise(Stream.runCollect(found.content(700_001, 1_400_002)))
     expect(pieces.length).toBeGreaterThan(2)
-    expect(Buffer.concat(pieces).equals(whole.subarray(700_001, 1_400_002))).toBe(true)
+    expect(Buffer.concat(pieces).equals(complete.subarray(700_001, 1_400_002))).toBe(true)
   })
 })
 

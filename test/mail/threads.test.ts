@@ -44,13 +44,13 @@ layer(actors())("Messages form one conversation", (it) => {
       const second = yield* receive({ message_id_header: "<2@x>", subject: "b", references: ["<1@x>"] })
       const third = yield* receive({ message_id_header: "<3@x>", subject: "c", in_reply_to: "<2@x>" })
       expect([second.thread, third.thread]).toEqual([first.thread, first.thread])
-      const left = yield* receive({ message_id_header: "<8@x>", subject: "d", references: ["<7@x>"] })
+      const leftReply = yield* receive({ message_id_header: "<8@x>", subject: "d", references: ["<7@x>"] })
       const right = yield* receive({ message_id_header: "<9@x>", subject: "e", in_reply_to: "<7@x>" })
-      expect(left.thread).not.toBe(first.thread)
-      expect(right.thread).toBe(left.thread)
+      expect(leftReply.thread).not.toBe(first.thread)
+      expect(right.thread).toBe(leftReply.thread)
       // The parent arrives after its replies.
-      expect((yield* receive({ message_id_header: "<7@x>", subject: "f" })).thread).toBe(left.thread)
-      expect((yield* receive({ message_id_header: "<10@x>", subject: "g" })).thread).not.toBe(left.thread)
+      expect((yield* receive({ message_id_header: "<7@x>", subject: "f" })).thread).toBe(leftReply.thread)
+      expect((yield* receive({ message_id_header: "<10@x>", subject: "g" })).thread).not.toBe(leftReply.thread)
     }),
   )
 

@@ -77,10 +77,10 @@ const services = Layer.mergeAll(
       Layer.merge(
         Layer.mock(MessageQueries, {
           newest: () => Effect.succeed(undefined),
-          list: (_, asked) =>
+          list: (_, filterOf) =>
             Effect.sync(() => {
               turned.looks++
-              turned.asked = asked
+              turned.asked = filterOf
               return { messages: turned.mail, next_cursor: null }
             }),
         }),

@@ -82,8 +82,8 @@ describe("svc_email_get", () => {
       expect(Object.keys(given)).toEqual(expect.arrayContaining(["id", part]))
       expect(contentOf(given)).toBeLessThanOrEqual(contentBytes)
       read.push(given[part])
-      const [left] = given.left_out ?? []
-      at = left === undefined ? undefined : Number(/text_offset (\d+)/.exec(left.how)![1])
+      const [remaining] = given.left_out ?? []
+      at = remaining === undefined ? undefined : Number(/text_offset (\d+)/.exec(remaining.how)![1])
     }
     expect(part === "headers" || part === "links" ? read.flat() : read.join("")).toEqual(
       body[part as keyof typeof body],

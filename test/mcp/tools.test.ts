@@ -132,11 +132,11 @@ describe("Compact list", () => {
     const described = new Set<string>()
     for (const [index, { name, inputSchema }] of compact.entries()) {
       for (const [argument, schema] of Object.entries<Json>(inputSchema.properties ?? {})) {
-        const whole = full[index].inputSchema.properties[argument]
-        const mark = `${argument} ${JSON.stringify(whole)}`
+        const complete = full[index].inputSchema.properties[argument]
+        const mark = `${argument} ${JSON.stringify(complete)}`
         expect(schema.type, `${name} ${argument}`).toBeDefined()
         const isNew = !described.has(mark) && !selfExplanatory.has(argument)
-        expect(schema.description, `${name} ${argument}`).toBe(isNew ? whole.description : undefined)
+        expect(schema.description, `${name} ${argument}`).toBe(isNew ? complete.description : undefined)
         described.add(mark)
       }
     }

@@ -37,10 +37,10 @@ const serial = (options: ConnectionOptions & { readonly socket?: Socket }) =>
 const startTlsSerial = (port: number, answered: RegExp, commands: ReadonlyArray<string>) =>
   new Promise<string>((resolve, reject) => {
     const plain = connectPlain({ port, host: "127.0.0.1" }).on("error", reject)
-    const left = [...commands]
+    const remaining = [...commands]
     plain.on("data", (chunk: Buffer) => {
       if (!answered.test(chunk.toString())) return
-      const command = left.shift()
+      const command = remaining.shift()
       if (command !== undefined) return void plain.write(command)
       plain.removeAllListeners("data")
       serial({ socket: plain, rejectUnauthorized: false }).then(resolve, reject)

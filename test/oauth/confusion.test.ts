@@ -218,14 +218,14 @@ describe("Decision", () => {
       body: { email: (await call(service.base, "GET", "/api/auth/whoami", { token: eve.session })).body.org.email },
     })
     const token = new URL(link.dev_magic_link).searchParams.get("token")
-    const again = (await call(service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })).body
+    const repeated = (await call(service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })).body
     expect((await call(service.base, "DELETE", "/api/auth/session", { token: eve.session })).status).toBe(204)
     const answer = await eve.browser.decide(shown, allow)
     expect(answer.text).not.toContain("code=")
     // A decision of another session of the same user is rejected too.
-    eve.browser.jar.set("svc_session", again.session_token)
+    eve.browser.jar.set("svc_session", repeated.session_token)
     expect((await eve.browser.decide(shown, allow)).text).not.toContain("code=")
-    expect(await grants(again.session_token)).toEqual([])
+    expect(await grants(repeated.session_token)).toEqual([])
   })
 
   it("is not offered for an overlong link", async () => {

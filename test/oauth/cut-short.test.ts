@@ -15,7 +15,7 @@ import { accountHolder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 const redirect = "http://localhost:4711/callback"
 const client = { id: "oc_test", name: "App", redirects: [redirect], describedBy: null }
 const verifier = "v".repeat(43)
-const asked = {
+const requestFields = {
   client,
   redirect,
   challenge: createHash("sha256").update(verifier).digest("base64url"),
@@ -41,7 +41,7 @@ const looking = Effect.gen(function* () {
     session,
     open,
     allow: (request: { readonly id: string; readonly session: string }) =>
-      grants.consent(org, request, asked, choice, accountHolder),
+      grants.consent(org, request, requestFields, choice, accountHolder),
   }
 })
 
@@ -90,8 +90,8 @@ layer(world, { timeout: "60 seconds" })("Consent", (it) => {
         expect(pair.expiresInSeconds * 1_000).toBeLessThanOrEqual(Timing.accessTokenMillis)
         yield* tokens.refresh(pair.refresh, client.id)
         // Within its minute the previous token is accepted again, by the clock of the store.
-        const again = yield* tokens.refresh(pair.refresh, client.id)
-        expect(yield* tokens.isAlive(again.refresh, client.id)).toBe(true)
+        const repeated = yield* tokens.refresh(pair.refresh, client.id)
+        expect(yield* tokens.isAlive(repeated.refresh, client.id)).toBe(true)
 
         const { code: late } = yield* allow(yield* open)
         yield* sql`

@@ -77,8 +77,8 @@ describe("Grant", () => {
     const refused = await mcp(service.base, access, "tools/list")
     expect([refused.status, refused.body["code"]]).toEqual([403, "network_refused"])
     expect(await tool(access, "svc_whoami")).toMatchObject({ code: "network_refused" })
-    const again = await obtainTokens(service.base, person, client, here)
-    expect(await status(again.access)).toBe(403)
+    const repeated = await obtainTokens(service.base, person, client, here)
+    expect(await status(repeated.access)).toBe(403)
     expect((await bind(["127.0.0.0/8", "::1"])).body.networks).toEqual(["127.0.0.0/8", "::1"])
     expect((await tool(access, "svc_whoami")).caller).toMatchObject({ networks: ["127.0.0.0/8", "::1"] })
     expect((await bind(null)).body.networks).toBeNull()
@@ -117,12 +117,12 @@ describe("Grant", () => {
     const refused = await mcp(service.base, access, "tools/list")
     expect([refused.status, refused.body["code"]]).toEqual([401, "grant_revoked"])
     expect(refused.headers.get("www-authenticate")).toContain("resource_metadata=")
-    const again = await tokenCall(service.base, {
+    const repeated = await tokenCall(service.base, {
       grant_type: "refresh_token",
       client_id: client,
       refresh_token: refresh,
     })
-    expect([again.status, again.body["error"]]).toEqual([400, "invalid_grant"])
+    expect([repeated.status, repeated.body["error"]]).toEqual([400, "invalid_grant"])
     // Revoking again changes nothing; a Grant of another account is not found.
     expect((await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })).status).toBe(204)
     const other = await signUp(service.base)

@@ -21,25 +21,25 @@ const published = (id: string, name: string, redirects: ReadonlyArray<string>) =
 
 /** The official client with an in-memory store; the user follows its link. */
 const official = (redirect: string, somebody: Browser, choice: Record<string, string>, document?: string) => {
-  const kept: Record<string, any> = {}
+  const stored: Record<string, any> = {}
   let called: URL | undefined
   const provider: OAuthClientProvider = {
     redirectUrl: redirect,
     clientMetadata: { client_name: "Official", redirect_uris: [redirect] },
     ...(document === undefined ? {} : { clientMetadataUrl: document }),
     state: () => "st",
-    clientInformation: () => kept["client"],
-    saveClientInformation: (one) => void (kept["client"] = one),
-    tokens: () => kept["tokens"],
-    saveTokens: (one) => void (kept["tokens"] = one),
-    saveCodeVerifier: (one) => void (kept["verifier"] = one),
-    codeVerifier: () => kept["verifier"],
+    clientInformation: () => stored["client"],
+    saveClientInformation: (one) => void (stored["client"] = one),
+    tokens: () => stored["tokens"],
+    saveTokens: (one) => void (stored["tokens"] = one),
+    saveCodeVerifier: (one) => void (stored["verifier"] = one),
+    codeVerifier: () => stored["verifier"],
     redirectToAuthorization: async (url) => void (called = await somebody.allow(url, choice)),
   }
   const transport = () =>
     new StreamableHTTPClientTransport(new URL(`${service.base}/api/mcp`), { authProvider: provider })
   return {
-    kept,
+    stored,
     connect: async () => {
       const first = transport()
       const client = () => new Client({ name: "t", version: "1" })
@@ -73,7 +73,7 @@ describe("Official MCP client", () => {
     if (document !== undefined) {
       await published(document, "Claude", ["http://localhost/callback", "https://claude.ai/api/mcp/auth_callback"])
     }
-    const { kept, connect } = official(redirect, ada.browser, {}, document)
+    const { stored, connect } = official(redirect, ada.browser, {}, document)
     const client = await connect()
     const { tools } = await client.listTools()
     expect(tools.map(({ name }) => name)).toContain("svc_whoami")
@@ -81,14 +81,14 @@ describe("Official MCP client", () => {
     expect((who.structuredContent as any).caller).toMatchObject({ kind: "grant", handles: [ada.handle] })
 
     // The access token has expired.
-    const before = kept["tokens"]
+    const before = stored["tokens"]
     await service.query(
       (sql) => sql`update oauth_token set expires_at = now() - interval '1 second' where kind = 'access'`,
     )
     expect((await client.listTools()).tools.length).toBe(tools.length)
-    expect(kept["tokens"].access_token).not.toBe(before.access_token)
-    expect(kept["tokens"].refresh_token).not.toBe(before.refresh_token)
-    if (document !== undefined) expect(kept["client"].client_id).toBe(document)
+    expect(stored["tokens"].access_token).not.toBe(before.access_token)
+    expect(stored["tokens"].refresh_token).not.toBe(before.refresh_token)
+    if (document !== undefined) expect(stored["client"].client_id).toBe(document)
     await client.close()
   })
 })

@@ -149,8 +149,8 @@ describe("Killed process", () => {
       code_verifier: verifier,
     }
     await killed(() => tokenCall(front.base, exchange), record, used(client, "code", 1))
-    const again = await tokenCall(front.base, exchange)
-    expect([again.status, again.body["error"]]).toEqual([400, "invalid_grant"])
+    const repeated = await tokenCall(front.base, exchange)
+    expect([repeated.status, repeated.body["error"]]).toEqual([400, "invalid_grant"])
     const anew = await obtainTokens(front.base, person(), client, here)
     expect([anew.answer.status, await works(anew.access)]).toEqual([200, true])
     expect((await refreshing(client, anew.refresh)).status).toBe(200)
@@ -161,9 +161,9 @@ describe("Killed process", () => {
     const client = await clientOf()
     const first = await obtainTokens(front.base, person(), client, here)
     await killed(() => refreshing(client, first.refresh), record, used(client, "refresh", 1))
-    const again = await refreshing(client, first.refresh)
-    expect([again.status, await works(again.body["access_token"])]).toEqual([200, true])
-    const next = await refreshing(client, again.body["refresh_token"])
+    const repeated = await refreshing(client, first.refresh)
+    expect([repeated.status, await works(repeated.body["access_token"])]).toEqual([200, true])
+    const next = await refreshing(client, repeated.body["refresh_token"])
     expect([next.status, await works(next.body["access_token"])]).toEqual([200, true])
     // Outside the window, a reuse of the first token counts as theft.
     await inStore((sql) => sql`update oauth_token set first_used_at = first_used_at - interval '61 seconds'`)
@@ -183,8 +183,8 @@ describe("Killed process", () => {
       waits,
     )
     expect(await used(client, "refresh", 1)()).toBe(false)
-    const again = await refreshing(client, refresh)
-    expect([again.status, await works(again.body["access_token"])]).toEqual([200, true])
+    const repeated = await refreshing(client, refresh)
+    expect([repeated.status, await works(repeated.body["access_token"])]).toEqual([200, true])
     expect(await used(client, "refresh", 1)()).toBe(true)
   }, 240_000)
 

@@ -124,9 +124,9 @@ describe("Refresh token", () => {
     const { client, refresh } = await pair()
     expect((await refreshing(client, refresh)).status).toBe(200)
     await later()
-    const again = await refreshing(client, refresh)
-    expect(again.status).toBe(200)
-    expect(await works(again.body["access_token"])).toBe(true)
+    const repeated = await refreshing(client, refresh)
+    expect(repeated.status).toBe(200)
+    expect(await works(repeated.body["access_token"])).toBe(true)
   })
 
   it("can be used by parallel programs", async () => {

@@ -193,8 +193,8 @@ describe("a restore", () => {
       const { body } = await call(base, "GET", `/api/identities/${handle}/messages`, { token })
       const message = await call(base, "GET", `/api/identities/${handle}/messages/${body.messages[0].id}`, { token })
       expect(message.body.text.trim()).toBe("All work and no play. ".repeat(40_000).trim())
-      const again = await call(base, "PUT", "/api/vault/secrets/after", { token, body: { value: "later" } })
-      expect(again.status).toBeLessThan(300)
+      const repeated = await call(base, "PUT", "/api/vault/secrets/after", { token, body: { value: "later" } })
+      expect(repeated.status).toBeLessThan(300)
       expect((await makeIdentity(base, token)).identity.status).toBe("ready")
     } finally {
       await deployment.stop()
@@ -278,11 +278,15 @@ describe("a restore", () => {
 
   it("of a truncated, altered or unrelated file is refused", async () => {
     const directory = withKey("torn")
-    const whole = readFileSync(kept)
+    const complete = readFileSync(kept)
     const file = path.join(root, "torn.tar.zst")
-    const flipped = Buffer.from(whole)
-    flipped[whole.length >> 1]! ^= 1
-    for (const bytes of [whole.subarray(0, whole.length - 5), whole.subarray(0, whole.length >> 1), flipped]) {
+    const flipped = Buffer.from(complete)
+    flipped[complete.length >> 1]! ^= 1
+    for (const bytes of [
+      complete.subarray(0, complete.length - 5),
+      complete.subarray(0, complete.length >> 1),
+      flipped,
+    ]) {
       writeFileSync(file, bytes)
       expect(await refusal(directory, file)).toMatch(/is not (a whole backup|what was written).*Nothing was restored/)
     }

@@ -35,10 +35,10 @@ describe("Public agent card", () => {
     const response = await fetch(`${service.base}/@${handle}/agent-card.json`)
     expect(response.headers.get("access-control-allow-origin")).toBe("*")
     expect(response.headers.get("cache-control")).toBe("public, max-age=0, must-revalidate")
-    const again = await fetch(`${service.base}/@${handle}/agent-card.json`, {
+    const repeated = await fetch(`${service.base}/@${handle}/agent-card.json`, {
       headers: { "if-none-match": response.headers.get("etag")! },
     })
-    expect(again.status).toBe(304)
+    expect(repeated.status).toBe(304)
     const missing = await fetch(`${service.base}/@nobody-here/agent-card.json`)
     expect([missing.status, missing.headers.get("content-type")]).toEqual([404, "application/problem+json"])
   })
@@ -107,8 +107,10 @@ describe("Documentation", () => {
     const html = await docs.text()
     expect(docs.headers.get("content-security-policy")).toMatch(/default-src 'none'; script-src 'self'/)
     expect(html).not.toMatch(/(?:src|href)="(?:https?:)?\/\//)
-    const again = await fetch(`${service.base}/api/docs`, { headers: { "if-none-match": docs.headers.get("etag")! } })
-    expect(again.status).toBe(304)
+    const repeated = await fetch(`${service.base}/api/docs`, {
+      headers: { "if-none-match": docs.headers.get("etag")! },
+    })
+    expect(repeated.status).toBe(304)
     const scripts = [...html.matchAll(/<script src="([^"]+)"/g)].map(([, src]) => src!)
     expect(scripts).toHaveLength(2)
     for (const src of scripts) {

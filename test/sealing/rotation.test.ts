@@ -96,14 +96,14 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
         expect(yield* read(ada, "pass")).toMatchObject({ _tag: "Success", value: { value: "ada's" } })
         // A secret that was created after the removal of another secret with the same name is a different secret.
         const vault = yield* Vault
-        const [kept] = yield* sql<{
+        const [stored] = yield* sql<{
           id: string
           sealed: Uint8Array
         }>`select v.id::text as id, v.sealed from vault_version v
           join vault_secret s on s.id = v.secret_id where s.identity_id = ${ada} and s.name = 'pass'`
         yield* vault.remove({ org, identity: ada as never }, "pass", null)
         yield* put(ada, "pass", "ada's next")
-        yield* sql`update vault_version v set id = ${kept!.id}, sealed = ${kept!.sealed} from vault_secret s
+        yield* sql`update vault_version v set id = ${stored!.id}, sealed = ${stored!.sealed} from vault_secret s
           where s.id = v.secret_id and s.identity_id = ${ada} and s.name = 'pass'`
         expect(yield* read(ada, "pass")).toMatchObject({ _tag: "Failure" })
       }),

@@ -37,24 +37,24 @@ const arrived = async (subject: string) =>
 describe("a message that waits for approval", () => {
   it("is shown completely with the SHA-256 of its content, in the list and by id", async () => {
     const id = await asks({ subject: "Short", text: "May I?", attachments: [file] })
-    const [one, whole] = [await listed(id), (await person("GET", `/approvals/${id}`)).body]
+    const [one, complete] = [await listed(id), (await person("GET", `/approvals/${id}`)).body]
     const hash = sha256(await rawOf(id))
     expect(one).toMatchObject({ truncated: false, content_sha256: hash, differences: null })
-    expect(whole).toMatchObject({ id, content_sha256: hash, differences: null, bcc: [] })
-    for (const shown of [one, whole]) {
+    expect(complete).toMatchObject({ id, content_sha256: hash, differences: null, bcc: [] })
+    for (const shown of [one, complete]) {
       expect(shown.html).toContain("May I?")
       expect(shown.text).toContain("May I?")
       expect(shown.attachments).toMatchObject([{ index: 0, filename: "n.csv", content_type: "text/csv", size: 4 }])
     }
-    expect(whole.headers).toContainEqual({ name: "AI-Disclosure", value: "mode=ai-originated" })
+    expect(complete.headers).toContainEqual({ name: "AI-Disclosure", value: "mode=ai-originated" })
   })
 
   it("has no hash in the list if it is truncated there, and its complete content by id", async () => {
     const id = await asks({ subject: "Long", text: `${"word ".repeat(8_000)}the end` })
     expect(await listed(id)).toMatchObject({ truncated: true, content_sha256: null, html: null, text: null })
-    const whole = (await person("GET", `/approvals/${id}`)).body
-    expect(whole.content_sha256).toBe(sha256(await rawOf(id)))
-    expect(whole.html).toContain("the end")
+    const complete = (await person("GET", `/approvals/${id}`)).body
+    expect(complete.content_sha256).toBe(sha256(await rawOf(id)))
+    expect(complete.html).toContain("the end")
     // The message without its approval preview has no hash either.
     expect((await person("GET", `/messages/${id}`)).body.approval.content_sha256).toBeNull()
   })
@@ -124,12 +124,12 @@ describe("a decision", () => {
     expect((await agent("POST", `/drafts/${id}/send`)).body.code).toBe("recipient_not_allowed")
     await agent("PUT", `/drafts/${id}`, { ...mail("second "), to })
     expect((await agent("POST", `/drafts/${id}/send`)).body.status).toBe("awaiting_approval")
-    const [raw, whole] = [await rawOf(id), (await person("GET", `/approvals/${id}`)).body]
+    const [raw, complete] = [await rawOf(id), (await person("GET", `/approvals/${id}`)).body]
     expect(raw).toContain("second second")
     expect(raw).not.toContain("first first")
-    expect(whole.text).toContain("second second")
-    expect(whole.content_sha256).toBe(sha256(raw))
-    expect((await person("POST", `/approvals/${id}/approve`, { content_sha256: whole.content_sha256 })).status).toBe(
+    expect(complete.text).toContain("second second")
+    expect(complete.content_sha256).toBe(sha256(raw))
+    expect((await person("POST", `/approvals/${id}/approve`, { content_sha256: complete.content_sha256 })).status).toBe(
       200,
     )
   })

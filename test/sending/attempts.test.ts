@@ -69,12 +69,12 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
   it.effect("that lost its lease gets no permission to send, also after a stop and a start", () =>
     Effect.gen(function* () {
       const reached = yield* Deferred.make<void>()
-      const goOn = yield* Deferred.make<void>()
+      const proceed = yield* Deferred.make<void>()
       const permitted = yield* Deferred.make<boolean>()
       transport.answering.outside = ({ recipients, mayLeave }) =>
         Effect.gen(function* () {
           yield* Deferred.succeed(reached, undefined)
-          yield* Deferred.await(goOn)
+          yield* Deferred.await(proceed)
           yield* Deferred.succeed(permitted, yield* mayLeave)
           return recipients.map((recipient) => ({ recipient, state: "held" as const, reply: null }))
         })
@@ -89,7 +89,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
         (sql) => sql`
           update outbox set attempt_started_at = attempt_started_at + interval '1 second' where identity_id = ${ada.id}`,
       )
-      yield* Deferred.succeed(goOn, undefined)
+      yield* Deferred.succeed(proceed, undefined)
       expect(yield* Deferred.await(permitted)).toBe(false)
     }),
   )
@@ -97,14 +97,14 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
   it.effect("that lost its lease gets no permission to send from a permit that is still valid", () =>
     Effect.gen(function* () {
       const reached = yield* Deferred.make<void>()
-      const goOn = yield* Deferred.make<void>()
+      const proceed = yield* Deferred.make<void>()
       const permitted = yield* Deferred.make<boolean>()
       // As of a process that was suspended: the attempt goes on before it learns that its lease has expired.
       transport.answering.outside = ({ recipients, mayLeave }) =>
         Effect.uninterruptible(
           Effect.gen(function* () {
             const isFirst = yield* Deferred.succeed(reached, undefined)
-            yield* Deferred.await(goOn)
+            yield* Deferred.await(proceed)
             if (isFirst) yield* Deferred.succeed(permitted, yield* mayLeave)
             return recipients.map((recipient) => ({ recipient, state: "held" as const, reply: null }))
           }),
@@ -118,7 +118,7 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
           update outbox set attempt_started_at = attempt_started_at + interval '1 minute' where identity_id = ${ada.id}`,
       )
       yield* TestClock.adjust("1 minute")
-      yield* Deferred.succeed(goOn, undefined)
+      yield* Deferred.succeed(proceed, undefined)
       expect(yield* Deferred.await(permitted)).toBe(false)
       transport.answering.outside = acceptAll
     }),

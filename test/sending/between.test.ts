@@ -35,9 +35,9 @@ describe("mail between two agents", () => {
       (found) => found.length === 2,
     )
     for (const { id } of arrived) {
-      const whole = (await as(grace, "GET", `/messages/${id}`)).body
-      expect(whole.html).toContain('<img src="cid:dot@ada" alt="dot">')
-      expect(whole.attachments).toMatchObject([{ filename: "dot.png", content_type: "image/png", size: 3 }])
+      const complete = (await as(grace, "GET", `/messages/${id}`)).body
+      expect(complete.html).toContain('<img src="cid:dot@ada" alt="dot">')
+      expect(complete.attachments).toMatchObject([{ filename: "dot.png", content_type: "image/png", size: 3 }])
     }
     const wrong = { ...mail, attachments: [{ ...picture, content_id: "<dot@ada>" }] }
     expect((await as(ada, "POST", "/messages/send", wrong)).body).toMatchObject({

@@ -144,8 +144,8 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
       const ada = yield* correspondent("judgefive", ["b@c.example"])
       const id = yield* makeUuidV7
       const first = yield* ada.send({ to: ["b@c.example"], text: "Once." }, { id })
-      const again = yield* ada.send({ to: ["b@c.example"], text: "Once." }, { id })
-      expect(again).toEqual(first)
+      const repeated = yield* ada.send({ to: ["b@c.example"], text: "Once." }, { id })
+      expect(repeated).toEqual(first)
       expect(yield* stored(ada.id)).toBe(1)
       yield* waitUntil(ada.rows, ([row]) => row?.next === null)
       const own = transport.transmissions.filter(({ id: sent }) => sent === first.id)

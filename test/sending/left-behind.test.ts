@@ -61,10 +61,10 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
       yield* sql`update outgoing set status = 'queued', rows_left = 1 where message_id = ${message}`
       yield* sql`update outgoing_recipient set status = 'queued' where message_id = ${message}`
       yield* sql`update outbox set attempt_started_at = ${at}, next_attempt_at = ${new Date(at.getTime() + 60_000)} where id = ${outbox}`
-      const again = yield* waitUntil(outgoingRow(message), isSent, untilAttempt(2)).pipe(
+      const repeated = yield* waitUntil(outgoingRow(message), isSent, untilAttempt(2)).pipe(
         Effect.provide(actorProcess(undefined, transport)),
       )
-      expect(again.millis).toBeGreaterThanOrEqual(60_000)
+      expect(repeated.millis).toBeGreaterThanOrEqual(60_000)
       const [first, second] = transport.transmissions
       expect(transport.transmissions.length).toBe(2)
       expect(Buffer.from(second!.content).equals(Buffer.from(first!.content))).toBe(true)
@@ -153,10 +153,10 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
       const row = sql<{ due: Date; leased: boolean; attempts: number }>`
         select next_attempt_at as due, attempt_started_at is not null as leased, attempts from outbox where id = ${outbox}`
       const {
-        value: [left],
+        value: [shutdown],
       } = yield* waitUntil(row, () => leaving.pollUnsafe() !== undefined, "1 second")
-      expect(left).toMatchObject({ leased: false, attempts: 0 })
-      expect(left!.due.getTime()).toBeLessThanOrEqual((yield* now).getTime())
+      expect(shutdown).toMatchObject({ leased: false, attempts: 0 })
+      expect(shutdown!.due.getTime()).toBeLessThanOrEqual((yield* now).getTime())
 
       transport.answering.outside = acceptAll
       yield* waitUntil(outgoingRow(message), isSent, untilAttempt(1)).pipe(
@@ -175,7 +175,7 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(actorProcess(undefined, recordingTransport()), scope)
       const { outbox } = yield* insertAccepted(owner!.id)
-      const left = yield* sql.withTransaction(
+      const shutdown = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`lock table mailbox in access exclusive mode`
           yield* ask(Context.get(context, Identities).of("ada").Work(undefined, { discard: true }))
@@ -186,7 +186,7 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
           return leaving
         }),
       )
-      yield* awaitFiber(left, "1 millis")
+      yield* awaitFiber(shutdown, "1 millis")
       yield* waitUntil(underWay, (statements) => statements.length === 0, 0)
       const row = yield* sql<{ leased: boolean }>`
         select attempt_started_at is not null as leased from outbox where id = ${outbox}`

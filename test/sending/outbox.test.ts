@@ -91,9 +91,9 @@ layer(actors({ transport }))("the outbox", (it) => {
       expect((yield* ada.events).map(({ type, data }) => [type, data["recipient"], data["kind"]])).toEqual([
         ["email.bounced", "gone@x.example", "hard"],
       ])
-      const again = yield* Effect.flip(ada.send({ to: ["gone@x.example"], text: "Again." }))
-      expect(again).toMatchObject({ code: "recipient_not_allowed", errors: [{ path: "/to/0" }] })
-      expect(again.errors?.[0]?.message).toContain("suppressed")
+      const repeated = yield* Effect.flip(ada.send({ to: ["gone@x.example"], text: "Again." }))
+      expect(repeated).toMatchObject({ code: "recipient_not_allowed", errors: [{ path: "/to/0" }] })
+      expect(repeated.errors?.[0]?.message).toContain("suppressed")
       yield* ask(ada.actor.LiftSuppression({ org_id: ada.org_id, address: "gone@x.example" }))
       expect((yield* ada.send({ to: ["gone@x.example"], text: "Again." })).status).toBe("queued")
     }),
@@ -172,12 +172,12 @@ layer(actors({ transport }))("the outbox", (it) => {
   it.effect("begins no DATA after a stop was acknowledged, and does not count the attempt", () =>
     Effect.gen(function* () {
       const reached = yield* Deferred.make<void>()
-      const goOn = yield* Deferred.make<void>()
+      const proceed = yield* Deferred.make<void>()
       const let_ = yield* Deferred.make<boolean>()
       transport.answering.outside = ({ recipients, mayLeave }) =>
         Effect.gen(function* () {
           yield* Deferred.succeed(reached, undefined)
-          yield* Deferred.await(goOn)
+          yield* Deferred.await(proceed)
           const may = yield* mayLeave
           yield* Deferred.succeed(let_, may)
           return recipients.map((recipient) => ({
@@ -190,7 +190,7 @@ layer(actors({ transport }))("the outbox", (it) => {
       yield* ada.send({ to: ["late@stop.example"], text: "Hello." })
       yield* Deferred.await(reached)
       yield* ada.switchMail({ outgoing: "stopped" })
-      yield* Deferred.succeed(goOn, undefined)
+      yield* Deferred.succeed(proceed, undefined)
       expect(yield* Deferred.await(let_)).toBe(false)
       yield* waitUntil(ada.rows, ([row]) => row?.leased === false, 0)
       expect((yield* ada.rows)[0]!.attempts).toBe(0)
@@ -235,7 +235,7 @@ layer(actors({ transport }))("the outbox", (it) => {
       yield* (yield* Drafts).create(ada.id, yield* makeUuidV7, { text: "A draft." })
       yield* waitUntil(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
       yield* ask(ada.actor.Delete({ org_id: ada.org_id }))
-      const left = Effect.flatMap(
+      const remaining = Effect.flatMap(
         Reads,
         (sql) => sql<{ n: number }>`
           select (select count(*) from identity where id = ${ada.id})::int
@@ -245,7 +245,7 @@ layer(actors({ transport }))("the outbox", (it) => {
                + (select count(*) from draft where identity_id = ${ada.id})::int
                + (select count(*) from outgoing_recipient where address = 'b@gone.example')::int as n`,
       )
-      yield* waitUntil(left, ([row]) => row?.n === 0)
+      yield* waitUntil(remaining, ([row]) => row?.n === 0)
     }),
   )
 

@@ -44,11 +44,11 @@ describe("development without a relay", () => {
       origin: { verdict: "verified", spf: "internal" },
       attachments: [{ filename: "n.csv", content_type: "text/csv", size: 4 }],
     })
-    const whole = (await as(grace, "GET", `/messages/${arrived!["id"]}`)).body
-    expect(whole.text).toContain("Here they are.")
-    expect(whole.text).toContain("AI agent")
-    expect(whole.html).toContain("AI agent")
-    expect(whole.headers).toEqual(
+    const complete = (await as(grace, "GET", `/messages/${arrived!["id"]}`)).body
+    expect(complete.text).toContain("Here they are.")
+    expect(complete.text).toContain("AI agent")
+    expect(complete.html).toContain("AI agent")
+    expect(complete.headers).toEqual(
       expect.arrayContaining([
         { name: "AI-Disclosure", value: "mode=ai-originated" },
         { name: "Auto-Submitted", value: "auto-generated" },
@@ -87,12 +87,12 @@ describe("development without a relay", () => {
     await allow(service, session, ada.handle, "someone@example.org")
     const sent = await as(ada, "POST", "/messages/send", { to: ["someone@example.org"], text: "Hello." })
     expect(sent.status).toBe(202)
-    const kept = await eventually(
+    const stored = await eventually(
       async () => (await as(ada, "GET", `/messages/${sent.body.id}`)).body,
       (found) => found.delivery[0].reason !== null,
     )
-    expect(kept).toMatchObject({ status: "queued", delivery: [{ status: "queued", reply: null }] })
-    expect(kept.delivery[0].reason).toContain("relay")
+    expect(stored).toMatchObject({ status: "queued", delivery: [{ status: "queued", reply: null }] })
+    expect(stored.delivery[0].reason).toContain("relay")
   })
 
   it("bounces mail to an unknown local address", async () => {
@@ -108,8 +108,8 @@ describe("development without a relay", () => {
     expect(listed.find(({ address }) => address === nobody)).toMatchObject({
       suppressed: { reason: "No such Mailbox" },
     })
-    const again = await as(ada, "POST", "/messages/send", { to: [nobody], text: "Hello?" })
-    expect([again.status, again.body.code]).toEqual([403, "recipient_not_allowed"])
+    const repeated = await as(ada, "POST", "/messages/send", { to: [nobody], text: "Hello?" })
+    expect([repeated.status, repeated.body.code]).toEqual([403, "recipient_not_allowed"])
     const lifted = await call(
       service.base,
       "DELETE",
@@ -123,8 +123,8 @@ describe("development without a relay", () => {
     const before = (await messagesOf(service, session, grace.handle)).length
     const body = { to: [grace.identity.email], text: "Only once." }
     const first = await as(ada, "POST", "/messages/send", body, { "idempotency-key": "once" })
-    const again = await as(ada, "POST", "/messages/send", body, { "idempotency-key": "once" })
-    expect(again.body).toEqual(first.body)
+    const repeated = await as(ada, "POST", "/messages/send", body, { "idempotency-key": "once" })
+    expect(repeated.body).toEqual(first.body)
     await eventually(
       async () => (await as(ada, "GET", `/messages/${first.body.id}`)).body.status,
       (status) => status === "done",

@@ -117,12 +117,12 @@ describe("admission to a tunnel", () => {
   it("applies changed settings to open connections within a second", async () => {
     const { handle } = await withTunnel()
     const get = (more = "") => `GET / HTTP/1.1\r\nHost: ${hostOf(handle)}\r\n${more}\r\n`
-    const kept = await Promise.all([
+    const connections = await Promise.all([
       openConnection(service.edgePort),
       openConnection(service.edgePort),
       openConnection(service.edgePort),
     ])
-    for (const one of kept) expect(await one.say(get(), /\}$/)).toMatch(/^HTTP\/1\.1 200 /)
+    for (const one of connections) expect(await one.say(get(), /\}$/)).toMatch(/^HTTP\/1\.1 200 /)
     const socket = await openConnection(service.edgePort)
     await socket.say(get("Connection: Upgrade\r\nUpgrade: websocket\r\n"), /^HTTP\/1\.1 101 /)
     expect(await socket.say("echoed", /echoed/)).toBe("echoed")
@@ -131,24 +131,24 @@ describe("admission to a tunnel", () => {
     await patch(handle, { basic_auth: { username: "ada", password: "x" } })
     await socket.closed
     expect(Date.now() - start).toBeLessThan(1_500)
-    expect(await kept[0]!.say(get(), /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 401 /)
+    expect(await connections[0]!.say(get(), /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 401 /)
     const shown = `Authorization: ${basic("ada:x").authorization}\r\n`
-    const answer = await kept[1]!.say(get(shown), /\}$/)
+    const answer = await connections[1]!.say(get(shown), /\}$/)
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
     expect(answer).not.toContain("authorization")
-    expect(await kept[1]!.say(get(shown), /\}$/)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await connections[1]!.say(get(shown), /\}$/)).toMatch(/^HTTP\/1\.1 200 /)
     await patch(handle, { basic_auth: { username: "ada", password: "another" } })
     await eventually(
       () => fetchPublic(service.edgePort, handle, "/", { headers: basic("ada:x") }),
       ({ status }) => status === 401,
     )
-    expect(await kept[1]!.say(get(shown), /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 401 /)
+    expect(await connections[1]!.say(get(shown), /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 401 /)
     await patch(handle, { basic_auth: null, allowed_networks: ["192.0.2.0/24"] })
     await eventually(
       () => fetchPublic(service.edgePort, handle, "/"),
       ({ status }) => status === 403,
     )
-    expect(await kept[2]!.say(get(), /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 403 /)
+    expect(await connections[2]!.say(get(), /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 403 /)
   })
 
   it("closes raw connections whose network is no longer allowed", async () => {

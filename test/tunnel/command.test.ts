@@ -84,8 +84,8 @@ it("finishes requests in flight on the first signal and accepts no new ones", { 
   const get = (target: string) => `GET ${target} HTTP/1.1\r\nHost: ${hostOf(handle)}\r\n\r\n`
   const idle = await openConnection(service.edgePort)
   await idle.say(get("/idle"), /localhost$/)
-  const kept = await openConnection(service.edgePort)
-  await kept.say(get("/kept"), /localhost$/)
+  const connection = await openConnection(service.edgePort)
+  await connection.say(get("/kept"), /localhost$/)
   const slow = await Promise.all([0, 1, 2].map(() => openConnection(service.edgePort)))
   const answers = slow.map((one) => one.say(get("/wait"), /localhost$/))
   await eventually(
@@ -95,7 +95,7 @@ it("finishes requests in flight on the first signal and accepts no new ones", { 
   tunnel.stop()
   await tunnel.until(() => tunnel.out().includes("Waiting for"))
   // The response to a last request on an open connection has `Connection: close`.
-  expect(await kept.say(get("/last"), /localhost$/)).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n/)
+  expect(await connection.say(get("/last"), /localhost$/)).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n/)
   // An idle connection closes without a response.
   await idle.closed
   expect((await fetchPublic(service.edgePort, handle, "/new")).status).toBe(503)

@@ -54,9 +54,9 @@ describe("a draining edge", () => {
     ["its public connections", { connections: 1 }, { connections: 0 }],
     ["streams that came from other edges", { peers: true }, { peers: false }],
     ["streams of its agents", { leases: true }, { leases: false }],
-  ])("waits for %s, up to the drain time", async (_, begun, ended) => {
+  ])("waits for %s, up to the drain time", async (_, inFlight, ended) => {
     const first = draining()
-    Object.assign(first.busy, begun)
+    Object.assign(first.busy, inFlight)
     await vi.advanceTimersByTimeAsync(drainMillis / 2)
     expect(first.isOver()).toBe(false)
     Object.assign(first.busy, ended)
@@ -64,7 +64,7 @@ describe("a draining edge", () => {
     expect(first.isOver()).toBe(true)
 
     const endless = draining()
-    Object.assign(endless.busy, begun)
+    Object.assign(endless.busy, inFlight)
     await vi.advanceTimersByTimeAsync(drainMillis - 1)
     expect(endless.isOver()).toBe(false)
     await vi.advanceTimersByTimeAsync(Timing.drainStepMillis)

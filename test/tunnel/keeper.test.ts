@@ -28,11 +28,11 @@ it("closes a silent link after 10 s with open streams, and after 30 s without", 
   expect(idle.pass(timing.silenceMillis - 1_000)).toBeUndefined()
   expect(idle.pass(2_000)).toBe("silence")
 
-  const asked = frozen()
-  asked.pass(12_000)
-  asked.link.mux.open(kind.http, 0, Buffer.from("{}"))
-  expect(asked.pass(timing.answerMillis - 500)).toBeUndefined()
-  expect(asked.pass(10_000 - timing.answerMillis + 500)).toBe("silence")
+  const pinged = frozen()
+  pinged.pass(12_000)
+  pinged.link.mux.open(kind.http, 0, Buffer.from("{}"))
+  expect(pinged.pass(timing.answerMillis - 500)).toBeUndefined()
+  expect(pinged.pass(10_000 - timing.answerMillis + 500)).toBe("silence")
 })
 
 it("keeps a link whose peer answers pings, however long a request takes", () => {

@@ -254,9 +254,9 @@ describe("the request splitter", () => {
         fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 10 }),
         (requests, sizes) => {
           const bytes = Buffer.concat(requests.map(render))
-          const whole = split(bytes, [bytes.length])
-          expect(whole.targets).toEqual(requests.map(({ path }) => path))
-          expect(split(bytes, sizes)).toEqual(whole)
+          const complete = split(bytes, [bytes.length])
+          expect(complete.targets).toEqual(requests.map(({ path }) => path))
+          expect(split(bytes, sizes)).toEqual(complete)
         },
       ),
     )

@@ -93,7 +93,7 @@ describe("the route of a request", () => {
       `POST /2 HTTP/1.1\r\nHost: a.example\r\nContent-Length: ${body.length}\r\n\r\n${body}` +
       `POST /3 HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n` +
       get("/4")
-    const whole = forwarding({}, text)
+    const complete = forwarding({}, text)
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 1, max: 90 }), { minLength: 1, maxLength: 9 }),
@@ -107,7 +107,7 @@ describe("the route of a request", () => {
             if (n === late) one.connection.routed(one.route)
           }
           if (one.connection.state === "routing") one.connection.routed(one.route)
-          expect(one.streams).toEqual(whole.streams)
+          expect(one.streams).toEqual(complete.streams)
           expect(one.counted.requests).toBe(4)
         },
       ),

@@ -38,10 +38,10 @@ const application: RequestListener = (incoming, outgoing) => {
       return void outgoing.end(JSON.stringify({ headers: incoming.headers, raw: incoming.rawHeaders }))
     case "/large": {
       const chunk = Buffer.alloc(256 * 1024, 7)
-      let left = Number(url.searchParams.get("chunks"))
+      let remaining = Number(url.searchParams.get("chunks"))
       const pour = () => {
-        while (left > 0) {
-          left--
+        while (remaining > 0) {
+          remaining--
           if (!outgoing.write(chunk)) return
         }
         outgoing.end()

@@ -66,12 +66,12 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
         where id = ${delivery_id}`
 
       yield* Effect.gen(function* () {
-        const again = yield* waitUntil(deliveryRow(delivery_id), delivered, (row) =>
+        const repeated = yield* waitUntil(deliveryRow(delivery_id), delivered, (row) =>
           // The next lease records that the former one expired. The clock stops then, because a request with a timeout is in flight.
           row!.attempts.length === 0 ? "1 second" : 0,
         )
-        expect(again.millis).toBeGreaterThanOrEqual(60_000)
-        expect(again.value!.attempts).toMatchObject([
+        expect(repeated.millis).toBeGreaterThanOrEqual(60_000)
+        expect(repeated.value!.attempts).toMatchObject([
           { number: 1, status_code: null, error: "interrupted" },
           { number: 2, status_code: 200, error: null },
         ])
@@ -178,10 +178,10 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
       yield* awaitFiber(leaving)
 
       silent = false
-      const again = yield* waitUntil(deliveryRow(delivery_id), delivered, (row) => (row!.leased ? 0 : "1 second")).pipe(
-        Effect.provide(actorProcess()),
-      )
-      expect(again.value!.attempts).toMatchObject([{ error: "interrupted" }, { number: 2, status_code: 200 }])
+      const repeated = yield* waitUntil(deliveryRow(delivery_id), delivered, (row) =>
+        row!.leased ? 0 : "1 second",
+      ).pipe(Effect.provide(actorProcess()))
+      expect(repeated.value!.attempts).toMatchObject([{ error: "interrupted" }, { number: 2, status_code: 200 }])
       expect(receiver.got[1]!.headers["webhook-id"]).toBe(receiver.got[0]!.headers["webhook-id"])
     }),
   )
@@ -210,7 +210,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
       yield* sql`update delivery set status = 'queued', attempts = '[]', next_attempt_at = ${at} where id = ${delivery_id}`
       const reads = yield* Reads
       const leaseWaits = reads`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%busy as (%' and datname = current_database()`
-      const left = yield* sql.withTransaction(
+      const shutdown = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`lock table signing_secret in access exclusive mode`
           yield* ask(Context.get(context, Identities).of("linus").Work(undefined, { discard: true }))
@@ -221,7 +221,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
           return leaving
         }),
       )
-      yield* awaitFiber(left, "1 millis")
+      yield* awaitFiber(shutdown, "1 millis")
       const [row] = yield* sql`select status, attempt_started_at as leased from delivery where id = ${delivery_id}`
       expect(row).toEqual({ status: "delivered", leased: null })
     }).pipe(Effect.scoped),

@@ -31,8 +31,8 @@ describe("an actor's work", () => {
   it.effect("checks a source again immediately after completed work, before other sources", () =>
     Effect.gen(function* () {
       const order: Array<string> = []
-      let left = 3
-      const saga = pretend({ dispatch: () => Effect.sync(() => (order.push("saga"), left-- > 1)) })
+      let remaining = 3
+      const saga = pretend({ dispatch: () => Effect.sync(() => (order.push("saga"), remaining-- > 1)) })
       const queue = pretend({ dispatch: () => Effect.sync(() => (order.push("queue"), false)) })
       yield* (yield* working([saga, queue])).run
       expect(order).toEqual(["saga", "saga", "saga", "queue"])
@@ -73,7 +73,7 @@ describe("an actor's work", () => {
   it.effect("notices work that becomes due during its last check", () =>
     Effect.gen(function* () {
       const looking = yield* Deferred.make<void>()
-      const goOn = yield* Deferred.make<void>()
+      const proceed = yield* Deferred.make<void>()
       let dispatched = 0
       const source = pretend({
         dispatch: () => Effect.sync(() => (dispatched++, false)),
@@ -81,13 +81,13 @@ describe("an actor's work", () => {
         nextDue: () =>
           dispatched > 1
             ? Effect.succeed(null)
-            : Effect.as(Effect.andThen(Deferred.succeed(looking, undefined), Deferred.await(goOn)), null),
+            : Effect.as(Effect.andThen(Deferred.succeed(looking, undefined), Deferred.await(proceed)), null),
       })
       const worker = yield* working([source])
       const run = yield* Effect.forkChild(worker.run, { startImmediately: true })
       yield* Deferred.await(looking)
       yield* worker.wake
-      yield* Deferred.succeed(goOn, undefined)
+      yield* Deferred.succeed(proceed, undefined)
       yield* Fiber.join(run)
       expect(dispatched).toBe(2)
     }),

@@ -59,8 +59,8 @@ export const suite = (context: Context) => {
           grace.actor.Publish({ org_id: grace.org_id, ...(yield* newPost({ text: "Psst", to: "lea.test" })) }),
         )
         yield* nextPoll(id)
-        const told = yield* waitUntil(eventsOf(id), (events) => events.length >= 4, 0)
-        expect(told.value.slice(1).map(({ type, data }) => [type, data.post.text])).toEqual([
+        const reportedEvents = yield* waitUntil(eventsOf(id), (events) => events.length >= 4, 0)
+        expect(reportedEvents.value.slice(1).map(({ type, data }) => [type, data.post.text])).toEqual([
           ["connector.mention", "@lea.test what is new?"],
           ["connector.reply", "This."],
           ["connector.dm", "Psst"],
@@ -134,11 +134,11 @@ export const suite = (context: Context) => {
         expect(yield* rowOf(id)).toBeUndefined()
         expect(yield* profileOf(owner)).not.toHaveProperty("labels")
         const sessions = context.network.context().accountManager.db.db
-        const left = yield* Effect.promise(() =>
+        const remaining = yield* Effect.promise(() =>
           sessions.selectFrom("refresh_token").selectAll().where("did", "=", owner.did).execute(),
         )
         // The remaining session is that of the owner's own client.
-        expect(left).toHaveLength(1)
+        expect(remaining).toHaveLength(1)
       }),
     )
 

@@ -93,8 +93,8 @@ export const suite = (context: Context) =>
       const { session } = await connect(context, context.ada)
       const given = post("once")
       const first = await context.rig.run(context.rig.platform.post(session, given))
-      const again = await context.rig.run(context.rig.platform.post(session, { ...given, again: true }))
-      expect(again).toMatchObject({ uri: first.uri, text: "once" })
+      const repeated = await context.rig.run(context.rig.platform.post(session, { ...given, again: true }))
+      expect(repeated).toMatchObject({ uri: first.uri, text: "once" })
       const { entries } = await context.rig.run(context.rig.platform.posts(session, { limit: 50, cursor: undefined }))
       expect(entries.filter(({ text }) => text === "once")).toHaveLength(1)
       // The first attempt of this command created no post.

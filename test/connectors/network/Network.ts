@@ -29,7 +29,7 @@ export interface Person {
 }
 
 /** Handles a request to the account server; `pass` lets the server process it. */
-export type Gate = (asked: {
+export type Gate = (intercepted: {
   readonly method: string
   readonly request: IncomingMessage
   readonly response: ServerResponse

@@ -30,7 +30,7 @@ export interface Service {
   readonly close: () => Promise<void>
 }
 
-export const open = async (id: string, answer: (asked: ServiceRequest) => unknown): Promise<Service> => {
+export const open = async (id: string, answer: (serviceRequest: ServiceRequest) => unknown): Promise<Service> => {
   const server = createServer(async (request, response) => {
     const json = (status: number, body: unknown) =>
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))

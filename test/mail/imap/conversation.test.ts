@@ -178,10 +178,10 @@ describe("a Mailbox over IMAP", () => {
     const sizes = await client.say("FETCH 1 (RFC822.SIZE BODYSTRUCTURE BINARY.SIZE[2])")
     const size = Number(/RFC822\.SIZE (\d+)/.exec(sizes.untagged[0]!)?.[1])
     expect(sizes.untagged[0]).toContain(`BINARY.SIZE[2] ${content.length}`)
-    const whole = await client.say("FETCH 1 BODY.PEEK[]")
-    const literal = /BODY\[\] \{(\d+)\}\r\n/.exec(whole.untagged[0]!)!
+    const complete = await client.say("FETCH 1 BODY.PEEK[]")
+    const literal = /BODY\[\] \{(\d+)\}\r\n/.exec(complete.untagged[0]!)!
     expect(Number(literal[1])).toBe(size)
-    const raw = whole.untagged[0]!.slice(literal.index + literal[0].length, -1)
+    const raw = complete.untagged[0]!.slice(literal.index + literal[0].length, -1)
     expect(raw.length).toBe(size)
     const slice = await client.say("FETCH 1 BODY.PEEK[]<2000000.40>")
     expect(slice.untagged[0]).toContain(`BODY[]<2000000> {40}\r\n${raw.slice(2_000_000, 2_000_040)})`)

@@ -87,9 +87,9 @@ describe("the Drafts folder", { timeout: 120_000 }, () => {
     expect(reply.tagged).toMatch(/^OK \[APPENDUID \d+ 1\]/)
     const [draft] = await drafts()
     expect(draft).toMatchObject({ to: ["grace@example.org"], cc: ["b@example.org"], subject: "Plain" })
-    const whole = await api("GET", `/drafts/${draft.id}`)
-    expect(whole.body.text.trim()).toBe("Hello")
-    expect(whole.body.attachments).toEqual([
+    const complete = await api("GET", `/drafts/${draft.id}`)
+    expect(complete.body.text.trim()).toBe("Hello")
+    expect(complete.body.attachments).toEqual([
       { filename: "r.pdf", content_type: "application/pdf", content_base64: "JVBERi0=" },
     ])
     // Synchronizing again adds no second picture.

@@ -47,9 +47,9 @@ layer(actors())("folder commands", (it) => {
         const options = onBehalfOf(system, yield* makeUuidV7)
         const command = { org_id, folder_id: inbox.id, uids: [[1, 2]] as const, to: "Trash", move }
         const first = yield* ask(actor.CopyMessages(command, options))
-        const again = yield* ask(actor.CopyMessages(command, options))
+        const repeated = yield* ask(actor.CopyMessages(command, options))
         expect(first.to).toEqual(move ? [3, 4] : [1, 2])
-        expect(again).toMatchObject({ uid_validity: first.uid_validity, from: [1, 2], to: [] })
+        expect(repeated).toMatchObject({ uid_validity: first.uid_validity, from: [1, 2], to: [] })
       }
       expect(yield* placed("INBOX")).toEqual([])
       expect((yield* placed("Trash")).map(({ uid }) => uid)).toEqual([1, 2, 3, 4])

@@ -19,7 +19,7 @@ it("the flag cache returns current flags and reads the whole folder once", async
   let modseq = 1
   let uid = 1
   let reads = 0
-  const whole = Effect.sync(() => {
+  const complete = Effect.sync(() => {
     reads++
     return { modseq, messages: held }
   })
@@ -45,7 +45,7 @@ it("the flag cache returns current flags and reads the whole folder once", async
   }
   change()
   for (let round = 0; round < 300; round++) {
-    expect(await Effect.runPromise(marks.of(folder, whole, changes))).toEqual(held)
+    expect(await Effect.runPromise(marks.of(folder, complete, changes))).toEqual(held)
     for (let n = Math.floor(next() * 4); n > 0 && held.length > 0; n--) change()
     if (held.length === 0) change()
   }

@@ -16,7 +16,7 @@ let token: string
 
 /** A proxy to a port that breaks the connection once after a number of bytes. */
 const breaking = async (port: number, after: number) => {
-  let left = after
+  let remaining = after
   const sockets = new Set<Socket>()
   const server = createServer((near) => {
     const far = connect(port, "127.0.0.1")
@@ -30,9 +30,9 @@ const breaking = async (port: number, after: number) => {
     }
     far.pipe(near)
     near.on("data", (bytes: Buffer) => {
-      if (left <= 0 || bytes.length < left) far.write(bytes)
-      else far.write(bytes.subarray(0, left), () => near.destroy())
-      left -= bytes.length
+      if (remaining <= 0 || bytes.length < remaining) far.write(bytes)
+      else far.write(bytes.subarray(0, remaining), () => near.destroy())
+      remaining -= bytes.length
     })
   })
   server.listen(0, "127.0.0.1")
@@ -145,10 +145,10 @@ describe.skipIf(!has("offlineimap"))("offlineimap", () => {
     await box.remove(await of("Letter 5"))
     await place.sync()
     await place.sync()
-    const left = ["From here", ...named(0, 2), ...named(3, 5), ...named(6, 8)]
-    expect(byName(place.kept())).toEqual(left)
-    const listed = await box.listed((messages) => messages.length === left.length)
-    expect(subjects(listed)).toEqual(left)
+    const remaining = ["From here", ...named(0, 2), ...named(3, 5), ...named(6, 8)]
+    expect(byName(place.kept())).toEqual(remaining)
+    const listed = await box.listed((messages) => messages.length === remaining.length)
+    expect(subjects(listed)).toEqual(remaining)
     const marks = (subject: string) => listed.find((one) => one.subject === subject)
     expect(marks("Letter 0")).toMatchObject({ seen: true, flagged: false })
     expect(marks("Letter 1")).toMatchObject({ seen: false, flagged: true })

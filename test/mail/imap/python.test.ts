@@ -104,9 +104,9 @@ print(json.dumps(out))
       nowhere: "AUTH",
       end: "BYE",
     })
-    const left = await box.listed((messages) => messages.length === 3)
-    expect(subjects(left)).toEqual(["Grüße", "Letter 1", "Letter 2"])
-    expect(left.find(({ subject }) => subject === "Letter 1")).toMatchObject({ labels: ["later"], seen: false })
+    const remaining = await box.listed((messages) => messages.length === 3)
+    expect(subjects(remaining)).toEqual(["Grüße", "Letter 1", "Letter 2"])
+    expect(remaining.find(({ subject }) => subject === "Letter 1")).toMatchObject({ labels: ["later"], seen: false })
   })
 
   it(

@@ -205,9 +205,9 @@ describe("an IMAP session", () => {
 
   it("returns COPYUID for a complete copy, and none if the UIDs of a repeated copy are unknown", async () => {
     const commands = `${login}${append("b")}${append("c")}d SELECT INBOX\r\ne COPY 1:2 Sent\r\nf MOVE 2 Sent\r\n`
-    const whole = (await converse(commands)).text
-    expect(whole).toMatch(/e OK \[COPYUID \d+ 1:2 1:2\]/)
-    expect(whole).toMatch(/\* OK \[COPYUID \d+ 2 3\] Moved\r\n\* 2 EXPUNGE\r\nf OK/)
+    const complete = (await converse(commands)).text
+    expect(complete).toMatch(/e OK \[COPYUID \d+ 1:2 1:2\]/)
+    expect(complete).toMatch(/\* OK \[COPYUID \d+ 2 3\] Moved\r\n\* 2 EXPUNGE\r\nf OK/)
     const store = { ...MemoryStore.make(), copy: () => Effect.succeed({ uidValidity: 1, from: [1, 2], to: [] }) }
     const repeated = (await converse(commands, { store })).text
     expect(repeated).toContain("e OK COPY completed")

@@ -10,14 +10,14 @@ const work = () => {
 
 it("session turns yield once the turn is used up and continue in order of arrival", async () => {
   const turns = Turns.make()
-  const went: Array<string> = []
+  const order: Array<string> = []
   const session = (name: string) =>
     Effect.runPromise(
       Effect.gen(function* () {
         for (let n = 0; n < 3; n++) {
           work()
           yield* turns.take
-          went.push(`${name}${n}`)
+          order.push(`${name}${n}`)
         }
       }),
     )
@@ -25,14 +25,14 @@ it("session turns yield once the turn is used up and continue in order of arriva
   let between = 0
   const others = setImmediate(function again() {
     between++
-    if (went.length < 9) setImmediate(again)
+    if (order.length < 9) setImmediate(again)
   })
   const all = Promise.all(["a", "b", "c"].map(session))
   // Each session alone used up its turn.
-  expect(went).toEqual([])
+  expect(order).toEqual([])
   await all
   clearImmediate(others)
-  expect(went).toEqual(["a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"])
+  expect(order).toEqual(["a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"])
   // The third round has no work after the turn.
   expect(between).toBeGreaterThanOrEqual(6)
 })
@@ -42,9 +42,9 @@ it("session turns continue immediately while there is time and forget interrupte
   expect(Effect.runSync(Effect.as(turns.take, "at once"))).toBe("at once")
   work()
   const aborted = new AbortController()
-  const left = Effect.runPromise(turns.take, { signal: aborted.signal }).catch(() => "gone")
+  const remaining = Effect.runPromise(turns.take, { signal: aborted.signal }).catch(() => "gone")
   const stays = Effect.runPromise(Effect.as(turns.take, "went"))
   aborted.abort()
-  expect(await left).toBe("gone")
+  expect(await remaining).toBe("gone")
   expect(await stays).toBe("went")
 })

@@ -28,19 +28,19 @@ it("concurrent sessions see only valid updates and the same final view", async (
       const client = await ImapClient.login(service.imapPort, secrets.imap.username, secrets.imap.password)
       const view = new Views()
       const next = random(100 + n)
-      const say = async (command: string, ...literals: ReadonlyArray<string>) => {
+      const runCommand = async (command: string, ...literals: ReadonlyArray<string>) => {
         const reply = await client.say(command, ...literals)
         const byNumber = /^(FETCH|STORE|SEARCH) /.test(command)
         for (const line of reply.untagged) view.hear(line, byNumber)
         return reply
       }
       if (n > 2) await client.say("ENABLE CONDSTORE")
-      await say("SELECT INBOX")
-      return { client, view, next, say }
+      await runCommand("SELECT INBOX")
+      return { client, view, next, runCommand }
     }),
   )
 
-  const turn = async ({ view, next, say }: (typeof sessions)[number]) => {
+  const turn = async ({ view, next, runCommand }: (typeof sessions)[number]) => {
     const pick = next()
     const count = view.uids.length
     const number = () => 1 + Math.floor(next() * count)
@@ -48,17 +48,17 @@ it("concurrent sessions see only valid updates and the same final view", async (
     const flag = flags[Math.floor(next() * flags.length)]!
     if (pick < 0.25 || count === 0) {
       const text = `Subject: ${next()}\r\n\r\nbody\r\n`
-      return say(`APPEND INBOX (${flag}) {${text.length}}`, text)
+      return runCommand(`APPEND INBOX (${flag}) {${text.length}}`, text)
     }
     if (pick < 0.5)
-      return say(`STORE ${some()} ${next() < 0.5 ? "+" : "-"}FLAGS${next() < 0.3 ? ".SILENT" : ""} (${flag})`)
-    if (pick < 0.65) return say(`FETCH ${some()} (UID FLAGS)`)
-    if (pick < 0.72) return say(`SEARCH ${some()} KEYWORD work`)
-    if (pick < 0.8) return say("EXPUNGE")
-    if (pick < 0.86) return say(`COPY ${number()} INBOX`)
-    if (pick < 0.9) return say(`MOVE ${number()} Trash`)
-    if (pick < 0.95) return say("NOOP")
-    return say(`UID FETCH 1:* (FLAGS)`)
+      return runCommand(`STORE ${some()} ${next() < 0.5 ? "+" : "-"}FLAGS${next() < 0.3 ? ".SILENT" : ""} (${flag})`)
+    if (pick < 0.65) return runCommand(`FETCH ${some()} (UID FLAGS)`)
+    if (pick < 0.72) return runCommand(`SEARCH ${some()} KEYWORD work`)
+    if (pick < 0.8) return runCommand("EXPUNGE")
+    if (pick < 0.86) return runCommand(`COPY ${number()} INBOX`)
+    if (pick < 0.9) return runCommand(`MOVE ${number()} Trash`)
+    if (pick < 0.95) return runCommand("NOOP")
+    return runCommand(`UID FETCH 1:* (FLAGS)`)
   }
   const api = async () => {
     const next = random(5)
@@ -81,9 +81,9 @@ it("concurrent sessions see only valid updates and the same final view", async (
   ])
 
   const ends = []
-  for (const { client, view, say } of sessions) {
-    await say("NOOP")
-    await say("FETCH 1:* (UID FLAGS)")
+  for (const { client, view, runCommand } of sessions) {
+    await runCommand("NOOP")
+    await runCommand("FETCH 1:* (UID FLAGS)")
     const fresh = await ImapClient.login(service.imapPort, secrets.imap.username, secrets.imap.password)
     const now = new Views()
     for (const line of (await fresh.say("EXAMINE INBOX")).untagged) now.hear(line, false)

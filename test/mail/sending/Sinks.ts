@@ -45,7 +45,7 @@ export const reply = (responseCode: number, message: string) => Object.assign(ne
 export const sink = (options: SMTPServerOptions = {}, host = "127.0.0.1") =>
   Effect.acquireRelease(
     Effect.callback<Sink & { stop: () => void }>((resume) => {
-      const taken: Array<ReceivedMail> = []
+      const received: Array<ReceivedMail> = []
       let connections = 0
       const server = new SMTPServer({
         ...certificate,
@@ -61,7 +61,7 @@ export const sink = (options: SMTPServerOptions = {}, host = "127.0.0.1") =>
           stream.on("data", (chunk: Buffer) => chunks.push(chunk))
           stream.on("end", () => {
             const { mailFrom, rcptTo } = session.envelope
-            taken.push({
+            received.push({
               from: mailFrom === false ? "" : mailFrom.address,
               to: rcptTo.map(({ address }) => address),
               parameters: mailFrom === false || mailFrom.args === false ? {} : mailFrom.args,
@@ -80,7 +80,7 @@ export const sink = (options: SMTPServerOptions = {}, host = "127.0.0.1") =>
         resume(
           Effect.succeed({
             port,
-            taken,
+            taken: received,
             connections: () => connections,
             open: () => server.connections.size,
             stop: () => server.close(),
@@ -98,27 +98,27 @@ export const sink = (options: SMTPServerOptions = {}, host = "127.0.0.1") =>
 export const scripted = (script: (line: string, socket: Socket) => string | null | "close") =>
   Effect.acquireRelease(
     Effect.callback<{ port: number; heard: Array<string>; stop: () => void }>((resume) => {
-      const heard: Array<string> = []
+      const receivedLines: Array<string> = []
       const sockets = new Set<Socket>()
       const server = createServer((socket) => {
         sockets.add(socket)
         socket.on("error", () => {})
-        const say = (text: string | null) => {
+        const respond = (text: string | null) => {
           if (text === "close") socket.destroy()
           else if (text !== null && !socket.destroyed) socket.write(`${text}\r\n`)
         }
         let rest = ""
         let isContent = false
-        say(script("", socket))
+        respond(script("", socket))
         socket.on("data", (chunk) => {
           const lines = (rest + chunk.toString("latin1")).split("\r\n")
           rest = lines.pop()!
           for (const line of lines) {
             if (isContent && line !== ".") continue
-            heard.push(line)
+            receivedLines.push(line)
             const answer = script(line, socket)
             isContent = answer?.startsWith("354") === true
-            say(answer)
+            respond(answer)
           }
         })
       })
@@ -129,7 +129,7 @@ export const scripted = (script: (line: string, socket: Socket) => string | null
           for (const socket of sockets) socket.destroy()
           server.close()
         }
-        resume(Effect.succeed({ port, heard, stop }))
+        resume(Effect.succeed({ port, heard: receivedLines, stop }))
       })
     }),
     ({ stop }) => Effect.sync(stop),

@@ -43,11 +43,11 @@ const sent = Effect.fnUntraced(function* (names: Names, port: number) {
 layer(foundation)("A server with TLSA records", (it) => {
   it.effect("gets mail over TLS with a matching certificate, whoever issued it", () =>
     Effect.gen(function* () {
-      const whole = raw(untrustedCertificate.cert)
+      const complete = raw(untrustedCertificate.cert)
       for (const record of [
         its,
-        tlsa(3, 0, 1, sha256(whole)),
-        tlsa(3, 0, 2, createHash("sha512").update(whole).digest()),
+        tlsa(3, 0, 1, sha256(complete)),
+        tlsa(3, 0, 2, createHash("sha512").update(complete).digest()),
         tlsa(3, 1, 0, keyOf(untrustedCertificate.cert)),
       ]) {
         const { port, taken } = yield* sink(untrustedCertificate)

@@ -35,16 +35,16 @@ layer(foundation)("A relay", (it) => {
       const { port, taken } = yield* sink()
       const long = Buffer.concat([content, Buffer.from(`${"x".repeat(70)}\r\n`.repeat(4_000))])
       let requests = 0
-      let left = 0
+      let remaining = 0
       const mayLeave = Effect.sync(() => {
         requests++
-        left = 1
+        remaining = 1
         return true
       })
       const outcomes = yield* via(`smtp://127.0.0.1:${port}`)({
         content: long,
         mayLeave,
-        isPermitted: () => left-- > 0,
+        isPermitted: () => remaining-- > 0,
       })
       expect(outcomes).toMatchObject([{ state: "sent" }])
       expect(taken[0]!.raw.endsWith(long.toString())).toBe(true)

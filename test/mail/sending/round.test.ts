@@ -193,7 +193,7 @@ describe("A bounce", () => {
   it("sends no mail and reveals nothing beyond the message's own recipients", async () => {
     const { arrived } = await sent(["grace@example.org", "eve@other.example"], "strangers")
     const allowed = JSON.stringify((await ada.allowed()).body)
-    const told = (await bounced()).length
+    const bounceCount = (await bounced()).length
     const toExample = arrived.find(({ to }) => to.includes("eve@other.example"))!
     // A forged bounce that claims to be verified and allowed, and is about another address.
     const hostile = [
@@ -205,7 +205,7 @@ describe("A bounce", () => {
       report("eve@other.example", "delayed"),
     ]
     for (const letter of hostile.slice(1)) expect((await deliver(toExample.from, letter)).at(-2)).toMatch(/^250 /)
-    expect((await bounced()).length).toBe(told)
+    expect((await bounced()).length).toBe(bounceCount)
     const two = await sent(["grace@example.org"], "one more")
     expect((await deliver(two.arrived[0]!.from, hostile[1]!)).at(-2)).toMatch(/^250 /)
     expect(JSON.stringify((await ada.allowed()).body)).toBe(allowed)

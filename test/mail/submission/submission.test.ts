@@ -86,8 +86,8 @@ describe("A submitted message", () => {
       expect.arrayContaining(["AI-Disclosure: mode=ai-originated", "User-Agent: Program/1.0", "X-Own: 1"]),
     )
     expect(fields.filter((one: string) => /^(?:bcc|ai-disclosure)/i.test(one))).toHaveLength(1)
-    const [kept] = await ada.outbound()
-    expect((await ada.read(kept.id)).bcc).toEqual([{ address: ada.address, name: null }])
+    const [stored] = await ada.outbound()
+    expect((await ada.read(stored.id)).bcc).toEqual([{ address: ada.address, name: null }])
   })
 
   it("requires the Identity's own address as sender", async () => {
@@ -145,17 +145,17 @@ describe("A submitted message", () => {
 
   it("is sent once when it is resubmitted; other content or recipients make another message", async () => {
     const subject = "again"
-    const say = (body: string, date: string) =>
+    const letterWith = (body: string, date: string) =>
       letter(ada, subject, body, `Message-ID: <again@laptop.example>\nDate: ${date}\n`)
     const dates = [1, 2].map(
       (second) => `${new Date(Date.now() - second * 1000).toUTCString().replace("GMT", "+0000")}`,
     )
     const replies = [
-      await answered(ada, say("Once.\n", dates[0]!)),
+      await answered(ada, letterWith("Once.\n", dates[0]!)),
       // The program sets a new date.
-      await answered(ada, say("Once.\n", dates[1]!)),
-      await answered(ada, say("Twice.\n", dates[1]!)),
-      await answered(ada, say("Once.\n", dates[0]!), { to: [bob.address, ada.address] }),
+      await answered(ada, letterWith("Once.\n", dates[1]!)),
+      await answered(ada, letterWith("Twice.\n", dates[1]!)),
+      await answered(ada, letterWith("Once.\n", dates[0]!), { to: [bob.address, ada.address] }),
     ]
     expect(replies.every((reply) => reply?.startsWith("250 2.6.0 Queued as msg_"))).toBe(true)
     expect(replies[1]).toBe(replies[0])
