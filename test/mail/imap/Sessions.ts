@@ -1,9 +1,23 @@
 /** Sessions over a Mailbox in memory without sockets, and a conversation that uses most commands. */
 import * as Session from "@svc/mail-gateway/mail/imap/session/Session"
-import * as Spool from "@svc/mail-gateway/mail/imap/session/Spool"
+import type { Spools } from "@svc/mail-gateway/mail/imap/session/Spool"
 import type { Store } from "@svc/mail-gateway/mail/imap/session/Store"
 import { Effect, Exit, Scope } from "effect"
 import * as MemoryStore from "./MemoryStore.ts"
+
+/** Spools in memory. */
+const spools: Spools = {
+  room: () => Infinity,
+  open: () =>
+    Effect.sync(() => {
+      const pieces: Array<Buffer> = []
+      return {
+        write: (bytes) => Effect.sync(() => void pieces.push(Buffer.from(bytes))),
+        read: Effect.sync(() => Buffer.concat(pieces)),
+        close: Effect.void,
+      }
+    }),
+}
 
 export interface Options {
   readonly secure?: boolean
@@ -19,7 +33,7 @@ export const open = async ({ secure = true, allowsPlain = true, store = MemorySt
       Session.make(
         {
           messageBytes: 100_000,
-          spools: Spool.inMemory,
+          spools,
           allowsPlain,
           run: (effect) => void Effect.runFork(effect),
           send: (bytes) => Effect.sync(() => void output.push(Buffer.from(bytes))),

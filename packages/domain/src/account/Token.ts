@@ -45,14 +45,14 @@ const checksum = (text: string): string => {
 }
 
 /** Returns the prefix, the random bytes and their checksum as one text. */
-export const withChecksum = (prefix: string, random: Uint8Array): string => {
+const withChecksum = (prefix: string, random: Uint8Array): string => {
   const value = random.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)
   const text = prefix + base62(value, secretLength)
   return text + checksum(text)
 }
 
 /** Returns whether the text has the prefix, the length and a matching checksum. */
-export const isWellFormed = (prefix: string, token: string): boolean => {
+const isWellFormed = (prefix: string, token: string): boolean => {
   if (!token.startsWith(prefix) || token.length !== prefix.length + secretLength + checksumLength) return false
   // The checksum covers only the low byte of each character.
   if (!/^[0-9A-Za-z]+$/.test(token.slice(prefix.length))) return false

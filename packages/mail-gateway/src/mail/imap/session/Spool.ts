@@ -58,17 +58,3 @@ export const aside = (spools: Spools) => {
     }),
   }
 }
-
-/** Spools in memory. */
-export const inMemory: Spools = {
-  room: () => Infinity,
-  open: () =>
-    Effect.sync(() => {
-      const pieces: Array<Buffer> = []
-      return {
-        write: (bytes) => Effect.sync(() => void pieces.push(Buffer.from(bytes))),
-        read: Effect.sync(() => Buffer.concat(pieces)),
-        close: Effect.void,
-      }
-    }),
-}
