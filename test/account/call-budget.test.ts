@@ -64,6 +64,16 @@ layer(Layer.provideMerge(sealingLayer, databaseLayer))("an Org's call budget", (
     }),
   )
 
+  it.effect("leases nothing to an actor that is still in the minute before", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const [current, frozen] = [yield* actorOf(org), yield* actorOf(org)]
+      expect(yield* granted(current, "calls", 30, 30, late + minute)).toBe(600)
+      expect(yield* granted(frozen, "calls", 30, 30, late)).toBe(0)
+      expect(yield* granted(yield* actorOf(org), "calls", 30, 30, late + minute)).toBe(0)
+    }),
+  )
+
   it.effect("leases the requested number of calls, even more than a block", () =>
     Effect.gen(function* () {
       const actor = yield* actorOf(yield* makeOrg)

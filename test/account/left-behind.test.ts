@@ -5,8 +5,8 @@ import { Orgs } from "@svc/cluster/account/Orgs"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
-import { Effect } from "effect"
-import { makeOrg, waitUntil } from "../harness/Actors.ts"
+import { Context, Effect, Layer } from "effect"
+import { awaitFiber, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { actorProcess, sharedServices } from "../harness/Processes.ts"
 
 const one = <A extends object>(row: Effect.Effect<ReadonlyArray<A>, unknown>) => Effect.map(row, ([first]) => first)
@@ -89,6 +89,25 @@ layer(sharedServices, { timeout: "60 seconds" })("an account after a crash of it
         yield* sql`select 1 from event where org_id = ${org_id} and type = 'account.deletion_started'`,
       ).toHaveLength(1)
     }).pipe(Effect.provide(actorProcess())),
+  )
+
+  it.effect("counts the report of an edge once if another process has replaced its actor", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const sql = yield* Writes
+      const [first, second] = [yield* Layer.build(actorProcess()), yield* Layer.build(actorProcess())]
+      const lease = Effect.fnUntraced(function* (process: typeof first, used: number) {
+        const asked = ask(Context.get(process, Orgs).of(org_id).LeaseTransfer({ edge: "one", used }))
+        return yield* yield* awaitFiber(yield* Effect.forkChild(Effect.exit(asked)), "1 second")
+      })
+      yield* lease(first, 0)
+      yield* lease(second, 0)
+      // The replaced actor notices, and the report is counted by an actor that owns the Org.
+      yield* lease(first, 1_000)
+      expect(yield* sql`select bytes::int as bytes from tunnel_transfer where org_id = ${org_id}`).toEqual([
+        { bytes: 1_000 },
+      ])
+    }).pipe(Effect.scoped),
   )
 
   it.effect("keeps its transferred bytes: the next actor leases the rest and raises each Event once", () =>

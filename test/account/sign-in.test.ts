@@ -2,7 +2,7 @@
 import { type AccountSettings, Accounts } from "@svc/cluster/account/Accounts"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Context, Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { waitUntil } from "../harness/Actors.ts"
 import { rows, storesLayer } from "../harness/Stores.ts"
@@ -56,6 +56,12 @@ layer(storesLayer)("a magic link", (it) => {
       const sixth = yield* Effect.flip(requested(email))
       expect(sixth).toMatchObject({ code: "rate_limited", retry_after_seconds: 900 })
       yield* requested(newEmail())
+      const concurrent = newEmail()
+      yield* requested(concurrent)
+      const asked = yield* Effect.forEach(Array.from({ length: 8 }), () => Effect.result(requested(concurrent)), {
+        concurrency: "unbounded",
+      })
+      expect(asked.filter(Result.isSuccess)).toHaveLength(4)
     }),
   )
 

@@ -4,7 +4,7 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { Audit } from "@svc/cluster/audit/Audit"
 import { Writes } from "@svc/cluster/store/Database"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { makeOrg, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 import { act } from "./Acts.ts"
@@ -152,6 +152,41 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
       yield* died
       yield* waitForSeals(org, 5)
       expect(verifyLines(yield* exportedLines(org))).toMatchObject({ records: 5, faults: [] })
+    }),
+  )
+
+  it.effect("seals a record that arrives while its actor finds nothing to seal", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      yield* (yield* Audit).record(act(org))
+      yield* waitForSeals(org, 1)
+      const sql = yield* Writes
+      const work = ask((yield* Orgs).of(org).Work(undefined, { discard: true }))
+      /** Statements that wait for the row of the chain's end. */
+      const waiting = rows(
+        (reads) => reads`
+          select from pg_stat_activity where wait_event_type = 'Lock' and query like '%rested as%' and datname = current_database()`,
+      )
+      const names = `org_id, class, action, actor_kind, outcome, via, count`
+      const look = Effect.gen(function* () {
+        // The actor looks for records now, and the end is marked before it can store that it found none.
+        yield* sql`update audit_head set due_at = ${new Date(yield* Clock.currentTimeMillis)} where org_id = ${org}`
+        return yield* sql.withTransaction(
+          Effect.gen(function* () {
+            const [end] = yield* sql<{ due: boolean }>`
+              update audit_head set marks = marks + 1 where org_id = ${org} returning due_at is not null as due`
+            if (end!.due !== true) return false
+            yield* sql.unsafe(
+              `insert into audit (id, at, ${names}) select uuidv7(), at, ${names} from audit where org_id = '${org}' limit 1`,
+            )
+            yield* work
+            yield* waitUntil(waiting, (statements) => statements.length > 0, 0)
+            return true
+          }),
+        )
+      })
+      yield* Effect.repeat(look, { until: (looked) => looked })
+      yield* waitForSeals(org, 2)
     }),
   )
 

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto"
 import { IdempotencyRecords, type Scope, type StoredAnswer } from "@svc/cluster/idempotency/IdempotencyRecords"
 import { sha256 } from "@svc/cluster/credentials/CredentialMint"
 import { Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber } from "effect"
@@ -135,6 +136,34 @@ layer(storesLayer)("Idempotency record", (it) => {
       expect(yield* Effect.flip(claim())).toMatchObject({ code: "idempotency_key_in_progress" })
       yield* settle
       expect(yield* claim()).toEqual({ _tag: "Answered", answer })
+    }),
+  )
+
+  it.effect("keeps its response whatever a slow first request still reports", () =>
+    Effect.gen(function* () {
+      const { scope, claim, settle, release } = yield* fresh
+      const records = yield* IdempotencyRecords
+      yield* claim()
+      yield* TestClock.adjust(Timing.idempotencyAbandonedMillis)
+      yield* claim()
+      yield* settle
+      for (const late of [records.settle(scope, { ...answer, status: 409 }), release, records.forget(scope)]) {
+        yield* late
+        // The response of an equal tool call is kept for a minute only.
+        expect(yield* records.claim(scope, "one", Timing.equalCallMillis)).toEqual({ _tag: "Answered", answer })
+      }
+    }),
+  )
+
+  it.effect("of one operation is not decided by another operation with the same key", () =>
+    Effect.gen(function* () {
+      const { claim, settle } = yield* fresh
+      const other = claim("one", { operation: "POST /api/keys" })
+      yield* claim()
+      yield* other
+      yield* settle
+      expect(yield* claim()).toEqual({ _tag: "Answered", answer })
+      expect(yield* Effect.flip(other)).toMatchObject({ code: "idempotency_key_in_progress" })
     }),
   )
 

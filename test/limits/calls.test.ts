@@ -92,6 +92,30 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
     }),
   )
 
+  it.effect("leased in one minute are not made in the next", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* orgLimits, yield* orgLimits]
+      yield* nextMinute()
+      const org = yield* makeOrg
+      expect(yield* passed([one.take(org, "calls")], 1)).toBe(1)
+      yield* nextMinute()
+      expect(yield* passed([other.take(org, "calls")], 100)).toBe(60)
+      expect(yield* passed([one.take(org, "calls")], 10)).toBe(0)
+    }),
+  )
+
+  it.effect("that wait for a lease at the same time share it", () =>
+    Effect.gen(function* () {
+      const limits = yield* orgLimits
+      yield* nextMinute()
+      const org = yield* makeOrg
+      const calls = yield* Effect.forEach(Array.from({ length: 70 }), () => Effect.result(limits.take(org, "calls")), {
+        concurrency: "unbounded",
+      })
+      expect(calls.filter(Result.isSuccess)).toHaveLength(60)
+    }),
+  )
+
   it.effect("leased to a crashed process are not reissued within the minute", () =>
     Effect.gen(function* () {
       const [crashed, other] = [yield* orgLimits, yield* orgLimits]

@@ -45,6 +45,33 @@ layer(actors({ quotas: { tunnel_transfer: quota } }))("an Org's transfer budget"
     }),
   )
 
+  it.effect("is leased without what others hold, until their leases expire", () =>
+    Effect.gen(function* () {
+      const { lease } = yield* orgAtNoon
+      const first = yield* lease("one", 0)
+      expect(first.granted).toBe(quota / 8)
+      const second = yield* lease("two", 0)
+      expect(second.granted).toBe((quota - first.granted) / 16)
+      yield* TestClock.adjust(Timing.transferLeaseMillis - 1)
+      expect((yield* lease("three", 0)).granted).toBe(Math.floor((quota - first.granted - second.granted) / 24))
+      // The edges one and two have crashed.
+      yield* TestClock.adjust(1)
+      const third = quota / 8
+      expect((yield* lease("three", 0)).granted).toBe(third)
+      expect((yield* lease("four", 0)).granted).toBe((quota - third) / 16)
+    }),
+  )
+
+  it.effect("is leased up to its last byte, and no longer than the day", () =>
+    Effect.gen(function* () {
+      const { lease } = yield* orgAtNoon
+      expect((yield* lease("one", quota - 1_000)).granted).toBe(1_000)
+      yield* nextDay(0)
+      yield* TestClock.adjust(day - 30_000)
+      expect((yield* lease("one", 0)).ends_in).toBe(30_000)
+    }),
+  )
+
   it.effect("raises Events at 80 % and 100 % once a day, and then grants nothing until the next day", () =>
     Effect.gen(function* () {
       const { org, lease } = yield* orgAtNoon

@@ -79,25 +79,11 @@ export const leasesAndLocks: Mutants = {
     bug: "the lease of a crashed edge keeps its part of the budget from the others until midnight",
     tests: ["limits/transfer"],
   },
-  "sealed-by-a-stale-actor": {
-    file: "cluster/src/audit/SealSource.ts",
-    from: "where org_id = ${org}::uuid and seq = ${head.seq}::bigint and exists (select from fence)",
-    to: "where org_id = ${org}::uuid",
-    bug: "an actor that another process replaced seals records behind an end that has moved",
-    tests: ["audit/chain"],
-  },
   "seal-rests-over-a-new-mark": {
     file: "cluster/src/audit/SealSource.ts",
     from: "where org_id = ${org}::uuid and marks = ${head.marks}::bigint and exists (select from fence))`",
     to: "where org_id = ${org}::uuid and exists (select from fence))`",
     bug: "a record that is written while the actor finds nothing to seal stays unsealed until the next search",
-    tests: ["audit/chain"],
-  },
-  "head-signed-by-a-stale-actor": {
-    file: "cluster/src/audit/SealSource.ts",
-    from: "and signed_seq < ${head.seq}::bigint and exists (select from fence) returning org_id",
-    to: "returning org_id",
-    bug: "an actor that another process replaced signs a former end of the log after a later one",
     tests: ["audit/chain"],
   },
   "second-response-replaces-the-first": {
@@ -142,13 +128,6 @@ export const leasesAndLocks: Mutants = {
     bug: "a tool call that is repeated with its idempotency_key runs twice",
     tests: ["mcp/repetition"],
   },
-  "equal-call-beside-a-tool-key": {
-    file: "api/src/mcp/Repetition.ts",
-    from: 'effect !== "write" || input["idempotency_key"] !== undefined ||',
-    to: 'effect !== "write" ||',
-    bug: "a tool call with a new idempotency_key returns the result of an equal call with another key",
-    tests: ["mcp/repetition"],
-  },
   "links-counted-together": {
     file: "cluster/src/account/Accounts.ts",
     from: "select pg_advisory_xact_lock(${linkLock}, hashtext(${org}::text))",
@@ -161,7 +140,7 @@ export const leasesAndLocks: Mutants = {
     from: "select pg_advisory_xact_lock(${grantLock}, hashtext(${org}::text))",
     to: "select 1 where ${grantLock} = hashtext(${org}::text)",
     bug: "consents that are given together exceed the limit of Grants",
-    tests: ["oauth/ends"],
+    tests: ["oauth/grant-limit"],
   },
   "migrations-run-together": {
     file: "cluster/src/store/Migrations.ts",

@@ -44,7 +44,7 @@ export const ordered = (value: unknown): unknown => {
 
 /** Returns the key that equal calls of a tool share, or undefined if the call must always run. */
 export const equalTo = (effect: ToolEffect, input: Json, body: string | undefined): string | undefined =>
-  effect !== "write" || input["idempotency_key"] !== undefined || input["allow_duplicate"] === true
+  effect !== "write" || input["allow_duplicate"] === true
     ? undefined
     : `equal ${createHash("sha256")
         .update(body ?? "")
