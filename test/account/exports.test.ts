@@ -105,6 +105,24 @@ layer(actors())("an export", (it) => {
     }),
   )
 
+  it.effect("is not found after it has expired, by its Identity and by the account", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const grace = yield* filled(org, "expires")
+      const id = yield* exported(org, grace)
+      const exports = yield* Exports
+      const page = { limit: 10, cursor: undefined }
+      for (const by of [grace.id, null]) expect((yield* exports.list(org, by, page)).entries).toHaveLength(1)
+      const sql = yield* Writes
+      yield* sql`update export set expires_at = now() where org_id = ${org}`
+      for (const by of [grace.id, null]) {
+        expect((yield* exports.list(org, by, page)).entries).toEqual([])
+        expect(yield* Effect.flip(exports.read(org, by, id))).toMatchObject({ code: "not_found" })
+        expect(yield* Effect.flip(exports.archive(org, by, id, false))).toMatchObject({ code: "not_found" })
+      }
+    }),
+  )
+
   it.effect("is deleted with any Identity that it contains", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg

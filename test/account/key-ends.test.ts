@@ -92,6 +92,21 @@ layer(storesLayer)("an expiring key", (it) => {
       const { api_key: own } = yield* keys.rotate(maker, next.id, yield* makeUuidV7, 0, accountHolder)
       expect(own.expires_at).toEqual(new Date(now + 30 * day))
       yield* TestClock.adjust("7 days")
+      const ended = yield* Effect.flip(keys.rotate(session, short.api_key.id, yield* makeUuidV7, 0, accountHolder))
+      expect(ended).toMatchObject({ code: "key_replaced" })
+      const brief = yield* keys.create(
+        org,
+        {
+          id: yield* makeUuidV7,
+          name: "brief",
+          identity: null,
+          rights: { ...rights, expiresAt: new Date((yield* Clock.currentTimeMillis) + day) },
+        },
+        accountHolder,
+      )
+      yield* TestClock.adjust(day)
+      const expired = yield* Effect.flip(keys.rotate(session, brief.api_key.id, yield* makeUuidV7, 0, accountHolder))
+      expect(expired).toMatchObject({ code: "conflict", detail: expect.stringContaining("expired") })
       yield* KeyExpiry.notifyExpiring
       const events = yield* rows(
         (sql) => sql<{ type: string; key: string }>`

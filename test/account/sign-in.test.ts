@@ -95,6 +95,36 @@ layer(storesLayer)("a session", (it) => {
     return { use, useAndSlide, expiry }
   })
 
+  it.effect("is listed until it expires, newest first", () =>
+    Effect.gen(function* () {
+      const email = newEmail()
+      const first = yield* consume(yield* requested(email))
+      yield* TestClock.adjust("1 day")
+      const second = yield* consume(yield* requested(email))
+      const accounts = yield* Accounts
+      const listed = Effect.map(
+        accounts.sessions(first.org.id, second.session.id, { limit: 10, cursor: undefined }),
+        ({ entries }) => entries.map(({ id, current }) => [id, current]),
+      )
+      expect(yield* listed).toEqual([
+        [second.session.id, true],
+        [first.session.id, false],
+      ])
+      yield* TestClock.adjust("29 days")
+      expect(yield* listed).toEqual([[second.session.id, true]])
+    }),
+  )
+
+  it.effect("changes the language only from the one that it has seen", () =>
+    Effect.gen(function* () {
+      const { org } = yield* consume(yield* requested(newEmail()))
+      const accounts = yield* Accounts
+      expect(yield* accounts.setLanguage(org, "fr", "de")).toBe(false)
+      expect(yield* accounts.setLanguage(org, "fr", "en")).toBe(true)
+      expect(yield* accounts.setLanguage(org, "de", null)).toBe(true)
+    }),
+  )
+
   it.effect("expires after 30 days without use", () =>
     Effect.gen(function* () {
       const { use } = yield* opened

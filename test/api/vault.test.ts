@@ -31,10 +31,21 @@ describe("Secret", () => {
     expect((await value("db.pass")).body).toMatchObject({ name: "db.pass", value: "zwölf", version: 2 })
     const list = await call(service.base, "GET", "/api/vault/secrets", { token: session })
     expect(list.body.secrets).toMatchObject([{ name: "db.pass", size: 6 }])
+    expect((await put("db.pass", { value: "zwölf", description: null })).body).toMatchObject({ description: null })
     expect(JSON.stringify(list.body)).not.toContain("zwölf")
     expect((await call(service.base, "DELETE", "/api/vault/secrets/db.pass", { token: session })).status).toBe(204)
     expect((await value("db.pass")).status).toBe(404)
     expect((await call(service.base, "DELETE", "/api/vault/secrets/db.pass", { token: session })).status).toBe(404)
+  })
+
+  it("is listed in pages whose cursors belong to one namespace", async () => {
+    for (const name of ["one", "two"]) await put(`page.${name}`, { value: "x" }, session, `?identity=${ada.handle}`)
+    const list = (query: string) => call(service.base, "GET", `/api/vault/secrets?${query}`, { token: session })
+    const { body } = await list(`identity=${ada.handle}&limit=1`)
+    expect((await list(`identity=${ada.handle}&cursor=${body.next_cursor}`)).body.secrets).toHaveLength(1)
+    for (const query of [`identity=${bob.handle}&`, ""]) {
+      expect((await list(`${query}cursor=${body.next_cursor}`)).body.code).toBe("invalid_cursor")
+    }
   })
 
   it("keeps its last ten versions, each of which can be restored", async () => {

@@ -3,6 +3,7 @@ import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { Audit } from "@svc/cluster/audit/Audit"
+import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
 import { Writes } from "@svc/cluster/store/Database"
 import { Clock, Effect } from "effect"
 import { makeOrg, waitUntil } from "../harness/Actors.ts"
@@ -39,6 +40,23 @@ layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) 
           "2 seconds",
         )).value.seq,
       ).toBe(121)
+    }),
+  )
+
+  it.effect("is listed from a time on, and up to another one without it", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      yield* (yield* Audit).record(act(org))
+      const queries = yield* AuditQueries
+      const list = (filter: object) =>
+        Effect.map(
+          queries.list(org, null, { limit: 10, cursor: undefined, ...filter } as never),
+          ({ records }) => records,
+        )
+      const [record] = yield* list({})
+      expect(yield* list({ since: record!.at })).toHaveLength(1)
+      expect(yield* list({ until: record!.at })).toEqual([])
+      expect(yield* list({ until: new Date(record!.at.getTime() + 1) })).toHaveLength(1)
     }),
   )
 

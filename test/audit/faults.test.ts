@@ -173,6 +173,18 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
+  it.effect("summarizes repeated responses like rejections", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      for (let n = 0; n < 5; n++) yield* audit.record(act(org, { outcome: "repeated" }))
+      expect(yield* recorded(org)).toHaveLength(1)
+      yield* TestClock.adjust("61 seconds")
+      const { value } = yield* waitUntil(recorded(org), (found) => found.length > 1, "10 seconds")
+      expect(value.map(({ count }) => count)).toEqual([1, 4])
+    }),
+  )
+
   it.effect("keeps the counts of a process that shut down, but loses those of a killed process", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg

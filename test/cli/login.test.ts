@@ -74,6 +74,10 @@ describe("svc", () => {
     const who = svc("whoami", "--json")
     expect(await who.ended).toBe(0)
     expect(JSON.parse(who.out()).caller).toMatchObject({ kind: "admin_key", key_name: "my laptop" })
+    // The key goes to no other service than the one that issued it.
+    const other = svc("whoami", "--api", service.base.replace("localhost", "127.0.0.1"))
+    expect([await other.ended, other.out()]).toEqual([2, ""])
+    expect(other.errors()).toContain("There is no credential for http://127.0.0.1")
   })
 
   it("serves MCP over standard input and output", { timeout: 30_000 }, async () => {

@@ -23,8 +23,13 @@ layer(actors())("A failed teardown", (it) => {
         ["tunnel", "pending"],
         ["mailbox", "pending"],
       ])
-      yield* sql.unsafe(`drop trigger stuck on card`)
+      // A retry that fails again has all its attempts, and the Identity is still being deleted.
       yield* ask(actor.Retry({ org_id }))
+      const stored = sql<{ status: string; step: { attempts: number; status: string } }>`
+        select status, saga -> 'steps' -> 2 as step from identity where canonical = 'ada'`
+      const again = yield* waitUntil(stored, ([row]) => (row?.step.attempts ?? 0) > 0, 0)
+      expect(again.value).toMatchObject([{ status: "deleting", step: { status: "retrying", attempts: 1 } }])
+      yield* sql.unsafe(`drop trigger stuck on card`)
       yield* waitUntil(identityOf("ada"), (row) => row === undefined)
     }),
   )

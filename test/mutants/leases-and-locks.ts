@@ -100,13 +100,6 @@ export const leasesAndLocks: Mutants = {
     bug: "a slow request that fails deletes the response of the one that resumed it, and a repeat runs a second time",
     tests: ["idempotency/records"],
   },
-  "stored-response-is-released": {
-    file: "cluster/src/idempotency/IdempotencyRecords.ts",
-    from: "set started_at = ${new Date(now - 2 * Timing.idempotencyAbandonedMillis)}\n              where ${where(scope)} and status is null`",
-    to: "set started_at = ${new Date(now - 2 * Timing.idempotencyAbandonedMillis)}\n              where ${where(scope)}`",
-    bug: "a slow request of unknown outcome makes an equal call within the minute run a second time",
-    tests: ["idempotency/records"],
-  },
   "running-request-is-taken-over": {
     file: "cluster/src/idempotency/IdempotencyRecords.ts",
     from: "r.status is null and r.started_at <= ${new Date(now - Timing.idempotencyAbandonedMillis)}",

@@ -65,6 +65,16 @@ describe("Grant", () => {
     expect(await tool(access, "svc_email_list", { handle })).toMatchObject({ code: "scope_missing" })
   })
 
+  it("issues no token that outlasts it", async () => {
+    const { session, client, refresh, grant } = await connected()
+    const body = { expires_at: new Date(Date.now() + 300_000).toISOString() }
+    await call(service.base, "PATCH", `/api/grants/${grant.id}`, { token: session, body })
+    const form = { grant_type: "refresh_token", refresh_token: refresh, client_id: client }
+    const answer = await tokenCall(service.base, form)
+    expect(answer.status).toBe(200)
+    expect(answer.body["expires_in"]).toBeLessThanOrEqual(300)
+  })
+
   it("keeps its networks when the app is authorized again", async () => {
     const { session, access, grant, person, client } = await connected()
     const path = `/api/grants/${grant.id}`

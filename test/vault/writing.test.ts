@@ -4,10 +4,11 @@ import type { AuditNote } from "@svc/cluster/actor/Write"
 import { Reads, Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import type { WriteCondition } from "@svc/cluster/vault/SecretWrites"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer } from "effect"
 import { act, noKey } from "../audit/Acts.ts"
-import { actors, makeOrg } from "../harness/Actors.ts"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
 import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 
 const always: WriteCondition = { ifVersion: null, ifAbsent: false, ifPresent: false }
@@ -32,6 +33,21 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
       read: (name: string) => Effect.map(vault.valueOnRecord(own, name), ({ value }) => value),
     }
   })
+
+  it.effect("are not written before their Identity is ready, nor while it is deleted, with the matching hint", () =>
+    Effect.gen(function* () {
+      const { org, vault } = yield* prepared
+      const { id } = yield* makeIdentity(org, "hinted")
+      const write = vault.put({ org, identity: id as IdentityId }, "name", { value: "x" }, always)
+      for (const [status, agent_hint] of [
+        ["provisioning", "wait"],
+        ["deleting", "stop"],
+      ]) {
+        yield* Effect.flatMap(Unhurried, (sql) => sql`update identity set status = ${status} where id = ${id}`)
+        expect(yield* Effect.flip(write)).toMatchObject({ code: "identity_not_ready", agent_hint })
+      }
+    }),
+  )
 
   it.effect("written concurrently are all stored, each with one audit record", () =>
     Effect.gen(function* () {

@@ -125,6 +125,31 @@ layer(withOverdue)("a delivery that fails", (it) => {
 })
 
 layer(actors())("a delivery", (it) => {
+  it.effect.each([
+    [200, "delivered"],
+    [500, "failed"],
+  ] as const)("whose Webhook is disabled during an attempt ends with its response %i", ([code, status]) =>
+    Effect.gen(function* () {
+      const respond = Promise.withResolvers<void>()
+      const receiver = yield* receiverOf((response) => void respond.promise.then(() => response.writeHead(code).end()))
+      const { org_id, actor, webhook_id, test } = yield* makeWebhook(`late${code}`, receiver.url)
+      yield* test
+      yield* waitUntil(
+        Effect.andThen(
+          oldest(webhook_id),
+          Effect.sync(() => receiver.got.length),
+        ),
+        (count) => count === 1,
+        0,
+      )
+      yield* ask(actor.PatchWebhook({ org_id, webhook_id, if_version: null, patch: { status: "disabled" } }))
+      expect(yield* oldest(webhook_id)).toMatchObject({ status: "queued", attempts: [] })
+      respond.resolve()
+      const { value } = yield* waitUntil(oldest(webhook_id), (found) => found?.attempts.length === 1, 0)
+      expect(value).toMatchObject({ status, next_attempt_at: null, attempts: [{ number: 1, status_code: code }] })
+    }),
+  )
+
   it.effect("fails by any response other than 2xx, and by no response", () =>
     Effect.gen(function* () {
       const redirect = { location: "http://127.0.0.1:1/" }
@@ -258,6 +283,9 @@ layer(actors())("a signing secret", (it) => {
       yield* TestClock.setTime(at + 24 * hour)
       expect(signedWith(yield* delivered)).toEqual([false, true])
       yield* TestClock.adjust("1 hour")
+      expect(signedWith(yield* delivered)).toEqual([false, true])
+      // The next rotation does not bring the retired secret back.
+      yield* ask(actor.RotateSecret({ org_id, secret_id: yield* makeUuidV7 }))
       expect(signedWith(yield* delivered)).toEqual([false, true])
     }),
   )

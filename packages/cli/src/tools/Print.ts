@@ -18,11 +18,10 @@ const word = (value: unknown): string =>
 /** Number of columns if none are specified. */
 const plainColumns = 7
 /**
- * Maximum width of a cell, including the last column. Ids are never truncated, because commands take them as arguments.
+ * Maximum width of a cell, including the last column. Ids are shorter, so they can be copied as arguments of commands.
  */
 const widest = 60
 const widestLast = 160
-const isId = /^[a-z]{2,4}_[0-9a-z]{26}$|^[0-9a-f-]{36}$/
 
 const instant = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$/
 
@@ -42,7 +41,7 @@ const shown = (value: unknown): string => {
 
 const oneLine = (value: unknown, most: number) => {
   const text = terminalText(shown(value)).replace(/\s+/g, " ")
-  return text.length > most && !isId.test(text) ? `${text.slice(0, most - 1)}…` : text
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text
 }
 
 const at = (row: Members, column: string): unknown =>

@@ -30,7 +30,7 @@ export const notifyExpiring = Effect.gen(function* () {
     told as (
       update api_key k set end_told_at = case
         when expires_at <= ${at}::timestamptz then null
-        when expires_at - interval '1 day' <= ${at}::timestamptz or replaced_by is not null then expires_at
+        when expires_at - interval '1 day' <= ${at}::timestamptz then expires_at
         else expires_at - interval '1 day' end
       from due where k.id = due.id
       returning k.id, k.org_id, k.name, k.identity_id, k.expires_at,
