@@ -39,7 +39,7 @@ export const api: Mutants = {
   },
   "equal-call-sends-twice": {
     file: "api/src/mcp/Repetition.ts",
-    from: 'effect !== "write" || input["idempotency_key"] !== undefined || input["allow_duplicate"] === true',
+    from: 'effect !== "write" || input["allow_duplicate"] === true',
     to: 'effect !== "write" || input["idempotency_key"] === undefined || input["allow_duplicate"] === true',
     bug: "a repeated tool call without a key sends twice",
     tests: ["mcp/repetition"],
