@@ -82,7 +82,7 @@ describe("Skill", () => {
     expect(text).toMatch(/^---\nname: agent-identity\ndescription: .{100,1024}\n---\n/)
   })
 
-  it("works step by step", { timeout: 60_000 }, async () => {
+  it("works step by step", { timeout: 300_000 }, async () => {
     const { session } = await signUp(service.base)
     const { key } = (await call(service.base, "POST", "/api/keys", { token: session, body: { name: "agent" } })).body
     const folder = mkdtempSync(path.join(os.tmpdir(), "svc-skill-"))
