@@ -1,4 +1,4 @@
-/** The audit entry of every endpoint: it contains that the call happened, and never its content. */
+/** The audit record of every endpoint: it contains that the call happened, and never its content. */
 import { expect, layer } from "@effect/vitest"
 import { planOf } from "@svc/api/audit/AuditedOperations"
 import { ShowsSecret } from "@svc/domain/account/Policy"

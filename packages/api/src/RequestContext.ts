@@ -53,9 +53,9 @@ export interface RequestContextState {
   settle: ((response: HttpServerResponse.HttpServerResponse) => Effect.Effect<void>) | undefined
   /** The id of the resource that this request creates; a repeat with the same `Idempotency-Key` has the same id. */
   commandId: string | undefined
-  /** Returns the audit entry of the call, which creates the resource `made`; undefined if the entry is stored before the call. */
+  /** Returns the audit record of the call, which creates the resource `made`; undefined if the record is stored before the call. */
   act: ((made?: string) => Act) | undefined
-  /** The audit entry that the statement of the change has stored. */
+  /** The audit record that the statement of the change has stored. */
   recorded: AuditWrite | undefined
   /** The stored response to the same request is returned, so nothing is executed. */
   repeated: boolean

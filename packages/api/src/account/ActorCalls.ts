@@ -22,7 +22,7 @@ export const storedByActor =
 
 /**
  * Calls the actor of an authorized Identity: `askIdentity(subject, (actor, by) => actor.Retry(payload, by))`. The actor stores
- * the audit entry of the request, which says that the resource `made` is created.
+ * the audit record of the request, which says that the resource `made` is created.
  */
 export const ofIdentity = Effect.map(
   Effect.all([Identities, AuditNotes.make]),

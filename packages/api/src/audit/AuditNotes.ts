@@ -1,6 +1,6 @@
 /**
- * The audit entry of the current request, for a change whose statement also stores the entry, so that the change and its
- * entry are one commit. An entry that no statement takes is stored by `AuditRecorder` before the response.
+ * The audit record of the current request, for a change whose statement also stores the record, so that the change and its
+ * record are one commit. A record that no statement takes is stored by `AuditRecorder` before the response.
  */
 import type { AuditNote } from "@svc/cluster/actor/Write"
 import { Audit } from "@svc/cluster/audit/Audit"
@@ -9,7 +9,7 @@ import { Effect } from "effect"
 import { RequestContext } from "../RequestContext.ts"
 
 /**
- * Runs a change with the entry of the request, or without one if the entry is stored before. `made` is the id of the resource
+ * Runs a change with the record of the request, or without one if the record is stored before. `made` is the id of the resource
  * that the change creates.
  */
 type Noting = <A, E, R>(

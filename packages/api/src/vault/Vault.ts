@@ -32,11 +32,11 @@ export const layer = RequestServices.group(
         return { secrets: entries, next_cursor }
       }),
       value: Effect.fnUntraced(function* ({ params, query }) {
-        // The value and its audit entry are one statement.
+        // The value and its audit record are one statement.
         const from = yield* namespace
         const value = yield* noting((note) =>
           note === undefined
-            ? Effect.die("a Vault value is not shown without an audit entry")
+            ? Effect.die("a Vault value is not shown without an audit record")
             : vault.value(from, params.name, query.version, note),
         )
         return HttpApiSchema.withHeaders({ body: value, headers: { etag: tagOf(value.version) } })
