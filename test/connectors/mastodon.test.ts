@@ -1,6 +1,7 @@
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Timing } from "@svc/cluster/Timing"
+import { Writes } from "@svc/cluster/store/Database"
 import { Effect, Fiber } from "effect"
 import { actors, awaitFiber, makeIdentity, makeOrg } from "../harness/Actors.ts"
 import { mastodonServer, connectedIdentity, connectors, eventsOf, newPost, rowOf } from "./ConnectedIdentity.ts"
@@ -49,6 +50,23 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const back = new URL(server.allow(authorization.authorization_url, server.world.join("bea")))
       const finish = { org_id, state: authorization.state, query: back.search.slice(1), apply_disclosure: false }
       yield* askPlatform(actor.Finish(finish))
+      expect(yield* askPlatform(Effect.flip(actor.Finish(finish)))).toMatchObject({ code: "connector_state_invalid" })
+    }),
+  )
+
+  it.effect("does not finish an authorization that has expired", () =>
+    Effect.gen(function* () {
+      const server = yield* mastodonServer()
+      const org_id = yield* makeOrg
+      const { id } = yield* makeIdentity(org_id, "late")
+      const actor = yield* connectors("late")
+      const authorization = yield* askPlatform(actor.Authorize({ org_id, account: server.base }))
+      const back = new URL(server.allow(authorization.authorization_url, server.world.join("late")))
+      yield* Effect.flatMap(
+        Writes,
+        (sql) => sql`update connector_authorization set expires_at = to_timestamp(0) where identity_id = ${id}`,
+      )
+      const finish = { org_id, state: authorization.state, query: back.search.slice(1), apply_disclosure: false }
       expect(yield* askPlatform(Effect.flip(actor.Finish(finish)))).toMatchObject({ code: "connector_state_invalid" })
     }),
   )

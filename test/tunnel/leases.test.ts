@@ -207,8 +207,10 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
       // An expired lease of another process does not replace the link.
       yield* sql`update tunnel_link set lease_until = now() - interval '1 second' where id = ${other}`
       expect(yield* links.restore(link)).toEqual(restored)
-      yield* sql`delete from tunnel_link where canonical = ${handle}`
+      expect(yield* links.renew([link.id])).toHaveProperty("size", 1)
       yield* sql`update identity set status = 'deleting' where id = ${id}`
+      expect(yield* links.renew([link.id])).toHaveProperty("size", 0)
+      yield* sql`delete from tunnel_link where canonical = ${handle}`
       expect(yield* links.restore(link)).toEqual({ restored: false, successor: null })
       yield* sql`update identity set status = 'ready' where id = ${id}`
     }),
