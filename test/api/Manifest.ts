@@ -124,6 +124,7 @@ vault.remove any Query
 vault.versions any Query
 vault.restore any Query
 limits.list any Query
+usage.read any Query
 grants.list org
 grants.read org
 grants.update session

@@ -14,6 +14,7 @@ import { Identities } from "@svc/cluster/actor/Identities"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import type { CredentialKind } from "@svc/domain/account/Account"
 import {
   Authorization as CallerAuthorization,
@@ -132,6 +133,7 @@ const doubles = Layer.mergeAll(
   }),
   Layer.mock(IdempotencyRecords)({}),
   Layer.mock(RefusedCredentials)({ turnedAway: () => Effect.void }),
+  Layer.mock(UsageCounters)({ add: () => {} }),
 )
 
 /** The audit log as calls. */

@@ -224,6 +224,8 @@ describe("Timestamp parameter", () => {
       "audit.list until",
       "audit.usage since",
       "grants.update expires_at",
+      "usage.read from",
+      "usage.read to",
       "webhooks.recover since",
     ])
     for (const [operation, name, inQuery] of places) {

@@ -5,6 +5,7 @@
 import { NodeSocket } from "@effect/platform-node"
 import * as Cluster from "@svc/cluster/Cluster"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { Health } from "@svc/cluster/health/Health"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { Identities } from "@svc/cluster/actor/Identities"
@@ -67,7 +68,7 @@ const inProcess = (deployment: Deployment) => {
       ProvisioningSteps.layer({ tunnelPorts }),
       Connectors.layer,
     ]),
-    Layer.provide(ChangeFeed.layer),
+    Layer.provide([ChangeFeed.layer, UsageCounters.layer]),
     Layer.provide(addresses),
     Layer.merge(BareEntity.layer),
   )
@@ -82,7 +83,7 @@ const inProcess = (deployment: Deployment) => {
 
 export const gateway = (settings: Stores.ConnectionSettings) =>
   Cluster.gateway(undefined).pipe(
-    Layer.provide(ChangeFeed.layer),
+    Layer.provide([ChangeFeed.layer, UsageCounters.layer]),
     Layer.provide(sealing),
     Layer.provide(Layer.fresh(Stores.layer(settings))),
     Layer.provide(Health.layer),

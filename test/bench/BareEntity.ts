@@ -5,6 +5,7 @@
 import { NodeRuntime } from "@effect/platform-node"
 import * as Cluster from "@svc/cluster/Cluster"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { Health } from "@svc/cluster/health/Health"
 import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import * as Stores from "@svc/cluster/store/Database"
@@ -43,7 +44,7 @@ if (import.meta.main) {
   )
   Layer.merge(layer, announce).pipe(
     Layer.provide(Cluster.runner({ host: "127.0.0.1", port: 0 })),
-    Layer.provide(ChangeFeed.layer),
+    Layer.provide([ChangeFeed.layer, UsageCounters.layer]),
     Layer.provide(Layer.unwrap(Effect.map(parseMasterKeys(masterKey), Sealing.layer))),
     Layer.provide(Stores.layer({ ...place, password: Redacted.make(password) })),
     Layer.provide(Health.layer),

@@ -5,6 +5,7 @@
 import * as OrgActor from "@svc/cluster/capabilities/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import * as ConnectorWork from "@svc/cluster/connectors/work/ConnectorWork"
@@ -76,7 +77,7 @@ export const actorProcess = (
     Overdue.layer(ConnectorWork.watched),
   ).pipe(
     Layer.provide([steps, Deliveries.layer, GuardedClient.layer({ allowPrivate: true }), transportLayer(transport)]),
-    Layer.provide(ChangeFeed.layer),
+    Layer.provide([ChangeFeed.layer, UsageCounters.layer]),
     Layer.provideMerge(Layer.mergeAll(Identities.layer, Orgs.layer, Connectors.layer)),
     Layer.provideMerge(hasShards),
     Layer.provide(TestRunner.layer),

@@ -27,7 +27,7 @@ export const make = (setting: Setting = {}) => {
   let toClient = ""
   let deadline: number | undefined
   let idle = 0
-  const counted = { in: 0, requests: 0, isClosed: false, hasLeft: false }
+  const counted = { in: 0, requests: 0, responses: [] as Array<boolean>, isClosed: false, hasLeft: false }
   let cut = () => {}
   let changed = () => {}
 
@@ -92,6 +92,7 @@ export const make = (setting: Setting = {}) => {
           return true
         },
         countRequest: () => void counted.requests++,
+        countResponse: (isError) => void counted.responses.push(isError),
         onRoom: () => {},
         close: () => void (counted.isClosed = true),
       }

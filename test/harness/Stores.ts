@@ -8,6 +8,7 @@ import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
 import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import * as Shared from "@svc/cli/serve/roles/Stores"
+import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { Addresses } from "@svc/domain/Addresses"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -51,7 +52,8 @@ export const quietFeed = Layer.sync(ChangeFeed, () => {
 })
 
 /** Services that stores and actors share. */
-export const foundation = Layer.mergeAll(databaseLayer, sealingLayer, addresses, quietFeed).pipe(
+export const foundation = Layer.mergeAll(sealingLayer, addresses, quietFeed, UsageCounters.layer).pipe(
+  Layer.provideMerge(databaseLayer),
   Layer.provideMerge(Layer.effectDiscard(setClockToNow)),
 )
 

@@ -59,7 +59,7 @@ const allTools = `
   svc_ai_disclosure_get svc_mail_status svc_event_list svc_event_get svc_webhook_list
   svc_webhook_deliveries svc_vault_list svc_vault_get svc_vault_set svc_vault_delete
   svc_connector_list svc_connector_post svc_connector_posts svc_connector_dm svc_connector_thread
-  svc_connector_notifications svc_limit_list`
+  svc_connector_notifications svc_limit_list svc_usage_get`
   .trim()
   .split(/\s+/)
 
@@ -98,7 +98,7 @@ describe("Official clients", () => {
     )
     const { tools } = await client.listTools()
     expect(tools.map(({ name }: { name: string }) => name)).not.toContain("svc_identity_create")
-    expect(tools).toHaveLength(41)
+    expect(tools).toHaveLength(42)
     const card = await client.callTool({ name: "svc_card_get", arguments: { handle: ada.handle } })
     expect(card.structuredContent).toMatchObject({ name: ada.handle })
     await client.close()

@@ -19,6 +19,7 @@ import { secondSteps } from "./second-steps.ts"
 import { staleHolders } from "./stale-holders.ts"
 import { tenancyAndTime } from "./tenancy-and-time.ts"
 import { tunnelEdge } from "./tunnel-edge.ts"
+import { usage } from "./usage.ts"
 
 export const mutants: Mutants = {
   ...api,
@@ -40,4 +41,5 @@ export const mutants: Mutants = {
   ...staleHolders,
   ...tenancyAndTime,
   ...tunnelEdge,
+  ...usage,
 }

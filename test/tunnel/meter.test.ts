@@ -80,7 +80,30 @@ describe("the meter of an edge", () => {
     passage.count("in", 1)
     state.stored = true
     await Effect.runPromise(metering.flush)
-    expect(recorded).toEqual([[{ identity_id: "identity", bytes_in: 11, bytes_out: 20, requests: 2 }]])
+    expect(recorded).toEqual([
+      [{ identity_id: "identity", bytes_in: 11, bytes_out: 20, requests: 2, responses: 0, errors: 0, millis: 0 }],
+    ])
+  })
+
+  it("counts each response once, with the latency of successful ones", async () => {
+    const { metering, recorded, state } = metered(Array.from({ length: 9 }, () => ({ granted: grace, ends_in: 0 })))
+    const passage = metering.open("org", "identity", () => {})
+    const respond = (millis: number, isError: boolean) => {
+      passage.countRequest()
+      state.now += millis
+      passage.countResponse(isError)
+    }
+    respond(30, false)
+    respond(500, true)
+    // Further chunks of the same response.
+    passage.countResponse(false)
+    metering.countOffline("identity")
+    state.stored = false
+    await Effect.runPromise(metering.flush)
+    respond(10, false)
+    state.stored = true
+    await Effect.runPromise(metering.flush)
+    expect(recorded).toMatchObject([[{ requests: 4, responses: 4, errors: 2, millis: 40 }]])
   })
 })
 

@@ -4,6 +4,26 @@ import { reset } from "@svc/tunnel-edge/protocol/Manifest"
 import { describe, expect, it } from "vitest"
 import { answering, forwardedGet, forwarding, get, make, ok } from "../harness/RecordedContext.ts"
 
+describe("the count of responses", () => {
+  it("has an error for each 5xx status, and for a response of the edge", () => {
+    const { agent, client, counted } = forwarding()
+    agent(ok)
+    client(get("/2"))
+    agent("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+    expect(counted.responses).toEqual([false, true])
+    const failed = forwarding()
+    failed.connection.streamReset(reset.local_refused)
+    expect(failed.counted.responses).toEqual([true])
+  })
+
+  it("ignores chunks within a response", () => {
+    const { agent, counted } = forwarding()
+    agent(ok.slice(0, 20))
+    agent("500 is part of the body")
+    expect(counted.responses).toEqual([false])
+  })
+})
+
 describe("a failed route", () => {
   it("is replaced by another, over which all sent bytes are replayed", () => {
     const { connection, client, agent, did, route, streams, toClient } = forwarding()

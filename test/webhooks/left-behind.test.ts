@@ -4,6 +4,7 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { pause } from "@svc/cluster/store/Deadline"
+import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Exit, Layer, Scope } from "effect"
@@ -113,7 +114,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
         later,
       )
       expect(yield* deliveryRow(id)).toMatchObject({ status: "delivered", attempts: [{ number: 1, status_code: 200 }] })
-    }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide(quietFeed)))),
+    }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide([quietFeed, UsageCounters.layer])))),
   )
 
   it.effect("is recorded separately from other deliveries in the same statement", () =>
@@ -147,7 +148,7 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
       expect(ends.map(Exit.isSuccess)).toEqual([true, false, true])
       const found = yield* Effect.forEach(leased, (one) => deliveryRow(one.id))
       expect(found.map((one) => one?.status)).toEqual(["delivered", "queued", "delivered"])
-    }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide(quietFeed)))),
+    }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide([quietFeed, UsageCounters.layer])))),
   )
 
   it.effect("is recorded as interrupted on shutdown, and the next process continues the delivery", () =>

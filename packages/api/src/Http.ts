@@ -40,6 +40,7 @@ import * as Identities from "./identity/Identities.ts"
 import { type Proxies, sourceOf, TrustedProxies } from "./limits/ClientAddress.ts"
 import { noteOf } from "./limits/RateLimitHeaders.ts"
 import * as Limits from "./usage/Limits.ts"
+import * as Usage from "./usage/Usage.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
 import * as OrgMail from "./mail/OrgMail.ts"
@@ -103,6 +104,7 @@ const endpoints = (settings: HttpSettings) =>
       Connectors.layer,
       Vault.layer,
       Limits.layer,
+      Usage.layer,
       GrantHandlers.layer,
       Proof.layer,
       Public.layer({ to: settings.contactTo }),

@@ -151,6 +151,8 @@ export const Timing = {
   /** How often refusals of past minutes are recorded, and counts of reads are flushed. */
   auditRefusals: "10 seconds",
   auditUsage: "10 seconds",
+  /** How often the counts of usage are written. A crash loses the counts of this time. */
+  usageFlush: "5 seconds",
   /** Reading the audit log is recorded once in this time for a credential and a client address. */
   auditReadingMillis: hour,
   /** Records are sealed this long after they were written, in batches. */

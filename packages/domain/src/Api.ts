@@ -20,6 +20,7 @@ import { ProofApi } from "./proof/ProofApi.ts"
 import { PublicApi } from "./public/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
 import { TunnelApi } from "./tunnel/TunnelApi.ts"
+import { UsageApi } from "./usage/UsageApi.ts"
 import { VaultApi } from "./vault/VaultApi.ts"
 import { apiVersion } from "./Version.ts"
 import { WebhookApi } from "./webhooks/WebhookApi.ts"
@@ -52,6 +53,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(ConnectorApi)
   .add(VaultApi)
   .add(LimitApi)
+  .add(UsageApi)
   .add(GrantApi)
   .add(PublicApi)
   .middleware(ProblemRendering)

@@ -41,6 +41,7 @@ import { type InvalidRequest, Unauthenticated } from "@svc/domain/problems/Probl
 import { CredentialLookup, type Resolved } from "@svc/cluster/account/CredentialLookup"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { Context, Effect, Layer, Option, type Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
@@ -77,6 +78,7 @@ const make = Effect.gen(function* () {
   const naming = yield* RequestTarget.make
   const repeatable = yield* Idempotency.make
   const recording = yield* Recording.make
+  const usage = yield* UsageCounters
 
   const take = (exchange: RequestContextState, org: string, budget: Budget) =>
     Effect.map(limits.take(org, budget), ({ quota, remaining, resetSeconds }) =>
@@ -117,6 +119,7 @@ const make = Effect.gen(function* () {
       judgeKnown(call, policy, known, handle, params, query, exchange),
       (refused) => recording.refused(call, known.caller, params, exchange, refused),
     )
+    usage.add(identity == null ? { org: known.caller.org.id } : { identity: identity.id }, "call", { count: 1 })
     exchange.tagged = Context.get(endpoint.annotations, Tagged)
     return { caller: callerOf(known.caller, exchange.requestId), identity, params, query, exchange }
   })

@@ -14,7 +14,7 @@ type Json = Record<string, any>
 
 /** Groups of tools that a client may select: `/api/mcp?tools=mail,vault`. Every tool is in one group. */
 export const toolsets = {
-  identity: ["svc_identity", "svc_handle", "svc_card", "svc_limit"],
+  identity: ["svc_identity", "svc_handle", "svc_card", "svc_limit", "svc_usage"],
   mail: ["svc_email", "svc_thread", "svc_draft", "svc_approval", "svc_allowed", "svc_ai", "svc_mail"],
   events: ["svc_event", "svc_webhook"],
   tunnel: ["svc_tunnel"],
@@ -35,7 +35,7 @@ export const selfExplanatory: ReadonlySet<string> = new Set(
   [
     "handle identity limit cursor idempotency_key allow_duplicate id name description url subject cc bcc platform seen",
     "flagged uri value provider capabilities default_input_modes default_output_modes documentation_url icon_url status",
-    "reason version in_reply_to references direction headers html thread_id",
+    "reason version in_reply_to references direction headers html thread_id step",
   ].flatMap((names) => names.split(" ")),
 )
 

@@ -191,6 +191,8 @@ const texts: Readonly<Record<string, string>> = {
   author_id: "The id of the author on the platform.",
   author_name: "The display name of the author; null if absent.",
   at: "The time.",
+  starts_at: "The start of the first hour or day.",
+  ends_at: "The end of the last hour or day.",
   changed: "The changed members.",
   by: "The initiator.",
   recipients: "The recipients.",

@@ -9,6 +9,7 @@ import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import * as Database from "@svc/cluster/store/Database"
 import * as Migrations from "@svc/cluster/store/Migrations"
 import * as StoreClock from "@svc/cluster/store/StoreClock"
+import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
 import { Addresses, type MailServer } from "@svc/domain/Addresses"
 import { Effect, Layer, Option } from "effect"
 import * as Readiness from "./ops/Readiness.ts"
@@ -53,7 +54,7 @@ const databaseHealth = check(
 
 /** The layers that every role needs: the migrated store, with its master key verified. */
 const foundation = (settings: Settings, connection: Database.ConnectionSettings) =>
-  Layer.mergeAll(Migrations.layer, databaseHealth, ChangeFeed.layer, StoreClock.layer).pipe(
+  Layer.mergeAll(Migrations.layer, databaseHealth, ChangeFeed.layer, StoreClock.layer, UsageCounters.layer).pipe(
     Layer.provideMerge(Database.layer(connection)),
     (store) => MasterKey.guard.pipe(Layer.provideMerge(MasterKey.layer(settings)), Layer.provideMerge(store)),
     Layer.provideMerge(Layer.mergeAll(addresses(settings), Health.layer)),

@@ -17,6 +17,7 @@ import { mail } from "../mail/MailCapability.ts"
 import { oauth } from "../oauth/OAuthCapability.ts"
 import { proof } from "../proof/ProofCapability.ts"
 import { tunnel } from "../tunnel/TunnelCapability.ts"
+import { usage } from "../usage/UsageCapability.ts"
 import { vault } from "../vault/VaultCapability.ts"
 import { webhook } from "../webhooks/WebhookCapability.ts"
 
@@ -31,6 +32,7 @@ export const capabilities = [
   connector,
   vault,
   tunnel,
+  usage,
   credentials,
   oauth,
   proof,

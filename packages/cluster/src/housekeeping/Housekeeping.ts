@@ -30,6 +30,7 @@ export const removals = [
   { table: "device_authorization", key: "id", when: "expires_at < now() - interval '1 day'" },
   { table: "page_view", key: "ctid", when: "day < current_date - 400" },
   { table: "tunnel_transfer", key: "ctid", when: "day < current_date - 40" },
+  { table: "usage_hour", key: "ctid", when: "hour < now() - interval '92 days'" },
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
   { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },

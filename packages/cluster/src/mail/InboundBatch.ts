@@ -15,6 +15,7 @@ import { raise } from "../events/Raise.ts"
 import { type Sql, Writes } from "../store/Database.ts"
 import * as GroupCommit from "../store/GroupCommit.ts"
 import { Timing } from "../Timing.ts"
+import { UsageCounters } from "../usage/UsageCounters.ts"
 import { placed } from "./folders/FolderPlacement.ts"
 import { RecentTexts } from "./search/RecentTexts.ts"
 import { summaryOf } from "./Summary.ts"
@@ -265,6 +266,7 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const sql = yield* Writes
     const fresh = yield* RecentTexts
+    const usage = yield* UsageCounters
     const share = yield* GroupCommit.make(
       (groups: ReadonlyArray<Group>) =>
         Effect.map(store(sql, groups), (rows) =>
@@ -277,6 +279,11 @@ export const layer = Layer.effect(
         Effect.map(share(group), (outcome) => {
           for (const { message_id, content } of group.mails) {
             if (content !== null) fresh.keep(message_id, content.search_text)
+          }
+          if (outcome.stored.length > 0) {
+            const of = { identity: group.write.identity.id }
+            usage.add(of, "mail_received", { count: outcome.stored.length })
+            usage.add(of, "mailbox", { count: Number(outcome.used) })
           }
           return outcome
         }),

@@ -17,17 +17,19 @@ import * as OutboxQueue from "./sending/outbox/OutboxQueue.ts"
 import * as SendHandlers from "./sending/SendHandlers.ts"
 import { SendingGate } from "./sending/outbox/SendingGate.ts"
 import { SendingQueries } from "./sending/SendingQueries.ts"
+import { UsageCounters } from "../usage/UsageCounters.ts"
 import { ThreadQueries } from "./ThreadQueries.ts"
 
 export const mail = {
   name: "mail",
   handlers: Effect.fnUntraced(function* ({ handling, limits }) {
+    const usage = yield* UsageCounters
     return {
-      ...Mailbox.handlers(handling, limits, yield* InboundBatch),
+      ...Mailbox.handlers(handling, limits, yield* InboundBatch, usage),
       ...Folders.handlers(handling, limits),
       ...MailSettings.handlers(handling, yield* SendingGate),
-      ...SendHandlers.handlers(handling, limits, yield* OutboundBatch),
-      ...Approvals.handlers(handling),
+      ...SendHandlers.handlers(handling, limits, yield* OutboundBatch, usage),
+      ...Approvals.handlers(handling, usage),
       ...Bounces.handlers(handling),
     }
   }),

@@ -16,12 +16,14 @@ import { unplaced } from "./folders/FolderPlacement.ts"
 import { Timing } from "../Timing.ts"
 import * as NearlyFull from "./NearlyFull.ts"
 import * as Threading from "./Threading.ts"
+import type { UsageCounters } from "../usage/UsageCounters.ts"
 
 export const handlers = (
   { fromOutside, fromOutsideTogether, onPresent }: ActorHandlers,
   /** Capacity of a Mailbox in bytes. */
   limits: { readonly mailboxBytes: number },
   arrivals: InboundBatch["Service"],
+  usage: UsageCounters["Service"],
 ) => ({
   ReceiveMail: fromOutsideTogether(
     (write, mails: ReadonlyArray<ReceivedMail>) => receive(write, mails, limits.mailboxBytes, arrivals),
@@ -31,17 +33,25 @@ export const handlers = (
       ),
     together,
   ),
-  RefuseMail: fromOutside(refuse, () => Effect.void),
+  RefuseMail: fromOutside(
+    (write, refusal: Refusal) =>
+      Effect.tap(refuse(write, refusal), () =>
+        Effect.sync(() => usage.add({ identity: write.identity.id }, "mail_refused", { count: 1 })),
+      ),
+    () => Effect.void,
+  ),
   RemoveMessage: onPresent(once("RemoveMessage", removeOne)),
   RemoveMessages: onPresent(removeSeveral),
   ChangeFlags: onPresent(Flags.change),
 })
 
+interface Refusal {
+  readonly reason: "size" | "full"
+  readonly from: string
+}
+
 /** Counts a rejected message; the first one in an hour raises `email.refused`. */
-const refuse = Effect.fnUntraced(function* (
-  write: Write,
-  refusal: { readonly reason: "size" | "full"; readonly from: string },
-) {
+const refuse = Effect.fnUntraced(function* (write: Write, refusal: Refusal) {
   const { sql, identity, at } = write
   yield* commit(
     write,

@@ -16,6 +16,7 @@ import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Batcher from "../store/Batcher.ts"
 import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
+import { UsageCounters } from "../usage/UsageCounters.ts"
 import type { Backlog } from "../work/Source.ts"
 import { joinWebhookCreator } from "./WebhookState.ts"
 
@@ -285,6 +286,7 @@ const make = Effect.gen(function* () {
   const sql = yield* Writes
   const feed = yield* ChangeFeed
   const ask = yield* Batcher.make(grant(sql))
+  const usage = yield* UsageCounters
   return {
     lease: (wanted: Wanted) => Effect.flatten(ask({ _tag: "Lease", wanted })),
     abandoned: (identityId: string, now: Date) => abandoned(sql, identityId, now),
@@ -292,11 +294,20 @@ const make = Effect.gen(function* () {
     record: (identity: Owner, delivery: Leased, outcome: Outcome, now: Date) => {
       const ended = judge(delivery, outcome)
       // A failed delivery of `webhook.failed` raises no Event: two dead Webhooks would notify each other endlessly.
-      return ended.status === "failed" && outcome.withheld !== true && delivery.event_type !== "webhook.failed"
-        ? Effect.tap(recordFailure(sql, identity, ended, now), () =>
-            Effect.sync(() => feed.announce({ org: identity.orgId, identity: identity.id })),
-          )
-        : Effect.asVoid(Effect.flatten(ask({ _tag: "Record", ended })))
+      const recording =
+        ended.status === "failed" && outcome.withheld !== true && delivery.event_type !== "webhook.failed"
+          ? Effect.tap(recordFailure(sql, identity, ended, now), () =>
+              Effect.sync(() => feed.announce({ org: identity.orgId, identity: identity.id })),
+            )
+          : Effect.asVoid(Effect.flatten(ask({ _tag: "Record", ended })))
+      if (outcome.withheld === true) return recording
+      const amount = {
+        count: 1,
+        failed: ended.status === "delivered" ? 0 : 1,
+        millis: outcome.durationMs,
+        webhook: delivery.webhook_id,
+      }
+      return Effect.tap(recording, () => Effect.sync(() => usage.add({ identity: identity.id }, "delivery", amount)))
     },
   }
 })

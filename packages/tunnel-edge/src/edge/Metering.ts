@@ -15,6 +15,8 @@ export interface ConnectionMeter {
   /** Counts bytes. Returns false if no more may pass until {@link onRoom} is called. */
   readonly count: (direction: "in" | "out", bytes: number) => boolean
   readonly countRequest: () => void
+  /** Counts the first byte of the response to the last request, or its failure. */
+  readonly countResponse: (isError: boolean) => void
   /** Called when the Org has budget again. Set by the module that carries the bytes. */
   onRoom: () => void
   readonly close: () => void
@@ -62,7 +64,7 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
   const counterOf = (identity: string): Counter => {
     const present = counters.get(identity)
     if (present !== undefined) return present
-    const fresh = { identity_id: identity, bytes_in: 0, bytes_out: 0, requests: 0 }
+    const fresh = { identity_id: identity, bytes_in: 0, bytes_out: 0, requests: 0, responses: 0, errors: 0, millis: 0 }
     counters.set(identity, fresh)
     return fresh
   }
@@ -100,9 +102,18 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
       return meter === undefined ? 0 : Math.max(0, meter.blockedUntil - now())
     },
 
+    /** Counts a request that reached no agent. */
+    countOffline: (identity: string): void => {
+      const counter = counterOf(identity)
+      counter.requests++
+      counter.responses++
+      counter.errors++
+    },
+
     /** Opens the meter of a connection; `cut` is called when the daily budget is exhausted. */
     open: (org: string, identity: string, cut: () => void): ConnectionMeter => {
       const meter = meterOf(org)
+      let waitsSince: number | undefined
       const passage = {
         cut,
         onRoom: () => {},
@@ -118,6 +129,15 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
         },
         countRequest: () => {
           counterOf(identity).requests++
+          waitsSince = now()
+        },
+        countResponse: (isError: boolean) => {
+          if (waitsSince === undefined) return
+          const counter = counterOf(identity)
+          counter.responses++
+          if (isError) counter.errors++
+          else counter.millis += now() - waitsSince
+          waitsSince = undefined
         },
         close: () => void meter.passages.delete(passage),
       }
@@ -137,6 +157,9 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
               counter.bytes_in += usage.bytes_in
               counter.bytes_out += usage.bytes_out
               counter.requests += usage.requests
+              counter.responses += usage.responses
+              counter.errors += usage.errors
+              counter.millis += usage.millis
             }
           }),
         ),

@@ -16,6 +16,7 @@ import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
 import { IssuerKeys } from "@svc/cluster/proof/IssuerKeys"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
+import { UsageQueries } from "@svc/cluster/usage/UsageQueries"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Layer } from "effect"
@@ -36,4 +37,5 @@ export const layer = Layer.mergeAll(
   TunnelQueries.layer,
   SigningKeys.layer,
   IssuerKeys.layer,
+  UsageQueries.layer,
 ) satisfies Layer.Layer<Queries, unknown, unknown>

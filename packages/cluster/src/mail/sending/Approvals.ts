@@ -18,12 +18,15 @@ import { auditWriteWith } from "../../audit/AuditWrite.ts"
 import { raise } from "../../events/Raise.ts"
 import * as Batcher from "../../store/Batcher.ts"
 import { Writes } from "../../store/Database.ts"
+import type { UsageCounters } from "../../usage/UsageCounters.ts"
 import type { Source } from "../../work/Source.ts"
 import { judgeRecipients, paused, type Refused, refusedOf } from "./SendingPolicy.ts"
 
 type Decision = Rpc.Payload<typeof DecideMail>
 
-export const handlers = ({ onReady }: ActorHandlers) => ({ DecideMail: onReady(once("DecideMail", decide)) })
+export const handlers = ({ onReady }: ActorHandlers, usage: UsageCounters["Service"]) => ({
+  DecideMail: onReady(once("DecideMail", (write: Write, decision: Decision) => decide(write, decision, usage))),
+})
 
 interface Waiting {
   readonly status: string
@@ -50,7 +53,7 @@ const waitingOf = ({ sql, identity, at }: Write, id: string, approve: boolean) =
     ([row]) => row,
   )
 
-const decide = Effect.fnUntraced(function* (write: Write, decision: Decision) {
+const decide = Effect.fnUntraced(function* (write: Write, decision: Decision, usage: UsageCounters["Service"]) {
   const { message_id, approve, reason } = decision
   const waiting = yield* waitingOf(write, message_id, approve)
   if (waiting === undefined) return yield* new NotFound({ detail: "No message with this id waits for a decision." })
@@ -95,6 +98,7 @@ const decide = Effect.fnUntraced(function* (write: Write, decision: Decision) {
     })} ${auditWriteWith(sql, write.note, "decided")}`,
     { raises: true },
   )
+  usage.add({ identity: identity.id }, "mail_sent", { count: 1 })
   write.due()
 })
 

@@ -15,6 +15,7 @@ import type { ActorHandlers } from "../../actor/ActorHandlers.ts"
 import type { Write } from "../../actor/Write.ts"
 import type { OutboxRow } from "./OutboundMessage.ts"
 import type { OutboundBatch } from "./OutboundBatch.ts"
+import type { UsageCounters } from "../../usage/UsageCounters.ts"
 import type { SendingState } from "./SendingState.ts"
 import * as NearlyFull from "../NearlyFull.ts"
 import { judgeRecipients, overHour, paused } from "./SendingPolicy.ts"
@@ -31,8 +32,13 @@ type Command = Rpc.Payload<typeof SendMail>
 type OutboundStore = OutboundBatch["Service"]
 
 /** Checks and stores a message within one turn of the actor, in statements that may be shared with other Identities. */
-export const handlers = ({ onReady }: ActorHandlers, limits: SendingLimits, departures: OutboundStore) => ({
-  SendMail: onReady((write, command: Command) => send(write, command, limits, departures)),
+export const handlers = (
+  { onReady }: ActorHandlers,
+  limits: SendingLimits,
+  departures: OutboundStore,
+  usage: UsageCounters["Service"],
+) => ({
+  SendMail: onReady((write, command: Command) => send(write, command, limits, departures, usage)),
 })
 
 /** Returns the acceptance of an earlier submission of the same message. */
@@ -71,6 +77,7 @@ const send = Effect.fnUntraced(function* (
   command: Command,
   limits: SendingLimits,
   departures: OutboundStore,
+  usage: UsageCounters["Service"],
 ) {
   const { mail, recipients } = command
   const before = command.submission_key === undefined ? undefined : yield* submitted(write, command.submission_key)
@@ -113,7 +120,10 @@ const send = Effect.fnUntraced(function* (
     return yield* since !== undefined && isAnother(command, since) ? otherDraft(since) : noMailbox()
   }
   yield* NearlyFull.warn(write, Number(standing.bytes_used) + mail.size, limits.mailboxBytes)
-  if (!waits) write.due()
+  if (!waits) {
+    usage.add({ identity: write.identity.id }, "mail_sent", { count: 1 })
+    write.due()
+  }
   const acceptance: Acceptance = {
     status: waits ? "awaiting_approval" : "queued",
     message_id_header: mail.message_id_header,

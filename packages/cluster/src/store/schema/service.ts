@@ -82,6 +82,28 @@ export const service: ReadonlyArray<string> = [
     rows bigint not null
   )`,
 
+  // Activity of an Identity in an hour (UTC), and of its whole account where the Identity is null. Every process adds its
+  // counts every few seconds.
+  `create table usage_hour (
+    org_id uuid not null references org on delete cascade,
+    -- The sums of the account keep the activity of deleted Identities.
+    identity_id uuid references identity on delete cascade,
+    hour timestamptz not null,
+    -- What is counted: \`mail_received\`, \`delivery\` and so on (\`UsageKind\`).
+    kind text not null,
+    -- The Webhook of deliveries.
+    webhook_id uuid,
+    count bigint not null,
+    failed bigint not null,
+    -- Total duration.
+    millis bigint not null,
+    bytes_in bigint not null,
+    bytes_out bigint not null,
+    unique nulls not distinct (org_id, identity_id, hour, kind, webhook_id)
+  )`,
+  `create index usage_hour_identity_id_idx on usage_hour (identity_id) where identity_id is not null`,
+  `create index usage_hour_hour_idx on usage_hour (hour)`,
+
   // Page views of our own sites.
   `create table page_view (
     day date not null,

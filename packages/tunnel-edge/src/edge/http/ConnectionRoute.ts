@@ -1,3 +1,6 @@
+/** The position of the first digit of the status code in a response. */
+const statusAt = "HTTP/1.1 ".length
+
 /** The route of a connection: the stream that was found for its first request, under settings that may change. */
 import { encode, type Forwarded, type Head } from "../../protocol/RequestHead.ts"
 import type { Client } from "./ConnectionContext.ts"
@@ -45,5 +48,11 @@ export class ConnectionRoute {
       ownAuthorization: terms.ownAuthorization(),
       isLast,
     }
+  }
+
+  /** Counts the response that a chunk starts. A response has its own first chunk, because clients rarely pipeline. */
+  countResponse(bytes: Buffer): void {
+    if (bytes.length > statusAt && bytes.toString("latin1", 0, 7) === "HTTP/1.")
+      this.passage.countResponse(bytes[statusAt] === 0x35)
   }
 }

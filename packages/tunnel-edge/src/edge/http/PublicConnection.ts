@@ -152,6 +152,7 @@ export class PublicConnection {
 
   /** Inspects response bytes before they are written to the client. */
   answers(bytes: Buffer): void {
+    this.onward?.countResponse(bytes)
     if (!this.isAnswered) this.beginAnswer()
     if (this.upgrade !== undefined) this.watch(this.upgrade, bytes)
   }
@@ -283,7 +284,6 @@ export class PublicConnection {
   }
 
   // --- How the connection ends
-
   private orRefuse(run: () => void): void {
     try {
       run()
@@ -320,6 +320,7 @@ export class PublicConnection {
   }
 
   private failed(code: number): Buffer {
+    this.onward?.passage.countResponse(true)
     return this.rules.failed(this.first!, code)
   }
 

@@ -92,7 +92,11 @@ export const make = Effect.fnUntraced(function* (options: {
   const tunnels = yield* TunnelQueries
   const guesses = PasswordThrottle.make()
 
-  const offline = Effect.fnUntraced(function* (head: Head, name: string, { handle, passwordHash }: Standing) {
+  const offline = Effect.fnUntraced(function* (
+    head: Head,
+    name: string,
+    { handle, identityId, passwordHash }: Standing,
+  ) {
     if (head.method === "GET" && head.target.split("?")[0] === cardPath) {
       const row = yield* tunnels.cardOf(name)
       const card = decodeCard(row?.fields)
@@ -106,6 +110,7 @@ export const make = Effect.fnUntraced(function* (options: {
         return answer(200, "application/json", JSON.stringify(document), { "access-control-allow-origin": "*" })
       }
     }
+    metering.countOffline(identityId)
     return problemFor(book, head, "tunnel_agent_offline", "The agent holds no tunnel at the moment.")
   })
 

@@ -1,0 +1,245 @@
+/** Counts of usage in memory, in the store, and as `GET /api/usage` shows them, on the test's clock. */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/actor/Identities"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { sweep } from "@svc/cluster/housekeeping/Housekeeping"
+import { Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
+import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
+import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
+import { spanOf, UsageQueries } from "@svc/cluster/usage/UsageQueries"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Context, Effect, Layer, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { actors, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { receivedMail } from "../harness/Mail.ts"
+import { startReceiver } from "../harness/Receiver.ts"
+import { rows } from "../harness/Stores.ts"
+
+const hour = 3_600_000
+
+/** Counters of another process over the same store. */
+const anotherProcess = Effect.map(Layer.build(Layer.fresh(UsageCounters.layer)), Context.get(UsageCounters))
+
+/** Reads the counts of the last two days. */
+const read = Effect.fnUntraced(function* (org: string, identity?: string, step: "hour" | "day" = "day") {
+  const now = yield* Clock.currentTimeMillis
+  const span = spanOf(step, new Date(now - 2 * 24 * hour), new Date(now))
+  return yield* (yield* UsageQueries).read(org, identity as IdentityId | undefined, span, true)
+})
+
+const noon = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+  TestClock.setTime((Math.floor(now / (24 * hour)) + 1) * 24 * hour + 12 * hour + 60_000),
+)
+
+const limits = { mailboxBytes: 10_000 }
+layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 seconds" })("usage", (it) => {
+  it.effect("adds the counts of two processes for an Identity and for its account", () =>
+    Effect.gen(function* () {
+      yield* noon
+      const org = yield* makeOrg
+      const [ada, bob] = [yield* makeIdentity(org, "ada"), yield* makeIdentity(org, "bob")]
+      const [one, other] = [yield* UsageCounters, yield* anotherProcess]
+      one.add({ identity: ada.id }, "mail_received", { count: 2 })
+      other.add({ identity: ada.id }, "mail_received", { count: 3 })
+      other.add({ identity: bob.id }, "mail_received", { count: 5 })
+      one.add({ org }, "call", { count: 1 })
+      one.add({ identity: ada.id }, "mailbox", { count: 700 })
+      other.add({ identity: ada.id }, "mailbox", { count: 500 })
+      yield* one.flush
+      yield* other.flush
+      expect((yield* read(org, ada.id)).points).toMatchObject([{ mail_received: 5, api_calls: 0, mailbox_bytes: 700 }])
+      const account = yield* read(org)
+      expect(account.points).toMatchObject([{ mail_received: 10, api_calls: 1, mailbox_bytes: null }])
+      expect(account.identities).toMatchObject([
+        { identity: "ada", activity: 5 },
+        { identity: "bob", activity: 5 },
+      ])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("writes every few seconds, and each count once", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const counters = yield* UsageCounters
+      counters.add({ org }, "call", { count: 1 })
+      expect((yield* read(org)).points).toEqual([])
+      yield* TestClock.adjust(Timing.usageFlush)
+      yield* waitUntil(read(org), ({ points }) => points.length > 0, 0)
+      yield* TestClock.adjust(Timing.usageFlush)
+      yield* counters.flush
+      expect((yield* read(org)).points).toMatchObject([{ api_calls: 1 }])
+    }),
+  )
+
+  it.effect("writes the rest when a process stops, and counts it once after the restart", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const life = yield* Scope.make()
+      const process = yield* Scope.provide(anotherProcess, life)
+      process.add({ org }, "call", { count: 4 })
+      yield* Scope.close(life, yield* Effect.exit(Effect.void))
+      expect((yield* read(org)).points).toMatchObject([{ api_calls: 4 }])
+      const restarted = yield* anotherProcess
+      restarted.add({ org }, "call", { count: 1 })
+      yield* restarted.flush
+      yield* restarted.flush
+      expect((yield* read(org)).points).toMatchObject([{ api_calls: 5 }])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("separates hours and days, and lists only steps with activity", () =>
+    Effect.gen(function* () {
+      yield* noon
+      const org = yield* makeOrg
+      const start = Math.floor((yield* Clock.currentTimeMillis) / hour) * hour
+      const midnight = start + 12 * hour
+      yield* TestClock.setTime(midnight - 2_000)
+      // Its first flush is later than both counts, so that both are in memory at the same time.
+      const counters = yield* anotherProcess
+      counters.add({ org }, "call", { count: 1 })
+      yield* TestClock.setTime(midnight + 1_000)
+      counters.add({ org }, "call", { count: 2 })
+      yield* counters.flush
+      yield* TestClock.setTime(midnight + 3 * hour + 1_000)
+      counters.add({ org }, "call", { count: 4 })
+      yield* counters.flush
+      const shown = (step: "hour" | "day") =>
+        Effect.map(read(org, undefined, step), ({ points }) =>
+          points.map(({ at, api_calls }) => [(at.getTime() - midnight) / hour, api_calls]),
+        )
+      expect(yield* shown("hour")).toEqual([
+        [-1, 1],
+        [0, 2],
+        [3, 4],
+      ])
+      expect(yield* shown("day")).toEqual([
+        [-24, 1],
+        [0, 6],
+      ])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("shows an account nothing of another account", () =>
+    Effect.gen(function* () {
+      const [org, stranger] = [yield* makeOrg, yield* makeOrg]
+      const { id } = yield* makeIdentity(org, "carol")
+      const counters = yield* UsageCounters
+      counters.add({ identity: id }, "mail_received", { count: 1 })
+      counters.add({ identity: id }, "delivery", { count: 1, webhook: yield* makeUuidV7 })
+      yield* counters.flush
+      const nothing = { points: [], webhooks: [], identities: [] }
+      expect(yield* read(stranger)).toEqual(nothing)
+      // The Identity of the other account, as if its id had been guessed.
+      expect(yield* read(stranger, id)).toEqual(nothing)
+      expect((yield* read(org, id)).webhooks).toHaveLength(1)
+    }),
+  )
+
+  it.effect("skips Identities that were deleted meanwhile, and keeps the other counts of the statement", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const counters = yield* UsageCounters
+      counters.add({ identity: yield* makeUuidV7 }, "mail_received", { count: 9 })
+      counters.add({ org: yield* makeUuidV7 }, "call", { count: 9 })
+      counters.add({ org }, "call", { count: 1 })
+      yield* counters.flush
+      expect((yield* read(org)).points).toMatchObject([{ api_calls: 1, mail_received: 0 }])
+    }),
+  )
+
+  it.effect("is erased with its Identity, which the sums of the account outlive, and with the account", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const { id, actor } = yield* makeIdentity(org, "dora")
+      const counters = yield* UsageCounters
+      counters.add({ identity: id }, "mail_received", { count: 3 })
+      yield* counters.flush
+      yield* ask(actor.Delete({ org_id: org }))
+      yield* waitUntil(identityOf("dora"), (row) => row === undefined)
+      expect((yield* read(org, id)).points).toEqual([])
+      expect((yield* read(org)).points).toMatchObject([{ mail_received: 3 }])
+      yield* ask((yield* Orgs).of(org).Delete())
+      const left = rows<{ n: number }>((sql) => sql`select count(*)::int as n from usage_hour where org_id = ${org}`)
+      yield* waitUntil(left, ([row]) => row?.n === 0)
+    }),
+  )
+
+  it.effect("is kept for 92 days", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const sql = yield* Writes
+      yield* sql`insert into usage_hour (org_id, hour, kind, count, failed, millis, bytes_in, bytes_out)
+        select ${org}, now() - days * interval '1 day', 'call', days, 0, 0, 0, 0 from unnest(array[91, 93]) as days`
+      yield* sweep
+      expect(yield* sql`select count::int from usage_hour where org_id = ${org}`).toEqual([{ count: 91 }])
+    }),
+  )
+
+  it.effect("counts mail that was stored and mail that was refused", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const { id, actor } = yield* makeIdentity(org, "erin")
+      const mail = yield* receivedMail({ key: new TextEncoder().encode("the key of a transaction") })
+      yield* ask(actor.ReceiveMail(mail))
+      // The same transaction again stores nothing.
+      yield* ask(actor.ReceiveMail(mail))
+      yield* ask(actor.ReceiveMail(yield* receivedMail()))
+      yield* Effect.flip(ask(actor.ReceiveMail(yield* receivedMail({ size: 9_000 }))))
+      yield* ask(actor.RefuseMail({ reason: "full", from: "grace@example.org" }))
+      yield* (yield* UsageCounters).flush
+      expect((yield* read(org, id)).points).toMatchObject([
+        { mail_received: 2, mail_refused: 1, mail_sent: 0, mailbox_bytes: 2_000 },
+      ])
+    }),
+  )
+
+  it.effect("counts attempts per Webhook with their outcome and latency", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const receiver = yield* Effect.acquireRelease(
+        Effect.promise(() => startReceiver()),
+        ({ stop }) => Effect.promise(stop),
+      )
+      const { id } = yield* makeIdentity(org, "frank")
+      const actor = (yield* Identities).of("frank")
+      const [webhook_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
+      yield* ask(
+        actor.RegisterWebhook({ org_id: org, webhook_id, url: receiver.url, event_types: ["*"], description: null }),
+      )
+      yield* ask(actor.TestWebhook({ org_id: org, webhook_id, delivery_id, event_id: delivery_id }))
+      const counters = yield* UsageCounters
+      const counted = Effect.andThen(counters.flush, read(org, id))
+      const { value } = yield* waitUntil(counted, ({ webhooks }) => webhooks.length > 0, 0)
+      expect(value.webhooks).toMatchObject([{ succeeded: 1, failed: 0, latency_ms: expect.any(Number) }])
+      counters.add({ identity: id }, "delivery", { count: 1, failed: 1, millis: 50, webhook: yield* makeUuidV7 })
+      const both = yield* counted
+      expect(both.webhooks.map(({ succeeded, failed }) => [succeeded, failed]).toSorted()).toEqual([
+        [0, 1],
+        [1, 0],
+      ])
+      expect(both.points).toMatchObject([{ deliveries_succeeded: 1, deliveries_failed: 1 }])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("counts what an edge reports, with the latency of successful responses", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const { id } = yield* makeIdentity(org, "gina")
+      const { add } = yield* TunnelUsage
+      yield* add([{ identity_id: id, bytes_in: 10, bytes_out: 20, requests: 5, responses: 4, errors: 2, millis: 60.4 }])
+      yield* (yield* UsageCounters).flush
+      expect((yield* read(org, id)).points).toMatchObject([
+        {
+          tunnel_requests: 5,
+          tunnel_errors: 2,
+          tunnel_latency_ms: 30,
+          tunnel_bytes_in: 10,
+          tunnel_bytes_out: 20,
+        },
+      ])
+    }),
+  )
+})
