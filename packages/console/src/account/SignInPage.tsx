@@ -26,17 +26,21 @@ const Languages = () => (
 const SignInPage = () => {
   const [sent, setSent] = useState<Answer<"POST /api/auth/magic-link">>()
   const registration = useCall("GET /api/auth/registration").data?.state
-  const { values, field, check, command } = useForm({ email: "", accepted: false, invite: "" }, async (key, values) => {
-    keepReturn(place.peek().path + place.peek().search)
-    const invite = values.invite.trim()
-    const body = {
-      email: values.email.trim(),
-      language: language.peek(),
-      tos_accepted: values.accepted,
-      ...(invite === "" ? {} : { invite_code: invite }),
-    }
-    setSent(await call("POST /api/auth/magic-link", { body }, { key }))
-  })
+  const { values, field, check, command } = useForm(
+    { email: "", accepted: false, invite: "" },
+    async (key, values) => {
+      keepReturn(place.peek().path + place.peek().search)
+      const invite = values.invite.trim()
+      const body = {
+        email: values.email.trim(),
+        language: language.peek(),
+        tos_accepted: values.accepted,
+        ...(invite === "" ? {} : { invite_code: invite }),
+      }
+      setSent(await call("POST /api/auth/magic-link", { body }, { key }))
+    },
+    "none",
+  )
   return (
     <main class="plain-page">
       <div class="way-in">

@@ -4,6 +4,7 @@ import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { account, look, signOut } from "../client/Session.ts"
+import { maySignOut } from "../client/Unsaved.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Note, Page } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
@@ -42,7 +43,7 @@ const TermsPage = () => {
           <ProblemNote failure={accept.failure} />
           <p class="muted">{say("gate_or")}</p>
           <div class="bar">
-            <Button onClick={() => void signOut()}>{say("sign_out")}</Button>
+            <Button onClick={() => maySignOut() && void signOut()}>{say("sign_out")}</Button>
             <Button command={takeAlong}>{say("take_along")}</Button>
             <Removal>
               <p>{say("remove_why")}</p>

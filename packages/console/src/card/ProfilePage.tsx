@@ -115,11 +115,15 @@ const Preview = ({ draft, handle }: { readonly draft: Draft; readonly handle: st
 
 const Editor = ({ identity, card }: { readonly identity: Identity; readonly card: Card }) => {
   const { handle } = identity
-  const form = useForm<Draft>(draftOf(card), async (_, draft) => {
-    await call("PATCH /api/identities/:handle/card", { params: { handle }, body: patchOf(draft) })
-    tell(say("saved"))
-    await outdated(["/api/identities/:handle/card"], handle)
-  })
+  const form = useForm<Draft>(
+    draftOf(card),
+    async (_, draft) => {
+      await call("PATCH /api/identities/:handle/card", { params: { handle }, body: patchOf(draft) })
+      tell(say("saved"))
+      await outdated(["/api/identities/:handle/card"], handle)
+    },
+    { name: `card:${handle}`, secrets: [] },
+  )
   const { values: draft, set, field } = form
   const skillField = (at: number, name: Exclude<keyof Skill, "rest">) => ({
     value: draft.skills[at]![name],

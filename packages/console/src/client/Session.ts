@@ -4,6 +4,7 @@ import { type Answer, call, Refused, signedOut } from "./Client.ts"
 import { later } from "./Idle.ts"
 import { follow, unfollow } from "./Live.ts"
 import { client } from "./Queries.ts"
+import { deleteAllUnsaved, storeUnsavedFor } from "./Unsaved.ts"
 import { go, place } from "../router/Router.ts"
 import { language, speak } from "../texts/Texts.ts"
 
@@ -43,7 +44,10 @@ export type State =
 export const state = signal<State>({ is: "unknown" })
 
 const others = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel("svc-session")
-others?.addEventListener("message", () => void look())
+others?.addEventListener("message", ({ data }) => {
+  if (data === "signed-out") storeUnsavedFor(undefined)
+  void look()
+})
 
 /** A readable cookie beside the session cookie. If it is missing, no request is needed to know that there is no session. */
 const mark = "svc_signed_in"
@@ -62,6 +66,7 @@ export const look = async (): Promise<void> => {
     // Data of another account must not stay visible.
     if ("session" in before && before.session.org.id !== session.org.id) client.clear()
     if (language.peek() !== session.org.language) speak(session.org.language)
+    storeUnsavedFor(session.org.id)
     const isNew = before.is === "unknown" || before.is === "out"
     state.value = { is: "in", session }
     const back = isNew ? takeReturn() : undefined
@@ -91,8 +96,9 @@ export const signOut = async () => {
   await call("DELETE /api/auth/session").catch(() => undefined)
   unmark()
   client.clear()
+  deleteAllUnsaved()
   state.value = { is: "out" }
-  announce()
+  others?.postMessage("signed-out")
 }
 
 /** The stream is opened after the first page has rendered. */

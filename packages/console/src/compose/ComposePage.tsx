@@ -7,20 +7,22 @@ import { go, place } from "../router/Router.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty } from "../ui/Page.tsx"
+import { unsavedName } from "./draft.ts"
 import { begin, type Beginning } from "./initial.ts"
 import { Composer } from "./Composer.tsx"
 import { say } from "./texts.ts"
 
 const Begun = ({ handle, email, search }: { handle: string; email: string; search: string }) => {
   const [again, setAgain] = useState(0)
+  const made = useRef<string>(undefined)
+  const query = new URLSearchParams(made.current === undefined ? search : { draft: made.current })
   // Loaded once: the composer owns the content from then on.
   const beginning = useQuery<Beginning>({
     queryKey: ["compose", handle, search, again],
-    queryFn: () => begin(handle, email, new URLSearchParams(search)),
+    queryFn: () => begin(handle, email, query),
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   })
-  const made = useRef<string>(undefined)
   return (
     <Loaded of={beginning} lines={8} gone={<Empty icon="mail" title={say("draft_gone")} />}>
       {(beginning) => (
@@ -31,6 +33,7 @@ const Begun = ({ handle, email, search }: { handle: string; email: string; searc
             handle={handle}
             email={email}
             beginning={beginning}
+            name={unsavedName(handle, query)}
             onMade={(id) => {
               made.current = id
               ownAddress.current = `?draft=${id}`

@@ -3,17 +3,18 @@ import { useEffect, useMemo, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { mailPath } from "../router/Paths.ts"
 import { outdated, useCall } from "../client/Queries.ts"
-import { go } from "../router/Router.ts"
+import { unsavedInput } from "../client/Unsaved.ts"
+import { go, guardWhile } from "../router/Router.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { ConfirmButton } from "../ui/Dialog.tsx"
 import { TextArea, TextField } from "../ui/Field.tsx"
-import { Form, wrongAt } from "../ui/Form.tsx"
+import { Form, RestoredNote, wrongAt } from "../ui/Form.tsx"
 import { Note } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
 import type { Beginning } from "./initial.ts"
-import { type DraftKeeper, keepDraft, type Mail } from "./draft.ts"
+import { type DraftKeeper, keepDraft, type Mail, type UnsavedDraft } from "./draft.ts"
 import { Files } from "./Files.tsx"
 import { PeopleField } from "./PeopleField.tsx"
 import { useJudged } from "./recipients.ts"
@@ -23,7 +24,13 @@ import "../mail/mail.css"
 
 const Kept = ({ of }: { readonly of: DraftKeeper }) => {
   const state = of.state.value
-  if (state.is === "failed") return <ProblemNote failure={state.failure} onRetry={() => void of.save()} />
+  if (state.is === "failed")
+    return (
+      <div class="grow">
+        <ProblemNote failure={state.failure} onRetry={() => void of.save()} />
+        <p class="muted small">{say("kept_here")}</p>
+      </div>
+    )
   if (state.is === "overtaken") return null
   return (
     <span class="muted small" role="status">
@@ -85,17 +92,27 @@ interface ComposerProps {
   readonly handle: string
   readonly email: string
   readonly beginning: Beginning
+  /** The name of its entry in the browser's storage. */
+  readonly name: string
   /** Called when the draft was created, so that the page's address can name it. */
   readonly onMade: (id: string) => void
   readonly onReload: () => void
 }
 
-export const Composer = ({ handle, email, beginning, onMade, onReload }: ComposerProps) => {
+export const Composer = ({ handle, email, beginning, name, onMade, onReload }: ComposerProps) => {
   const [mail, setMail] = useState<Mail>(beginning.mail)
   const [isMore, setMore] = useState((mail.cc ?? []).length + (mail.bcc ?? []).length > 0)
   const { draft } = beginning
+  const isRestored = beginning.missing !== undefined
+  const store = useMemo(() => unsavedInput<UnsavedDraft>(name), [])
   const keeper = useMemo(
-    () => keepDraft(handle, draft === undefined ? undefined : { ...draft, mail: beginning.mail }, onMade),
+    () =>
+      keepDraft(
+        handle,
+        draft === undefined ? undefined : { ...draft, mail: isRestored ? undefined : beginning.mail },
+        onMade,
+        store,
+      ),
     [],
   )
   const { to = [], cc = [], bcc = [], text = "", subject = "", attachments = [] } = mail
@@ -115,15 +132,29 @@ export const Composer = ({ handle, email, beginning, onMade, onReload }: Compose
   useEffect(() => {
     // Saves pending changes when the page is left or hidden, because mobile browsers may end hidden pages.
     const hide = () => {
-      if (document.visibilityState === "hidden") keeper.leave()
+      if (document.visibilityState === "hidden") keeper.hide()
     }
     document.addEventListener("visibilitychange", hide)
+    const free = guardWhile(
+      () => !keeper.isKept(),
+      // Leaving the page saves the draft; only a draft that cannot be saved needs the question.
+      () => (["failed", "overtaken"].includes(keeper.state.peek().is) ? say("leave") : undefined),
+    )
+    if (isRestored) {
+      store.adopt()
+      keeper.change(mail)
+    }
     return () => {
+      free()
       document.removeEventListener("visibilitychange", hide)
       keeper.leave()
     }
   }, [])
 
+  const again = () => {
+    keeper.end()
+    onReload()
+  }
   const isReady = to.length > 0 && judged.every(({ is }) => is === "allowed") && !isStopped
   const send = useCommand(async (key) => {
     const sent = await keeper.send(mail, key)
@@ -162,7 +193,18 @@ export const Composer = ({ handle, email, beginning, onMade, onReload }: Compose
       }}
     >
       <Stopped handle={handle} />
-      <Overtaken of={keeper} onReload={onReload} />
+      <Overtaken of={keeper} onReload={again} />
+      {isRestored ? (
+        <RestoredNote {...(keeper.state.value.is !== "saved" && { onDiscard: again })}>
+          {say("restored")}
+          {beginning.missing!.length === 0 ? null : (
+            <>
+              {" "}
+              {say("missing")} <bdi>{beginning.missing!.join(", ")}</bdi>
+            </>
+          )}
+        </RestoredNote>
+      ) : null}
       {beginning.leftOut.length === 0 ? null : (
         <Note tone="warn">
           {say("left_out")} <bdi>{beginning.leftOut.slice(0, 20).join(", ")}</bdi>

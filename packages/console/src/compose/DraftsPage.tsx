@@ -3,6 +3,7 @@ import { mailPath } from "../router/Paths.ts"
 import { useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
+import { unsavedWith } from "../client/Unsaved.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { MailActions, MailNav } from "../mail/MailNav.tsx"
@@ -13,7 +14,31 @@ import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
+import type { UnsavedDraft } from "./draft.ts"
 import { say } from "./texts.ts"
+
+/** Messages that the service does not have yet. */
+const Unsaved = ({ handle }: { readonly handle: string }) => {
+  const unsaved = unsavedWith<UnsavedDraft>(`compose:${handle}:`)
+  return unsaved.length === 0 ? null : (
+    <section class="stack" aria-label={say("unsaved")}>
+      <h2>{say("unsaved")}</h2>
+      <ul class="box rows mails" data-list>
+        {unsaved.map(([search, { mail }]) => (
+          <li key={search}>
+            <span class="sender one-line">
+              <bdi>{(mail.to ?? []).slice(0, 3).join(", ") || say("nobody")}</bdi>
+            </span>
+            <a class="whole one-line" href={`/console${mailPath(handle)}/compose?${search}`}>
+              <bdi class="subject">{mail.subject || say("no_subject")}</bdi>
+              <bdi class="snippet">{(mail.text ?? "").slice(0, 200)}</bdi>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
 
 type Draft = Answer<"GET /api/identities/:handle/drafts">["drafts"][number]
 
@@ -104,6 +129,7 @@ const DraftsPage = ({ handle }: { readonly handle: string }) => (
     {({ handle }) => (
       <div class="stack">
         <MailNav handle={handle} />
+        <Unsaved handle={handle} />
         <Drafts handle={handle} />
       </div>
     )}

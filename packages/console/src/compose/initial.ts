@@ -1,10 +1,11 @@
 /** Loads the initial content of the composer: a draft, a reply, a forwarded message, or an empty message. */
 import type { Answer } from "../client/Client.ts"
-import { call, callTagged } from "../client/Client.ts"
+import { call, callTagged, Refused } from "../client/Client.ts"
 import { dateTime } from "../texts/Texts.ts"
 import { answerTo, passedOnText, passingOn, peopleShown, quote, recipientsOf } from "./answering.ts"
 import { type Attached, attached, attachedAtMost } from "./attaching.ts"
-import type { Mail } from "./draft.ts"
+import { unsavedInput } from "../client/Unsaved.ts"
+import { closed, type Mail, type UnsavedDraft, unsavedName } from "./draft.ts"
 import { say } from "./texts.ts"
 
 type Message = Answer<"GET /api/identities/:handle/messages/:id">
@@ -16,6 +17,41 @@ export interface Beginning {
   readonly draft?: { readonly id: string; readonly tag: string | undefined; readonly at: string }
   /** Names of attachments that were too large to forward. */
   readonly leftOut: ReadonlyArray<string>
+  /** Names of attachments that were not restored with the content of an earlier visit; undefined if nothing was restored. */
+  readonly missing?: ReadonlyArray<string>
+}
+
+const draftRoute = "GET /api/identities/:handle/drafts/:id"
+
+const isSame = (one: Mail, other: Mail) =>
+  [one, other]
+    .map(({ to = [], cc = [], bcc = [], subject = "", text = "", html = null, attachments = [] }) =>
+      JSON.stringify([to, cc, bcc, subject, text, html, attachments.map(({ filename }) => filename)]),
+    )
+    .every((content, _, [first]) => content === first)
+
+/** Returns the content of an earlier visit that was not saved; it does not need the service. */
+const restore = async (
+  handle: string,
+  unsaved: UnsavedDraft,
+  query: URLSearchParams,
+): Promise<Beginning | undefined> => {
+  const { mail, draft, missing } = unsaved
+  const kind = draft !== undefined ? "draft" : query.has("reply") ? "reply" : query.has("forward") ? "forward" : "new"
+  if (draft === undefined) return { kind, mail, leftOut: [], missing }
+  try {
+    const { answer, tag } = await callTagged(draftRoute, { params: { handle, id: draft.id } })
+    const attachments = answer.attachments ?? []
+    const whole = missing.length === 0 ? mail : { ...mail, attachments }
+    // The last write reached the service, and its response did not reach the browser.
+    if (isSame(whole, answer)) return undefined
+    const lost = missing.filter((name) => !attachments.some(({ filename }) => filename === name))
+    // With the tag of the version that was edited, the service rejects the change if there is a newer one.
+    return { kind, mail: whole, draft: { ...draft, tag: draft.tag ?? tag }, leftOut: [], missing: lost }
+  } catch (cause) {
+    if (cause instanceof Refused && cause.problem.status === 404) return { kind: "new", mail, leftOut: [], missing }
+    return { kind, mail, draft, leftOut: [], missing }
+  }
 }
 
 const nameOf = ({ from }: Message) => (from === null ? say("somebody") : (from.name ?? from.address))
@@ -40,10 +76,14 @@ const attachmentsOf = async (handle: string, message: Message) => {
 
 /** `email` is the Identity's address. */
 export const begin = async (handle: string, email: string, query: URLSearchParams): Promise<Beginning> => {
+  await closed()
+  const unsaved = unsavedInput<UnsavedDraft>(unsavedName(handle, query))
+  const earlier = unsaved.restored === undefined ? undefined : await restore(handle, unsaved.restored, query)
+  if (earlier !== undefined) return earlier
   const read = (id: string) => call("GET /api/identities/:handle/messages/:id", { params: { handle, id } })
   const [draft, answers, passes] = ["draft", "reply", "forward"].map((name) => query.get(name))
   if (draft != null) {
-    const { answer, tag } = await callTagged("GET /api/identities/:handle/drafts/:id", {
+    const { answer, tag } = await callTagged(draftRoute, {
       params: { handle, id: draft },
     })
     const { id, created_at: _, updated_at, ...mail } = answer

@@ -84,6 +84,27 @@ export const say = texts({
   discarded: ["Draft discarded", "Entwurf verworfen", "Brouillon supprimé"],
   kept: ["Draft saved", "Entwurf gespeichert", "Brouillon enregistré"],
   keeping: ["Saving draft …", "Entwurf wird gespeichert …", "Enregistrement du brouillon …"],
+  kept_here: [
+    "Your message is kept in this browser until it can be saved.",
+    "Deine Nachricht bleibt in diesem Browser, bis sie gespeichert werden kann.",
+    "Votre message reste dans ce navigateur jusqu’à ce qu’il puisse être enregistré.",
+  ],
+  restored: [
+    "Changes that were not saved were restored from this browser.",
+    "Nicht gespeicherte Änderungen wurden aus diesem Browser wiederhergestellt.",
+    "Des modifications non enregistrées ont été rétablies depuis ce navigateur.",
+  ],
+  missing: ["Attach these files again:", "Hänge diese Dateien erneut an:", "Joignez à nouveau ces fichiers :"],
+  leave: [
+    "This message cannot be saved right now. It is kept in this browser. Leave this page?",
+    "Diese Nachricht lässt sich gerade nicht speichern. Sie bleibt in diesem Browser. Seite verlassen?",
+    "Ce message ne peut pas être enregistré pour le moment. Il reste dans ce navigateur. Quitter cette page ?",
+  ],
+  unsaved: [
+    "Not saved yet, only in this browser",
+    "Noch nicht gespeichert, nur in diesem Browser",
+    "Pas encore enregistrés, seulement dans ce navigateur",
+  ],
   overtaken: [
     "This draft was changed, sent or deleted elsewhere.",
     "Dieser Entwurf wurde an anderer Stelle geändert, gesendet oder gelöscht.",

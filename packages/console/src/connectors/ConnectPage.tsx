@@ -100,6 +100,7 @@ const Connect = ({ handle, platform }: OfPlatform) => {
       if (started.instance_rules.length === 0) leave(started)
       else setStart(started)
     },
+    { name: `connect:${handle}:${platform}`, secrets: ["app_password"] },
   )
   const isPassword = platform === "bluesky" && values.way === "password"
   const leave = ({ authorization_url, state }: Start) =>

@@ -111,12 +111,16 @@ const Switches = ({ handle, connector, isAll }: OfConnector & { readonly isAll: 
 
 const NewPost = ({ handle, connector }: OfConnector) => {
   const params = { handle, platform: connector.platform }
-  const { set, field, command } = useForm({ text: "" }, async (key, body) => {
-    await call("POST /api/identities/:handle/connectors/:platform/posts", { params, body }, { key })
-    set({ text: "" })
-    tell(say("posted"))
-    await outdated(["/api/identities/:handle/connectors/:platform/posts"], handle)
-  })
+  const { set, field, command } = useForm(
+    { text: "" },
+    async (key, body) => {
+      await call("POST /api/identities/:handle/connectors/:platform/posts", { params, body }, { key })
+      set({ text: "" })
+      tell(say("posted"))
+      await outdated(["/api/identities/:handle/connectors/:platform/posts"], handle)
+    },
+    { name: `post:${handle}:${connector.platform}`, secrets: [] },
+  )
   return (
     <CommandForm command={command} doing={say("post")} kind="normal" icon="send">
       <TextArea

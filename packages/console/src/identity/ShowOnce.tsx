@@ -5,7 +5,7 @@
 import { useEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
-import { guarded } from "../router/Router.ts"
+import { guardWhile } from "../router/Router.ts"
 import { dateTime } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
 import { Section, Segments } from "../ui/Page.tsx"
@@ -126,16 +126,16 @@ export const ShowOnce = ({ identity, secrets, forget }: ShowOnceProps) => {
   })
   // Confirmation in progress needs no warning.
   const asks = waits && !command.busy
-  useEffect(() => {
-    if (!asks) return undefined
-    const leaving = (event: BeforeUnloadEvent) => event.preventDefault()
-    addEventListener("beforeunload", leaving)
-    const free = guarded(() => confirm(say("leave")))
-    return () => {
-      free()
-      removeEventListener("beforeunload", leaving)
-    }
-  }, [asks])
+  useEffect(
+    () =>
+      asks
+        ? guardWhile(
+            () => true,
+            () => say("leave"),
+          )
+        : undefined,
+    [asks],
+  )
   return waits ? (
     <Section
       title={say("secrets")}

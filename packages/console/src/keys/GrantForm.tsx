@@ -50,6 +50,7 @@ export const GrantForm = ({
       })
       await onDone()
     },
+    { name: `grant:${of.id}`, secrets: [] },
   )
   const { scopes, isWhole, handles } = values
   return (

@@ -8,7 +8,7 @@ import { Select, TextField } from "../ui/Field.tsx"
 import { CommandForm, useForm } from "../ui/Form.tsx"
 import { Note } from "../ui/Page.tsx"
 import { Secret } from "../ui/Secret.tsx"
-import { RightsFields, useRights } from "./Rights.tsx"
+import { defaultRights, requestOf, type Rights, RightsFields } from "./Rights.tsx"
 import { say } from "./texts.ts"
 
 interface ReplacingProps {
@@ -61,17 +61,21 @@ interface NewKeyProps {
 }
 
 export const NewKey = ({ handles, onClose }: NewKeyProps) => {
-  const rights = useRights()
   const [made, setMade] = useState<string>()
-  const { field, wrong, command } = useForm({ name: "", handle: "" }, async (key, { name, handle }) => {
-    if (rights.asked === undefined) return
-    const body = { name, ...rights.asked }
-    const answer = await (handle === ""
-      ? call("POST /api/keys", { body }, { key })
-      : call("POST /api/identities/:handle/keys", { params: { handle }, body }, { key }))
-    setMade(answer.key)
-    void outdated(["/api/keys"])
-  })
+  const { values, set, field, wrong, command } = useForm<Rights & { readonly name: string; readonly handle: string }>(
+    { name: "", handle: "", ...defaultRights },
+    async (key, { name, handle, ...rights }) => {
+      const asked = requestOf(rights)
+      if (asked === undefined) return
+      const body = { name, ...asked }
+      const answer = await (handle === ""
+        ? call("POST /api/keys", { body }, { key })
+        : call("POST /api/identities/:handle/keys", { params: { handle }, body }, { key }))
+      setMade(answer.key)
+      void outdated(["/api/keys"])
+    },
+    { name: "key", secrets: [] },
+  )
   if (made !== undefined) return <Made secret={made} onClose={onClose} />
   return (
     <Dialog title={say("create")} onClose={onClose}>
@@ -85,7 +89,7 @@ export const NewKey = ({ handles, onClose }: NewKeyProps) => {
             </option>
           ))}
         </Select>
-        <RightsFields of={rights} wrong={wrong} />
+        <RightsFields of={values} set={set} wrong={wrong} />
       </CommandForm>
     </Dialog>
   )

@@ -1,5 +1,4 @@
 /** Fields for the permissions, expiration and networks of a key. */
-import { useState } from "preact/hooks"
 import type { ScopeName } from "@svc/domain/account/Scope"
 import { Check, Select, TextArea } from "../ui/Field.tsx"
 import { say } from "./texts.ts"
@@ -73,39 +72,41 @@ export interface Asked {
 
 type May = "all" | "read" | "choose"
 
-/**
- * Holds the selected permissions and the request members that they lead to; `asked` is undefined if no scope is selected.
- */
-export const useRights = () => {
-  const [may, setMay] = useState<May>("all")
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set(readOnly))
-  const [days, setDays] = useState("90")
-  const [networks, setNetworks] = useState("")
+export interface Rights {
+  readonly may: May
+  readonly chosen: ReadonlyArray<string>
+  readonly days: string
+  readonly networks: string
+}
+
+export const defaultRights: Rights = { may: "all", chosen: readOnly, days: "90", networks: "" }
+
+/** Returns the request members that selected permissions lead to; undefined if no scope is selected. */
+export const requestOf = ({ may, chosen, days, networks }: Rights): Asked | undefined => {
   const ranges = networks.split(/[\s,]+/).filter((one) => one !== "")
   const scopes = may === "all" ? undefined : may === "read" ? readOnly : [...chosen]
-  const asked: Asked | undefined =
-    scopes?.length === 0
-      ? undefined
-      : {
-          ...(scopes === undefined ? {} : { scopes }),
-          ...(days === "" ? {} : { expires_in_days: Number(days) }),
-          ...(ranges.length === 0 ? {} : { networks: ranges }),
-        }
-  return { may, setMay, chosen, setChosen, days, setDays, networks, setNetworks, asked }
+  return scopes?.length === 0
+    ? undefined
+    : {
+        ...(scopes === undefined ? {} : { scopes }),
+        ...(days === "" ? {} : { expires_in_days: Number(days) }),
+        ...(ranges.length === 0 ? {} : { networks: ranges }),
+      }
 }
 
 interface RightsProps {
-  readonly of: ReturnType<typeof useRights>
+  readonly of: Rights
+  readonly set: (change: Partial<Rights>) => void
   readonly wrong: (pointer: string) => string | undefined
 }
 
-export const RightsFields = ({ of, wrong }: RightsProps) => (
+export const RightsFields = ({ of, set, wrong }: RightsProps) => (
   <>
     <Select
       label={say("may")}
       value={of.may}
-      onValue={(value) => of.setMay(value as May)}
-      wrong={of.asked === undefined ? say("choose_one") : wrong("/scopes")}
+      onValue={(value) => set({ may: value as May })}
+      wrong={requestOf(of) === undefined ? say("choose_one") : wrong("/scopes")}
     >
       <option value="all">{say("may_all")}</option>
       <option value="read">{say("may_read")}</option>
@@ -114,15 +115,19 @@ export const RightsFields = ({ of, wrong }: RightsProps) => (
     {of.may === "choose" ? (
       <>
         <p class="hint">{say("scopes_hint")}</p>
-        <ScopeBoxes names={scopeNames} chosen={of.chosen} onChosen={of.setChosen} />
+        <ScopeBoxes
+          names={scopeNames}
+          chosen={new Set(of.chosen)}
+          onChosen={(chosen) => set({ chosen: [...chosen] })}
+        />
       </>
     ) : null}
-    <DaysSelect value={of.days} onValue={of.setDays} atMost={null} wrong={wrong("/expires_in_days")} />
+    <DaysSelect value={of.days} onValue={(days) => set({ days })} atMost={null} wrong={wrong("/expires_in_days")} />
     <TextArea
       label={say("networks")}
       hint={say("networks_hint")}
       value={of.networks}
-      onValue={of.setNetworks}
+      onValue={(networks) => set({ networks })}
       rows={2}
       optional
       spellcheck={false}

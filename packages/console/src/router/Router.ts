@@ -13,17 +13,35 @@ export const place = signal(typeof location === "undefined" ? { path: "/", searc
 export const path = computed(() => place.value.path)
 export const query = computed(() => new URLSearchParams(place.value.search))
 
-/** Asks before navigation discards input; returns whether to continue. */
-let guard: (() => boolean) | undefined
-export const guarded = (ask: () => boolean) => {
-  guard = ask
+const guards = new Set<() => boolean>()
+
+/**
+ * Asks before a page with unsaved input is left, reloaded or closed. Browsers show their own question before a reload; without
+ * a question, the console's other pages are reached without asking. Returns a function that stops asking.
+ */
+export const guardWhile = (isUnsaved: () => boolean, question: () => string | undefined) => {
+  const ask = () => {
+    const text = isUnsaved() ? question() : undefined
+    return text === undefined || confirm(text)
+  }
+  const onUnload = (event: BeforeUnloadEvent) => {
+    if (isUnsaved()) event.preventDefault()
+  }
+  guards.add(ask)
+  addEventListener("beforeunload", onUnload)
   return () => {
-    if (guard === ask) guard = undefined
+    guards.delete(ask)
+    removeEventListener("beforeunload", onUnload)
   }
 }
 
+/** Whether the current page may be left; navigation within a page discards nothing. */
+const mayLeave = (to: string) => to === place.peek().path || [...guards].every((ask) => ask())
+
+const pathOf = (to: string) => to.split("?", 1)[0]!.replace(/\/+$/, "") || "/"
+
 export const go = (to: string, how: "push" | "replace" = "push") => {
-  if (guard !== undefined && !guard()) return
+  if (!mayLeave(pathOf(to))) return
   history[how === "push" ? "pushState" : "replaceState"](null, "", base + to)
   place.value = read()
 }
@@ -107,7 +125,11 @@ export const routeOf = (routes: ReadonlyArray<PageRoute>, at: string) =>
 
 /** Handles links below `/console/` without reloading, and preloads their pages on hover and focus. */
 export const listen = (routes: ReadonlyArray<PageRoute>) => {
-  addEventListener("popstate", () => (place.value = read()))
+  addEventListener("popstate", () => {
+    const next = read()
+    if (mayLeave(next.path)) place.value = next
+    else history.pushState(null, "", base + place.peek().path + place.peek().search)
+  })
   document.addEventListener("click", (event) => {
     const link = ownLink(event.target)
     if (link === undefined || !isPlain(event) || link.pathname.startsWith(`${base}/mail/`)) return

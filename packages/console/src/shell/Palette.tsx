@@ -3,6 +3,7 @@ import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { identityPath } from "../router/Paths.ts"
 import { signOut } from "../client/Session.ts"
+import { maySignOut } from "../client/Unsaved.ts"
 import { go } from "../router/Router.ts"
 import { Icon, type IconName } from "../ui/Icon.tsx"
 import { useIdentities } from "./Identities.ts"
@@ -54,7 +55,7 @@ const useEntries = (): ReadonlyArray<Entry> => {
     }),
     { text: say("new_identity"), icon: "plus", run: to("/identities/new") },
     { text: say("documentation"), icon: "out", run: () => window.open("/api/docs", "_blank", "noopener") },
-    { text: say("sign_out"), icon: "out", run: () => void signOut() },
+    { text: say("sign_out"), icon: "out", run: () => maySignOut() && void signOut() },
   ]
 }
 

@@ -5,6 +5,7 @@ import { later } from "../client/Idle.ts"
 import { connection } from "../client/Live.ts"
 import { identityPath } from "../router/Paths.ts"
 import { account, announce, look as lookForSession, signOut, state } from "../client/Session.ts"
+import { maySignOut } from "../client/Unsaved.ts"
 import { path } from "../router/Router.ts"
 import { day } from "../texts/Texts.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
@@ -102,7 +103,7 @@ const AccountMenu = () => (
       <LookChoice />
     </div>
     <hr />
-    <button type="button" onClick={() => void signOut()}>
+    <button type="button" onClick={() => maySignOut() && void signOut()}>
       <Icon name="left" />
       {say("sign_out")}
     </button>

@@ -119,6 +119,7 @@ const Settings = ({ handle, tunnel: { settings } }: OfTunnel) => {
       tell(say("saved"))
       await outdated(["/api/identities/:handle/tunnel"], handle)
     },
+    { name: `tunnel:${handle}`, secrets: ["password"] },
   )
   /** The stored password belongs to this user name, so it need not be entered again. */
   const isUserKept = settings.basic_auth?.username === values.username

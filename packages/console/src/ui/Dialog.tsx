@@ -4,7 +4,7 @@ import { useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { Command } from "../client/Commands.ts"
 import { Button } from "./Button.tsx"
 import { TextField } from "./Field.tsx"
-import { CommandForm, type CommandFormProps } from "./Form.tsx"
+import { CommandForm, type CommandFormProps, type FormCommand } from "./Form.tsx"
 import type { IconName } from "./Icon.tsx"
 import { ProblemNote } from "./Problem.tsx"
 import { say } from "./texts.ts"
@@ -65,9 +65,18 @@ interface FormDialogProps extends Omit<CommandFormProps, "onDone" | "onCancel"> 
   readonly onClose: () => void
 }
 
+/** Closes the dialog of a form, and asks first if it has input. */
+const closing =
+  ({ form }: FormCommand, onClose: () => void) =>
+  () => {
+    if (form?.isChanged() === true && !confirm(say("discard_form"))) return
+    form?.discard()
+    onClose()
+  }
+
 /** A form in a dialog, which closes when the command succeeds. */
 export const FormDialog = ({ title, onClose, children, ...form }: FormDialogProps) => (
-  <Dialog title={title} onClose={onClose}>
+  <Dialog title={title} onClose={closing(form.command, onClose)}>
     <CommandForm {...form} onDone={onClose} onCancel={onClose}>
       {children}
     </CommandForm>

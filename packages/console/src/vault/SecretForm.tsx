@@ -37,6 +37,7 @@ export const SecretForm = ({ identity, present, onClose, onDone }: SecretFormPro
       tell(say("kept", { name }))
       onDone()
     },
+    { name: `secret:${identity ?? ""}:${present?.name ?? ""}`, secrets: ["value"] },
   )
   const isStale = command.failure instanceof Refused && command.failure.problem.code === "precondition_failed"
   return (

@@ -28,6 +28,7 @@ const types = eventTypes.filter((type) => !orgTypes.has(type))
 interface FormProps {
   readonly handle: string
   readonly from?: {
+    readonly id: string
     readonly url: string
     readonly event_types: ReadonlyArray<string>
     readonly description: string | null
@@ -50,6 +51,7 @@ export const WebhookForm = ({ handle, from, doing, submit }: FormProps) => {
         event_types: (all ? ["*"] : chosen) as unknown as Subscription,
         description: description.trim() === "" ? null : description.trim(),
       }),
+    { name: `webhook:${handle}:${from?.id ?? ""}`, secrets: [] },
   )
   const { url, all, chosen } = values
   const tunnel = useIdentity(handle).data?.tunnel.url
