@@ -28,7 +28,7 @@ export default defineConfig({
             // The mail pages share one chunk; there would be seven small ones otherwise.
             {
               name: "mail",
-              test: /console\/src\/(?:mail\/\w+\.|approvals\/texts)/,
+              test: /console\/src\/(?:mail\/\w+\.ts|approvals\/texts)/,
               minShareCount: 3,
               priority: 1,
             },

@@ -151,7 +151,7 @@ describe.skipIf(!has("chromium"))("Input that the service does not have", { time
     await settled(page)
     expect(await storedIn(page)).toContain("db/password")
     await page.keyboard.press("Control+k")
-    await page.getByRole("combobox").fill("Sign out")
+    await page.getByRole("combobox", { name: "Search or jump to" }).fill("Sign out")
     await page.keyboard.press("Enter")
     await page.getByLabel("Email").waitFor()
     expect(questions.at(-1)).toContain("will be deleted from this browser")

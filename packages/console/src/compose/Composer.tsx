@@ -20,7 +20,7 @@ import { PeopleField } from "./PeopleField.tsx"
 import { useJudged } from "./recipients.ts"
 import { Refusals } from "./Refusals.tsx"
 import { say } from "./texts.ts"
-import "../mail/mail.css"
+import "./compose.css"
 
 const Kept = ({ of }: { readonly of: DraftKeeper }) => {
   const state = of.state.value
