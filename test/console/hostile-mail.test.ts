@@ -1,5 +1,5 @@
 /** Hostile mail in a browser: it runs no script, loads nothing and sends nothing. */
-import { mailDocument } from "@svc/api/console/MailDocument"
+import { allowsDark, mailDocument } from "@svc/api/console/MailDocument"
 import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
@@ -37,6 +37,13 @@ describe("Sanitized HTML of a message", () => {
     [`<p title='"><script>x</script>'>a</p>`, `<p title="&quot;&gt;&lt;script&gt;x&lt;/script&gt;">a</p>`],
     [`&lt;script&gt;x`, "&lt;script&gt;x"],
   ])("turns %s into %s", async (html, expected) => expect(await body(html)).toBe(expected))
+
+  it.each([
+    [`<meta name="color-scheme" content="light dark"><p>a`, true],
+    [`<style>@media (prefers-color-scheme: dark) { p { color: white } }</style>`, true],
+    [`<style>:root { color-scheme: light }</style><p>dark`, false],
+    [`<p>a</p>`, false],
+  ])("has dark colors only if its author allows them: %s", (html, expected) => expect(allowsDark(html)).toBe(expected))
 
   it("contains remote images only on request", async () =>
     expect(await body(`<img src="https://t.example/p.gif"><img src="http://t.example/p.gif">`, true)).toBe(
@@ -114,7 +121,8 @@ describe.skipIf(!has("chromium"))("A hostile message", { timeout: 120_000 }, () 
     ).toBe("rgb(1, 2, 3)")
     await page.getByRole("button", { name: "Show images" }).click()
     await frame.getByText("hello").waitFor()
-    expect(await frame.locator("html").evaluate(() => (globalThis as any).origin)).toBe("null")
+    // The sandbox of the frame and that of its document forbid scripts.
+    expect(await page.locator("iframe").getAttribute("sandbox")).not.toContain("allow-scripts")
     await page.getByRole("button", { name: "Headers" }).click()
     await page.getByText("Content-Type").first().waitFor()
     await expectNoSidewaysScroll(page, "a hostile message")
@@ -194,7 +202,9 @@ describe.skipIf(!has("chromium"))("A hostile message", { timeout: 120_000 }, () 
       (await fetch(`${site.service.base}${path}`, { headers })).status
     const framed = await fetch(`${site.service.base}${path}`, { headers: own })
     expect([framed.status, framed.headers.get("cache-control")]).toEqual([200, "no-store"])
-    expect(framed.headers.get("content-security-policy")).toMatch(/default-src 'none'.*sandbox allow-popups/)
+    expect(framed.headers.get("content-security-policy")).toMatch(
+      /default-src 'none'.*sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox$/,
+    )
     expect(await status({ ...own, "sec-fetch-dest": "document" })).toBe(403)
     expect(await status({ ...own, "sec-fetch-site": "same-site" })).toBe(403)
     expect(await status({ ...own, cookie: `svc_session=${(await signUp(site.service.base)).session}` })).toBe(404)

@@ -1,5 +1,5 @@
 /**
- * The HTML body of a message for the console's frame: an opaque-origin document whose policy forbids scripts, forms and
+ * The HTML body of a message for the console's frame: a document whose sandbox and policy forbid scripts, forms and
  * requests that the reader did not ask for, and whose links open new tabs. It is served to same-origin frames only,
  * authenticated by the session (`account/ConsoleSession.ts`).
  */
@@ -22,7 +22,8 @@ const policy = (images: boolean) =>
     "form-action 'none'",
     "base-uri 'none'",
     "frame-ancestors 'self'",
-    "sandbox allow-popups allow-popups-to-escape-sandbox",
+    // Without `allow-scripts` nothing in the document runs; with this origin the console can measure its height.
+    "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox",
   ].join("; ")
 
 const framed = (html: string, status: number, images = false) =>

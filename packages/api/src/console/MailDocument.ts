@@ -64,9 +64,29 @@ const pictureOf = (src: string | undefined, { images, pictures }: Options): stri
 }
 
 const style =
-  "body{margin:16px;font:14px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;overflow-wrap:anywhere}img{max-width:100%;height:auto}table{max-width:100%}pre{white-space:pre-wrap}"
+  "html,body{height:auto!important;min-height:0!important}body{margin:16px;font:14px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}img{max-width:100%;height:auto}table{max-width:100%}pre{white-space:pre-wrap}"
+const lightStyle = "body{color:#1a1a1a;background:#fff}"
+const darkStyle =
+  ":root{color-scheme:light dark}body{color:light-dark(#1a1a1a,#e8e8ea);background:light-dark(#fff,#1b1c20)}"
 
-const head = `<!doctype html><html><head><meta charset="utf-8"><meta name="color-scheme" content="light"><title>Mail</title><style>${style}</style></head><body>`
+/** The beginning of a message in which its author declares color schemes. */
+const declaredWithin = 200_000
+
+/** Whether the author says that the message can be shown on a dark ground. */
+export const allowsDark = (html: string): boolean => {
+  const start = html.slice(0, declaredWithin)
+  return (
+    /<meta\b[^>]{0,200}\b(?:supported-)?color-schemes?\b[^>]{0,200}\bdark\b/i.test(start) ||
+    /\bprefers-color-scheme\s{0,9}:\s{0,9}dark\b/i.test(start) ||
+    /\bcolor-scheme\s{0,9}:[^;}<]{0,40}\bdark\b/i.test(start)
+  )
+}
+
+const headOf = (html: string) => {
+  const isDark = allowsDark(html)
+  const scheme = isDark ? "light dark" : "light"
+  return `<!doctype html><html><head><meta charset="utf-8"><meta name="color-scheme" content="${scheme}"><title>Mail</title><style>${style}${isDark ? darkStyle : lightStyle}</style></head><body>`
+}
 
 /** The maximum number of attributes considered per element. */
 const attributesAtMost = 60
@@ -175,5 +195,5 @@ export const mailDocument = (html: string, options: Options): Effect.Effect<stri
     }
     tokenizer.end()
     const rest = html.length > longest ? "<hr><p>…</p>" : ""
-    return `${head}${written()}${rest}</body></html>`
+    return `${headOf(html)}${written()}${rest}</body></html>`
   })

@@ -31,9 +31,31 @@ interface ShownProps {
   readonly at: string | undefined
 }
 
+/** The messages above change their height until they have loaded. */
+const loadingMillis = 3_000
+
+/** Scrolls an element into view, and again while the page grows, until the reader does something. */
+const inViewWhileLoading = (find: () => HTMLElement | null) => {
+  const show = () => find()?.scrollIntoView({ block: "start" })
+  const observer = new ResizeObserver(show)
+  const stop = () => {
+    observer.disconnect()
+    clearTimeout(timer)
+    for (const type of inputs) removeEventListener(type, stop, true)
+  }
+  const inputs = ["wheel", "touchstart", "keydown", "pointerdown"]
+  for (const type of inputs) addEventListener(type, stop, { capture: true, passive: true })
+  const timer = setTimeout(stop, loadingMillis)
+  const list = find()?.parentElement
+  if (list != null) observer.observe(list)
+  return stop
+}
+
 const Messages = ({ handle, messages, at }: ShownProps) => {
   const [open, setOpen] = useState<ReadonlySet<string>>(() => openAtFirst(messages, at))
   const wanted = useRef<HTMLDivElement>(null)
+  /** The requested message, or the newest one. */
+  const shown = messages.some(({ id }) => id === at) ? at : messages.at(-1)?.id
   const before = useRef(new Set(messages.map(({ id }) => id)))
   // Messages that arrive while the page is open are expanded.
   useEffect(() => {
@@ -42,9 +64,7 @@ const Messages = ({ handle, messages, at }: ShownProps) => {
     for (const { id } of fresh) before.current.add(id)
     setOpen(new Set([...open, ...fresh.slice(-1).map(({ id }) => id)]))
   }, [messages])
-  useEffect(() => {
-    if (at !== undefined && messages.length > 1) wanted.current?.scrollIntoView({ block: "nearest" })
-  }, [])
+  useEffect(() => (messages.length > 1 ? inViewWhileLoading(() => wanted.current) : undefined), [shown])
   const toggle = (id: string) => {
     const next = new Set(open)
     if (!next.delete(id)) next.add(id)
@@ -53,7 +73,7 @@ const Messages = ({ handle, messages, at }: ShownProps) => {
   return (
     <>
       {messages.map((summary) => (
-        <div key={summary.id} ref={summary.id === at ? wanted : null} class="message-place">
+        <div key={summary.id} ref={summary.id === shown ? wanted : null} class="message-place">
           <MessageItem
             handle={handle}
             summary={summary}
@@ -68,6 +88,9 @@ const Messages = ({ handle, messages, at }: ShownProps) => {
     </>
   )
 }
+
+/** Maximum number of pages of 100 messages that are loaded without asking. */
+const pagesAtOnce = 5
 
 interface ConversationProps {
   readonly handle: string
@@ -87,6 +110,12 @@ export const Conversation = ({ handle, id, at }: ConversationProps) => {
       await outdated(["/api/identities/:handle/messages", "/api/identities/:handle/threads"], handle)
     }
   })
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = thread
+  const pagesLoaded = thread.data?.pages.length ?? 0
+  // The newest message is on the last page.
+  useEffect(() => {
+    if (hasNextPage && !isFetchingNextPage && pagesLoaded < pagesAtOnce) void fetchNextPage()
+  }, [hasNextPage, isFetchingNextPage, pagesLoaded])
   return (
     <Loaded
       of={thread}

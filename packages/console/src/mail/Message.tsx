@@ -1,4 +1,5 @@
 /** A message of a conversation, collapsed or expanded. */
+import { useEffect } from "preact/hooks"
 import { mailPath } from "../router/Paths.ts"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -113,7 +114,27 @@ const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
   )
 }
 
+/**
+ * Marks a received message as read when it is opened and the page is visible. A message that is marked as unread afterwards
+ * stays unread.
+ */
+const useReading = (handle: string, { id, direction, seen }: Message) => {
+  const { run } = useMarking(handle, id)
+  useEffect(() => {
+    if (direction !== "inbound" || seen) return undefined
+    const read = () => {
+      if (document.visibilityState !== "visible") return
+      document.removeEventListener("visibilitychange", read)
+      void run({ seen: true })
+    }
+    document.addEventListener("visibilitychange", read)
+    read()
+    return () => document.removeEventListener("visibilitychange", read)
+  }, [])
+}
+
 const Whole = ({ handle, message, onRemoved }: ActionsProps) => {
+  useReading(handle, message)
   const isOutbound = message.direction === "outbound"
   const isSent = message.status !== "awaiting_approval" && message.status !== "refused"
   const switched = useCall("GET /api/identities/:handle/mail", { params: { handle } }, { enabled: isOutbound })
