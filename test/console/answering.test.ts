@@ -1,5 +1,5 @@
 /** The composer derives replies in the same way as the service. */
-import { answerTo, passingOn, quote, recipientsOf } from "../../packages/console/src/compose/answering.ts"
+import { answerTo, passingOn, quote, recipientsOf, splitQuote } from "../../packages/console/src/compose/answering.ts"
 import { derive } from "@svc/cluster/mail/sending/ReplyHeaders"
 import { describe, expect, it } from "vitest"
 
@@ -74,6 +74,14 @@ describe("Quoted text", () => {
     expect(quote(original, "Grace wrote:")).toBe("\n\nGrace wrote:\n> a\n>\n> b\n")
     expect(quote({ ...original, text_reply: null, text: "x".repeat(1_000_000) }, "").length).toBeLessThan(21_000)
     expect(quote({ ...original, text_reply: "", text: "" }, "x")).toBe("")
+  })
+
+  it("is split from the text above it", () => {
+    const quoted = "\n\nOn Monday, Grace wrote:\n> a\n>\n> b\n"
+    expect(splitQuote(`Mine.${quoted}`)).toEqual({ own: "Mine.", quoted })
+    expect(splitQuote(quoted)).toEqual({ own: "", quoted })
+    for (const text of ["", "> a", "Mine.\n> a", "Grace wrote:\n> a\nMine.", "Mine."])
+      expect(splitQuote(text)).toEqual({ own: text, quoted: "" })
   })
 
   it("goes with a single-line subject with one prefix", () => {

@@ -56,6 +56,65 @@ describe.skipIf(!has("chromium"))("The composer", { timeout: 120_000 }, () => {
     await context.close()
   })
 
+  it("completes recipients from Allowed Recipients and recent mail on Enter and Tab", async () => {
+    const { handle } = await mail.agent()
+    await mail.api("POST", `${handle}/allowed-recipients`, { address: "board@example.org" })
+    await mail.arrives(handle, { subject: "Hello", text: "x" })
+    const { context, page } = await mail.open(`${handle}/mail/compose`)
+    const to = page.getByRole("combobox", { name: "To" })
+    const option = (name: RegExp) => page.getByRole("option", { name })
+    await to.pressSequentially("boa")
+    await option(/board@example\.org/).waitFor()
+    expect(await violations(page)).toEqual([])
+    await to.press("Enter")
+    await to.pressSequentially("gra")
+    await option(/Grace grace@example\.org/).waitFor()
+    await to.press("Tab")
+    // A complete address is not replaced by a longer one.
+    await to.pressSequentially("board@example.or")
+    await option(/board/).waitFor({ state: "detached" })
+    await to.press("Enter")
+    expect(await page.getByRole("list", { name: "To" }).getByRole("listitem").allInnerTexts()).toEqual([
+      expect.stringContaining("board@example.org"),
+      expect.stringContaining("grace@example.org"),
+      expect.stringContaining("board@example.or"),
+    ])
+    await to.press("Tab")
+    expect(await page.evaluate("document.activeElement.matches('[role=combobox]')")).toBe(false)
+    await context.close()
+  })
+
+  it("sends after 10 seconds in which sending can be undone, and never after the page is left", async () => {
+    const { handle } = await mail.agent()
+    await mail.api("POST", `${handle}/allowed-recipients`, { address: "undo@example.org" })
+    const { context, page } = await mail.open(`${handle}/mail/compose?to=undo@example.org`)
+    const questions: Array<string> = []
+    page.on("dialog", (dialog) => {
+      questions.push(dialog.message())
+      void dialog.accept()
+    })
+    await page.getByLabel("Subject").fill("Undone")
+    await draftKept(page)
+    const send = page.getByRole("button", { name: "Send", exact: true, disabled: false })
+    await send.click()
+    await page.getByText("Not sent yet: sending in").waitFor()
+    expect(await violations(page)).toEqual([])
+    await page.getByRole("button", { name: "Undo", exact: true }).click()
+    await send.click()
+    await page.getByRole("link", { name: "All mail" }).click()
+    await page.getByRole("link", { name: /Drafts/ }).waitFor()
+    expect(questions).toEqual([expect.stringContaining("This message is not sent yet")])
+    const draft = (await mail.api("GET", `${handle}/drafts`)).body.drafts[0]
+    expect(draft.subject).toBe("Undone")
+    expect((await mail.api("GET", `${handle}/messages?direction=outbound`)).body.messages).toEqual([])
+    await page.goto(`${mail.service.base}/console/identities/${handle}/mail/compose?draft=${draft.id}`)
+    await send.click()
+    await page.waitForURL("**/mail/msg_*")
+    await mail.delivered("undo@example.org")
+    expect(mail.relay.taken.filter(({ to }) => to.includes("undo@example.org"))).toHaveLength(1)
+    await context.close()
+  })
+
   it("rejects files that are too large before it reads them", async () => {
     const { handle } = await mail.agent()
     const { context, page } = await mail.open(`${handle}/mail/compose`)

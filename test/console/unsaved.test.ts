@@ -3,6 +3,7 @@ import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { heading, settled } from "../harness/Console.ts"
 import { draftKept, startConsoleMail } from "../harness/ConsoleMail.ts"
+import { eventually } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
 /** Returns what the browser has stored for forms and composers. */
@@ -12,7 +13,10 @@ const storedIn = (page: Page) =>
   )
 
 const emptied = (page: Page) =>
-  page.waitForFunction(`Object.keys(localStorage).every((key) => !key.startsWith("svc-unsaved:"))`)
+  eventually(
+    () => storedIn(page),
+    (stored) => stored === "",
+  )
 
 /** Collects the questions of the page, and answers each with yes. */
 const questionsOf = (page: Page) => {

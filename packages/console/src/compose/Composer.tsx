@@ -15,9 +15,11 @@ import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
 import type { Beginning } from "./initial.ts"
 import { type DraftKeeper, keepDraft, type Mail, type UnsavedDraft } from "./draft.ts"
+import { splitQuote } from "./answering.ts"
+import { useDelayed } from "./delayed.ts"
 import { Files } from "./Files.tsx"
 import { PeopleField } from "./PeopleField.tsx"
-import { useJudged } from "./recipients.ts"
+import { useJudged, useKnown } from "./recipients.ts"
 import { Refusals } from "./Refusals.tsx"
 import { say } from "./texts.ts"
 import "./compose.css"
@@ -64,6 +66,22 @@ const Overtaken = ({ of, onReload }: { readonly of: DraftKeeper; readonly onRelo
     </Note>
   )
 }
+
+/** Says that the message is not sent yet. Screen readers hear it once, not every second. */
+const Sending = (props: { readonly seconds: number; readonly onUndo: () => void; readonly onNow: () => void }) => (
+  <div class="bar" role="group" aria-label={say("sending_soon")}>
+    <span class="hidden-text" role="status">
+      {say("sending_soon")}
+    </span>
+    <span class="number" aria-hidden="true">
+      {say("sending_in", { count: props.seconds })}
+    </span>
+    <Button kind="primary" autofocus onClick={props.onUndo}>
+      {say("undo")}
+    </Button>
+    <Button onClick={props.onNow}>{say("send_now")}</Button>
+  </div>
+)
 
 const Stopped = ({ handle }: { readonly handle: string }) => {
   const mail = useCall("GET /api/identities/:handle/mail", { params: { handle } })
@@ -117,13 +135,12 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
   )
   const { to = [], cc = [], bcc = [], text = "", subject = "", attachments = [] } = mail
   const judged = useJudged(handle, [...new Set([...to, ...cc, ...bcc])])
-  const known = useCall("GET /api/identities/:handle/allowed-recipients", { params: { handle }, query: { limit: 200 } })
+  const known = useKnown(handle, email)
   const disclosure = useCall("GET /api/identities/:handle/ai-disclosure", { params: { handle } })
   const isStopped = useCall("GET /api/identities/:handle/mail", { params: { handle } }).data?.outgoing === "stopped"
-  const suggested = (known.data?.allowed_recipients ?? [])
-    .filter(({ expired, suppressed }) => !expired && suppressed === null)
-    .map(({ address }) => address)
-
+  /** The quote is folded until it is shown; it is always below what is written. */
+  const [isFolded, setFolded] = useState(true)
+  const { own, quoted } = isFolded ? splitQuote(text) : { own: text, quoted: "" }
   const change = (part: Partial<Mail>) => {
     const next = { ...mail, ...part }
     setMail(next)
@@ -166,6 +183,7 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
       handle,
     )
   })
+  const waiting = useDelayed(() => void send.run())
   const discard = useCommand(async () => {
     await keeper.remove()
     go(`${mailPath(handle)}/drafts`, "replace")
@@ -175,7 +193,7 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
       label={say(field)}
       value={value}
       judged={judged}
-      known={suggested}
+      known={known}
       onValue={(next) => change({ [field]: next })}
       {...(autofocus && { autofocus })}
     />
@@ -184,12 +202,12 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
     <Form
       class="form composer"
       onDone={() => {
-        if (isReady) void send.run()
+        if (isReady) waiting.start()
       }}
       onKeyDown={(event) => {
         if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return
         event.preventDefault()
-        if (isReady) void send.run()
+        if (isReady) waiting.start()
       }}
     >
       <Stopped handle={handle} />
@@ -238,12 +256,19 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
         <TextArea
           label={say("text")}
           rows={12}
-          value={text}
-          onValue={(text) => change({ text })}
+          value={own}
+          onValue={(own) => change({ text: own + quoted })}
           maxLength={1_000_000}
           autofocus={beginning.kind === "reply"}
           wrong={wrongAt(send.failure, "/text")}
         />
+        {quoted === "" ? null : (
+          <div class="sheet-quote">
+            <Button small kind="plain" icon="more" onClick={() => setFolded(false)}>
+              {say("show_quote")}
+            </Button>
+          </div>
+        )}
         {disclosure.data === undefined ? null : (
           <div class="sheet-disclosure">
             <p class="pre">{disclosure.data.text}</p>
@@ -273,9 +298,13 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
       <Files value={attachments} onValue={(attachments) => change({ attachments })} />
       <ProblemNote failure={send.failure} />
       <div class="actions">
-        <Button kind="primary" type="submit" icon="send" busy={send.busy} disabled={!isReady}>
-          {say("send")}
-        </Button>
+        {waiting.seconds === undefined ? (
+          <Button kind="primary" type="submit" icon="send" busy={send.busy} disabled={!isReady}>
+            {say("send")}
+          </Button>
+        ) : (
+          <Sending seconds={waiting.seconds} onUndo={waiting.cancel} onNow={waiting.finish} />
+        )}
         <ConfirmButton kind="danger" icon="trash" title={say("discard_title")} doing={say("discard")} command={discard}>
           <p>{say("discard_why")}</p>
         </ConfirmButton>

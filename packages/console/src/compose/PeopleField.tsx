@@ -1,7 +1,7 @@
-/** A field for recipients, each with its delivery permission. */
+/** A field for recipients, each with its delivery permission, completed from known addresses. */
 import { useId, useState } from "preact/hooks"
 import { Icon } from "../ui/Icon.tsx"
-import { addressesIn, isRefused, type Judged } from "./recipients.ts"
+import { addressesIn, isRefused, type Judged, type Known, suggestionsFor } from "./recipients.ts"
 import { say } from "./texts.ts"
 
 const Chip = ({ of, onDrop }: { readonly of: Judged; readonly onDrop: () => void }) => {
@@ -23,18 +23,62 @@ interface PeopleProps {
   readonly value: ReadonlyArray<string>
   readonly judged: ReadonlyArray<Judged>
   readonly onValue: (value: ReadonlyArray<string>) => void
-  /** Suggested addresses. */
-  readonly known: ReadonlyArray<string>
+  readonly known: ReadonlyArray<Known>
   readonly autofocus?: boolean
 }
 
 export const PeopleField = ({ label, value, judged, onValue, known, autofocus }: PeopleProps) => {
   const id = useId()
   const [typed, setTyped] = useState("")
+  /** The suggestion that the arrow keys chose; undefined if they were not used. */
+  const [chosen, setChosen] = useState<number>()
+  const [isOpen, setOpen] = useState(false)
+  const suggested = isOpen ? suggestionsFor(typed, known, value) : []
+  const active = chosen === undefined ? 0 : Math.min(chosen, suggested.length - 1)
+  const type = (text: string) => {
+    setTyped(text)
+    setChosen(undefined)
+    setOpen(true)
+  }
   const take = (text: string) => {
     const added = addressesIn(text).filter((address) => !value.includes(address))
     if (added.length > 0) onValue([...value, ...added])
     setTyped("")
+    setChosen(undefined)
+    setOpen(false)
+  }
+  /** A complete address is taken as typed, so that a longer one never replaces it unnoticed. */
+  const completed = () => {
+    const isWhole = /^[^\s@]+@[^\s@]+\.[^\s@.]{2,}$/.test(typed.trim())
+    return isWhole && chosen === undefined ? undefined : suggested[active]?.address
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    const hasModifier = event.ctrlKey || event.metaKey || event.altKey
+    if (event.key === "Enter" && !hasModifier) {
+      event.preventDefault()
+      take(completed() ?? typed)
+    } else if (
+      event.key === "Tab" &&
+      !event.shiftKey &&
+      !hasModifier &&
+      typed.trim() !== "" &&
+      completed() !== undefined
+    ) {
+      event.preventDefault()
+      take(completed()!)
+    } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && suggested.length > 0) {
+      event.preventDefault()
+      const step = event.key === "ArrowDown" ? 1 : -1
+      const next = chosen === undefined && step === 1 ? (typed === "" ? 0 : 1) : active + step
+      setChosen((next + suggested.length) % suggested.length)
+    } else if (event.key === "Escape" && suggested.length > 0) {
+      event.preventDefault()
+      event.stopPropagation()
+      setOpen(false)
+    } else if (event.key === " " && typed.includes("@")) {
+      event.preventDefault()
+      take(typed)
+    } else if (event.key === "Backspace" && typed === "" && value.length > 0) onValue(value.slice(0, -1))
   }
   return (
     <div class="people">
@@ -52,11 +96,15 @@ export const PeopleField = ({ label, value, judged, onValue, known, autofocus }:
         <input
           id={id}
           type="text"
+          role="combobox"
+          aria-expanded={suggested.length > 0}
+          aria-controls={`${id}-known`}
+          aria-autocomplete="list"
+          {...(suggested.length > 0 && { "aria-activedescendant": `${id}-${active}` })}
           inputMode="email"
           autocomplete="off"
           autocapitalize="off"
           spellcheck={false}
-          list={`${id}-known`}
           value={typed}
           ref={(element) => {
             if (autofocus === true && element !== null && !element.dataset["seen"]) {
@@ -64,43 +112,39 @@ export const PeopleField = ({ label, value, judged, onValue, known, autofocus }:
               element.focus()
             }
           }}
-          onInput={({ currentTarget, inputType }) => {
-            const text = currentTarget.value
-            // A chosen suggestion arrives as a whole; a separator completes an address.
-            if (
-              /[,;\n]/.test(text) ||
-              inputType === "insertReplacementText" ||
-              (inputType === undefined && known.includes(text))
-            )
-              take(text)
-            else setTyped(text)
-          }}
+          onInput={({ currentTarget: { value: text } }) => (/[,;\n]/.test(text) ? take(text) : type(text))}
           onPaste={(event) => {
             const text = event.clipboardData?.getData("text") ?? ""
             if (addressesIn(text).length < 2) return
             event.preventDefault()
             take(text)
           }}
-          onKeyDown={(event) => {
-            if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) {
-              event.preventDefault()
-              take(typed)
-            } else if (event.key === " " && typed.includes("@")) {
-              event.preventDefault()
-              take(typed)
-            } else if (event.key === "Backspace" && typed === "" && value.length > 0) onValue(value.slice(0, -1))
-          }}
+          onKeyDown={onKeyDown}
           onBlur={() => take(typed)}
         />
-        <datalist id={`${id}-known`}>
-          {known
-            .filter((address) => !value.includes(address))
-            .slice(0, 50)
-            .map((address) => (
-              <option key={address} value={address} />
-            ))}
-        </datalist>
       </div>
+      <ul
+        class="people-known"
+        id={`${id}-known`}
+        role="listbox"
+        aria-label={say("known")}
+        hidden={suggested.length === 0}
+      >
+        {suggested.map(({ address, name }, index) => (
+          <li
+            key={address}
+            id={`${id}-${index}`}
+            role="option"
+            aria-selected={index === active}
+            // Keeps the focus in the field, which would otherwise take the incomplete text.
+            onMouseDown={(event) => event.preventDefault()}
+            onClick={() => take(address)}
+          >
+            {name === null ? null : <bdi class="one-line">{name}</bdi>}
+            <bdi class="one-line muted">{address}</bdi>
+          </li>
+        ))}
+      </ul>
     </div>
   )
 }

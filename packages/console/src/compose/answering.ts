@@ -69,6 +69,23 @@ export const quote = ({ text, text_reply }: Original, attribution: string) => {
   return words === "" ? "" : `\n\n${attribution}\n${words.replaceAll(/^/gm, "> ").replaceAll(/^> $/gm, ">")}\n`
 }
 
+/**
+ * Splits a text before the quote at its end: lines that begin with `>`, and the line that names their author. A text without
+ * such a quote is returned whole.
+ */
+export const splitQuote = (text: string): { readonly own: string; readonly quoted: string } => {
+  const lines = text.split("\n")
+  let end = lines.length
+  while (end > 0 && lines[end - 1]!.trim() === "") end--
+  let start = end
+  while (start > 0 && lines[start - 1]!.startsWith(">")) start--
+  if (start === end || start === 0 || !lines[start - 1]!.trim().endsWith(":")) return { own: text, quoted: "" }
+  start--
+  while (start > 0 && lines[start - 1] === "") start--
+  const own = lines.slice(0, start).join("\n")
+  return { own, quoted: text.slice(own.length) }
+}
+
 const shown = ({ address, name }: Person) => (name === null ? address : `${name} <${address}>`)
 
 /** Returns the complete text below its header fields. */

@@ -1,7 +1,8 @@
 /** Checks the delivery permission of recipients while a person types. */
 import { useQueries } from "@tanstack/preact-query"
+import { useMemo } from "preact/hooks"
 import { type Answer, call } from "../client/Client.ts"
-import { keyOf } from "../client/Queries.ts"
+import { keyOf, useCall } from "../client/Queries.ts"
 
 const route = "GET /api/identities/:handle/allowed-recipients"
 
@@ -60,3 +61,49 @@ export const addressesIn = (text: string): ReadonlyArray<string> =>
     .map((part) => part.trim())
     .filter((part) => part !== "")
     .slice(0, 60)
+
+export interface Known {
+  readonly address: string
+  readonly name: string | null
+}
+
+/** Maximum number of suggestions, and of recent messages whose people are suggested. */
+const suggestedAtMost = 6
+const recentMessages = 50
+
+/** Returns Allowed Recipients and the people of recent messages, the most recent first. */
+export const useKnown = (handle: string, own: string): ReadonlyArray<Known> => {
+  const allowed = useCall(route, { params: { handle }, query: { limit: 200 } }).data
+  const recent = useCall("GET /api/identities/:handle/messages", {
+    params: { handle },
+    query: { limit: recentMessages },
+  })
+  return useMemo(() => {
+    const found = new Map<string, Known>()
+    const people = (recent.data?.messages ?? []).flatMap(({ from, to, cc }) => [
+      ...(from === null ? [] : [from]),
+      ...to,
+      ...cc,
+    ])
+    const listed = (allowed?.allowed_recipients ?? []).flatMap(({ address, expired, suppressed }) =>
+      expired || suppressed !== null ? [] : [{ address, name: null }],
+    )
+    for (const { address, name } of [...people, ...listed]) {
+      const key = address.toLowerCase()
+      if (key === own.toLowerCase() || !isAddress(address)) continue
+      found.set(key, { address, name: found.get(key)?.name ?? name })
+    }
+    return [...found.values()]
+  }, [allowed, recent.data, own])
+}
+
+/** Returns the known people whose address, domain or a word of their name begins with the text. */
+export const suggestionsFor = (typed: string, known: ReadonlyArray<Known>, taken: ReadonlyArray<string>) => {
+  const text = typed.trim().toLowerCase()
+  if (text === "") return []
+  const begins = ({ address, name }: Known) =>
+    [address, address.split("@")[1] ?? "", ...(name ?? "").split(/\s+/), name ?? ""].some((part) =>
+      part.toLowerCase().startsWith(text),
+    )
+  return known.filter((one) => begins(one) && !taken.includes(one.address)).slice(0, suggestedAtMost)
+}

@@ -105,6 +105,32 @@ export const say = texts({
     "Noch nicht gespeichert, nur in diesem Browser",
     "Pas encore enregistrés, seulement dans ce navigateur",
   ],
+  known: ["Known addresses", "Bekannte Adressen", "Adresses connues"],
+  show_quote: ["Show quoted text", "Zitierten Text anzeigen", "Afficher le texte cité"],
+  sending_soon: [
+    "Not sent yet. The message is sent in 10 seconds if this page stays open.",
+    "Noch nicht gesendet. Die Nachricht wird in 10 Sekunden gesendet, wenn diese Seite offen bleibt.",
+    "Pas encore envoyé. Le message partira dans 10 secondes si cette page reste ouverte.",
+  ],
+  sending_in: [
+    { one: "Not sent yet: sending in {count} second", other: "Not sent yet: sending in {count} seconds" },
+    {
+      one: "Noch nicht gesendet: wird in {count} Sekunde gesendet",
+      other: "Noch nicht gesendet: wird in {count} Sekunden gesendet",
+    },
+    {
+      one: "Pas encore envoyé : envoi dans {count} seconde",
+      many: "Pas encore envoyé : envoi dans {count} secondes",
+      other: "Pas encore envoyé : envoi dans {count} secondes",
+    },
+  ],
+  undo: ["Undo", "Rückgängig", "Annuler l’envoi"],
+  send_now: ["Send now", "Jetzt senden", "Envoyer maintenant"],
+  leave_sending: [
+    "This message is not sent yet. If you leave this page, it stays a draft. Leave this page?",
+    "Diese Nachricht ist noch nicht gesendet. Wenn du die Seite verlässt, bleibt sie ein Entwurf. Seite verlassen?",
+    "Ce message n’est pas encore envoyé. Si vous quittez cette page, il reste un brouillon. Quitter cette page ?",
+  ],
   overtaken: [
     "This draft was changed, sent or deleted elsewhere.",
     "Dieser Entwurf wurde an anderer Stelle geändert, gesendet oder gelöscht.",

@@ -121,12 +121,20 @@ export const TextArea = ({
   value,
   onValue,
   rows,
+  autofocus,
   ...rest
 }: Own & { readonly rows?: number }) => {
   const id = useId()
+  const focus = useRef<HTMLTextAreaElement>(null)
+  useEffect(() => {
+    if (autofocus !== true) return
+    focus.current?.focus()
+    focus.current?.setSelectionRange(0, 0)
+  }, [])
   return (
     <Frame {...{ id, label, hint, wrong }} {...(optional && { optional })}>
       <textarea
+        ref={focus}
         class="input"
         rows={rows ?? 4}
         value={value}

@@ -1,6 +1,6 @@
 /** Forms: the values that a person enters, the command that submits them, and the errors that the service reports by member. */
 import type { ComponentChildren, JSX } from "preact"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { Refused } from "../client/Client.ts"
 import { type Command, useCommand } from "../client/Commands.ts"
 import { unsavedInput } from "../client/Unsaved.ts"
@@ -97,7 +97,8 @@ export const useForm = <V extends object>(
     if (isRestored) store?.adopt()
     return stored === undefined ? undefined : guardWhile(isChanged, () => say("leave_form"))
   }, [])
-  useEffect(() => {
+  // Before the browser paints, so that a reload right after typing loses nothing.
+  useLayoutEffect(() => {
     if (isBusy.current) return
     if (isSame(publicOf(values), publicOf(saved.current))) store?.remove()
     else store?.write(publicOf(values))
