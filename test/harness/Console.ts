@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process"
 import * as path from "node:path"
 import { createRequire } from "node:module"
 import { readFileSync } from "node:fs"
-import type { Browser, BrowserContext, ConsoleMessage, Page, Request, WebError } from "playwright-core"
+import type { Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, WebError } from "playwright-core"
 import { expect } from "vitest"
 import { closeContexts, openBrowser, takeContext } from "./Browser.ts"
 import { type ServiceOptions, startService } from "./Service.ts"
@@ -96,6 +96,9 @@ export const settled = async (page: Page) => {
  * of loading it.
  */
 export const navigate = async (page: Page, to: string) => {
+  // A page with secrets that are shown once asks before it is left.
+  const accept = (dialog: Dialog) => void dialog.accept()
+  page.on("dialog", accept)
   // The previous page stays until the next one is rendered; each has its own heading.
   await page.evaluate(
     `for (const one of document.querySelectorAll("h1")) one.dataset.before = ""
@@ -103,6 +106,7 @@ export const navigate = async (page: Page, to: string) => {
      dispatchEvent(new PopStateEvent("popstate"))`,
   )
   await page.locator("h1:not([data-before])").first().waitFor()
+  page.off("dialog", accept)
   await settled(page)
 }
 

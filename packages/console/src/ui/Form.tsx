@@ -93,10 +93,10 @@ export const useForm = <V extends object>(
     }
   })
   const isChanged = () => stored !== undefined && !isBusy.current && !isSame(latest.current, saved.current)
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isRestored) store?.adopt()
-    return stored === undefined ? undefined : guardWhile(isChanged, () => say("leave_form"))
   }, [])
+  useEffect(() => (stored === undefined ? undefined : guardWhile(isChanged, () => say("leave_form"))), [])
   // Before the browser paints, so that a reload right after typing loses nothing.
   useLayoutEffect(() => {
     if (isBusy.current) return
