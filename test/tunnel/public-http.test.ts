@@ -17,7 +17,7 @@ describe("the route of a request", () => {
     expect([connection.state, did]).toEqual(["forwarding", ["pause", "route /1", "open", "resume"]])
     const forwarded = forwardedGet("/1") + forwardedGet("/2", "X: y\r\n")
     expect(streams).toEqual([forwarded.replaceAll(/^Host: .*/gm, "Host: localhost:3000")])
-    expect(counted).toEqual({ in: text.length, requests: 2, isClosed: false, hasLeft: false })
+    expect(counted).toEqual({ in: text.length, requests: 2, responses: [], isClosed: false, hasLeft: false })
     connection.closed()
     expect(counted.isClosed).toBe(true)
   })
