@@ -8,7 +8,7 @@ import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { createHash } from "node:crypto"
-import { Effect, Fiber, Layer, Result } from "effect"
+import { Clock, Effect, Fiber, Layer, Result } from "effect"
 import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
 
 const mailboxBytes = 1024 * 1024
@@ -26,7 +26,7 @@ const ready = Effect.fnUntraced(function* (handle: string) {
 })
 
 const mail = (given: Partial<ReceivedMail> & { readonly subject: string }) =>
-  Effect.map(makeUuidV7, (message_id): ReceivedMail => ({
+  Effect.map(Effect.all([makeUuidV7, Clock.currentTimeMillis]), ([message_id, now]): ReceivedMail => ({
     message_id,
     envelope_from: "a@example.org",
     recipient: "x@mail.localhost",
@@ -34,7 +34,8 @@ const mail = (given: Partial<ReceivedMail> & { readonly subject: string }) =>
     sha256: new Uint8Array(32),
     key: new Uint8Array(createHash("sha256").update(message_id).digest()),
     size: 1_000,
-    received_at: new Date("2026-11-20T10:00:00.123Z"),
+    // Recent, because the mark of a transaction expires.
+    received_at: new Date(now),
     origin: { verdict: "verified", spf: "pass", dkim: "pass", dmarc: "pass", domain: "example.org" },
     from: { address: "A@example.org", name: null },
     to: [],
@@ -118,7 +119,7 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
           tags: [],
           origin: mails[0]!.origin,
           size: 1_000,
-          received_at: "2026-11-20T10:00:00.123Z",
+          received_at: mails[0]!.received_at.toISOString(),
         })
         expect(
           yield* sql`select c.text, c.html from message_content c join message m on m.id = c.message_id
