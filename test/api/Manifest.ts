@@ -53,6 +53,9 @@ proof.listKeys any Path
 proof.registerKey any Path
 proof.removeKey any Path
 proof.rotateKey admin Path
+proof.settings any Path
+proof.updateSettings admin Path
+proof.createToken any Path
 profiles.read public
 messages.list any Path
 messages.wait any Path

@@ -76,6 +76,7 @@ const members: Readonly<Record<string, Readonly<Record<string, ReturnType<typeof
     approval: loosens("none"),
     tag_folders: free(false),
   },
+  "/api/identities/{handle}/proof": { audiences: free("any") },
   "/api/identities/{handle}/messages/{id}": { seen: free(true), flagged: free(true), labels: free([]) },
   "/api/identities/{handle}/tunnel": {
     host_header: free("preserve"),
@@ -149,6 +150,7 @@ describe("Members of a change", () => {
       expect(await outcome(await keyOf({ scopes: [admin] }))).toBe("may")
       expect(await outcome(await keyOf({ scopes: others }))).toMatchObject({ code: "scope_missing", scopes: [scope] })
       if (caller === "org") return expect((await outcome(secrets["identity_key"])).code).toBe("org_scope_required")
+      if (caller === "admin") return expect((await outcome(secrets["identity_key"])).code).toBe("admin_required")
       const narrow = await outcome(await keyOf({ scopes: [scope] }))
       const own = [secrets["identity_key"], await keyOf({ scopes: [scope, admin] }, at("/keys"))]
       if (!one.loosens) {
@@ -221,6 +223,7 @@ describe("Obtainable credentials", () => {
     "grants.update": "session only",
     "grants.revoke": "takes rights away",
     "identities.secrets": "full rights (credentials.test.ts)",
+    "proof.createToken": "proof:token; never more than the credential (proof/tokens.test.ts)",
     "identities.rotate": "full rights (credentials.test.ts)",
     "session.revoke": "takes rights away",
     "session.revokeOne": "takes rights away",

@@ -65,4 +65,25 @@ export const proof: Mutants = {
     bug: "a card is served with the signature of another version",
     tests: ["proof/cards"],
   },
+  "token-in-stop": {
+    file: "cluster/src/proof/IdentityTokens.ts",
+    from: "status = 'ready' and not stopped and valid",
+    to: "status = 'ready' and valid",
+    bug: "a stopped Identity gets tokens",
+    tests: ["proof/tokens"],
+  },
+  "token-outlives-credential": {
+    file: "cluster/src/proof/IdentityTokens.ts",
+    from: "Math.min(issuedAt + request.seconds, Math.floor((caller.expiresAt?.getTime() ?? Infinity) / 1000))",
+    to: "issuedAt + request.seconds",
+    bug: "a token is valid after its credential has expired",
+    tests: ["proof/tokens"],
+  },
+  "token-for-us": {
+    file: "api/src/proof/Proof.ts",
+    from: "if (isOurs(book, audience)) {",
+    to: "if (false) {",
+    bug: "a token of one service can be used at this one",
+    tests: ["proof/tokens"],
+  },
 }

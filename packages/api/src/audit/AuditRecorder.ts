@@ -30,6 +30,7 @@ const readersAtMost = 10_000
 /** Endpoints whose statement that reads or creates the secret also stores the entry. The others are recorded before. */
 const recordThemselves = new Set([
   "vault.value",
+  "proof.createToken",
   "api_keys.create",
   "api_keys.createForIdentity",
   "api_keys.rotate",

@@ -149,6 +149,7 @@ export const words = texts({
     write: ["change", "ändern", "modifier"],
     send: ["send", "senden", "envoyer"],
     admin: ["administer", "verwalten", "administrer"],
+    token: ["sign in elsewhere", "anderswo anmelden", "se connecter ailleurs"],
     secret: ["values", "Werte", "valeurs"],
   } satisfies { readonly [A in Action]: readonly [string, string, string] },
 })

@@ -12,6 +12,13 @@ export const ofProof: Readonly<Record<string, string>> = {
   kid: "The thumbprint of the key (RFC 7638).",
   alg: "The algorithm: `EdDSA` or `ES256`.",
   use: "Always `sig`.",
+  audiences:
+    "The audiences for which the Identity may get tokens: a list, or `any`. Admin Keys with `proof:admin` may use every one.",
+  audience: "The service that the token is for, as that service expects it in `aud`.",
+  expires_in: "The lifetime in seconds; default: 300.",
+  nonce: "A value that the token repeats as `nonce`.",
+  algorithm: "The signature algorithm: `RS256` (default) or `ES256`.",
+  "IdentityToken.token": "The token: a JWT, signed by the service.",
   proof:
     "A JWT that the private key signed: `aud` is the base address of the service, `sub` the DID of the Identity, `iat` at most five minutes ago.",
 }

@@ -2,13 +2,21 @@ import { Addresses, did, didUrl, jwksUrl } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Caller, Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { fallsShort } from "@svc/domain/account/KeyRights"
-import { IdentityNotReady, ScopeExceeds } from "@svc/domain/problems/Problem"
+import { allows } from "@svc/domain/account/Scope"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { isOurs, ProofSettings, tokenSeconds } from "@svc/domain/proof/IdentityToken"
+import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
+import { AlgorithmUnsupported, AudienceNotAllowed, IdentityNotReady, ScopeExceeds } from "@svc/domain/problems/Problem"
 import * as Possession from "@svc/cluster/proof/Possession"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { Effect } from "effect"
 import * as ActorCalls from "../account/ActorCalls.ts"
-import { untagged } from "../EntityTags.ts"
+import * as AuditNotes from "../audit/AuditNotes.ts"
+import { RequestContext } from "../RequestContext.ts"
+import { unchanged, untagged } from "../EntityTags.ts"
 import * as RequestServices from "../http/RequestServices.ts"
+
+const sameSettings = unchanged(ProofSettings)
 
 export const layer = RequestServices.group(
   Api,
@@ -16,6 +24,8 @@ export const layer = RequestServices.group(
   Effect.fn(function* (handlers) {
     const askIdentity = yield* ActorCalls.ofIdentity
     const signingKeys = yield* SigningKeys
+    const tokens = yield* IdentityTokens
+    const noting = yield* AuditNotes.make
     const book = yield* Addresses
 
     const keysOf = Effect.fnUntraced(function* ({ id, orgId, handle, status }: SubjectInfo) {
@@ -50,6 +60,44 @@ export const layer = RequestServices.group(
         const subject = yield* Subject
         yield* askIdentity(subject, (actor, by) =>
           actor.RemoveSigningKey({ org_id: subject.orgId, kid: params.kid }, by),
+        )
+      }),
+      settings: () => Effect.flatMap(Subject, ({ id }) => tokens.settings(id)),
+      updateSettings: Effect.fnUntraced(function* ({ payload, headers }) {
+        const subject = yield* Subject
+        yield* sameSettings(headers["if-match"], tokens.settings(subject.id))
+        yield* noting((note) => tokens.setAudiences(subject, payload.audiences, note))
+        return yield* tokens.settings(subject.id)
+      }),
+      createToken: Effect.fnUntraced(function* ({ payload }) {
+        const subject = yield* Subject
+        const caller = yield* Caller
+        const { audience, expires_in: seconds = tokenSeconds.usual, nonce, algorithm = "RS256" } = payload
+        if (isOurs(book, audience)) {
+          return yield* new AudienceNotAllowed({ detail: "A token is for another service, not for this one." })
+        }
+        if (algorithm !== "RS256" && algorithm !== "ES256") {
+          return yield* new AlgorithmUnsupported({ detail: "A token is signed with RS256 or ES256." })
+        }
+        if (caller.networks !== null) {
+          return yield* new ScopeExceeds({
+            detail: "A token is valid in every network, so a key that is limited to networks cannot create one.",
+          })
+        }
+        const id = yield* makeUuidV7
+        const exchange = yield* RequestContext
+        const { act } = exchange
+        if (act !== undefined) {
+          exchange.act = () => ({ ...act(), target: { type: "token", id, name: audience } })
+        }
+        // Whoever may change the list is not bound by it.
+        const isFree =
+          caller.kind === "session" || (caller.kind === "admin_key" && allows(caller.scopes, "proof:admin"))
+        const request = { id, audience, seconds, nonce, algorithm, isFree } as const
+        return yield* noting((note) =>
+          note === undefined
+            ? Effect.die("a token is not issued without an audit entry")
+            : tokens.issue(subject, caller, request, note),
         )
       }),
       rotateKey: Effect.fnUntraced(function* () {

@@ -2,18 +2,26 @@
 import { Effect } from "effect"
 import { type Capability, cascades, exportedRows } from "../Capability.ts"
 import { Sealing } from "../sealing/Sealing.ts"
+import { IdentityTokens } from "./IdentityTokens.ts"
 import { IssuerKeys } from "./IssuerKeys.ts"
 import * as KeyHandlers from "./KeyHandlers.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 
 const member = "signing-keys.jsonl"
+const settings = "proof.jsonl"
 
 export const proof = {
   name: "proof",
   handlers: ({ handling }) => Effect.map(Sealing, (sealing) => KeyHandlers.handlers(handling, sealing)),
   work: { identity: [], org: [] },
-  queries: [SigningKeys.layer, IssuerKeys.layer],
+  queries: [SigningKeys.layer, IssuerKeys.layer, IdentityTokens.layer],
   exports: [
+    exportedRows(
+      settings,
+      Effect.fnUntraced(function* ({ id }) {
+        return [yield* (yield* IdentityTokens).settings(id)]
+      }),
+    ),
     exportedRows(
       member,
       Effect.fnUntraced(function* ({ id }) {
@@ -21,5 +29,5 @@ export const proof = {
       }),
     ),
   ],
-  tables: { signing_key: cascades(member) },
+  tables: { signing_key: cascades(member), proof_setting: cascades(settings) },
 } satisfies Capability

@@ -32,6 +32,7 @@ export const scopeNames: ReadonlyArray<ScopeName> = [
   "proof:read",
   "proof:write",
   "proof:admin",
+  "proof:token",
   "account:read",
   "account:write",
   "account:admin",

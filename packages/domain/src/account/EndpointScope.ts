@@ -17,6 +17,9 @@ export const Reveals = Context.Reference<boolean>("@svc/domain/account/Reveals",
 /** Set if the endpoint reaches outside the service and has no Tool annotation for that. */
 const External = Context.Reference<boolean>("@svc/domain/account/External", { defaultValue: () => false })
 
+/** Set if the response contains a token with which the Identity signs in elsewhere. */
+export const Issues = Context.Reference<boolean>("@svc/domain/account/Issues", { defaultValue: () => false })
+
 /** Set if the endpoint only describes the caller, which needs no scope. */
 export const Unscoped = Context.Reference<boolean>("@svc/domain/account/Unscoped", { defaultValue: () => false })
 
@@ -28,6 +31,7 @@ interface Endpoint {
 
 const actionOf = ({ method, annotations }: Endpoint, { scope }: EndpointPolicy): Action => {
   if (Context.get(annotations, Reveals)) return "secret"
+  if (Context.get(annotations, Issues)) return "token"
   if (method === "GET") return "read"
   if (scope !== "any") return "admin"
   const reachesOut = Context.get(annotations, External) || Context.getOrUndefined(annotations, Tool)?.external === true

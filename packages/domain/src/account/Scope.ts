@@ -1,6 +1,6 @@
 /**
  * Scopes of keys and grants. A scope is `capability:action`; `*` includes all scopes. Within a capability, `admin`
- * includes `send`, `send` includes `write`, and `write` includes `read`. `secret` is separate: only `*` includes it.
+ * includes `send`, `send` includes `write`, and `write` includes `read`. `token` and `secret` are separate: only `*` includes them.
  * The scope of an endpoint is derived from the endpoint (`EndpointScope.ts`).
  */
 export const capabilities = [
@@ -19,8 +19,8 @@ export type Capability = (typeof capabilities)[number]
 
 /** Each action includes the ones before it. */
 const ladder = ["read", "write", "send", "admin"] as const
-export type Action = (typeof ladder)[number] | "secret"
-export const actions: ReadonlyArray<Action> = [...ladder, "secret"]
+export type Action = (typeof ladder)[number] | "token" | "secret"
+export const actions: ReadonlyArray<Action> = [...ladder, "token", "secret"]
 
 /** For example `mail:send`. */
 export type ScopeName = `${Capability}:${Action}`

@@ -126,6 +126,8 @@ const objects = {
   ],
   post: ["a post on{n}{of}", "einen Beitrag bei{n}{of}", "une publication sur{n}{of}"],
   profile: ["the public profile", "das öffentliche Profil", "le profil public"],
+  identityToken: ["a token for{n}{of}", "ein Token für{n}{of}", "un jeton pour{n}{of}"],
+  audiences: ["the audiences of tokens{of}", "die Zielgruppen der Token{of}", "les destinataires des jetons{of}"],
   signingKey: ["a signing key{of}", "einen Signierschlüssel{of}", "une clé de signature{of}"],
   secret: ["the secret{n}{of}", "das Geheimnis{n}{of}", "le secret{n}{of}"],
   secretVersions: [
@@ -188,6 +190,8 @@ export const phrases: Readonly<Record<string, Phrase>> = {
   "identities.acknowledge": ["dismiss", "credentials"],
   "identities.rotate": ["replace", "credentials"],
   "cards.patch": ["change", "card"],
+  "proof.createToken": ["request", "identityToken"],
+  "proof.updateSettings": ["change", "audiences"],
   "proof.registerKey": ["add", "signingKey"],
   "proof.removeKey": ["remove", "signingKey"],
   "proof.rotateKey": ["replace", "signingKey"],

@@ -1,21 +1,25 @@
 /** The keys of an Identity with which others verify what it signs. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { About } from "../account/EndpointScope.ts"
-import { onIdentity } from "../account/Policy.ts"
+import { About, Issues } from "../account/EndpointScope.ts"
+import { Confidential, onIdentity, ShowsSecret, Tagged } from "../account/Policy.ts"
 import { conditional } from "../Precondition.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
+import { Tool } from "../mcp/Tool.ts"
 import {
   AlgorithmUnsupported,
+  AudienceNotAllowed,
   Conflict,
   IdentityNotReady,
   KeyProofInvalid,
+  MailPaused,
   NotFound,
   PreconditionFailed,
   ScopeExceeds,
   Unavailable,
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
+import { IdentityToken, NewToken, ProofPatch, ProofSettings } from "./IdentityToken.ts"
 import { NewSigningKey, SigningKey, SigningKeys } from "./SigningKey.ts"
 
 const params = { handle: HandleParam }
@@ -55,6 +59,47 @@ export class ProofApi extends HttpApiGroup.make("proof")
     })
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Replace the key with which the service signs for an Identity"),
+    HttpApiEndpoint.get("settings", "/api/identities/:handle/proof", {
+      params,
+      success: ProofSettings,
+      error: [NotFound, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read for which audiences an Identity may get tokens")
+      .annotate(Tagged, true),
+    HttpApiEndpoint.patch("updateSettings", "/api/identities/:handle/proof", {
+      params,
+      headers: conditional,
+      payload: ProofPatch,
+      success: ProofSettings,
+      error: [NotFound, PreconditionFailed, Unavailable],
+    })
+      .pipe(onIdentity("admin"))
+      .annotate(OpenApi.Summary, "Set for which audiences an Identity may get tokens"),
+    HttpApiEndpoint.post("createToken", "/api/identities/:handle/tokens", {
+      params,
+      payload: NewToken,
+      success: IdentityToken.pipe(HttpApiSchema.status(201)),
+      error: [
+        NotFound,
+        IdentityNotReady,
+        AudienceNotAllowed,
+        AlgorithmUnsupported,
+        MailPaused,
+        ScopeExceeds,
+        Unavailable,
+      ],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Create a short-lived token with which the Identity signs in to another service")
+      .annotate(Issues, true)
+      .annotate(ShowsSecret, true)
+      .annotate(Confidential, true)
+      .annotate(Tool, {
+        name: "svc_token_create",
+        effect: "write",
+        advice: "Send the token only to the service that `audience` names. It expires after five minutes by default.",
+      }),
   )
   .annotateEndpoints(About, "proof")
   .annotate(OpenApi.Description, "The keys with which others verify an Identity.") {}

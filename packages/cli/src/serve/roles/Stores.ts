@@ -13,6 +13,7 @@ import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { ThreadQueries } from "@svc/cluster/mail/ThreadQueries"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
+import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
 import { IssuerKeys } from "@svc/cluster/proof/IssuerKeys"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
@@ -38,4 +39,5 @@ export const layer = Layer.mergeAll(
   SigningKeys.layer,
   IssuerKeys.layer,
   UsageQueries.layer,
+  IdentityTokens.layer,
 ) satisfies Layer.Layer<Queries, unknown, unknown>

@@ -21,6 +21,13 @@ export const proof: ReadonlyArray<string> = [
   )`,
   `create unique index signing_key_current on signing_key (identity_id) where origin = 'service' and retired_at is null`,
 
+  // Settings of identity tokens.
+  `create table proof_setting (
+    identity_id uuid primary key references identity on delete cascade,
+    -- The audiences for which the Identity may get tokens: a list, or "any".
+    audiences jsonb not null
+  )`,
+
   // Keys that sign identity tokens. The private key is the row `issuer/<domain>/<selector>` of `service_key`; keys of one
   // generation were made together, one per algorithm. The columns are those of `dkim_key`.
   `create table issuer_key (

@@ -37,6 +37,13 @@ export const identity = {
     "A public key is registered with a JWT that its private key signed: `aud` is the base address of the service, `sub` is the DID of the Identity, and `iat` is at most five minutes ago.",
     "Sign a new JWT with the private key. `GET /api/identities/{handle}/signing-keys` returns the DID.",
   ),
+  audience_not_allowed: row(
+    403,
+    "stop",
+    "The audience is not allowed",
+    "An Identity gets tokens only for audiences that the account holder allowed, and never for this service itself.",
+    "Ask the account holder to allow the audience with `PATCH /api/identities/{handle}/proof`.",
+  ),
   identity_busy: row(
     409,
     "wait",
