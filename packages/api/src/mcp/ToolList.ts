@@ -20,6 +20,7 @@ export const toolsets = {
   tunnel: ["svc_tunnel"],
   social: ["svc_connector"],
   vault: ["svc_vault"],
+  proof: ["svc_token"],
 } as const
 export type Toolset = keyof typeof toolsets
 export const isToolset = (name: string): name is Toolset => Object.hasOwn(toolsets, name)

@@ -4,7 +4,7 @@
  * process that crashes loses those of the last seconds. A statement with an unknown outcome is not repeated, so nothing
  * is ever counted twice.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Latch, Layer } from "effect"
 import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -85,11 +85,14 @@ const make = Effect.gen(function* () {
   const sql = yield* Writes
   const clock = yield* Clock.Clock
   let sums = new Map<string, Sum>()
+  /** Open while something is counted that is not stored, so that an idle process does nothing. */
+  const pending = yield* Latch.make(false)
 
   const flush = Effect.suspend(() => {
     if (sums.size === 0) return Effect.void
     const taken = [...sums.values()].map((sum) => ({ ...sum, millis: Math.round(sum.millis) }))
     sums = new Map()
+    pending.closeUnsafe()
     return written(sql, taken).pipe(
       // The statement fails as a whole if an Identity was deleted while it ran; the next one skips that Identity.
       Effect.retry({ times: 2, while: (error) => !isTransient(error) }),
@@ -103,7 +106,9 @@ const make = Effect.gen(function* () {
   )
   // Registered before the fiber: a process that stops ends the fiber first and then writes what is left.
   yield* Effect.addFinalizer(() => Effect.ignoreCause(Effect.timeout(flush, Timing.settle)))
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.usageFlush), attempt)))
+  yield* Effect.forkScoped(
+    Effect.forever(Effect.andThen(pending.await, Effect.andThen(Effect.sleep(Timing.usageFlush), attempt))),
+  )
 
   return {
     /** Counts in memory. */
@@ -128,6 +133,7 @@ const make = Effect.gen(function* () {
           bytes_out: 0,
         }
         sums.set(key, sum)
+        pending.openUnsafe()
       }
       sum.count = kind === "mailbox" ? Math.max(sum.count, amount.count) : sum.count + amount.count
       sum.failed += amount.failed ?? 0
