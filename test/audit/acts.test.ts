@@ -20,6 +20,7 @@ const inStatement = new Set([
   "webhooks.rotate",
   "identities.rotate",
   "device_confirmation.approve",
+  "proof.createToken",
 ])
 
 /** Names that an entry may contain because they are in the path; nothing else of a request may appear in it. */
@@ -55,6 +56,7 @@ layer(testAuthorization)("the audited operations", (it) => {
         "exports.archive",
         "identities.rotate",
         "identities.secrets",
+        "proof.createToken",
         "vault.value",
         "vault.versions",
         "webhooks.create",

@@ -71,7 +71,7 @@ describe.skipIf(!has("chromium"))("Connected apps and audit log in the console",
     await page.goto(`${site.service.base}/console/activity/audit`)
     await heading(page).getByText("Audit log").waitFor()
     const lines = page.locator("[data-list] > li")
-    await lines.filter({ hasText: "The account holder created a key" }).first().waitFor()
+    await lines.filter({ hasText: "The account holder created the key" }).first().waitFor()
     await lines
       .filter({ hasText: `<i>ci</i> changed the card of ${handle}` })
       .first()
@@ -92,7 +92,7 @@ describe.skipIf(!has("chromium"))("Connected apps and audit log in the console",
     await eventually(
       () => lines.allInnerTexts(),
       (all) =>
-        all.some((text) => text.includes("created a key")) && !all.some((text) => text.includes("changed the card")),
+        all.some((text) => text.includes("created the key")) && !all.some((text) => text.includes("changed the card")),
     )
     // Viewing the log is recorded as well.
     await lines.filter({ hasText: "viewed the audit log" }).first().waitFor()

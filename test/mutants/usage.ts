@@ -18,8 +18,8 @@ export const usage: Mutants = {
   },
   "usage-written-twice": {
     file: "cluster/src/usage/UsageCounters.ts",
-    from: "    sums = new Map()\n    return written",
-    to: "    return written",
+    from: "    sums = new Map()\n    pending.closeUnsafe()\n    return written",
+    to: "    pending.closeUnsafe()\n    return written",
     bug: "each flush writes the counts of the earlier ones again",
     tests: ["usage/usage"],
   },

@@ -146,6 +146,7 @@ const objects = {
   ],
   terms: ["the Terms", "die Nutzungsbedingungen", "les conditions"],
   thread: ["a conversation{of}", "eine Unterhaltung{of}", "une conversation{of}"],
+  usage: ["the usage", "die Nutzung", "l’utilisation"],
   tunnel: ["the tunnel{of}", "den Tunnel{of}", "le tunnel{of}"],
   webhook: ["a Webhook{of}", "einen Webhook{of}", "un webhook{of}"],
 } as const satisfies Readonly<Record<string, InThree>>
@@ -272,6 +273,7 @@ export const groups: Readonly<Record<string, keyof typeof objects>> = {
   vault: "secret",
   grants: "appAccess",
   limits: "limits",
+  usage: "usage",
   public: "profile",
 }
 
