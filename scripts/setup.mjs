@@ -1,5 +1,5 @@
 // Prepares the checkout: dependencies of the lock file, Node 26 from its npm package, the console and the bundle. `node
-// scripts/setup.mjs run` installs what the service needs (150 of 542 packages); without `run`, also what development
+// scripts/setup.mjs run` installs what the service needs (151 of 543 packages); without `run`, also what development
 // and tests need. Runs before every npm script on any Node (18 or later), so it is plain JavaScript without
 // dependencies; if nothing is to be done, it ends after a few milliseconds.
 import { spawn, spawnSync } from "node:child_process"
@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { installed, lockHash, stamp } from "./Installed.mjs"
 
 const oldestNode = 24
 const windows = process.platform === "win32"
@@ -15,17 +16,13 @@ const platform = `${process.platform}-${process.arch}`
 
 process.chdir(join(dirname(fileURLToPath(import.meta.url)), ".."))
 
-const part = process.argv[2] === "run" ? "run" : "all"
-const stamp = join("node_modules", ".setup-stamp")
-const lockHash = createHash("sha256").update(readFileSync("package-lock.json")).update(platform).digest("hex")
+// Development packages stay installed, also when a start finds another lock file.
+const part = process.argv[2] === "run" && installed().part !== "all" ? "run" : "all"
 
-/** Returns which part of the current lock file is installed: "run", "all", or undefined. */
-const installed = () => {
-  const [hash, which] = existsSync(stamp) ? readFileSync(stamp, "utf8").split(" ") : []
-  return hash === lockHash ? which : undefined
+const done = () => {
+  const last = installed()
+  return last.isCurrent && (last.part === "all" || last.part === part)
 }
-
-const done = () => installed() === "all" || installed() === part
 
 /** The lock of the checkout is outside of it, since the installation replaces its content. */
 const lock = join(tmpdir(), `svc-setup-${createHash("sha256").update(process.cwd()).digest("hex").slice(0, 16)}.pid`)
@@ -74,7 +71,7 @@ const install = () =>
     const command =
       part === "run"
         ? ["ci", "--omit=dev", "--workspace=packages", "--include-workspace-root"]
-        : installed() === "run"
+        : installed().isCurrent
           ? ["install", "--no-save"]
           : ["ci"]
     const what = part === "run" ? "" : " with development and tests"

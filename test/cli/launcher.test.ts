@@ -29,6 +29,8 @@ symlinkSync(${JSON.stringify(process.execPath)}, new URL("node", bin))
 console.log("installing with " + process.argv[2])
 `
 
+const root = path.join(import.meta.dirname, "..", "..")
+
 let copy: string
 beforeEach(() => {
   copy = mkdtempSync(path.join(tmpdir(), "svc-launcher-"))
@@ -57,6 +59,18 @@ describe("the launcher of a checkout", () => {
     expect(JSON.parse(first.stdout)).toMatchObject({ words: ["mcp", "--api", "http://localhost:1"], input: "hello" })
     const second = run(oldNode!, "whoami")
     expect([second.status, second.stderr, JSON.parse(second.stdout).words]).toEqual([5, "", ["whoami"]])
+  })
+
+  it("sets the checkout up again after an update, which may need packages that are not installed", () => {
+    const lock = path.join(copy, "package-lock.json")
+    cpSync(path.join(root, "scripts", "Installed.mjs"), path.join(copy, "scripts", "Installed.mjs"))
+    writeFileSync(lock, "{}")
+    mkdirSync(path.join(copy, "node_modules"), { recursive: true })
+    const stamp = path.join(copy, "node_modules", ".setup-stamp")
+    // Packages that somebody installed without the set-up are not touched.
+    expect(run(process.execPath, "whoami").stderr).toBe("")
+    writeFileSync(stamp, "an-older-lock-file all")
+    expect(run(process.execPath, "whoami")).toMatchObject({ status: 5, stderr: "installing with run\n" })
   })
 
   it.skipIf(oldNode === undefined)("passes SIGTERM on and exits with the command's exit code", async () => {

@@ -21,7 +21,8 @@ const started: Array<ChildProcess> = []
 beforeEach(() => {
   directory = mkdtempSync(path.join(os.tmpdir(), "svc-setup-"))
   mkdirSync(path.join(directory, "scripts"))
-  copyFileSync(path.join(root, "scripts", "setup.mjs"), path.join(directory, "scripts", "setup.mjs"))
+  for (const name of ["setup.mjs", "Installed.mjs"])
+    copyFileSync(path.join(root, "scripts", name), path.join(directory, "scripts", name))
   writeFileSync(path.join(directory, "package-lock.json"), "{}")
   // A program that takes a while, starts a child process, and counts its runs.
   writeFileSync(
@@ -119,12 +120,15 @@ describe("setup", () => {
     expect(commands()).toEqual(expected)
   })
 
-  it("installs again when the lock file has changed", async () => {
+  it("installs again when the lock file has changed, and keeps development packages", async () => {
     writeFileSync(path.join(directory, "go"), "")
-    expect(await setup().ended).toBe(0)
+    expect(await setup("run").ended).toBe(0)
     writeFileSync(path.join(directory, "package-lock.json"), "{ }")
     expect(await setup("run").ended).toBe(0)
-    expect(commands()).toEqual([...all, ...run])
+    expect(await setup().ended).toBe(0)
+    writeFileSync(path.join(directory, "package-lock.json"), "{  }")
+    expect(await setup("run").ended).toBe(0)
+    expect(commands()).toEqual([...run, ...run, ...more, ...all])
   })
 
   it("removes source maps and Node's headers, which no program reads", async () => {

@@ -232,6 +232,22 @@ describe.skipIf(!has("pgbouncer"))("PgBouncer", { timeout: 60_000 }, () => {
   })
 })
 
+describe("the sessions", () => {
+  it("of runners do not wait for the disk; all others wait as the server is configured", async () => {
+    const waits = (sql: PgClient.PgClient) => sql`
+      select setting, source in ('client', 'session') as ours from pg_settings where name = 'synchronous_commit'`
+    const shown = await inDatabase(
+      administrator(),
+      Effect.all([
+        Effect.flatMap(Database.ClusterSql, waits),
+        Effect.flatMap(Database.Writes, waits),
+        Effect.flatMap(Database.Unhurried, waits),
+      ]),
+    )
+    expect(shown).toMatchObject({ value: [[{ setting: "off", ours: true }], [{ ours: false }], [{ ours: false }]] })
+  })
+})
+
 describe("the check of a server", () => {
   it("finds no problem in the server of the tests", async () => {
     const exit = await inDatabase(administrator(), Effect.flatMap(Database.Unhurried, look))

@@ -1,11 +1,12 @@
 // Starts the `svc` command from its bundle, or from the sources if there is no current bundle. On a Node that is too old for
-// the command it starts the Node of this checkout instead, and sets the checkout up first if that Node is not installed yet.
+// the command it starts the Node of this checkout instead. It sets the checkout up first if that Node is not installed yet, or
+// if the checkout was updated since.
 // The compile cache is kept beside the packages and shortens a start. Plain JavaScript that Node 20 can read.
 import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import * as Module from "node:module"
 import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { fileURLToPath, pathToFileURL } from "node:url"
 import { current } from "./Bundle.mjs"
 import { fail, runOn } from "./packed/OtherNode.mjs"
 
@@ -24,7 +25,16 @@ const installed = () => {
 const setUp = () =>
   spawnSync(process.execPath, [join(root, "scripts", "setup.mjs"), "run"], { stdio: ["ignore", 2, 2] })
 
+/** Whether the checkout was updated since its set-up, so that packages may be missing. */
+const isOutdated = async () => {
+  const file = join(root, "scripts", "Installed.mjs")
+  if (!existsSync(file)) return false
+  const { part, isCurrent } = (await import(pathToFileURL(file).href)).installed()
+  return part !== undefined && !isCurrent
+}
+
 if (Number(process.versions.node.split(".")[0]) >= oldest) {
+  if (await isOutdated()) setUp()
   Module.enableCompileCache(join(root, "node_modules", ".cache", "svc"))
   await import(current() ?? "./svc.ts")
 } else {

@@ -40,7 +40,7 @@ import { bounded, isBounded } from "./BoundedResult.ts"
 import { marked } from "./Output.ts"
 import { type Answer, instructionsFor, interpret, type Served } from "./Protocol.ts"
 import { requestOf, type ToolRequest } from "./Requests.ts"
-import { contains, isToolset, listFor, type Toolset, toolsets } from "./ToolList.ts"
+import { contains, type ListOptions, listFor, toolsets } from "./ToolList.ts"
 import { type BoundTool, byName } from "./Tools.ts"
 
 const path = "/api/mcp"
@@ -59,35 +59,25 @@ const clientRequest = (origin: string, { method, target, headers, body }: ToolRe
 const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
   body._tag === "Uint8Array" ? (body.text ?? new TextDecoder().decode(body.body)) : "{}"
 
-/** The selection in the query: `?tools=mail,vault` selects tools, `?schemas=full` their complete schemas. */
-interface Selection {
-  readonly toolsets: ReadonlyArray<Toolset> | undefined
-  readonly schemas: "compact" | "full"
-}
-
-const selectionOf = (url: string): Selection | InvalidRequest => {
+/** Returns the selection in the query: `?tools=mail,vault` selects tools, `?schemas=full` their complete schemas. */
+const selectionOf = (url: string): ListOptions | InvalidRequest => {
   const query = new URL(url, "http://localhost").searchParams
   const schemas = query.get("schemas") ?? "compact"
   if (schemas !== "compact" && schemas !== "full") {
-    return new InvalidRequest({
-      detail: "`schemas` is `compact` or `full`.",
-      errors: [{ path: "schemas", message: "Expected `compact` or `full`." }],
-    })
+    const message = "Expected `compact` or `full`."
+    return new InvalidRequest({ detail: `schemas: ${message}`, errors: [{ path: "schemas", message }] })
   }
-  const names = query
-    .getAll("tools")
-    .flatMap((list) => list.split(","))
-    .map((name) => name.trim())
-    .filter((name) => name !== "")
-  const unknown = names.find((name) => !isToolset(name))
+  const names = query.getAll("tools").flatMap((list) => list.split(","))
+  const wanted = new Set(names.map((name) => name.trim()).filter((name) => name !== ""))
+  const unknown = [...wanted].find((name) => !toolsets.has(name))
   if (unknown !== undefined) {
-    const known = Object.keys(toolsets).join(", ")
+    const known = [...toolsets].join(", ")
     return new InvalidRequest({
       detail: `There is no toolset ${unknown.slice(0, 100)}. The toolsets are ${known}.`,
       errors: [{ path: "tools", message: `Expected names of ${known}, separated by commas.` }],
     })
   }
-  return { toolsets: names.length === 0 ? undefined : names.filter(isToolset), schemas }
+  return { toolsets: wanted.size === 0 ? undefined : [...wanted], schemas }
 }
 
 /** The audit record of messages that reach no endpoint: initialization, lists, invalid tool calls. */
@@ -222,7 +212,7 @@ export const layer = HttpRouter.use((router) =>
     }
 
     /** The list contains no secrets, so it may be compressed. */
-    const listed = (asked: Served & { readonly _tag: "List" }, caller: CallerInfo, selection: Selection) =>
+    const listed = (asked: Served & { readonly _tag: "List" }, caller: CallerInfo, selection: ListOptions) =>
       Effect.map(RequestContext, (state) => {
         mayCompress(state)
         return asked.answer(listFor(caller, selection))
@@ -280,8 +270,8 @@ export const layer = HttpRouter.use((router) =>
       // Large bodies of anonymous callers are not read; the response is 401.
       if (isLarge(request)) yield* callerOf
       const asked = interpret(yield* request.text, headers)
-      const tool =
-        asked._tag === "Call" && contains(selection.toolsets, asked.name) ? byName.get(asked.name) : undefined
+      const named = asked._tag === "Call" ? byName.get(asked.name) : undefined
+      const tool = named !== undefined && contains(selection.toolsets, named) ? named : undefined
       const made =
         asked._tag === "Call" && tool !== undefined ? yield* requested(tool, asked, token, callerOf) : undefined
       // A tool call is authorized by its endpoint; a message that makes no request is authorized here.

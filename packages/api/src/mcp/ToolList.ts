@@ -7,29 +7,23 @@
 import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
 import { mayCall } from "@svc/domain/account/PolicyEvaluation"
 import { allows } from "@svc/domain/account/Scope"
+import { BoundedMap } from "@svc/domain/BoundedMap"
 import { type BoundTool, type ListedTool, tools } from "./Tools.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = Record<string, any>
 
-/** Groups of tools that a client may select: `/api/mcp?tools=mail,vault`. Every tool is in one group. */
-export const toolsets = {
-  identity: ["svc_identity", "svc_handle", "svc_card", "svc_limit", "svc_usage"],
-  mail: ["svc_email", "svc_thread", "svc_draft", "svc_approval", "svc_allowed", "svc_ai", "svc_mail"],
-  events: ["svc_event", "svc_webhook"],
-  tunnel: ["svc_tunnel"],
-  social: ["svc_connector"],
-  vault: ["svc_vault"],
-  proof: ["svc_token"],
-} as const
-export type Toolset = keyof typeof toolsets
-export const isToolset = (name: string): name is Toolset => Object.hasOwn(toolsets, name)
+/** Returns the toolset of a tool: the part of its scope before the colon. `svc_whoami`, which has none, is in every toolset. */
+const toolsetOf = ({ scope }: BoundTool) => scope?.split(":")[0]
 
-/** Returns whether the toolsets contain a tool. All of them contain `svc_whoami`, which reports what the caller may do. */
-export const contains = (wanted: ReadonlyArray<Toolset> | undefined, tool: string): boolean =>
-  wanted === undefined ||
-  tool === "svc_whoami" ||
-  wanted.some((name) => toolsets[name].some((prefix) => tool === prefix || tool.startsWith(`${prefix}_`)))
+/** The toolsets that a client may select: `/api/mcp?tools=mail,vault`. */
+export const toolsets: ReadonlySet<string> = new Set(tools.flatMap((tool) => toolsetOf(tool) ?? []))
+
+/** Returns whether the selected toolsets contain a tool; without a selection all do. */
+export const contains = (wanted: ReadonlyArray<string> | undefined, tool: BoundTool): boolean => {
+  const own = toolsetOf(tool)
+  return wanted === undefined || own === undefined || wanted.includes(own)
+}
 
 /** Arguments whose name says everything, or that the instructions describe. */
 export const selfExplanatory: ReadonlySet<string> = new Set(
@@ -116,11 +110,10 @@ const ofOne = ({ listed, inPath }: BoundTool): ListedTool => {
 }
 
 /** Cache of lists; credentials of the same kind with the same scopes have the same list. */
-const lists = new Map<string, ReadonlyArray<unknown>>()
-const listsAtMost = 1000
+const lists = new BoundedMap<string, ReadonlyArray<unknown>>(1000)
 
-interface ListOptions {
-  readonly toolsets?: ReadonlyArray<Toolset> | undefined
+export interface ListOptions {
+  readonly toolsets?: ReadonlyArray<string> | undefined
   readonly schemas?: "compact" | "full"
 }
 
@@ -135,14 +128,10 @@ export const listFor = (
   const known = lists.get(key)
   if (known !== undefined) return known
   const full = tools
-    .filter(
-      ({ listed, policy, scope }) =>
-        mayCall(policy, caller) && allows(caller.scopes, scope) && contains(wanted, listed.name),
-    )
+    .filter((tool) => mayCall(tool.policy, caller) && allows(caller.scopes, tool.scope) && contains(wanted, tool))
     .map((tool) => (isOfOne ? ofOne(tool) : tool.listed))
   const described = new Set<string>()
   const made = schemas === "full" ? full : full.map((tool) => compact(tool, described))
-  if (lists.size >= listsAtMost) lists.clear()
   lists.set(key, made)
   return made
 }

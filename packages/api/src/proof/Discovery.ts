@@ -105,12 +105,7 @@ export const layer = HttpRouter.use((router) =>
           },
         )
       }).pipe(
-        Effect.catchTags({
-          invalid_request: (problem) => Effect.map(RequestId, (id) => render(book, id, problem)),
-          not_found: (problem) => Effect.map(RequestId, (id) => render(book, id, problem)),
-          rate_limited: (problem) => Effect.map(RequestId, (id) => render(book, id, problem)),
-          unavailable: (problem) => Effect.map(RequestId, (id) => render(book, id, problem)),
-        }),
+        Effect.catch((problem) => Effect.map(RequestId, (id) => render(book, id, problem))),
         Effect.map((response) => HttpServerResponse.setHeaders(response, cors)),
       ),
     )

@@ -96,7 +96,7 @@ export const layer = RequestServices.group(
         const request = { id, audience, seconds, nonce, algorithm, isFree } as const
         return yield* noting((note) =>
           note === undefined
-            ? Effect.die("a token is not issued without an audit entry")
+            ? Effect.die("a token is not issued without an audit record")
             : tokens.issue(subject, caller, request, note),
         )
       }),

@@ -42,11 +42,7 @@ export const layer = HttpRouter.use((router) =>
             headers: { "cache-control": "public, max-age=0, must-revalidate" },
           })
         }).pipe(
-          Effect.catchTags({
-            not_found: (problem) => Effect.map(RequestId, (id) => render(book, id, problem)),
-            rate_limited: (problem) => Effect.map(RequestId, (id) => render(book, id, problem)),
-            unavailable: (problem) => Effect.map(RequestId, (id) => render(book, id, problem)),
-          }),
+          Effect.catch((problem) => Effect.map(RequestId, (id) => render(book, id, problem))),
           Effect.map((response) => HttpServerResponse.setHeader(response, "access-control-allow-origin", "*")),
         ),
       )

@@ -3,7 +3,7 @@
  * --value-stdin`. Required arguments are positional, optional ones are flags, and secrets are only read from standard
  * input.
  */
-import { type BoundTool, tools } from "@svc/api/mcp/Tools"
+import { type BoundTool, byName, tools } from "@svc/api/mcp/Tools"
 import { requestOf } from "@svc/api/mcp/Requests"
 import { InvalidRequest } from "@svc/domain/problems/Problem"
 import { Effect, Option, Redacted } from "effect"
@@ -89,6 +89,17 @@ const standardInput = Effect.promise(async () => {
     .replace(/\r?\n$/, "")
 })
 
+/** Returns `allowed-recipient` for `svc_allowed_recipient_list`. */
+const nounOf = (name: string) => kebab(name.replace(/^svc_/, "").replace(/_[^_]+$/, ""))
+
+const verbOf = (name: string) => kebab(name.split("_").at(-1)!)
+
+/** Returns a tool's text with the names of commands in place of those of tools. */
+const forTerminal = (text: string) =>
+  text.replaceAll(/`(svc_\w+)`/g, (quoted, name: string) =>
+    byName.has(name) ? `\`svc ${nounOf(name)} ${verbOf(name)}\`` : quoted,
+  )
+
 const commandOf = (tool: BoundTool) => {
   const { name, title, description, inputSchema } = tool.listed
   const shapes = Object.entries<Shape>(inputSchema["properties"] ?? {}).filter(
@@ -99,7 +110,7 @@ const commandOf = (tool: BoundTool) => {
   const optional = shapes.filter(([member]) => !required.has(member) && !tool.secret.has(member))
   const secret = shapes.filter(([member]) => tool.secret.has(member))
   const command = Command.make(
-    kebab(name.split("_").at(-1)!),
+    verbOf(name),
     {
       positional: positional.map(([member, shape]) =>
         Argument.String(kebab(member)).pipe(Argument.withDescription(shape.description ?? "")),
@@ -146,11 +157,8 @@ const commandOf = (tool: BoundTool) => {
       Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
     ),
   )
-  return command.pipe(Command.withDescription(description), Command.withShortDescription(`${title}.`))
+  return command.pipe(Command.withDescription(forTerminal(description)), Command.withShortDescription(`${title}.`))
 }
-
-/** Returns `allowed-recipient` for `svc_allowed_recipient_list`. */
-const nounOf = (name: string) => kebab(name.replace(/^svc_/, "").replace(/_[^_]+$/, ""))
 
 /** Tools without a noun (`svc_whoami`) are top-level commands. */
 const ofNouns = tools.filter(({ listed }) => listed.name.split("_").length > 2)
@@ -166,6 +174,8 @@ const whatOf: Readonly<Record<string, string>> = {
   tunnel: "The Tunnel of an Identity.",
   connector: "Accounts on other platforms: read, post, send direct messages.",
   limit: "Limits and their current use.",
+  token: "Identity tokens, with which an agent signs in to other services.",
+  usage: "Mail, deliveries, Tunnel use and calls over time.",
   mail: "Whether outgoing mail is stopped.",
   "allowed-recipient": "Allowed Recipients.",
   "ai-disclosure": "The AI disclosure in every message.",

@@ -50,6 +50,11 @@ const plannedOnce = { plan_cache_mode: "force_generic_plan" }
 /** A statement is not cancelled when its caller is interrupted, since the outcome of a write would be unknown. */
 const alone = { multiplex: true, multiplexConcurrency: 1 }
 const timeout = { statement_timeout: String(Timing.statementTimeoutMillis) }
+/**
+ * The heartbeat of a runner is a commit that no promise depends on. If it waited for a slow disk, the runner would give up
+ * its shards (`Timing.shardLockRefresh`).
+ */
+const withoutDisk = { synchronous_commit: "off" }
 
 /** The maximum number of connections per client; most open only under load. The feed listens on one of `Unhurried`. */
 export const poolSizes = { Reads: 6, Writes: 8, Unhurried: 3, ClusterSql: 2 }
@@ -107,7 +112,13 @@ export const layer = (
           {},
           lines.opener("Unhurried", Timing.lineSilenceUnhurriedMillis),
         ),
-        client(ClusterSql, settings, { maxConnections: poolSizes.ClusterSql }, timeout, prompt("ClusterSql")),
+        client(
+          ClusterSql,
+          settings,
+          { maxConnections: poolSizes.ClusterSql },
+          { ...timeout, ...withoutDisk },
+          prompt("ClusterSql"),
+        ),
       )
     }),
   )
