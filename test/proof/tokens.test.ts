@@ -97,7 +97,7 @@ describe("identity token", () => {
 })
 
 describe("audiences", () => {
-  it("are none for an Identity Key until the account holder allows some", async () => {
+  it("must be allowed by the account holder before an Identity Key gets a token", async () => {
     const refused = await create(key)
     expect([refused.status, refused.body.code]).toEqual([403, "audience_not_allowed"])
     expect(refused.body.detail).toContain(`/api/identities/${handle}/proof`)

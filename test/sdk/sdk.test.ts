@@ -156,6 +156,9 @@ describe("A repeated attempt", () => {
     const body = { name: "sdk" }
     await expect(clientOf({ fetch: unknown.fetch }).deviceLogin.start(body)).rejects.toBeInstanceOf(ConnectionError)
     expect(unknown.seen).toHaveLength(1)
+    const late = failing(busy)
+    await expect(clientOf({ fetch: late.fetch }).deviceLogin.start(body)).rejects.toMatchObject({ status: 503 })
+    expect(late.seen).toHaveLength(1)
     const long = failing(() => new Response("", { status: 429, headers: { "retry-after": "3600" } }))
     await expect(clientOf({ fetch: long.fetch }).session.whoami()).rejects.toMatchObject({
       status: 429,

@@ -5,7 +5,7 @@ import { pause, type Transport } from "./Transport.ts"
 
 export interface EventStreamOptions {
   readonly signal?: AbortSignal
-  /** The id of the last Event that was handled: the stream continues after it. Without it, it starts with the next Event. */
+  /** The id of the last Event that was handled: the stream continues after it. By default, the stream starts with the next Event. */
   readonly after?: string
 }
 

@@ -20,7 +20,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal
   readonly timeout?: number
   readonly retries?: number
-  /** Identifies the action; by default each call has a key of its own, which its retries share. */
+  /** Identifies the action. By default each call gets a new key, and its retries share that key. */
   readonly idempotencyKey?: string
   /** The `ETag` that the resource must still have, so that no other change is lost. */
   readonly ifMatch?: string
@@ -89,7 +89,7 @@ const waitBefore = (n: number, response: Response | undefined): number => {
   return Math.min(250 * 2 ** n, 8_000) * (0.5 + Math.random() / 2)
 }
 
-/** A call that asks to wait longer than this fails instead, so that the caller can decide. */
+/** The longest wait in milliseconds before a retry. If the service asks for a longer one, the call fails instead. */
 const longestWait = 60_000
 
 export const makeTransport = (settings: ClientOptions = {}): Transport => {
@@ -129,10 +129,13 @@ export const makeTransport = (settings: ClientOptions = {}): Transport => {
           }
         }
         const millis = waitBefore(n, response)
-        if (response !== undefined && (isLast || millis > longestWait || !isPassing(response.status))) {
-          throw new ApiError(response.status, await problemOf(response))
+        if (response !== undefined) {
+          // A limit refuses before anything happens; after other failures the outcome is unknown.
+          const mayRepeat = response.status === 429 || (isRepeatable && isPassing(response.status))
+          if (isLast || millis > longestWait || !mayRepeat) {
+            throw new ApiError(response.status, await problemOf(response))
+          }
         }
-        // A refusal by a limit or a busy service had no effect, whatever the method.
         await response?.body?.cancel()
         await pause(millis, options.signal)
       }

@@ -1,7 +1,8 @@
 /**
- * Audits calls. The statement of a change stores the entry of the call (`AuditNotes`). Entries of other calls are commits of
- * their own: reads of secrets and of the log before they happen; refusals, sign-ins, and changes that are several commits or
- * leave the service, such as posts on a platform, before the response. Other reads are counted.
+ * Audits calls. The statement of a change stores the record of the call (`AuditNotes`). The records of other calls are
+ * separate commits. For reads of secrets and of the log, the record is stored before the read. For refusals, sign-ins, and
+ * changes that are several commits or leave the service, such as posts on a platform, it is stored before the response.
+ * Other reads are counted.
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { IdentityRef } from "@svc/domain/IdentityRef"

@@ -15,19 +15,19 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Marked } from "marked"
 import { escape, page } from "../pages/Page.ts"
 
-/** Beside the packaged program, or the folders of the checkout. */
+/** The pages lie beside the packaged program, or in the folders of the checkout. */
 const packed = path.join(import.meta.dirname, "docs")
 const checkout = path.join(import.meta.dirname, "../../../..")
-export const folder = existsSync(packed) ? packed : path.join(checkout, "docs")
+const folder = existsSync(packed) ? packed : path.join(checkout, "docs")
 const skillFile = existsSync(packed) ? path.join(packed, "SKILL.md") : path.join(checkout, "packages/skill/SKILL.md")
 
 /** The page at `/docs`, which leads to all others. */
 const index = "README"
 
-export interface Document {
+interface Document {
   readonly name: string
   readonly title: string
-  /** The first paragraph, as plain text: for whom the page is and what it is about. */
+  /** The first paragraph as plain text, which says for whom the page is and what it is about. */
   readonly about: string
   readonly markdown: string
 }
@@ -47,7 +47,7 @@ const documentOf = (name: string, markdown: string): Document => {
 }
 
 /** Returns the documents by name, the index first. */
-export const readDocuments = async (): Promise<ReadonlyMap<string, Document>> => {
+const readDocuments = async (): Promise<ReadonlyMap<string, Document>> => {
   const names = (await readdir(folder)).filter((file) => file.endsWith(".md") && file !== "SKILL.md")
   const all = await Promise.all(
     names.map(async (file) => documentOf(file.slice(0, -3), await readFile(path.join(folder, file), "utf8"))),
@@ -122,7 +122,7 @@ const htmlOf = (documents: ReadonlyMap<string, Document>, { name, title, about, 
   })
 
 /** Returns the index for models (https://llmstxt.org). */
-export const llmsOf = (documents: ReadonlyMap<string, Document>, baseUrl: string): string =>
+const llmsOf = (documents: ReadonlyMap<string, Document>, baseUrl: string): string =>
   [
     "# Agent Identity Service",
     "",

@@ -39,7 +39,7 @@ export const layer = RequestServices.group(
       registerKey: Effect.fnUntraced(function* ({ payload }) {
         const subject = yield* Subject
         const caller = yield* Caller
-        // With its key, an agent proves its identity everywhere, without the limits of the credential.
+        // An agent proves its identity with a registered key everywhere, without the limits of its credential.
         if (fallsShort(caller) !== undefined) {
           return yield* new ScopeExceeds({
             detail:
