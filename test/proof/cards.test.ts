@@ -125,6 +125,28 @@ describe("signed card", () => {
     await verify(edited)
   })
 
+  it("is signed by the next key right after a rotation, also by a process that has just used the former key", async () => {
+    await patch({ version: "3.0.0" })
+    const former = kidOf(await read())
+    await call(service.base, "POST", `/api/identities/${handle}/signing-key/rotate`, { token: session })
+    const { body } = await patch({ version: "4.0.0" })
+    expect(kidOf(body.card)).not.toBe(former)
+    expect(await read()).toEqual(body.card)
+    await verify(body.card)
+  })
+
+  it("has no signature of another document in the response to an edit that changes nothing", async () => {
+    const { body: before } = await patch({ version: "5.0.0" })
+    await verify(before.card)
+    const tunnel = (basic_auth: unknown) =>
+      call(service.base, "PATCH", `/api/identities/${handle}/tunnel`, { token: session, body: { basic_auth } })
+    await tunnel({ username: "grace", password: "correct-horse-battery" })
+    const { body: after } = await patch({ version: "5.0.0" })
+    expect(after.card).toHaveProperty("securitySchemes")
+    if (after.card.signatures !== undefined) await bySdk(after.card)
+    await tunnel(null)
+  })
+
   it("is not signed while the Identity is stopped, and signed again afterwards", async () => {
     const stop = (outgoing: string) =>
       call(service.base, "PATCH", `/api/identities/${handle}/mail`, { token: session, body: { outgoing } })

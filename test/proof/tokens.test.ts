@@ -2,7 +2,7 @@
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from "jose"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
@@ -144,7 +144,14 @@ describe("no token is created", () => {
     const turn = (outgoing: string) =>
       call(service.base, "PATCH", `/api/identities/${handle}/mail`, { token: session, body: { outgoing } })
     await turn("stopped")
+    const since = new Date().toISOString()
     for (const token of [session, key]) expect((await create(token)).body.code).toBe("mail_paused")
+    // The log has two refusals, and no token.
+    const records = await eventually(
+      () => call(service.base, "GET", `/api/audit?action=proof.createToken&since=${since}`, { token: session }),
+      ({ body }) => body.records.length >= 2,
+    )
+    expect(records.body.records.map(({ outcome }: { outcome: string }) => outcome)).toEqual(["refused", "refused"])
     await turn("active")
     expect((await create(session)).status).toBe(201)
   })
