@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { tools } from "@svc/api/mcp/Tools"
+import { commands } from "@svc/cli/tools/Commands"
 import { pretty } from "@svc/cli/tools/Print"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
@@ -36,6 +37,17 @@ const svc = (...words: ReadonlyArray<string>) =>
   runSvc({ home, env: { SVC_API_URL: service.base, SVC_KEY: session } }, ...words)
 /** Returns the words of the first line. */
 const header = (text: string) => text.split("\n")[0]!.split(/ {2,}/)
+
+describe("the help", () => {
+  it("describes every noun, and names commands instead of tools", () => {
+    for (const { name, description, subcommands } of commands) {
+      expect(description, name).toMatch(/^[A-Z].{12,}\.$/)
+      for (const command of subcommands.flatMap((group) => group.commands)) {
+        expect(command.description, `${name} ${command.name}`).not.toMatch(/svc_/)
+      }
+    }
+  })
+})
 
 describe("a table", () => {
   it("shows date, sender, recipients and subject of mail", async () => {

@@ -1,4 +1,6 @@
 /** What strangers read about the service: the OpenID configuration, the key set, WebFinger and security.txt. */
+import * as Discovery from "@svc/cli/doctor/Discovery"
+import { Effect } from "effect"
 import { importJWK, type JWK } from "jose"
 import * as openid from "openid-client"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -96,5 +98,23 @@ describe("security.txt", () => {
     const expires = Date.parse(/^Expires: (.+)$/m.exec(body)![1]!)
     expect(expires).toBeGreaterThan(Date.now())
     expect(expires).toBeLessThan(Date.now() + 365 * 86_400_000)
+  })
+})
+
+describe("svc doctor", () => {
+  it("reads what verifiers read, and names what stands in their way", async () => {
+    const found = (api: string, baseUrl: string, environment: "development" | "production" = "development") =>
+      Effect.runPromise(Discovery.finding(api, { baseUrl, environment }))
+    const { base } = service
+    expect(await found(base, base)).toMatchObject({ status: "ok", detail: `${base} publishes RS256, ES256` })
+    expect(await found(base, base, "production")).toMatchObject({ status: "warn" })
+    expect(await found(base, "https://api.example.org")).toMatchObject({
+      status: "fail",
+      detail: `the issuer is ${base}, not https://api.example.org`,
+    })
+    expect(await found("http://127.0.0.1:9", base)).toMatchObject({
+      status: "fail",
+      detail: "http://127.0.0.1:9/.well-known/openid-configuration is unreadable",
+    })
   })
 })

@@ -1,20 +1,8 @@
-/** Access to the issuer keys in the store, for commands that run beside the service. */
+/** The issuer keys in the store. */
 import { IssuerKeys, type IssuerKey } from "@svc/cluster/proof/IssuerKeys"
-import * as Database from "@svc/cluster/store/Database"
-import * as Migrations from "@svc/cluster/store/Migrations"
-import { Effect, Layer } from "effect"
-import * as MasterKey from "../serve/MasterKey.ts"
+import { Effect } from "effect"
 import type { Settings } from "../serve/Settings.ts"
-import * as Store from "../serve/Store.ts"
-
-/** Verifies that the master key matches the database before anything is sealed with it. */
-const layer = (settings: Settings, store: Store.Store) =>
-  IssuerKeys.layerOf(settings.baseUrl).pipe(
-    Layer.provideMerge(MasterKey.guard),
-    Layer.provide(MasterKey.layer(settings)),
-    Layer.provideMerge(Migrations.layer),
-    Layer.provide(Database.layer(store.connection)),
-  )
+import { withStored } from "../serve/StoredKeys.ts"
 
 interface Listed extends Pick<IssuerKey, "generation" | "algorithm" | "state" | "at"> {
   readonly kid: string
@@ -22,12 +10,11 @@ interface Listed extends Pick<IssuerKey, "generation" | "algorithm" | "state" | 
 
 /** Lists the keys, and creates them if necessary. */
 export const listed = (settings: Settings, rotate: boolean) =>
-  Effect.flatMap(Store.open(settings), (store) =>
-    Effect.flatMap(IssuerKeys, (keys) => (rotate ? keys.rotate : keys.list)).pipe(
-      Effect.provide(layer(settings, store)),
-    ),
+  withStored(
+    settings,
+    IssuerKeys.layerOf(settings.baseUrl),
+    Effect.flatMap(IssuerKeys, (keys) => (rotate ? keys.rotate : keys.list)),
   ).pipe(
-    Effect.scoped,
     Effect.map((keys) =>
       keys.map(({ selector, generation, algorithm, state, at }): Listed => {
         return { kid: selector, generation, algorithm, state, at }
@@ -45,5 +32,5 @@ const saying = ({ state, at }: Listed): string =>
     past: "no longer published",
   })[state]
 
-export const lines = (keys: ReadonlyArray<Listed>): string =>
+export const printed = (keys: ReadonlyArray<Listed>): string =>
   keys.map((key) => `${key.algorithm}  ${key.kid}  ${saying(key)}\n`).join("")

@@ -1,0 +1,54 @@
+/**
+ * Makes the commands of keys that rotate in generations: `svc dkim` and `svc issuer` print the keys, and `rotate` creates
+ * new ones. What a command needs is loaded on demand, because it loads all settings of the service and its store.
+ */
+import { type Cause, Effect, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import type { Settings } from "./serve/Settings.ts"
+
+/** The error was already printed. */
+class KeysFailed extends Schema.TaggedError<KeysFailed>()("ServeFailed", {}) {}
+
+/** What the module of the keys exports. */
+interface Keys<K, E> {
+  /** Lists the keys. Creates the first ones, and new ones if `rotate` is set. */
+  readonly listed: (settings: Settings, rotate: boolean) => Effect.Effect<ReadonlyArray<K>, E>
+  readonly printed: (keys: ReadonlyArray<K>) => string
+}
+
+interface KeysCommand<K, E> {
+  readonly name: string
+  readonly description: string
+  readonly rotation: string
+  readonly load: () => Promise<Keys<K, E>>
+}
+
+const json = Flag.Boolean("json").pipe(Flag.withDefault(false))
+
+export const keysCommand = <K, E>({ name, description, rotation, load }: KeysCommand<K, E>) => {
+  const modules = Effect.promise(() =>
+    Promise.all([load(), import("./serve/Settings.ts"), import("./serve/OperatorErrors.ts")]),
+  )
+  const print = Effect.fnUntraced(
+    function* (rotate: boolean, asJson: boolean) {
+      const [{ listed, printed }, settings] = yield* modules
+      const keys = yield* listed(yield* settings.load, rotate)
+      process.stdout.write(asJson ? `${JSON.stringify({ keys })}\n` : printed(keys))
+    },
+    Effect.catchCause((cause): Effect.Effect<never, KeysFailed> =>
+      Effect.flatMap(modules, ([, , { sentence }]) => {
+        const words = sentence(cause, {})
+        if (words === undefined) return Effect.failCause(cause as Cause.Cause<never>)
+        process.stderr.write(`svc: ${words}\n`)
+        return Effect.fail(new KeysFailed())
+      }),
+    ),
+  )
+  const rotate = Command.make("rotate", { json }, (flags) => print(true, flags.json)).pipe(
+    Command.withDescription(rotation),
+  )
+  return Command.make(name, { json }, (flags) => print(false, flags.json)).pipe(
+    Command.withDescription(description),
+    Command.withSubcommands([rotate]),
+  )
+}
