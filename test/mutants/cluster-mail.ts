@@ -51,6 +51,13 @@ export const clusterMail: Mutants = {
     bug: "GET …/messages/{id}/raw answers the mail of any Identity of any Org",
     tests: ["mail/reading"],
   },
+  "stale-lease-renewed-with-the-next": {
+    file: "cluster/src/mail/sending/outbox/Outbox.ts",
+    from: "return leased.filter((_, index) => !renewed.has(index + 1))",
+    to: "return renewed.size > 0 ? [] : leased",
+    bug: "the lease of an attempt counts as renewed because a later attempt of the same row renewed its own",
+    tests: ["sending/left-behind"],
+  },
   "stale-attempt-under-open-permit": {
     file: "cluster/src/mail/sending/outbox/OutboxQueue.ts",
     from: "if (age < Timing.outboxLeaseMillis - Timing.permitMillis) return true",
@@ -235,8 +242,8 @@ export const clusterMail: Mutants = {
   },
   "renews-any-lease": {
     file: "cluster/src/mail/sending/outbox/Outbox.ts",
-    from: "where o.id = ours.id and o.attempt_started_at = ours.started_at returning o.id",
-    to: "where o.id = ours.id returning o.id",
+    from: "where o.id = ours.id and o.attempt_started_at = ours.started_at returning ours.n::int as n",
+    to: "where o.id = ours.id returning ours.n::int as n",
     bug: "an attempt that lost its lease renews the one of another process and goes on",
     tests: ["sending/attempts"],
   },

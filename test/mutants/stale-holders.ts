@@ -25,8 +25,8 @@ export const staleHolders: Mutants = {
   },
   "lost-lease-renewed": {
     file: "cluster/src/mail/sending/outbox/Outbox.ts",
-    from: "where o.id = ours.id and o.attempt_started_at = ours.started_at returning o.id",
-    to: "where o.id = ours.id and o.attempt_started_at is not null returning o.id",
+    from: "where o.id = ours.id and o.attempt_started_at = ours.started_at returning ours.n::int as n",
+    to: "where o.id = ours.id and o.attempt_started_at is not null returning ours.n::int as n",
     bug: "a process that lost the lease of a message renews the lease of the new holder and goes on",
     tests: ["sending/left-behind", "sending/outbox", "sending/attempts"],
   },

@@ -92,6 +92,8 @@ layer(sharedServices, { timeout: "60 seconds" })("outgoing mail of a crashed pro
         leased: [other],
       } = yield* lease(later)
       expect(yield* queue.renew([leased!], later)).toEqual([leased])
+      // The row may be leased twice by one process: only its newest lease is renewed.
+      expect(yield* queue.renew([leased!, other!], later)).toEqual([leased])
       const sent = [{ recipient: "b@x.example", state: "sent" as const, reply: null }]
       yield* queue.record(owner!, leased!, sent, later)
       expect(yield* outgoingRow(message)).toEqual({ status: "queued", attempts: 2 })

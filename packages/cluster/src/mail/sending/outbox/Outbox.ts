@@ -106,18 +106,21 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<LeaseRequest>) =>
     },
   )
 
-/** Renews the leases and returns the rows whose lease another process holds now. */
+/**
+ * Renews the leases and returns those that another attempt holds now. Both may be of this process, so a lease is more than
+ * the id of its row.
+ */
 const renew = (sql: Sql, leased: ReadonlyArray<Leased>, now: Date) =>
   Effect.map(
-    sql<{ id: string }>`
+    sql<{ n: number }>`
       update outbox o set next_attempt_at = ${new Date(now.getTime() + Timing.outboxLeaseMillis)}::timestamptz
       from unnest(
         ${leased.map(({ id }) => id)}::uuid[], ${leased.map(({ started_at }) => started_at.toISOString())}::timestamptz[]
-      ) as ours (id, started_at)
-      where o.id = ours.id and o.attempt_started_at = ours.started_at returning o.id`,
+      ) with ordinality as ours (id, started_at, n)
+      where o.id = ours.id and o.attempt_started_at = ours.started_at returning ours.n::int as n`,
     (rows) => {
-      const ours = new Set(rows.map(({ id }) => id))
-      return leased.filter(({ id }) => !ours.has(id))
+      const renewed = new Set(rows.map(({ n }) => n))
+      return leased.filter((_, index) => !renewed.has(index + 1))
     },
   )
 
