@@ -101,11 +101,15 @@ const exitOf = (pid: number) =>
     20,
   )
 
+/** Seconds in which the shell of a lease acts on a busy machine, whose disk may respond late. */
+const patience = 60
+
 /** Waits until SIGINT is pending for a suspended server. */
 const pendingStop = (server: number) =>
   eventually(
     async () => /^ShdPnd:\s*(\w+)$/m.exec(readFileSync(`/proc/${server}/status`, "utf8"))?.[1],
     (signals) => (parseInt(signals ?? "0", 16) & 2) !== 0,
+    patience,
   )
 
 afterEach(async () => {
@@ -158,7 +162,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     await three.leave()
   })
 
-  it("shuts down cleanly when its last process is killed during the start", { timeout: 90_000 }, async () => {
+  it("shuts down cleanly when its last process is killed during the start", { timeout: 180_000 }, async () => {
     const where = directory()
     const one = await holder(where)
     await one.query("create table t as select 3 as n")
@@ -209,37 +213,43 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     }
   })
 
-  it("opens while the server of a killed process is being stopped, once that has ended", async () => {
-    const where = directory()
-    const one = await holder(where)
-    await one.query("create table t as select 4 as n")
-    const next = await loaded(where)
-    const server = serverOf(where)
-    process.kill(server, "SIGSTOP")
-    let opened: string | undefined
-    try {
-      one.kill()
-      await pendingStop(server)
-      void next.open().then((line) => (opened = line))
+  it(
+    "opens while the server of a killed process is being stopped, once that has ended",
+    { timeout: 180_000 },
+    async () => {
+      const where = directory()
+      const one = await holder(where)
+      await one.query("create table t as select 4 as n")
+      const next = await loaded(where)
+      const server = serverOf(where)
+      process.kill(server, "SIGSTOP")
+      let opened: string | undefined
+      try {
+        one.kill()
+        await pendingStop(server)
+        void next.open().then((line) => (opened = line))
+        await eventually(
+          async () => readdirSync(path.join(where, "pg18", "leases")),
+          (leases) => leases.length === 1,
+          patience,
+        )
+        // The suspended server has not handled the signal yet, so it still accepts connections.
+        await new Promise((resolve) => setTimeout(resolve, 200))
+        expect(opened).toBeUndefined()
+      } finally {
+        process.kill(server, "SIGCONT")
+      }
       await eventually(
-        async () => readdirSync(path.join(where, "pg18", "leases")),
-        (leases) => leases.length === 1,
+        async () => opened,
+        (line) => line !== undefined,
+        patience,
       )
-      // The suspended server has not handled the signal yet, so it still accepts connections.
-      await new Promise((resolve) => setTimeout(resolve, 200))
-      expect(opened).toBeUndefined()
-    } finally {
-      process.kill(server, "SIGCONT")
-    }
-    await eventually(
-      async () => opened,
-      (line) => line !== undefined,
-    )
-    expect(opened).toBe("ready")
-    expect(serverOf(where)).not.toBe(server)
-    expect(await next.query("select n from t")).toBe('[{"n":4}]')
-    await next.leave()
-  })
+      expect(opened).toBe("ready")
+      expect(serverOf(where)).not.toBe(server)
+      expect(await next.query("select n from t")).toBe('[{"n":4}]')
+      await next.leave()
+    },
+  )
 
   it("ends statements of a killed server that still hold its memory, and starts", async () => {
     const where = directory()
