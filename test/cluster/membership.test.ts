@@ -3,7 +3,7 @@ import * as Membership from "@svc/cluster/Membership"
 import { ClusterSql, Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
-import { Context, Duration, Effect, Exit, Layer, Option, Scope } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import {
   MessageStorage,
   Runner,
@@ -15,6 +15,7 @@ import {
   Sharding,
   ShardingConfig,
 } from "effect/cluster"
+import type { SqlConnection } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { databaseLayer } from "../harness/Database.ts"
 import { quietFeed } from "../harness/Stores.ts"
@@ -38,7 +39,14 @@ const config = (port: number) =>
  * pool of `Writes`.
  */
 const process = Effect.fnUntraced(function* (port: number) {
-  const pool = Layer.effect(ClusterSql, Writes)
+  let reserved: SqlConnection.Connection | undefined
+  const pool = Layer.effect(
+    ClusterSql,
+    Effect.map(Effect.service(Writes), (sql) => {
+      const reserve = Effect.tap(sql.reserve, (connection) => Effect.sync(() => (reserved = connection)))
+      return new Proxy(sql, { get: (client, key) => (key === "reserve" ? reserve : Reflect.get(client, key)) })
+    }),
+  )
   const scope = yield* Scope.make()
   const services = yield* Layer.buildWithScope(
     Layer.fresh(
@@ -55,6 +63,7 @@ const process = Effect.fnUntraced(function* (port: number) {
     storage,
     connections: Context.get(services, Membership.RunnerConnections),
     address: runner.address,
+    session: (statement: string) => reserved!.executeValues(statement, []),
     join: storage.register(runner, true),
     ports: Effect.map(storage.getRunners, (runners) => runners.map(([{ address }]) => address.port).sort()),
     end: Scope.close(scope, Exit.void),
@@ -115,6 +124,58 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
       expect(yield* one.ports).toEqual([3])
       yield* one.end
       yield* other.end
+    }),
+  )
+
+  it.effect("keeps the shards while the confirmation of their locks is late, until their expiration", () =>
+    Effect.gen(function* () {
+      const one = yield* process(6)
+      yield* one.join
+      const shard = ShardId.make("default", 2)
+      const later = ShardId.make("default", 3)
+      expect(yield* one.storage.acquire(one.address, [shard])).toEqual([shard])
+      expect(yield* one.storage.refresh(one.address, [shard])).toEqual([shard])
+
+      const blocker = yield* (yield* Writes).reserve
+      yield* Effect.addFinalizer(() => Effect.ignore(blocker.executeRaw("rollback", [])))
+      const block = Effect.andThen(
+        blocker.executeRaw("begin", []),
+        blocker.executeRaw("lock table cluster_runners in exclusive mode", []),
+      )
+      yield* block
+      const refresh = (shards: ReadonlyArray<ShardId.ShardId>) =>
+        Effect.forkChild(one.storage.refresh(one.address, shards), { startImmediately: true })
+      const late = yield* refresh([shard])
+      yield* TestClock.adjust(Timing.shardLockPatience)
+      expect(yield* Fiber.join(late)).toEqual([shard])
+      // The same statement is still running. A shard that was acquired after its start is kept as well.
+      const again = yield* refresh([shard, later])
+      yield* TestClock.adjust(Timing.shardLockPatience)
+      expect(yield* Fiber.join(again)).toEqual([shard, later])
+      const ended = yield* refresh([shard, later])
+      yield* blocker.executeRaw("rollback", [])
+      expect(yield* Fiber.join(ended)).toEqual([shard, later])
+
+      yield* block
+      yield* TestClock.adjust("1 hour")
+      const expired = yield* refresh([shard])
+      yield* TestClock.adjust("1 hour")
+      expect(Exit.isFailure(yield* Fiber.await(expired))).toBe(true)
+      yield* blocker.executeRaw("rollback", [])
+      // The storage has replaced the session, which lost the locks.
+      expect(yield* one.storage.refresh(one.address, [shard])).toEqual([])
+      yield* one.end
+    }),
+  )
+
+  it.effect("ends a session that is idle for as long as the shards of a frozen process may stay", () =>
+    Effect.gen(function* () {
+      const one = yield* process(7)
+      yield* one.join
+      yield* one.storage.acquire(one.address, [ShardId.make("default", 4)])
+      const [rows] = yield* one.session("show idle_session_timeout")
+      expect(rows).toEqual(["1h"])
+      yield* one.end
     }),
   )
 

@@ -296,4 +296,32 @@ export const cluster: Mutants = {
     bug: "shards that their owner releases wait for a second",
     tests: ["cluster/membership"],
   },
+  "late-confirmation-is-loss": {
+    file: "cluster/src/Membership.ts",
+    from: "Effect.timeoutOption(Fiber.join(fiber), Timing.shardLockPatience)",
+    to: "Effect.asSome(Fiber.join(fiber))",
+    bug: "on a busy machine the process gives up all its shards, and calls answer 503",
+    tests: ["cluster/membership"],
+  },
+  "late-confirmation-forgets-the-newest": {
+    file: "cluster/src/Membership.ts",
+    from: "return [...locked.value, ...held.filter((shard) => !shards.has(String(shard)))]",
+    to: "return [...locked.value]",
+    bug: "shards acquired during a slow confirmation are released at once",
+    tests: ["cluster/membership"],
+  },
+  "unconfirmed-forever": {
+    file: "cluster/src/Membership.ts",
+    from: "clock.currentTimeMillisUnsafe() - confirmed < expirationMillis",
+    to: "clock.currentTimeMillisUnsafe() - confirmed < Number.MAX_SAFE_INTEGER",
+    bug: "a process that lost the store never gives up its shards",
+    tests: ["cluster/membership"],
+  },
+  "frozen-three-times-longer": {
+    file: "cluster/src/Membership.ts",
+    from: "Effect.tap(confirming(library.acquire(address, shards)), () => expire)",
+    to: "confirming(library.acquire(address, shards))",
+    bug: "the shards of a frozen process move after 8 seconds",
+    tests: ["cluster/membership"],
+  },
 }

@@ -13,6 +13,10 @@
  *   would otherwise wait until their own deadline.
  * - While a shard that belongs to this runner is still locked by its previous owner, the runner tries again every
  *   `shardAcquire`.
+ * - A slow confirmation of the shard locks is not a loss. The library gives up all shards of a runner if one takes longer
+ *   than a third of `shardLockExpiration`, which happens on a busy machine. The locks end with their session only, and a
+ *   session with a statement in flight is not idle. Here the runner keeps its shards for `shardLockExpiration` after the
+ *   start of the last successful confirmation.
  *
  * Fencing does not depend on any of this: an actor writes only under its own epoch (`actor/Ownership.ts`).
  *
@@ -21,8 +25,16 @@
  * library changes either. No other duration in these loops may be equal, such as the timeout of lock operations
  * (a third of `shardLockExpiration`).
  */
-import { Clock, Context, Duration, Effect, Layer, Option, References, type Scope } from "effect"
-import { ClusterError, Runner, RunnerStorage, ShardingConfig, SqlRunnerStorage } from "effect/cluster"
+import { Clock, Context, Duration, Effect, Fiber, Layer, Option, References, type Scope } from "effect"
+import {
+  ClusterError,
+  Runner,
+  type RunnerAddress,
+  RunnerStorage,
+  type ShardId,
+  ShardingConfig,
+  SqlRunnerStorage,
+} from "effect/cluster"
 import { SqlClient, type SqlConnection } from "effect/sql"
 import { ChangeFeed } from "./feed/ChangeFeed.ts"
 import { ClusterSql } from "./store/Database.ts"
@@ -67,10 +79,15 @@ const makeStorage = Effect.gen(function* () {
   const sql = yield* ClusterSql
   const feed = yield* ChangeFeed
   const connections = yield* RunnerConnections
-  const { runnerAddress } = yield* ShardingConfig.ShardingConfig
+  const config = yield* ShardingConfig.ShardingConfig
+  const { runnerAddress, shardLockExpiration } = config
+  const expirationMillis = Duration.toMillis(Duration.fromInputUnsafe(shardLockExpiration))
+  const scope = yield* Effect.scope
+  const clock = yield* Clock.Clock
   const self = Option.match(runnerAddress, { onNone: () => "", onSome: ({ host, port }) => `${host}:${port}` })
 
   let session: SqlConnection.Connection | undefined
+  let expiring: SqlConnection.Connection | undefined
   let machineId: number | undefined
 
   /** Takes this runner's lock, in shared mode: the session of a predecessor at the same address may still hold it. */
@@ -90,11 +107,63 @@ const makeStorage = Effect.gen(function* () {
     return hold
   })
   const observed = new Proxy(sql, { get: (client, key) => (key === "reserve" ? reserve : Reflect.get(client, key)) })
+  // The storage replaces the session of a statement that takes longer than a third of its own expiration.
+  const patient = {
+    ...config,
+    shardLockExpiration: expirationMillis * 3,
+    shardLockRefreshInterval: expirationMillis,
+  }
   const library = yield* SqlRunnerStorage.make({}).pipe(
     Effect.provideService(SqlClient.SqlClient, observed),
+    Effect.provideService(ShardingConfig.ShardingConfig, patient),
     Effect.orDie,
   )
   const announce = Effect.sync(() => feed.notify(`${feedKind}/all`))
+
+  /** Ends a new session after `shardLockExpiration` without a statement, in place of the longer time that the storage has set. */
+  const expire = Effect.suspend(() => {
+    const opened = session
+    if (opened === undefined || opened === expiring) return Effect.void
+    return Effect.map(
+      opened.executeRaw(`select set_config('idle_session_timeout', '${Math.ceil(expirationMillis)}', false)`, []),
+      () => {
+        expiring = opened
+      },
+    )
+  }).pipe(ClusterError.PersistenceError.refail)
+
+  type Confirmation = Fiber.Fiber<Array<ShardId.ShardId>, ClusterError.PersistenceError>
+  let running: { readonly shards: ReadonlySet<string>; readonly fiber: Confirmation } | undefined
+  /** When the last statement started that found or took locks of shards, in milliseconds. */
+  let confirmed = -Infinity
+  const confirming = <A extends ReadonlyArray<unknown>, E>(statement: Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      const started = clock.currentTimeMillisUnsafe()
+      return Effect.tap(statement, (shards) =>
+        Effect.sync(() => {
+          if (shards.length > 0) confirmed = started
+        }),
+      )
+    })
+
+  /** Returns which of the shards the session still locks, or all of them while the confirmation is late. */
+  const confirm = Effect.fnUntraced(function* (
+    address: RunnerAddress.RunnerAddress,
+    held: ReadonlyArray<ShardId.ShardId>,
+  ) {
+    if (running === undefined) {
+      const confirmation = confirming(library.refresh(address, held)).pipe(
+        Effect.tap(() => expire),
+        Effect.ensuring(Effect.sync(() => (running = undefined))),
+      )
+      running = { shards: new Set(held.map(String)), fiber: yield* Effect.forkIn(confirmation, scope) }
+    }
+    const { shards, fiber } = running
+    const locked = yield* Effect.timeoutOption(Fiber.join(fiber), Timing.shardLockPatience)
+    // Shards that are not part of the confirmation were acquired after its start.
+    if (Option.isSome(locked)) return [...locked.value, ...held.filter((shard) => !shards.has(String(shard)))]
+    return clock.currentTimeMillisUnsafe() - confirmed < expirationMillis ? [...held] : yield* Fiber.join(fiber)
+  })
 
   return RunnerStorage.RunnerStorage.of({
     ...library,
@@ -121,11 +190,11 @@ const makeStorage = Effect.gen(function* () {
       ClusterError.PersistenceError.refail,
       Effect.withTracerEnabled(false),
     ),
+    acquire: (address, shards) => Effect.tap(confirming(library.acquire(address, shards)), () => expire),
     // The library leaves the session of a runner without shards idle, and PostgreSQL ends idle sessions.
     refresh: (address, shards) => {
       const held = [...shards]
-      const refreshed = library.refresh(address, held)
-      return held.length > 0 ? refreshed : Effect.tap(refreshed, () => keepAlive)
+      return held.length > 0 ? confirm(address, held) : Effect.tap(library.refresh(address, held), () => keepAlive)
     },
     // The library releases every lock of the session.
     releaseAll: (address) => Effect.andThen(library.releaseAll(address), ClusterError.PersistenceError.refail(hold)),

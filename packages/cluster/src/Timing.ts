@@ -14,6 +14,8 @@ export const Timing = {
   /** How long a frozen runner keeps its shards. A killed one loses them when its connection to PostgreSQL ends. */
   shardLockExpiration: "2700 millis",
   shardLockRefresh: "900 millis",
+  /** After this time, a confirmation of the shard locks is late: well below `shardLockRefresh`, the limit of the library. */
+  shardLockPatience: "500 millis",
   /** How often each process looks for crashed runners. Runners that register or leave are announced. */
   refreshAssignments: "200 millis",
   /** The interval of attempts to acquire a shard that its previous owner still holds. */
