@@ -6,8 +6,11 @@
  *   Node for machines with an older one.
  * - `@agent-identity/tunnel`: the agent's end of a tunnel as a library.
  * - `@agent-identity/sdk`: the client of the API for programs.
+ *
+ * With Python's `build` and `hatchling` (Debian: python3-build, python3-hatchling), it also makes the Python package
+ * `agent-identity` as a wheel and an archive.
  */
-import { execFileSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import {
   chmodSync,
   cpSync,
@@ -203,8 +206,27 @@ const makeSdk = async () => {
   return folder
 }
 
+/** Makes the packages for PyPI. `build` works on a copy, because it writes into the folder. */
+const makePython = () => {
+  const python = (...words: ReadonlyArray<string>) => spawnSync("python3", words, { encoding: "utf8" })
+  if (python("-c", "import build, hatchling").status !== 0) {
+    console.error("The Python package was not made: python3 has no modules build and hatchling")
+    return
+  }
+  const folder = path.join(staging, "sdk-python")
+  cpSync(path.join(root, "packages", "sdk-python"), folder, { recursive: true })
+  // Debian's hatchling names a dependency that building does not need.
+  const options = ["--no-isolation", "--skip-dependency-check", "--outdir", target]
+  const { status, stderr } = python("-m", "build", ...options, folder)
+  if (status !== 0) throw new Error(`The Python package could not be made: ${stderr}`)
+  for (const name of readdirSync(target).filter((one) => one.startsWith("agent_identity-"))) {
+    console.log(path.join(target, name))
+  }
+}
+
 try {
   mkdirSync(target, { recursive: true })
+  makePython()
   for (const folder of [await makeCommand(), makeServer(), await makeTunnel(), await makeSdk()]) {
     const npm = process.env["npm_execpath"]
     const [program, words] = npm === undefined ? ["npm", []] : [process.execPath, [npm]]

@@ -28,7 +28,9 @@ export const install = () => {
   execFileSync(
     "npm",
     ["install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=optional", "--silent"].concat(
-      readdirSync(tarballs).map((name) => path.join(tarballs, name)),
+      readdirSync(tarballs)
+        .filter((name) => name.endsWith(".tgz"))
+        .map((name) => path.join(tarballs, name)),
     ),
     { cwd: folder, stdio: "pipe", env: { ...process.env, npm_config_cache: path.join(home, "cache") } },
   )

@@ -17,6 +17,8 @@ const succeeds = (packages: string, program: string, ...words: ReadonlyArray<str
   packages,
   isInstalled: () => spawnSync(program, words, { stdio: "ignore" }).status === 0,
 })
+/** Succeeds if a Python program runs. */
+const imports = (packages: string, program: string): Program => succeeds(packages, "/usr/bin/python3", "-c", program)
 /** Marks a program that only root can run with its own configuration. */
 const asRoot = (program: Program): Program => ({
   ...program,
@@ -39,11 +41,12 @@ export const programs = {
   aerc: found("aerc"),
   chromium: { packages: "chromium-headless-shell", isInstalled: () => browser !== undefined },
   curl: found("curl"),
-  dkimpy: succeeds("python3-dkim python3-nacl", "/usr/bin/python3", "-c", "import dkim, nacl"),
+  dkimpy: imports("python3-dkim python3-nacl", "import dkim, nacl"),
   exim: asRoot(found("exim4-daemon-light", "/usr/sbin/exim4")),
   ldns: found("ldnsutils", "ldns-signzone"),
   mbsync: found("isync", "mbsync"),
   msmtp: found("msmtp"),
+  mypy: imports("mypy", "import mypy"),
   neomutt: found("neomutt"),
   offlineimap: found("offlineimap3", "offlineimap"),
   openssl: found("openssl"),
@@ -56,7 +59,9 @@ export const programs = {
   // The version of Debian 12, which is too old for the service.
   postgres15: found("postgresql-15", "/usr/lib/postgresql/15/bin/initdb"),
   promtool: found("prometheus", "promtool"),
-  python: succeeds("python3", "/usr/bin/python3", "-c", "import email.policy, smtplib"),
+  python: imports("python3", "import email.policy, smtplib"),
+  pythonBuild: imports("python3-build python3-hatchling", "import build, hatchling"),
+  pythonHttpx: imports("python3-httpx", "import sys, anyio, httpx; assert sys.version_info >= (3, 10)"),
   snac: found("snac"),
   // It may be installed without the Perl module for TLS.
   swaks: {

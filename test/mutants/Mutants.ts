@@ -15,6 +15,7 @@ import { mailTags } from "./mail-tags.ts"
 import { creators } from "./creators.ts"
 import type { Mutants } from "./Mutant.ts"
 import { proof } from "./proof.ts"
+import { sdkPython } from "./sdk-python.ts"
 import { secondSteps } from "./second-steps.ts"
 import { staleHolders } from "./stale-holders.ts"
 import { tenancyAndTime } from "./tenancy-and-time.ts"
@@ -37,6 +38,7 @@ export const mutants: Mutants = {
   ...mailTags,
   ...proof,
   ...creators,
+  ...sdkPython,
   ...secondSteps,
   ...staleHolders,
   ...tenancyAndTime,

@@ -1,0 +1,197 @@
+"""The client: one method per call of the API, with waiting, the live stream and sign-in."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any, AsyncGenerator, Callable, Mapping, Sequence, Type
+from urllib.parse import quote
+
+import anyio
+import httpx
+
+from . import _calls, types as t
+from ._async_api import AsyncApi, AsyncIdentityApi
+from ._async_transport import AsyncTransport
+from ._errors import AgentIdentityError, ApiError
+from ._request import NOT_GIVEN, RequestOptions, NotGiven, Settings
+
+_POLL_SECONDS = 0.25
+_LONGEST_WAIT = 60
+"""The longest wait of one call, in seconds."""
+
+
+class AsyncIdentity(AsyncIdentityApi):
+    """One Identity: its methods need no `handle`."""
+
+    def __init__(self, transport: AsyncTransport, handle: str) -> None:
+        super().__init__(transport, handle)
+        self.handle = handle
+        self.send = self.sending.send
+        """Sends a message."""
+        self._transport = transport
+
+    async def reply(
+        self,
+        message: str | Mapping[str, Any] | t.Message | t.MessageSummary | t.ThreadMessage,
+        *,
+        text: str | NotGiven = NOT_GIVEN,
+        html: str | NotGiven = NOT_GIVEN,
+        reply_all: bool | NotGiven = NOT_GIVEN,
+        subject: str | NotGiven = NOT_GIVEN,
+        to: Sequence[str] | NotGiven = NOT_GIVEN,
+        cc: Sequence[str] | NotGiven = NOT_GIVEN,
+        bcc: Sequence[str] | NotGiven = NOT_GIVEN,
+        attachments: Sequence[t.OutgoingAttachment] | NotGiven = NOT_GIVEN,
+        headers: Mapping[str, str] | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> t.SentMail:
+        """Replies to a message or to the message with this id: recipients, subject and thread are those of the message."""
+        return await self.sending.send(
+            reply_to_message=message if isinstance(message, str) else message["id"],
+            text=text,
+            html=html,
+            reply_all=reply_all,
+            subject=subject,
+            to=to,
+            cc=cc,
+            bcc=bcc,
+            attachments=attachments,
+            headers=headers,
+            request_options=request_options,
+        )
+
+    async def wait_for_message(
+        self,
+        *,
+        query: str | NotGiven = NOT_GIVEN,
+        from_: str | NotGiven = NOT_GIVEN,
+        tag: str | NotGiven = NOT_GIVEN,
+        thread_id: str | NotGiven = NOT_GIVEN,
+        after: str | NotGiven = NOT_GIVEN,
+        timeout_seconds: float = 300,
+    ) -> t.Message | None:
+        """Waits for a message and returns it whole, or None if none arrived in time."""
+        ends = time.monotonic() + timeout_seconds
+        while True:
+            left = ends - time.monotonic()
+            if left <= 0:
+                return None
+            found = await self.messages.wait(
+                seconds=min(max(round(left), 1), _LONGEST_WAIT),
+                query=query,
+                from_=from_,
+                tag=tag,
+                thread_id=thread_id,
+                after=after,
+            )
+            for message in found["messages"]:
+                return await self.messages.read(message["id"])
+            after = found["after"] or after
+
+    def stream(self, *, after: str | None = None) -> AsyncGenerator[t.Event, None]:
+        """Yields the Identity's Events as they happen, beginning after the Event with the id `after`, or with the next one."""
+        return self._transport.events(f"/api/identities/{quote(self.handle, safe='')}/events/stream", after)
+
+
+class AsyncClient(AsyncApi):
+    """The client of the service. Nothing is sent before the first call.
+
+    Args:
+        key: An Admin Key, an Identity Key or a session token. Defaults to the environment variable `SVC_KEY`.
+        base_url: The address of the service. Defaults to `SVC_API_URL`, then `http://localhost:8080`.
+        retries: How often a call is repeated that fails temporarily.
+        timeout: Seconds after which an attempt without a response fails; calls that wait get more.
+        http_client: The `httpx.AsyncClient` to use, for example with a proxy. You close it yourself.
+    """
+
+    def __init__(
+        self,
+        key: str | None = None,
+        base_url: str | None = None,
+        *,
+        retries: int = 3,
+        timeout: float = 30,
+        http_client: httpx.AsyncClient | None = None,
+    ) -> None:
+        settings = Settings.of(key, base_url, retries, timeout)
+        self._transport = AsyncTransport(settings, http_client)
+        self.base_url = settings.base_url
+        super().__init__(self._transport)
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: Type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._transport.close()
+
+    def identity(self, handle: str) -> AsyncIdentity:
+        """Returns the client of one Identity."""
+        return AsyncIdentity(self._transport, handle)
+
+    async def create_identity(
+        self, handle: str, *, timeout_seconds: float = 120, request_options: RequestOptions | None = None
+    ) -> AsyncIdentity:
+        """Creates an Identity and returns when it is ready."""
+        ends = time.monotonic() + timeout_seconds
+        await self.identities.create(handle=handle, request_options=request_options)
+        while True:
+            status = (await self.identities.read(handle))["status"]
+            if status == "ready":
+                return self.identity(handle)
+            if status == "failed":
+                raise AgentIdentityError(f"The Identity {handle} could not be provisioned")
+            if time.monotonic() > ends:
+                raise TimeoutError(f"The Identity {handle} was not ready within {timeout_seconds:g} s")
+            await anyio.sleep(_POLL_SECONDS)
+
+    def stream(self, *, after: str | None = None) -> AsyncGenerator[t.Event, None]:
+        """Yields the account's Events as they happen, beginning after the Event with the id `after`, or with the next one."""
+        return self._transport.events("/api/events/stream", after)
+
+
+async def async_login(
+    name: str,
+    on_code: Callable[[str, str], None],
+    *,
+    scopes: Sequence[str] | NotGiven = NOT_GIVEN,
+    expires_in_days: int | NotGiven = NOT_GIVEN,
+    base_url: str | None = None,
+    http_client: httpx.AsyncClient | None = None,
+) -> t.MintedKey:
+    """Signs in a program: the account holder approves a code in the browser, and the program receives an Admin Key.
+
+    Raises an `ApiError` if the account holder denies it or the code expires.
+
+    Args:
+        name: The name of the new key.
+        on_code: Shows the account holder the address, and the code to approve there.
+        scopes: The scopes of the key; by default all that the account holder has.
+        expires_in_days: The days after which the key expires.
+        base_url: The address of the service. Defaults to `SVC_API_URL`, then `http://localhost:8080`.
+        http_client: The `httpx.AsyncClient` to use.
+    """
+    settings = Settings(None, Settings.of(None, base_url, 3, 30).base_url, 3, 30)
+    transport = AsyncTransport(settings, http_client)
+    try:
+        begin = {"name": name, "scopes": scopes, "expires_in_days": expires_in_days}
+        started = await transport.call(_calls.DEVICE_LOGIN_START, begin, None)
+        on_code(started["verification_uri_complete"], started["user_code"])
+        interval = started["interval_seconds"]
+        while True:
+            await anyio.sleep(interval)
+            try:
+                return await transport.call(_calls.DEVICE_LOGIN_POLL, {"device_code": started["device_code"]}, None)
+            except ApiError as error:
+                if error.code == "slow_down":
+                    interval += 5
+                elif error.code != "authorization_pending":
+                    raise
+    finally:
+        await transport.close()

@@ -1,0 +1,89 @@
+"""What the tests of the Python SDK share: the service of this run, and connections that fail as a test wants."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Callable, Dict, Iterator, List, Type
+
+import httpx
+
+from agent_identity import Client
+
+BASE = os.environ["SVC_API_URL"]
+SESSION = os.environ["SVC_KEY"]
+
+Answer = Callable[[httpx.Request], httpx.Response]
+
+
+def refused(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("refused", request=request)
+
+
+def busy(request: httpx.Request) -> httpx.Response:
+    return httpx.Response(503, headers={"retry-after": "0"}, request=request)
+
+
+class Failing(httpx.BaseTransport):
+    """Answers the first requests itself and passes on the others. Keeps the headers of all."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self._answers = list(answers)
+        self._real = httpx.HTTPTransport()
+        self.seen: List[httpx.Headers] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.seen.append(request.headers)
+        if self._answers:
+            return self._answers.pop(0)(request)
+        return self._real.handle_request(request)
+
+    def close(self) -> None:
+        self._real.close()
+
+
+@contextmanager
+def client_with(transport: httpx.BaseTransport, **settings: Any) -> Iterator[Client]:
+    with httpx.Client(transport=transport) as http, Client(http_client=http, **settings) as client:
+        yield client
+
+
+@contextmanager
+def server(handler: Type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.server_address[1]}"
+        finally:
+            listening.shutdown()
+            thread.join()
+
+
+def eventually(ready: Callable[[], Any]) -> Any:
+    """Returns the first value that is not empty."""
+    ends = time.monotonic() + 20
+    while time.monotonic() < ends:
+        value = ready()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError("The condition did not hold within 20 s")
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Keeps the deliveries that arrive."""
+
+    got: List[Dict[str, Any]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.got.append({"headers": dict(self.headers.items()), "body": body})
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
