@@ -4,8 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
-
-export type Prefix = "evt_" | "msg_" | "thr_" | "wh_" | "dlv_" | "req_" | "exp_" | "aud_"
+import type { Prefix } from "./IdSchemas.ts"
 
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 const digit = new Map(Array.from(alphabet, (letter, value) => [letter, value]))

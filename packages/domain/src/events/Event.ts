@@ -31,20 +31,16 @@ export const eventTypes: ReadonlyArray<EventType> = [...identityEventTypes, ...o
 
 type Subject = IdentityEventType extends infer T ? (T extends `${infer S}.${string}` ? S : never) : never
 
-/** The capability whose `read` scope reveals the content of an Event, by the first part of its type. */
-const capabilities: Readonly<Record<Subject, Capability>> = {
-  identity: "identity",
-  email: "mail",
-  mail: "mail",
-  card: "card",
-  tunnel: "tunnel",
-  webhook: "webhook",
-  connector: "connector",
-  signing_key: "proof",
-}
+/** The capability of Events whose type does not begin with its name. */
+const renamed = { email: "mail", signing_key: "proof" } as const satisfies Readonly<
+  Record<Exclude<Subject, Capability>, Capability>
+>
 
-/** Returns the scope that an Event of the type needs in addition to `event:read`. */
-const readScopeOf = (type: IdentityEventType): ScopeName => `${capabilities[type.split(".")[0] as Subject]}:read`
+/** Returns the scope whose holder may read the content of an Event, as an alternative to `event:read`. */
+const readScopeOf = (type: IdentityEventType): ScopeName => {
+  const subject = type.split(".")[0] as Subject
+  return `${subject in renamed ? renamed[subject as keyof typeof renamed] : (subject as Capability)}:read`
+}
 
 /** Returns the types of a subscription; `*` is every type of an Identity. */
 export const expand = (types: ReadonlyArray<string>): ReadonlyArray<IdentityEventType> =>
