@@ -24,7 +24,11 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: "first", tags: ["$initial"], priority: 2 },
-            { name: "parts", test: /console\/src\/(?:ui|frame|texts|events\/EventList)/, priority: 1 },
+            {
+              name: "parts",
+              test: /console\/src\/(?:ui|frame|texts|events\/EventList|charts\/LazyUsage)/,
+              priority: 1,
+            },
             // The mail pages share one chunk; there would be seven small ones otherwise.
             {
               name: "mail",

@@ -44,4 +44,11 @@ export const usage: Mutants = {
     bug: "responses with a 5xx status count as successful",
     tests: ["tunnel/public-http-answers"],
   },
+  "latency-of-days": {
+    file: "console/src/charts/UsageCharts.tsx",
+    from: "duration(sum(measured.map(({ mean, of }) => mean * of)) / all)",
+    to: "duration(sum(measured.map(({ mean }) => mean)) / measured.length)",
+    bug: "the mean latency of a period is the mean of its days, so that a day with two deliveries counts like one with thousands",
+    tests: ["console/charts"],
+  },
 }

@@ -1,3 +1,5 @@
+import { Sparkline } from "../charts/Sparkline.tsx"
+import { useActivity } from "../charts/Usage.ts"
 import { identityPath } from "../router/Paths.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
@@ -16,6 +18,7 @@ const Create = () => (
 
 const IdentitiesPage = () => {
   const identities = useIdentities()
+  const activityOf = useActivity()
   return (
     <Page title={say("title")} lead={say("lead")} actions={<Create />}>
       <Loaded of={identities}>
@@ -29,7 +32,7 @@ const IdentitiesPage = () => {
           ) : (
             <Table
               label={say("title")}
-              heads={[say("name"), say("status"), say("address"), say("tunnel"), say("created")]}
+              heads={[say("name"), say("status"), say("address"), say("tunnel"), say("activity"), say("created")]}
               list
             >
               {identities.map(({ handle, status, email, tunnel, created_at }) => (
@@ -46,6 +49,7 @@ const IdentitiesPage = () => {
                   <td>
                     <TunnelStatus connected={tunnel.connected} />
                   </td>
+                  <td>{activityOf === undefined ? null : <Sparkline values={activityOf(handle)} />}</td>
                   <td class="muted">
                     <Time at={created_at} />
                   </td>

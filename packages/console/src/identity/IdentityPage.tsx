@@ -2,6 +2,7 @@
 import { identityPath } from "../router/Paths.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { useCall, outdated } from "../client/Queries.ts"
+import { LazyUsage } from "../charts/LazyUsage.tsx"
 import { EventList } from "../events/EventList.tsx"
 import { MailRows } from "../mail/MailRows.tsx"
 import { readyTimes } from "../texts/Texts.ts"
@@ -190,6 +191,7 @@ const Ready = ({ identity }: { readonly identity: Identity }) => {
       <Next {...of} />
       <Addresses identity={identity} />
       <LatestMail {...of} />
+      <LazyUsage of="mail" handle={handle} />
       <Latest handle={handle} />
     </div>
   )

@@ -18,6 +18,7 @@ export const say = texts({
   status: ["Status", "Status", "État"],
   address: ["Address", "Adresse", "Adresse"],
   tunnel: ["Tunnel", "Tunnel", "Tunnel"],
+  activity: ["Activity, 30 days", "Aktivität, 30 Tage", "Activité, 30 jours"],
   created: ["Created", "Angelegt", "Créée"],
   new_title: ["Name your agent", "Gib deinem Agenten einen Namen", "Nommez votre agent"],
   new_lead: [

@@ -1,5 +1,6 @@
 /** Limits and usage of the account and of each Identity. */
 import { identityPath } from "../router/Paths.ts"
+import { LazyUsage } from "../charts/LazyUsage.tsx"
 import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { number } from "../texts/Texts.ts"
@@ -136,6 +137,7 @@ const LimitsPage = () => {
                 <Identities uses={limits} />
               </Section>
             )}
+            <LazyUsage of="limits" />
           </div>
         )}
       </Loaded>

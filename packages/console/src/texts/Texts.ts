@@ -83,6 +83,7 @@ const dates = made((spoken) => new Intl.DateTimeFormat(spoken, { dateStyle: "med
 const days = made((spoken) => new Intl.DateTimeFormat(spoken, { dateStyle: "medium" }))
 const clocks = made((spoken) => new Intl.DateTimeFormat(spoken, { timeStyle: "short" }))
 const shortDays = made((spoken) => new Intl.DateTimeFormat(spoken, { day: "numeric", month: "short" }))
+const utcDays = made((spoken) => new Intl.DateTimeFormat(spoken, { day: "numeric", month: "short", timeZone: "UTC" }))
 const relative = made((spoken) => new Intl.RelativeTimeFormat(spoken, { numeric: "auto", style: "short" }))
 const conjunctions = made((spoken) => new Intl.ListFormat(spoken))
 
@@ -93,6 +94,11 @@ export const number = (value: number) =>
 export const dateTime = (value: Date) => dates().format(value)
 export const day = (value: Date) => days().format(value)
 export const list = (values: ReadonlyArray<string>) => conjunctions().format(values)
+
+/** Formats the time of day: `9:00 PM`. */
+export const clock = (value: Date) => clocks().format(value)
+/** Formats a day that starts at midnight UTC. */
+export const utcDay = (value: Date) => utcDays().format(value)
 
 /**
  * Constructs the date formatters in a separate task while data loads, because the first one takes tens of milliseconds on a

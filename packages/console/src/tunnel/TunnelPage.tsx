@@ -1,4 +1,5 @@
 /** The tunnel of an Identity: connection, usage and settings. */
+import { LazyUsage } from "../charts/LazyUsage.tsx"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
@@ -179,6 +180,7 @@ const TunnelPage = ({ handle }: { readonly handle: string }) => {
             <div class="stack-loose">
               <State handle={handle} tunnel={tunnel} />
               <Usage tunnel={tunnel} />
+              <LazyUsage of="tunnel" handle={handle} />
               <Settings key={JSON.stringify(tunnel.settings)} handle={handle} tunnel={tunnel} />
             </div>
           )}

@@ -1,5 +1,6 @@
 /** A Webhook: settings, test, and delivery log. */
 import { useEffect, useState } from "preact/hooks"
+import { LazyUsage } from "../charts/LazyUsage.tsx"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall, useList } from "../client/Queries.ts"
@@ -144,6 +145,7 @@ const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook:
         </div>
         <ProblemNote failure={test.failure ?? turn.failure} />
       </div>
+      <LazyUsage of="deliveries" handle={handle} webhook={id} />
       <Deliveries handle={handle} id={id} />
       {isEditing ? (
         <Dialog title={say("edit")} wide onClose={() => setEditing(false)}>
