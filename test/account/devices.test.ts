@@ -94,11 +94,30 @@ layer(storesLayer)("a device login", (it) => {
       yield* login.deny
       expect(yield* login.refusal).toEqual(code("device_code_denied"))
       expect(yield* Effect.flip(login.approve(org))).toEqual(code("device_authorization_settled"))
+      // The key of a login that was collected is revoked as a key, and not by denying the login.
+      const collected = yield* started
+      yield* collected.approve(org)
+      yield* collected.poll
+      expect(yield* Effect.flip(collected.deny)).toEqual(code("device_authorization_settled"))
+      expect(yield* collected.view).toMatchObject({ status: "collected" })
       const raced = yield* started
       const both = yield* Effect.all([Effect.result(raced.approve(org)), Effect.result(raced.deny)], {
         concurrency: "unbounded",
       })
       expect(both.filter(Result.isSuccess)).toHaveLength(1)
+    }),
+  )
+
+  it.effect("can be approved for the days that it asks for or fewer, and not for more", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const devices = yield* Devices
+      const approved = Effect.fnUntraced(function* (days: number) {
+        const { userCode } = yield* devices.start({ name: "laptop", expires_in_days: 30 }, undefined)
+        const approval = devices.approve(org, userCode, { expires_in_days: days }, byHolder, accountHolder)
+        return yield* Effect.match(approval, { onFailure: (problem) => problem._tag, onSuccess: () => "approved" })
+      })
+      expect(yield* Effect.forEach([29, 30, 31], approved)).toEqual(["approved", "approved", "scope_exceeds"])
     }),
   )
 

@@ -59,6 +59,26 @@ layer(storesLayer)("an expiring key", (it) => {
     }),
   )
 
+  it.effect("raises no Event after it was revoked", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const keys = yield* ApiKeys
+      const expiresAt = new Date((yield* Clock.currentTimeMillis) + 8 * day)
+      const rights = { scopes: unlimited, expiresAt, networks: null }
+      const { api_key } = yield* keys.create(
+        org,
+        { id: yield* makeUuidV7, name: "ci", identity: null, rights },
+        accountHolder,
+      )
+      yield* keys.revoke(org, api_key.id, accountHolder)
+      yield* TestClock.adjust("9 days")
+      yield* KeyExpiry.notifyExpiring
+      expect(
+        yield* rows((sql) => sql`select type from event where org_id = ${org} and type like 'api_key.exp%'`),
+      ).toEqual([])
+    }),
+  )
+
   it.effect("raises only the last Event after a rotation, and its successor keeps its own lifetime", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg

@@ -1,6 +1,7 @@
 /** Magic links and sessions by the test's clock. */
 import { type AccountSettings, Accounts } from "@svc/cluster/account/Accounts"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
@@ -62,6 +63,18 @@ layer(storesLayer)("a magic link", (it) => {
         concurrency: "unbounded",
       })
       expect(asked.filter(Result.isSuccess)).toHaveLength(4)
+    }),
+  )
+
+  it.effect("opens no session of an account whose deletion began after the link was sent", () =>
+    Effect.gen(function* () {
+      const email = newEmail()
+      const token = yield* requested(email)
+      yield* Effect.flatMap(Writes, (sql) => sql`update org set status = 'deleting' where email = ${email}`)
+      expect(yield* Effect.flip(consume(token))).toMatchObject({ code: "magic_link_invalid" })
+      expect(
+        yield* rows((sql) => sql`select 1 from session s join org o on o.id = s.org_id where o.email = ${email}`),
+      ).toEqual([])
     }),
   )
 

@@ -98,6 +98,21 @@ describe("Card", () => {
     expect(answer.body.errors.map((one: any) => one.path).join(" ")).toContain(path)
   })
 
+  it("has a new version when its Tunnel begins or ceases to require a password", async () => {
+    const tagAfter = async (body: unknown) => {
+      const changed = await call(service.base, "PATCH", `/api/identities/${handle}/tunnel`, { token: session, body })
+      expect(changed.status).toBe(200)
+      return (await read()).headers.get("etag")
+    }
+    const open = (await read()).headers.get("etag")
+    const locked = await tagAfter({ basic_auth: { username: "ada", password: "correct-horse-battery" } })
+    expect(locked).not.toBe(open)
+    // Another password does not change the card.
+    expect(await tagAfter({ basic_auth: { username: "ada", password: "correct-horse-staple" } })).toBe(locked)
+    const opened = await tagAfter({ basic_auth: null })
+    expect([open, locked]).not.toContain(opened)
+  })
+
   it("rejects changes of an outdated version", async () => {
     const { headers } = await read()
     const tag = headers.get("etag")!

@@ -29,6 +29,10 @@ describe("Secret", () => {
     expect(repeated.status).toBe(200)
     expect(repeated.body).toMatchObject({ size: 6, description: "the database", version: 2 })
     expect((await value("db.pass")).body).toMatchObject({ name: "db.pass", value: "zwölf", version: 2 })
+    // A byte order mark is part of the value.
+    await put("db.pass", { value: "\ufeffzwölf" })
+    expect((await value("db.pass")).body).toMatchObject({ value: "\ufeffzwölf", version: 3 })
+    await put("db.pass", { value: "zwölf" })
     const list = await call(service.base, "GET", "/api/vault/secrets", { token: session })
     expect(list.body.secrets).toMatchObject([{ name: "db.pass", size: 6 }])
     expect((await put("db.pass", { value: "zwölf", description: null })).body).toMatchObject({ description: null })

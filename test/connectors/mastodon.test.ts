@@ -3,8 +3,17 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Timing } from "@svc/cluster/Timing"
 import { Writes } from "@svc/cluster/store/Database"
 import { Effect, Fiber } from "effect"
-import { actors, awaitFiber, makeIdentity, makeOrg } from "../harness/Actors.ts"
-import { mastodonServer, connectedIdentity, connectors, eventsOf, newPost, rowOf } from "./ConnectedIdentity.ts"
+import { actors, awaitFiber, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { rows } from "../harness/Stores.ts"
+import {
+  connect,
+  connectedIdentity,
+  connectors,
+  eventsOf,
+  mastodonServer,
+  newPost,
+  rowOf,
+} from "./ConnectedIdentity.ts"
 
 const askPlatform = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -247,6 +256,34 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       expect(bot).toMatchObject({ bot: false, note: "I compute." })
       expect(server.tokens.size).toBe(0)
       expect(yield* rowOf(id)).toBeUndefined()
+    }),
+  )
+
+  it.effect("reverts the first change of its profile, also after it was connected and changed again", () =>
+    Effect.gen(function* () {
+      const server = yield* mastodonServer()
+      const { org_id, actor, bot } = yield* connectedIdentity(server, "ira", true)
+      // The account holder rewrites the profile, so that connecting again adds the line again.
+      bot.note = "I compute more."
+      yield* connect(server, "ira", org_id, bot, true)
+      expect(bot).toMatchObject({ bot: true, note: "I compute more.\n\nThis account is automated." })
+      yield* askPlatform(actor.Disconnect({ org_id }))
+      expect(bot).toMatchObject({ bot: false, note: "I compute more." })
+    }),
+  )
+
+  it.effect("keeps a token that its server issued again when it is connected again", () =>
+    Effect.gen(function* () {
+      const server = yield* mastodonServer({ token: "the same token" })
+      const { org_id, id, actor, bot } = yield* connectedIdentity(server, "ivy")
+      yield* connect(server, "ivy", org_id, bot)
+      yield* waitUntil(
+        rows((sql) => sql`select 1 from connector_revocation where identity_id = ${id}`),
+        (waiting) => waiting.length === 0,
+        "1 second",
+      )
+      expect([...server.tokens.keys()]).toEqual(["the same token"])
+      yield* askPlatform(actor.Publish({ org_id, ...(yield* newPost({ text: "Still here" })) }))
     }),
   )
 

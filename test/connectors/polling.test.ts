@@ -48,6 +48,20 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
     }),
   )
 
+  it.effect("report a mention from before the same account was connected again", () =>
+    Effect.gen(function* () {
+      const server = yield* mastodonServer()
+      const { id, org_id, bot } = yield* connectedIdentity(server, "again")
+      yield* marked(id)
+      const grace = server.world.join("grace")
+      server.world.publish(grace, "@botagain are you there?")
+      // The clock stands, so no poll runs in between.
+      yield* connect(server, "again", org_id, bot)
+      const { value } = yield* waitUntil(postEvents(id), (events) => events.length > 0, "1 second")
+      expect(value.map(({ data }) => data.post.text)).toEqual(["@botagain are you there?"])
+    }),
+  )
+
   it.effect("report nothing from before the connection", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
@@ -123,6 +137,16 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
         (count) => count > calls,
         "1 second",
       )
+    }),
+  )
+
+  it.effect("that is connected during a pause has nothing due", () =>
+    Effect.gen(function* () {
+      const server = yield* mastodonServer()
+      const { id, org_id, actor, bot } = yield* connectedIdentity(server, "pause")
+      yield* ask(actor.Pause({ org_id, paused: true, everyone: true }))
+      yield* connect(server, "pause", org_id, bot)
+      expect(yield* rowOf(id)).toMatchObject({ status: "connected", poll_due_at: null, check_due_at: null })
     }),
   )
 

@@ -93,6 +93,7 @@ describe("The build of the console", () => {
       const asset = await fetch(`${service.base}${script}`, { headers: { "accept-encoding": coding } })
       expect(asset.headers.get("content-encoding")).toBe(coding === "identity" ? null : coding)
       expect(asset.headers.get("cache-control")).toBe("public, max-age=31536000, immutable")
+      expect(asset.headers.get("vary")).toBe("accept-encoding")
       expect((await asset.text()).length).toBeGreaterThan(10_000)
     }
     expect((await fetch(`${service.base}${script}`, { method: "HEAD" })).status).toBe(200)

@@ -90,6 +90,30 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
     }).pipe(Effect.scoped),
   )
 
+  it.effect("return every Event to a stream that is behind what the tail keeps", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const feed = yield* ChangeFeed
+      const sql = yield* Stores.Unhurried
+      const [slow, fast] = [yield* opened(org), yield* opened(org)]
+      const count = 720
+      yield* sql`
+        insert into event (id, org_id, type, data, created_at)
+        select uuidv7(), ${org}::uuid, 'mail.stopped', '{}', now() from generate_series(1, ${count}::int)`
+      const last = yield* insertEvent(org, "mail.stopped")
+      yield* settled
+      feed.announce({ org })
+      const all = Effect.fnUntraced(function* (stream: typeof slow) {
+        const found: Array<string | undefined> = []
+        while (!found.includes(last)) found.push(...ids(yield* stream.next))
+        return found
+      })
+      yield* all(fast)
+      // The tail keeps 500 Events, and this stream has read none of them yet.
+      expect(new Set(yield* all(slow)).size).toBe(count + 1)
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("skip no Event that commits later with a smaller number", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg

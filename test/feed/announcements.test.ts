@@ -58,4 +58,7 @@ it("splits keys to fit into notifications, and ignores its own notifications", (
   // A notification that a SQL statement sends itself names no sending process.
   expect(decode("me", "tunnel/ada")).toEqual(["tunnel/ada"])
   expect(encode("me", [])).toEqual([])
+  // A notification that is exactly as long as allowed is not split.
+  expect(encode("me", ["aaaa", "bbbb"], "from/me aaaa bbbb".length)).toEqual(["from/me aaaa bbbb"])
+  expect(encode("me", ["aaaa", "bbbb"], "from/me aaaa bbb".length)).toEqual(["from/me aaaa", "from/me bbbb"])
 })

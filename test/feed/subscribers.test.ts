@@ -93,6 +93,17 @@ it.effect("a follower of a kind receives its keys, or undefined if some may have
   }),
 )
 
+it.effect("a follower with 10,000 pending keys receives undefined instead of a part of them", () =>
+  Effect.gen(function* () {
+    const subscribers = make()
+    const tunnels = yield* subscribers.follow("tunnel")
+    for (let n = 0; n < 10_000; n++) subscribers.wake(`tunnel/${n}`)
+    expect((yield* tunnels.await)?.size).toBe(10_000)
+    for (let n = 0; n <= 10_000; n++) subscribers.wake(`tunnel/${n}`)
+    expect(yield* tunnels.await).toBe(undefined)
+  }),
+)
+
 it.effect("a key is removed with its last subscriber", () =>
   Effect.gen(function* () {
     const subscribers = make()

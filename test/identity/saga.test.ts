@@ -102,9 +102,23 @@ layer(actors({ steps: fragile }))("a saga with a failing step", (it) => {
       expect(busy).toMatchObject({ code: "identity_busy", agent_hint: "wait" })
       const early = yield* Effect.flip(ask(actor.RotateKey({ org_id })))
       expect(early).toMatchObject({ code: "identity_not_ready", agent_hint: "wait" })
+      // A saga that is running is not started over.
+      yield* ask(actor.Retry({ org_id }))
+      expect((yield* identityRow("ada"))!.saga.steps[2]).toMatchObject({ status: "retrying", attempts: 1 })
       broken = false
       const ready = yield* waitUntil(identityRow("ada"), (row) => row?.status === "ready")
       expect(ready.value!.saga.steps[2]).toMatchObject({ status: "done", error: null, attempts: 2 })
+    }),
+  )
+
+  it.effect("is reversed by the deletion of its account, without waiting for its end", () =>
+    Effect.gen(function* () {
+      broken = true
+      const { actor, org_id } = yield* create("edith")
+      yield* waitUntil(identityRow("edith"), (row) => row?.saga.steps[2]!.status === "retrying", 0)
+      yield* ask(actor.Delete({ org_id, account: true }))
+      yield* waitUntil(identityRow("edith"), (row) => row === undefined || row.status === "deleting", 0)
+      broken = false
     }),
   )
 

@@ -29,8 +29,20 @@ layer(actors())("A failed teardown", (it) => {
         select status, saga -> 'steps' -> 2 as step from identity where canonical = 'ada'`
       const again = yield* waitUntil(stored, ([row]) => (row?.step.attempts ?? 0) > 0, 0)
       expect(again.value).toMatchObject([{ status: "deleting", step: { status: "retrying", attempts: 1 } }])
+      // Only a failed creation is reported as such.
+      expect(yield* sql`select type from event where handle = 'ada' and type = 'identity.failed'`).toEqual([])
+      // An Event that is raised while the rows of the Identity are deleted goes with them.
+      yield* sql.unsafe(`
+        create function late_event() returns trigger language plpgsql as $$ begin
+          insert into event (id, org_id, identity_id, handle, type, data, created_at)
+          select uuidv7(), org_id, id, handle, 'mail.stopped', '{}', now() from identity where canonical = 'ada';
+          return null; end $$`)
+      yield* sql.unsafe(
+        `create trigger late after delete on usage_hour for each statement execute function late_event()`,
+      )
       yield* sql.unsafe(`drop trigger stuck on card`)
       yield* waitUntil(identityOf("ada"), (row) => row === undefined)
+      expect(yield* sql`select type from event where handle = 'ada'`).toEqual([])
     }),
   )
 })

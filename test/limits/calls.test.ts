@@ -104,6 +104,17 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
     }),
   )
 
+  it.effect("that remain do not include those leased in a former minute", () =>
+    Effect.gen(function* () {
+      const limits = yield* orgLimits
+      yield* nextMinute()
+      const org = yield* makeOrg
+      yield* limits.take(org, "calls")
+      yield* nextMinute()
+      expect(yield* limits.left(org, "calls")).toMatchObject({ remaining: 60 })
+    }),
+  )
+
   it.effect("that wait for a lease at the same time share it", () =>
     Effect.gen(function* () {
       const limits = yield* orgLimits
@@ -171,11 +182,12 @@ layer(storesLayer)("unauthenticated calls", (it) => {
       yield* nextMinute()
       const both = [one.take("magic_link", "192.0.2.5"), other.take("magic_link", "192.0.2.5")]
       expect(yield* passed(both, 12)).toBe(4)
+      expect(yield* passed([one.take("contact", "192.0.2.5"), other.take("contact", "192.0.2.5")], 12)).toBe(4)
       expect(yield* passed([other.take("magic_link", "192.0.2.6")], 6)).toBe(4)
       yield* nextMinute()
       expect(yield* passed(both, 12)).toBe(4)
       const stored = yield* rows((sql) => sql<{ key: Uint8Array }>`select key from public_limit`)
-      expect(stored).toHaveLength(2)
+      expect(stored).toHaveLength(3)
       for (const { key } of stored) expect(Buffer.from(key).toString("latin1")).not.toContain("192.0.2")
     }),
   )

@@ -1,5 +1,6 @@
 /** All planted bugs, by package. */
 import { api } from "./api.ts"
+import { areas } from "./areas.ts"
 import { cli } from "./cli.ts"
 import { clusterAudit } from "./cluster-audit.ts"
 import { clusterMail } from "./cluster-mail.ts"
@@ -24,6 +25,7 @@ import { usage } from "./usage.ts"
 
 export const mutants: Mutants = {
   ...api,
+  ...areas,
   ...cli,
   ...cluster,
   ...clusterAudit,

@@ -1,8 +1,9 @@
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
+import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { storesLayer } from "../harness/Stores.ts"
 
 const quotas = {
@@ -36,6 +37,26 @@ layer(clients)("Client document", (it) => {
       const { read } = yield* OAuthClients
       const refused = yield* Effect.flip(read("https://inside.example/client.json"))
       expect(refused).toMatchObject({ _tag: "DocumentRefused", message: expect.stringContaining("refused_address") })
+    }),
+  )
+
+  it.effect("that cannot be fetched any more is used for a week", () =>
+    Effect.gen(function* () {
+      const { read } = yield* OAuthClients
+      const sql = yield* Writes
+      const now = yield* Clock.currentTimeMillis
+      const day = 86_400_000
+      const clientFetched = Effect.fnUntraced(function* (host: string, days: number) {
+        const id = `https://${host}/client.json`
+        const at = new Date(now - days * day)
+        yield* sql`
+          insert into oauth_client (id, name, redirects, seen_at, fetched_at, fresh_until)
+          values (${id}, 'Doc', ${["http://localhost/cb"]}, ${at}, ${at}, ${at})`
+        return id
+      })
+      expect(yield* read(yield* clientFetched("recent.example", 6))).toMatchObject({ name: "Doc" })
+      const refused = yield* Effect.flip(read(yield* clientFetched("gone.example", 8)))
+      expect(refused).toMatchObject({ _tag: "DocumentRefused" })
     }),
   )
 

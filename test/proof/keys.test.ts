@@ -1,4 +1,5 @@
 /** The keys of an Identity: its published documents, rotation, and keys that the agent registers. */
+import { ECDH } from "node:crypto"
 import { exportJWK, generateKeyPair, importJWK, SignJWT, calculateJwkThumbprint, type JWK } from "jose"
 import { base58btc } from "multiformats/bases/base58"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -37,6 +38,15 @@ const ownKey = async (
     .setIssuedAt(claims.issuedAt)
     .sign(privateKey)
   return { jwk, proof, kid: await calculateJwkThumbprint(jwk), privateKey }
+}
+
+/** The Multicodec prefix and the key; a P-256 point is compressed by the library of Node. */
+const multikeyOf = ({ crv, x, y }: JWK): ReadonlyArray<number> => {
+  const [across, up] = [x, y].map((text) => Buffer.from(text ?? "", "base64url"))
+  if (crv === "Ed25519") return [0xed, 0x01, ...across!]
+  const point = Buffer.concat([Buffer.from([4]), across!, up!])
+  const compressed = ECDH.convertKey(point, "prime256v1", undefined, undefined, "compressed") as Buffer
+  return [0x80, 0x24, ...compressed]
 }
 
 describe("published keys", () => {
@@ -108,6 +118,11 @@ describe("rotation", () => {
     expect(events.body.events[0].data).toEqual({ kid: next.kid, replaces: former.kid })
     const audit = await call(service.base, "GET", "/api/audit?action=proof.rotateKey", { token: session })
     expect(audit.body.records[0]).toMatchObject({ outcome: "allowed", scope: "proof:admin" })
+    // After its overlap the former key is in no document.
+    await service.query((sql) => sql`update signing_key set published_until = now() where kid = ${former.kid}`)
+    for (const document of ["jwks.json", "did.json"])
+      expect(JSON.stringify((await published(document)).body)).not.toContain(former.kid)
+    expect(JSON.stringify((await ask("GET", "/signing-keys", session)).body)).not.toContain(former.kid)
   })
 
   it("rejects an Identity Key", async () => {
@@ -124,6 +139,11 @@ describe("registered key", () => {
       expect(added.body).toMatchObject({ kid, origin: "agent", name: "laptop", jwk: { ...jwk, kid, use: "sig" } })
       const set = (await published("jwks.json")).body.keys as ReadonlyArray<JWK>
       expect(set.map((one) => one.kid)).toContain(kid)
+      const { verificationMethod } = (await published("did.json")).body
+      const { publicKeyMultibase } = verificationMethod.find(
+        (method: any) => method.type === "Multikey" && method.id.includes(kid),
+      )
+      expect([...base58btc.decode(publicKeyMultibase)]).toEqual(multikeyOf(jwk))
       expect((await ask("POST", "/signing-keys", key, { jwk, proof })).body.code).toBe("conflict")
       expect((await ask("DELETE", `/signing-keys/${kid}`, key)).status).toBe(204)
       expect((await ask("DELETE", `/signing-keys/${kid}`, key)).status).toBe(404)
@@ -131,6 +151,22 @@ describe("registered key", () => {
     }
     const events = await call(service.base, "GET", "/api/events?type=signing_key.removed", { token: session })
     expect(events.body.events).toHaveLength(2)
+  })
+
+  it("is one of at most 20", async () => {
+    const { handle: other, secrets } = await makeIdentity(service.base, session)
+    await service.query(
+      (sql) => sql`
+        insert into signing_key (identity_id, kid, origin, jwk, created_at)
+        select i.id, 'key ' || n, 'agent', '{"kty":"OKP","crv":"Ed25519","x":"AA"}', now()
+        from identity i, generate_series(1, 19) n where i.handle = ${other}`,
+    )
+    const register = async () => {
+      const { jwk, proof } = await ownKey("EdDSA", { subject: didOf(other) })
+      const path = `/api/identities/${other}/signing-keys`
+      return (await call(service.base, "POST", path, { token: secrets.identity_key, body: { jwk, proof } })).status
+    }
+    expect([await register(), await register()]).toEqual([201, 409])
   })
 
   it("needs a recent proof by the same key for this Identity and this service", async () => {

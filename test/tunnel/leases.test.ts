@@ -10,6 +10,7 @@ import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
+import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
@@ -101,6 +102,27 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
       }),
       (agent) => Effect.promise(() => agent.close()),
     )
+
+  it.effect("is no route for requests after its lease has expired", () =>
+    Effect.gen(function* () {
+      const { id, handle } = yield* prepared("hedy")
+      yield* leased(id, handle)
+      const holders = Effect.map((yield* TunnelQueries).standing(handle), (standing) => standing?.holders.length)
+      expect(yield* holders).toBe(1)
+      yield* (yield* Writes)`update tunnel_link set lease_until = now() where canonical = ${handle}`
+      expect(yield* holders).toBe(0)
+    }),
+  )
+
+  it.effect("serves the card of a ready Identity only", () =>
+    Effect.gen(function* () {
+      const { handle } = yield* prepared("lise")
+      const card = (yield* TunnelQueries).cardOf(handle)
+      expect(yield* card).toMatchObject({ version: 1 })
+      yield* (yield* Writes)`update identity set status = 'deleting' where canonical = ${handle}`
+      expect(yield* card).toBeUndefined()
+    }),
+  )
 
   it.effect("leaves a lease that is swept when its edge dies while attaching, and the agent can reconnect", () =>
     Effect.gen(function* () {

@@ -46,6 +46,8 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
       other.add({ identity: ada.id }, "mail_received", { count: 3 })
       other.add({ identity: bob.id }, "mail_received", { count: 5 })
       one.add({ org }, "call", { count: 1 })
+      // The requests of HTTP are among those of the Tunnel.
+      one.add({ identity: bob.id }, "tunnel_http", { count: 9 })
       one.add({ identity: ada.id }, "mailbox", { count: 700 })
       other.add({ identity: ada.id }, "mailbox", { count: 500 })
       yield* one.flush
@@ -110,6 +112,14 @@ layer(Layer.provideMerge(TunnelUsage.layer, actors({ limits })), { timeout: "60 
         Effect.map(read(org, undefined, step), ({ points }) =>
           points.map(({ at, api_calls }) => [(at.getTime() - midnight) / hour, api_calls]),
         )
+      const ada = yield* makeIdentity(org, "hours")
+      counters.add({ identity: ada.id }, "mailbox", { count: 300 })
+      yield* counters.flush
+      yield* TestClock.adjust(hour)
+      counters.add({ identity: ada.id }, "mailbox", { count: 500 })
+      yield* counters.flush
+      expect((yield* read(org, ada.id, "hour")).points.map(({ mailbox_bytes }) => mailbox_bytes)).toEqual([300, 500])
+      expect((yield* read(org, ada.id, "day")).points.map(({ mailbox_bytes }) => mailbox_bytes)).toEqual([500])
       expect(yield* shown("hour")).toEqual([
         [-1, 1],
         [0, 2],

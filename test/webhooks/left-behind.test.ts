@@ -227,4 +227,36 @@ layer(sharedServices, { timeout: "60 seconds" })("an attempt that was never reco
       expect(row).toEqual({ status: "delivered", leased: null })
     }).pipe(Effect.scoped),
   )
+
+  it.effect("ends the delivery of a Webhook that was disabled meanwhile", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const [webhook_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
+      const sql = yield* Writes
+      yield* Effect.gen(function* () {
+        const actor = (yield* Identities).of("dora")
+        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "dora" }))
+        yield* waitUntil(status("dora"), (found) => found === "ready")
+        const webhook = { org_id, webhook_id, url: "http://127.0.0.1:9/", event_types: ["*"], description: null }
+        yield* ask(actor.RegisterWebhook(webhook))
+      }).pipe(Effect.provide(actorProcess()))
+      // The state after a crash during the attempt, and after the Webhook was disabled.
+      const at = new Date(yield* Clock.currentTimeMillis)
+      yield* sql`
+        with raised as (
+          insert into event (id, org_id, identity_id, handle, type, data, created_at)
+          select ${delivery_id}::uuid, org_id, id, handle, 'mail.stopped', '{}', ${at}::timestamptz from identity
+          where canonical = 'dora' returning id, identity_id, type
+        )
+        insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, attempt_started_at,
+                              next_attempt_at, created_at)
+        select ${delivery_id}::uuid, ${webhook_id}::uuid, identity_id, id, type, 'queued', ${at}::timestamptz,
+               ${new Date(at.getTime() + 60_000)}::timestamptz, ${at}::timestamptz from raised`
+      yield* sql`update webhook set status = 'disabled' where id = ${webhook_id}`
+      const ended = yield* waitUntil(deliveryRow(delivery_id), (row) => row?.status === "failed", "1 second").pipe(
+        Effect.provide(actorProcess()),
+      )
+      expect(ended.value).toMatchObject({ leased: false, attempts: [{ number: 1, error: "interrupted" }] })
+    }),
+  )
 })

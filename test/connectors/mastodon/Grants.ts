@@ -47,7 +47,7 @@ export const makeGrants = ({
   }
 
   const mint = (application: Application, account: Account) => {
-    const access = secret()
+    const access = settings.token ?? secret()
     const refresh = secret()
     const ends = settings.tokenSeconds
     const token = { application, account, endsAt: ends === undefined ? undefined : Date.now() + ends * 1000 }

@@ -16,6 +16,8 @@ export interface ServerOptions {
   readonly instead?: (request: IncomingMessage, response: ServerResponse) => boolean
   /** Imitates a version without PKCE and the metadata document. */
   readonly old?: boolean
+  /** Issues this token to every authorization. */
+  readonly token?: string
   /** Lifetime of tokens in seconds; Pleroma's tokens expire. */
   readonly tokenSeconds?: number
   /** Returns whether the response to this call is lost. */

@@ -37,7 +37,7 @@ import type { Initiator } from "@svc/domain/account/Initiator"
 import { allows } from "@svc/domain/account/Scope"
 import { reservedScopeOf, scopeOf } from "@svc/domain/account/EndpointScope"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
-import { type InvalidRequest, Unauthenticated } from "@svc/domain/problems/Problem"
+import type { InvalidRequest } from "@svc/domain/problems/Problem"
 import { CredentialLookup, type Resolved } from "@svc/cluster/account/CredentialLookup"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
@@ -66,9 +66,6 @@ for (const { endpoints } of Object.values(Api.groups)) {
     scopeOf(endpoint)
   }
 }
-
-/** Tokens of apps are valid for the MCP tools only (RFC 8707); the lookup enforces it. */
-const onlyForTools = new Unauthenticated({ detail: "This credential is for the MCP server only." })
 
 const make = Effect.gen(function* () {
   const book = yield* Addresses
@@ -136,7 +133,6 @@ const make = Effect.gen(function* () {
   ) {
     const { source } = exchange
     const { org } = known.caller
-    if (known.caller.kind === "grant" && source.via !== "mcp") return yield* onlyForTools
     const elsewhere = judgeNetwork(known.caller, source)
     if (elsewhere !== undefined) return yield* elsewhere
     yield* take(exchange, org.id, "calls")

@@ -91,7 +91,7 @@ export const compressed = (
   const told = HttpServerResponse.setHeader(
     response,
     "vary",
-    vary === undefined ? "accept-encoding" : `${vary}, accept-encoding`,
+    vary === undefined || vary === "accept-encoding" ? "accept-encoding" : `${vary}, accept-encoding`,
   )
   const coding = codingFor(request.headers["accept-encoding"])
   if (coding === undefined) return Effect.succeed(told)

@@ -7,7 +7,7 @@
  */
 import { system } from "@svc/domain/account/Initiator"
 import { Clock, Effect } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import { commit, type Fenced, type FenceLost, learned } from "../actor/Write.ts"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { raiseForOrg } from "../events/Raise.ts"
@@ -156,6 +156,13 @@ export const source: Source<Logged, Reads | ServiceKey> = {
       }
     })
 
+    /** Commits seals, and remembers their end if the chain still had the end that they continue. */
+    const store = (write: Fenced, end: string, seals: Statement.Fragment) =>
+      Effect.tap(
+        commit<{ moved: boolean }>(write, seals, { columns: write.sql`exists (select from begun) as moved` }),
+        ({ moved }) => Effect.sync(() => moved && learned(write, place, end)),
+      )
+
     const seal = (org: string, head: Head, found: ReadonlyArray<Found>) =>
       going(
         org,
@@ -163,8 +170,7 @@ export const source: Source<Logged, Reads | ServiceKey> = {
         Effect.fnUntraced(function* (write) {
           const due = found.length === batch ? write.at : new Date(write.at.getTime() + Timing.auditSealMillis)
           const { begun, rest, end } = yield* sealed(write, org, head, found, { xid: found.at(-1)!.xid, due })
-          yield* commit(write, write.sql`${begun}, ${rest}`)
-          learned(write, place, end)
+          yield* store(write, end, write.sql`${begun}, ${rest}`)
         }),
       )
 
@@ -190,11 +196,11 @@ export const source: Source<Logged, Reads | ServiceKey> = {
           })
           const row = { ...AuditWrite.rowOf(note), at: note.at, proof: note.proof }
           const { begun, rest, end } = yield* sealed(write, org, head, [row], { xid: head.xid, due: write.at })
-          yield* commit(
+          yield* store(
             write,
+            end,
             write.sql`${begun}, ${AuditWrite.auditWrite(write.sql, AuditWrite.toNote(note), "begun")}, ${rest}`,
           )
-          learned(write, place, end)
         }),
       )
 

@@ -17,6 +17,7 @@ import { cachedKey } from "../proof/KeyHandlers.ts"
 import { generate, insertPair, opened } from "../proof/SigningKeys.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { isLocked } from "../tunnel/TunnelQueries.ts"
+import { cachedCard } from "../tunnel/Tunnels.ts"
 
 const decode = Schema.decodeUnknownEffect(StoredCard)
 
@@ -86,7 +87,7 @@ const patchAll = Effect.fnUntraced(function* (
   changes: ReadonlyArray<ReceivedCommand<Change>>,
   signer: Signer,
 ) {
-  const present = yield* recalled(write, part, read(write))
+  const present = yield* recalled(write, cachedCard, read(write))
   const done = new Set<string>()
   const looked = new Set<string>()
   while (true) {
@@ -153,7 +154,7 @@ const store = Effect.fnUntraced(function* (
   if (written.repeated.length > 0) return written
   // Only another owner can have written the card between the read and this write.
   if (!written.changed) return yield* new FenceLost()
-  learned(write, part, { ...last, locked: written.locked, signatures: written.signatures })
+  learned(write, cachedCard, { ...last, locked: written.locked, signatures: written.signatures })
   return written
 })
 
@@ -225,8 +226,6 @@ const doneOf = ({ sql }: Write, ids: ReadonlyArray<string>) =>
       select id::text as id from actor_command where message = ${message}::text and id = any(${ids}::uuid[])`,
     (rows) => rows.map(({ id }) => id),
   )
-
-const part = "card"
 
 const read = Effect.fnUntraced(function* ({ sql, identity }: Write) {
   const [row] = yield* sql<Omit<KeptCard, "fields"> & { readonly fields: unknown }>`

@@ -13,6 +13,9 @@ import type { Place, Sealing } from "../sealing/Sealing.ts"
 import { announced } from "./TunnelLinks.ts"
 import { freePort, type PortRange } from "./TunnelPorts.ts"
 
+/** The part of the actor's memory with the card, whose version changes when the Tunnel begins or ceases to be locked. */
+export const cachedCard = "card"
+
 interface Change {
   readonly org_id: string
   readonly patch: TunnelPatch
@@ -98,7 +101,10 @@ const change = Effect.fnUntraced(function* (
           (select ${announced(sql, canonical(identity.handle))} from changed) as announced`,
       },
     )
-    if (changed) return
+    if (changed) {
+      write.memory.delete(cachedCard)
+      return
+    }
   }
 })
 
