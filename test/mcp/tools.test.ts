@@ -1,7 +1,6 @@
 /** Every tool through the official client, which validates every result against the tool's schema. */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
-import { selfExplanatory } from "@svc/api/mcp/ToolList"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -104,62 +103,6 @@ describe("Output schema", () => {
         await done(owner, name, required.length > 0 ? { handle } : {})
       }
     }
-  })
-})
-
-describe("Compact list", () => {
-  const listed = async (query: string, token = session): Promise<Json> => {
-    const body = { jsonrpc: "2.0", id: 1, method: "tools/list" }
-    return (await call(service.base, "POST", `/api/mcp${query}`, { token, body })).body
-  }
-
-  it("has every tool and every argument of the full list, in 540 bytes a tool", async () => {
-    const [compact, full] = [(await listed("")).result.tools, (await listed("?schemas=full")).result.tools]
-    const names = (tools: Json) =>
-      tools.map(({ name, inputSchema: { properties = {}, required = [] } }: Json) => [
-        name,
-        Object.keys(properties).filter((argument) => !["idempotency_key", "allow_duplicate"].includes(argument)),
-        required,
-      ])
-    expect(names(compact)).toEqual(names(full))
-    expect(JSON.stringify(compact).length).toBeLessThan(540 * compact.length)
-  })
-
-  it("describes each argument once, at the first tool that has it", async () => {
-    const [compact, full] = [(await listed("")).result.tools, (await listed("?schemas=full")).result.tools]
-    const described = new Set<string>()
-    for (const [index, { name, inputSchema }] of compact.entries()) {
-      for (const [argument, schema] of Object.entries<Json>(inputSchema.properties ?? {})) {
-        const complete = full[index].inputSchema.properties[argument]
-        const mark = `${argument} ${JSON.stringify(complete)}`
-        expect(schema.type, `${name} ${argument}`).toBeDefined()
-        const isNew = !described.has(mark) && !selfExplanatory.has(argument)
-        expect(schema.description, `${name} ${argument}`).toBe(isNew ? complete.description : undefined)
-        described.add(mark)
-      }
-    }
-  })
-
-  it("is limited to the toolsets that the client asks for, as are its calls", async () => {
-    const { tools } = (await listed("?tools=vault,tunnel")).result
-    expect(tools.map(({ name }: Json) => name)).toEqual([
-      "svc_whoami",
-      "svc_tunnel_get",
-      "svc_vault_list",
-      "svc_vault_get",
-      "svc_vault_set",
-      "svc_vault_delete",
-    ])
-    const narrow = await connect(session, "?tools=vault")
-    await expect(narrow.callTool({ name: "svc_identity_list", arguments: {} })).rejects.toThrow("Unknown tool")
-    expect(await done(narrow, "svc_vault_list", { identity: ada.handle })).toHaveProperty("secrets")
-    await narrow.close()
-    expect(await listed("?tools=vault,everything")).toMatchObject({
-      code: "invalid_request",
-      detail:
-        "There is no toolset everything. The toolsets are identity, card, proof, mail, webhook, event, tunnel, connector, vault, account.",
-    })
-    expect(await listed("?schemas=some")).toMatchObject({ code: "invalid_request", errors: [{ path: "schemas" }] })
   })
 })
 

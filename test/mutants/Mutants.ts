@@ -15,6 +15,7 @@ import { mailRules } from "./mail-rules.ts"
 import { mailTags } from "./mail-tags.ts"
 import { creators } from "./creators.ts"
 import type { Mutants } from "./Mutant.ts"
+import { mcpClients } from "./mcp-clients.ts"
 import { proof } from "./proof.ts"
 import { sdkPython } from "./sdk-python.ts"
 import { secondSteps } from "./second-steps.ts"
@@ -38,6 +39,7 @@ export const mutants: Mutants = {
   ...mailGatewaySmtp,
   ...mailRules,
   ...mailTags,
+  ...mcpClients,
   ...proof,
   ...creators,
   ...sdkPython,

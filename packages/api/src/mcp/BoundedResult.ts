@@ -22,13 +22,13 @@ const ofMessage: Json = {
   part: {
     type: "string",
     enum: parts,
-    description: "Returns only this part of the content, from `text_offset` on.",
+    description: "Returns only this part. Reading starts at `text_offset`.",
   },
   text_offset: {
     type: "integer",
     minimum: 0,
     default: 0,
-    description: "The byte offset in the part (or in the text, without `part`), as `left_out` gives it.",
+    description: "The byte offset as `left_out` gives it. Without `part` it counts in the text.",
   },
   text_limit: {
     type: "integer",

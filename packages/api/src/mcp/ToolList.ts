@@ -1,8 +1,8 @@
 /**
  * Builds the result of `tools/list`. A model reads the complete list before its first call, so the list is compact: the server's
- * instructions state once what all tools have in common, an argument is described at the first tool that has it, and the endpoint checks
- * bounds and formats, which its errors name. `?schemas=full` returns the complete schemas, for programs that generate code or validate
- * results.
+ * instructions state once what all tools have in common, an argument is described in one sentence at the first tool that has it, what
+ * another argument or tool replaces is left out, and the endpoint checks bounds and formats, which its errors name. A call may use
+ * everything that is left out. `?schemas=full` returns the complete schemas, for programs that generate code or validate results.
  */
 import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
 import { mayCall } from "@svc/domain/account/PolicyEvaluation"
@@ -30,7 +30,7 @@ export const selfExplanatory: ReadonlySet<string> = new Set(
   [
     "handle identity limit cursor idempotency_key allow_duplicate id name description url subject cc bcc platform seen",
     "flagged uri value provider capabilities default_input_modes default_output_modes documentation_url icon_url status",
-    "reason version in_reply_to references direction headers html thread_id step",
+    "reason version in_reply_to references direction headers html thread_id step attachments text skills label type index seconds event_id nonce offset by reply_all expires_in part input_modes output_modes",
   ].flatMap((names) => names.split(" ")),
 )
 
@@ -38,7 +38,35 @@ export const selfExplanatory: ReadonlySet<string> = new Set(
 const valuesAtMost = 12
 
 /** Arguments of many tools that models rarely need; the instructions describe them. */
-const everywhere: ReadonlySet<string> = new Set(["idempotency_key", "allow_duplicate"])
+const everywhere = ["idempotency_key", "allow_duplicate"]
+/** The lists whose entries are large enough to choose their number; `limit` of the others is not listed. */
+const sized = ["svc_email_list", "svc_thread_list", "svc_event_list"]
+
+const threading = ["in_reply_to", "references", "headers"]
+/**
+ * Arguments that another argument or tool of the list replaces: `cursor` and `svc_email_wait`, `part`, `reply_to_message`. They are
+ * accepted all the same, and `?schemas=full` lists them.
+ */
+const replaced: Readonly<Record<string, ReadonlyArray<string>>> = {
+  svc_email_list: ["offset", "wait", "after"],
+  svc_email_get: ["html", "headers", "text_limit"],
+  svc_email_send: threading,
+  svc_email_draft: threading,
+  svc_draft_update: threading,
+}
+
+/** Returns whether no other tool of the list replaces a tool: `svc_event_list`, with a `handle`, has the Events of an Identity. */
+const isNeeded = ({ name }: ListedTool, _: number, all: ReadonlyArray<ListedTool>): boolean =>
+  name !== "svc_identity_events" || !all.some((other) => other.name === "svc_event_list")
+
+/** Members of a skill that default to those of the card. */
+const ofSkill = ["input_modes", "output_modes"]
+
+/** What the name of `secret` members and the documents say. */
+const shownOnce = " The response contains a secret that is returned only once."
+
+/** Returns the first sentence of a description. */
+const firstSentence = (text: string): string => /^.*?[.](?=\s|$)/s.exec(text)?.[0] ?? text
 
 /** Returns the shape of a value: its type, its values if they are few, and the shapes of its parts. */
 const shape = (schema: Json): Json => {
@@ -47,13 +75,21 @@ const shape = (schema: Json): Json => {
     const { type, ...rest } = shape(some!)
     return { type: [type, "null"], ...rest }
   }
+  // In a query, `true` and "true" are the same.
+  if (schema["enum"]?.join() === "true,false") return { type: "boolean" }
   const { type, enum: values, properties, required, items, additionalProperties } = schema
   return {
     type,
     ...(values !== undefined && values.length <= valuesAtMost ? { enum: values } : {}),
     ...(properties === undefined
       ? {}
-      : { properties: Object.fromEntries(Object.entries<Json>(properties).map(([name, one]) => [name, shape(one)])) }),
+      : {
+          properties: Object.fromEntries(
+            Object.entries<Json>(properties).flatMap(([name, one]) =>
+              ofSkill.includes(name) ? [] : [[name, shape(one)]],
+            ),
+          ),
+        }),
     ...(required === undefined ? {} : { required }),
     ...(items === undefined ? {} : { items: shape(items) }),
     ...(typeof additionalProperties === "object" && additionalProperties["type"] !== undefined
@@ -62,11 +98,22 @@ const shape = (schema: Json): Json => {
   }
 }
 
-/** Returns the hints that differ from the protocol's defaults, and those of a destructive or external tool. */
-const hintsOf = ({ readOnlyHint, destructiveHint, idempotentHint, openWorldHint }: ListedTool["annotations"]) => ({
-  ...(readOnlyHint ? { readOnlyHint } : { destructiveHint, ...(idempotentHint ? { idempotentHint } : {}) }),
-  openWorldHint,
-})
+/** Returns the shape of an argument that an earlier tool described: without descriptions and members. */
+const repeatedShape = (schema: Json): Json => {
+  const { type, items } = shape(schema)
+  // Some model providers reject an array without the type of its items.
+  return { type, ...(items === undefined ? {} : { items: { type: items["type"] } }) }
+}
+
+/** Returns the hints that differ from the protocol's defaults. The other hints have no meaning for a tool that only reads. */
+const hintsOf = ({ readOnlyHint, destructiveHint, idempotentHint, openWorldHint }: ListedTool["annotations"]) =>
+  readOnlyHint
+    ? { readOnlyHint }
+    : {
+        ...(destructiveHint ? {} : { destructiveHint }),
+        ...(idempotentHint ? { idempotentHint } : {}),
+        ...(openWorldHint ? {} : { openWorldHint }),
+      }
 
 /** Returns a compact tool; `described` collects the arguments that tools before it have described. */
 const compact = ({ name, description, inputSchema, annotations }: ListedTool, described: Set<string>) => {
@@ -75,22 +122,24 @@ const compact = ({ name, description, inputSchema, annotations }: ListedTool, de
     const mark = `${argument} ${JSON.stringify(schema)}`
     const isKnown = described.has(mark)
     described.add(mark)
-    if (isKnown) return [argument, { type: shape(schema)["type"] }]
+    if (isKnown) return [argument, repeatedShape(schema)]
     return [
       argument,
-      selfExplanatory.has(argument) ? shape(schema) : { ...shape(schema), description: schema["description"] },
+      selfExplanatory.has(argument)
+        ? shape(schema)
+        : { ...shape(schema), description: firstSentence(schema["description"]) },
     ]
   }
-  const listed = Object.entries<Json>(properties).filter(([argument]) => !everywhere.has(argument))
+  const unlisted = [...everywhere, ...(sized.includes(name) ? [] : ["limit"]), ...(replaced[name] ?? [])]
+  const listed = Object.entries<Json>(properties).filter(([argument]) => !unlisted.includes(argument))
   return {
     name,
-    description,
+    description: description.replace(shownOnce, ""),
     inputSchema: {
       type: "object",
       ...(listed.length === 0 ? {} : { properties: Object.fromEntries(listed.map(argumentOf)) }),
       ...(required === undefined ? {} : { required }),
     },
-    outputSchema: { type: "object" },
     annotations: hintsOf(annotations),
   }
 }
@@ -131,7 +180,7 @@ export const listFor = (
     .filter((tool) => mayCall(tool.policy, caller) && allows(caller.scopes, tool.scope) && contains(wanted, tool))
     .map((tool) => (isOfOne ? ofOne(tool) : tool.listed))
   const described = new Set<string>()
-  const made = schemas === "full" ? full : full.map((tool) => compact(tool, described))
+  const made = schemas === "full" ? full : full.filter(isNeeded).map((tool) => compact(tool, described))
   lists.set(key, made)
   return made
 }

@@ -154,7 +154,7 @@ const texts: Readonly<Record<string, string>> = {
   webhooks: "The Webhooks.",
   deliveries: "Deliveries, newest first.",
   delivery: "The queued delivery.",
-  event_types: 'The subscribed Event types, or `["*"]` for all Events of the Identity.',
+  event_types: 'The Event types, or `["*"]` for all.',
   stopped_reason:
     "Why nothing is delivered: the credential that made the Webhook was revoked, has expired, or may not read any of its Events. A change of `url`, `event_types`, or `status` to active by another credential lifts this. Null if the Webhook is not stopped.",
   signing_secret: "The secret that signs deliveries (Standard Webhooks). It is returned only once.",

@@ -14,7 +14,7 @@ export const ofProof: Readonly<Record<string, string>> = {
   use: "Always `sig`.",
   audiences:
     "The audiences for which the Identity may get tokens: a list, or `any`. Admin Keys with `proof:admin` may use every one.",
-  audience: "The service that the token is for, as that service expects it in `aud`.",
+  audience: "The service, as it expects itself in `aud`.",
   expires_in: "The lifetime in seconds; default: 300.",
   nonce: "A value that the token repeats as `nonce`.",
   algorithm: "The signature algorithm: `RS256` (default) or `ES256`.",

@@ -121,7 +121,7 @@ export class SessionApi extends HttpApiGroup.make("session")
         name: "svc_whoami",
         effect: "read",
         advice:
-          "`caller.handles` lists the Identities that you may act on (null: all of the account), `caller.scopes` what you may do there (`*`: everything).",
+          "`handles` are the Identities that you may act on (null: all), `scopes` what you may do there (`*`: everything).",
       }),
   )
   .annotateEndpoints(About, "account")

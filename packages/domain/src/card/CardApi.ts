@@ -23,7 +23,7 @@ export class CardApi extends HttpApiGroup.make("cards")
       .annotate(Tool, {
         name: "svc_card_get",
         effect: "read",
-        advice: "The card describes the Identity to others; change it with `svc_card_update`.",
+        advice: "It describes the Identity to others.",
       }),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/card", {
       params: { handle: HandleParam },
@@ -37,7 +37,7 @@ export class CardApi extends HttpApiGroup.make("cards")
       .annotate(Tool, {
         name: "svc_card_update",
         effect: "idempotent_write",
-        advice: "Pass only what changes: omitted members stay, null clears, lists are replaced.",
+        advice: "Lists are replaced.",
       }),
   )
   .annotateEndpoints(About, "card")

@@ -81,7 +81,7 @@ const PostText = Text.check(Schema.isMaxLength(100_000)).annotate({
 
 const Options = Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Unknown)).annotate({
   description:
-    "Options by platform. `bluesky`: `langs`, `labels`, `images`. `mastodon`: `visibility`, `spoiler_text`, `sensitive`, `language`, `media`. `images` and `media` have up to 4 items of `content_base64`, `content_type`, `alt`.",
+    "Options by platform: `bluesky` takes `langs`, `labels`, `images`; `mastodon` takes `visibility`, `spoiler_text`, `sensitive`, `language`, `media`; up to 4 `images` or `media` have `content_base64`, `content_type`, `alt`.",
 })
 
 const NewPost = Schema.Struct({
@@ -222,7 +222,7 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
         name: "svc_connector_post",
         effect: "write",
         external: true,
-        advice: "The post is public immediately. To reply to a post, pass its `uri` as `reply_to`.",
+        advice: "Public immediately.",
       }),
     HttpApiEndpoint.get("dms", "/api/identities/:handle/connectors/:platform/dms", {
       params: one,
@@ -245,7 +245,6 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
         name: "svc_connector_dm",
         effect: "write",
         external: true,
-        advice: "`to` is the recipient's name on the platform.",
       }),
     HttpApiEndpoint.get("thread", "/api/identities/:handle/connectors/:platform/thread", {
       params: one,

@@ -86,8 +86,8 @@ export class EventApi extends HttpApiGroup.make("events")
       .annotate(Tagged, true)
       .annotate(Tool, {
         name: "svc_event_get",
-        effect: "read",
         advice: "`data` depends on the type.",
+        effect: "read",
         untrusted: ["data"],
       }),
     HttpApiEndpoint.post("replay", "/api/events/:id/replay", {

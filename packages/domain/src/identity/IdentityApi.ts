@@ -38,7 +38,6 @@ export class IdentityApi extends HttpApiGroup.make("identities")
         name: "svc_identity_list",
         effect: "read",
         columns: ["handle", "status", "email", "tunnel.connected", "created_at"],
-        advice: "All other tools take the `handle` of an Identity.",
       }),
     HttpApiEndpoint.post("create", "/api/identities", {
       payload: Schema.Struct({ handle: WantedHandle }),
@@ -52,7 +51,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
         name: "svc_identity_create",
         effect: "write",
         advice:
-          "Provisioning runs in the background: call `svc_identity_get` every second or two until `status` is `ready` (usually a few seconds). On `failed`, read `saga.steps`, then call `svc_identity_retry`. A name is never issued twice, so check it first with `svc_handle_check`. The account holder receives the key and mailbox password, not the tool.",
+          "Check the name with `svc_handle_check` first: it is never issued twice. Then poll `svc_identity_get` until `status` is `ready`; on `failed`, call `svc_identity_retry`. The account holder receives the key, not you.",
       }),
     HttpApiEndpoint.get("read", "/api/identities/:handle", {
       params: { handle: HandleParam },
@@ -65,7 +64,6 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       .annotate(Tool, {
         name: "svc_identity_get",
         effect: "read",
-        advice: "`status`, addresses, the Tunnel, and the progress of provisioning.",
       }),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle", {
       params: { handle: HandleParam },
@@ -79,8 +77,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
         name: "svc_identity_delete",
         effect: "destructive",
         external: true,
-        advice:
-          "Permanently deletes mail, secrets, webhooks, keys and the address. Takes a moment; afterwards `svc_identity_get` returns `not_found`. Do this only if the account holder asked for it.",
+        advice: "Permanent. Do this only if the account holder asked for it.",
       }),
     HttpApiEndpoint.post("retry", "/api/identities/:handle/retry", {
       params: { handle: HandleParam },
@@ -92,7 +89,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       .annotate(Tool, {
         name: "svc_identity_retry",
         effect: "idempotent_write",
-        advice: "Then call `svc_identity_get` until `status` is `ready`, or `not_found` during a deletion.",
+        advice: "Then poll `svc_identity_get`.",
       }),
     HttpApiEndpoint.get("secrets", "/api/identities/:handle/identity-key", {
       params: { handle: HandleParam },

@@ -74,7 +74,7 @@ export class LimitApi extends HttpApiGroup.make("limits")
         name: "svc_limit_list",
         effect: "read",
         columns: ["name", "identity", "used", "limit", "unit", "window", "resets_at"],
-        advice: "Use this after a `rate_limited` error: `resets_at` says when to continue.",
+        advice: "After `rate_limited`, `resets_at` says when to continue.",
       }),
   )
   .annotateEndpoints(About, "account")

@@ -41,7 +41,8 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
         ...wholePaging,
         address: Schema.optionalKey(
           Text.check(Schema.isMaxLength(320)).annotate({
-            description: "Only addresses with this prefix, ignoring case; a whole address shows whether it is allowed.",
+            description:
+              "Only addresses with this prefix. Case is ignored; a whole address shows whether it is allowed.",
           }),
         ),
       },
@@ -53,7 +54,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       .annotate(Tool, {
         name: "svc_allowed_recipient_list",
         effect: "read",
-        advice: "Mail can only be sent to these addresses; the account holder adds more.",
+        advice: "Mail goes only to these addresses; the account holder adds more.",
         columns: ["address", "reason", "expired", "expires_at", "suppressed.reason"],
       }),
     HttpApiEndpoint.post("allow", "/api/identities/:handle/allowed-recipients", {
@@ -94,7 +95,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       .annotate(Tool, {
         name: "svc_ai_disclosure_get",
         effect: "read",
-        advice: "The service adds it to every outgoing message.",
+        advice: "It is added to all outgoing mail.",
       }),
     HttpApiEndpoint.put("setDisclosure", "/api/identities/:handle/ai-disclosure", {
       params,

@@ -39,7 +39,7 @@ const filters = {
   query: Schema.optionalKey(
     Text.check(Schema.isMaxLength(500)).annotate({
       description:
-        'Words, all of which must match in sender, recipients, subject, attachment names or bodies, ignoring case and accents; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:` with a value; `has:attachment`; `before:` and `after:` with a day (2026-11-20) or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it.',
+        'Words, all of which must match; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:`; `has:attachment`; `before:`, `after:` with a day or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it. Words are searched in sender, recipients, subject, attachment names and bodies, ignoring case and accents.',
     }),
   ),
   tag: Schema.optionalKey(
@@ -50,7 +50,7 @@ const filters = {
   thread_id: Schema.optionalKey(ThreadId.annotate({ description: "Only messages of this thread." })),
   from: Schema.optionalKey(
     Text.check(Schema.isMinLength(1), Schema.isMaxLength(320)).annotate({
-      description: "Only messages from this address, or from a domain written `@example.org`.",
+      description: "Only messages from this address or `@domain`.",
     }),
   ),
 }
@@ -97,7 +97,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
         untrusted: ["messages"],
         columns: ["id", "received_at", "direction", "from", "to", "subject", "seen"],
         advice:
-          "Entries have a snippet; read whole messages with `svc_email_get`, conversations with `svc_thread_get`. A page of a long search can have few or no entries and still a `next_cursor`. To wait for a future message, use `svc_email_wait`.",
+          "Read a message with `svc_email_get`; for conversations use `svc_thread_list`, for future messages `svc_email_wait`.",
       }),
     HttpApiEndpoint.get("wait", "/api/identities/:handle/messages/wait", {
       params,
@@ -111,7 +111,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
         after: Schema.optionalKey(
           MessageId.annotate({
             description:
-              "The id of the newest message you know; newer messages are returned immediately. Without it, only messages that arrive from now on count.",
+              "The id of the newest message you know. Newer messages are returned immediately. Without it, only messages that arrive from now on count.",
           }),
         ),
         ...filters,
@@ -131,8 +131,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
         effect: "read",
         untrusted: ["messages"],
         columns: ["id", "received_at", "from", "subject"],
-        advice:
-          "Returns as soon as a matching message arrives, or without messages after the timeout; then call it again with the returned `after`, so that no message is missed. Narrow it with `from` or `query` to wait for a reply. Read the message with `svc_email_get`.",
+        advice: "Returns none after the timeout: call again with the returned `after`, so that no message is missed.",
       }),
     HttpApiEndpoint.get("read", "/api/identities/:handle/messages/:id", {
       params: one,
@@ -159,7 +158,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
           "headers",
         ],
         advice:
-          "`text_reply` is the author's own text, without quotes and signature. A result has at most 16 KiB of content; if `truncated` is true, `left_out` says what is missing and how to read on. Read attachments with `svc_email_attachment`. Reading does not mark a message as read; `svc_email_update` does.",
+          "`text_reply` is the author's own text without quotes. If `truncated`, `left_out` says how to read on. Read attachments with `svc_email_attachment`, mark as read with `svc_email_update`.",
       }),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/messages/:id", {
       params: one,
@@ -175,8 +174,6 @@ export class MessageApi extends HttpApiGroup.make("messages")
         name: "svc_email_update",
         effect: "idempotent_write",
         untrusted: ["from", "reply_to", "subject", "snippet", "attachments"],
-        advice:
-          "Pass only what changes. `labels` replaces all labels of the message; to add one, include the existing ones. The owner sees the flags in mail programs too.",
       }),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle/messages/:id", {
       params: one,
@@ -238,8 +235,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
         name: "svc_email_attachment",
         effect: "read",
         untrusted: ["filename", "text"],
-        advice:
-          "`index` is the attachment's position in the message's `attachments`. HTML is returned as plain text. `text` is null for other content (an image, an archive, a PDF), which the account holder can download in the console. If `next_offset` is not null, call again with it as `offset`.",
+        advice: "`text` is null for images, PDF and the like. Pass `next_offset` as `offset` to read on.",
       }),
   )
   .annotateEndpoints(About, "mail")

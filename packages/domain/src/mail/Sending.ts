@@ -59,11 +59,11 @@ export const NewMail = Schema.Struct({
   references: Schema.optionalKey(Schema.Array(MessageIdField).check(Schema.isMaxLength(100))),
   reply_to_message: Schema.optionalKey(
     MessageId.annotate({
-      description: "The message of this Mailbox to reply to; it determines recipients, subject and thread.",
+      description: "The message to reply to; it determines recipients, subject and thread.",
     }),
   ),
   reply_all: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "Reply to all recipients of the message, not only to its sender." }),
+    Schema.Boolean.annotate({ description: "Reply to all recipients, not only to the sender." }),
   ),
   attachments: Schema.optionalKey(Schema.Array(OutgoingAttachment).check(Schema.isMaxLength(50))),
   headers: Schema.optionalKey(
@@ -90,7 +90,7 @@ const ContentSha256 = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/, { expected: "the content_sha256 of GET …/approvals/{id}" }),
 ).annotate({
   description:
-    "The SHA-256 of the message that was read, from `GET …/approvals/{id}`. If the message has changed, the response is `content_changed` and nothing is sent.",
+    "The `content_sha256` of the message that was read. If the message has changed, the response is `content_changed` and nothing is sent.",
 })
 
 /** Passages that only the text or only the HTML of a message contains. */

@@ -63,7 +63,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
         external: true,
         requires: ["to"],
         advice:
-          "Every recipient must be an Allowed Recipient (`svc_allowed_recipient_list`), given as a plain address. To reply to a message, pass its id as `reply_to_message` and leave `to` empty. The service adds the AI disclosure. `queued` means that the message is being sent: read it for its `delivery`; `awaiting_approval` means that a person decides first.",
+          "Recipients must be Allowed Recipients (`svc_allowed_recipient_list`), as plain addresses. To reply, pass `reply_to_message` and leave `to` empty. `queued`: read the message for its `delivery`; `awaiting_approval`: a person decides first.",
       }),
     HttpApiEndpoint.get("drafts", "/api/identities/:handle/drafts", {
       params,
@@ -76,7 +76,6 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_draft_list",
         effect: "read",
-        advice: "Read a whole draft with `svc_draft_get`.",
         columns: ["id", "updated_at", "to", "subject", "attachments"],
       }),
     HttpApiEndpoint.post("draft", "/api/identities/:handle/drafts", {
@@ -90,7 +89,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_email_draft",
         effect: "write",
-        advice: "The message is not sent. Change the draft with `svc_draft_update`, send it with `svc_draft_send`.",
+        advice: "It is sent by `svc_draft_send` only.",
       }),
     HttpApiEndpoint.get("readDraft", "/api/identities/:handle/drafts/:id", {
       params: one,
@@ -101,8 +100,8 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(OpenApi.Summary, "Read one draft")
       .annotate(Tool, {
         name: "svc_draft_get",
+        advice: "Send it with `svc_draft_send`.",
         effect: "read",
-        advice: "Send it with `svc_draft_send`, change it with `svc_draft_update`.",
       }),
     HttpApiEndpoint.put("replaceDraft", "/api/identities/:handle/drafts/:id", {
       params: one,
@@ -116,7 +115,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_draft_update",
         effect: "idempotent_write",
-        advice: "Replaces the whole draft: include what should stay (`svc_draft_get`).",
+        advice: "Include what should stay.",
       }),
     HttpApiEndpoint.delete("removeDraft", "/api/identities/:handle/drafts/:id", {
       params: one,
@@ -128,8 +127,8 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(OpenApi.Summary, "Remove a draft")
       .annotate(Tool, {
         name: "svc_draft_delete",
+        advice: "It cannot be restored.",
         effect: "destructive",
-        advice: "A removed draft cannot be restored.",
       }),
     HttpApiEndpoint.post("sendDraft", "/api/identities/:handle/drafts/:id/send", {
       params: one,
@@ -143,7 +142,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
         name: "svc_draft_send",
         effect: "write",
         external: true,
-        advice: "The sent message has the draft's id. The rules of `svc_email_send` apply.",
+        advice: "The rules of `svc_email_send` apply.",
       }),
     HttpApiEndpoint.get("approvals", "/api/identities/:handle/approvals", {
       params,
@@ -157,7 +156,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
         name: "svc_approval_list",
         effect: "read",
         columns: ["id", "requested_at", "to", "subject", "attachments", "expires_at"],
-        advice: "Read a whole message with `svc_approval_get` before deciding.",
+        advice: "Read the whole message with `svc_approval_get`.",
       }),
     HttpApiEndpoint.get("approval", "/api/identities/:handle/approvals/:id", {
       params: one,
@@ -169,8 +168,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_approval_get",
         effect: "read",
-        advice:
-          "Shows exactly what will be sent. Pass its `content_sha256` when you approve it, so that nothing else is sent.",
+        advice: "Pass its `content_sha256` when you approve.",
       }),
     HttpApiEndpoint.post("approve", "/api/identities/:handle/approvals/:id/approve", {
       params: one,
@@ -184,8 +182,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
         name: "svc_approval_approve",
         effect: "write",
         external: true,
-        advice:
-          "Only for the account holder or a representative. Read the whole message first with `svc_approval_get`.",
+        advice: "Only for the account holder or a representative, after `svc_approval_get`.",
       }),
     HttpApiEndpoint.post("refuse", "/api/identities/:handle/approvals/:id/refuse", {
       params: one,
@@ -198,7 +195,6 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_approval_refuse",
         effect: "write",
-        advice: "The agent that wrote the message can read the `reason`.",
       }),
   )
   .annotateEndpoints(About, "mail")

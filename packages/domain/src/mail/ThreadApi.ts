@@ -26,8 +26,7 @@ export class ThreadApi extends HttpApiGroup.make("threads")
         effect: "read",
         untrusted: ["threads"],
         columns: ["id", "last_message_at", "participants", "subject", "messages", "unread"],
-        advice:
-          "`unread` counts received messages. Read one with `svc_thread_get`; search messages with `svc_email_list`.",
+        advice: "Read one with `svc_thread_get`; search messages with `svc_email_list`.",
       }),
     HttpApiEndpoint.get("read", "/api/identities/:handle/threads/:id", {
       params: { handle: HandleParam, id: ThreadId.annotate({ description: "The thread's id (`thr_…`)." }) },
@@ -48,8 +47,7 @@ export class ThreadApi extends HttpApiGroup.make("threads")
         effect: "read",
         untrusted: ["thread", "messages"],
         columns: ["id", "received_at", "from", "subject", "text_reply"],
-        advice:
-          "Each message has `text_reply`, the author's own text without quotes and signature, up to 4,000 characters and 16 KiB in total; `left_out` names the messages that were cut. Read a whole message with `svc_email_get`.",
+        advice: "Messages have only their `text_reply`, cut as `left_out` says; read whole ones with `svc_email_get`.",
       }),
   )
   .annotateEndpoints(About, "mail")

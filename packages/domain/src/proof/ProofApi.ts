@@ -98,7 +98,7 @@ export class ProofApi extends HttpApiGroup.make("proof")
       .annotate(Tool, {
         name: "svc_token_create",
         effect: "write",
-        advice: "Send the token only to the service that `audience` names. It expires after five minutes by default.",
+        advice: "It is a secret: send it only to the service that `audience` names.",
       }),
   )
   .annotateEndpoints(About, "proof")

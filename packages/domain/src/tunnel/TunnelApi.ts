@@ -30,8 +30,7 @@ export class TunnelApi extends HttpApiGroup.make("tunnels")
       .annotate(Tool, {
         name: "svc_tunnel_get",
         effect: "read",
-        advice:
-          "`connected` says whether an agent is connected; `svc tunnel <port>` on the agent's machine connects it.",
+        advice: "`svc tunnel <port>` on the agent's machine connects it.",
       }),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/tunnel", {
       params: { handle: HandleParam },

@@ -91,7 +91,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
         name: "svc_vault_set",
         effect: "idempotent_write",
         secret: ["value"],
-        advice: "Lists show the description but never the value: keep secrets out of descriptions.",
+        advice: "Keep secrets out of descriptions, which lists show.",
       }),
     HttpApiEndpoint.delete("remove", "/api/vault/secrets/:name", {
       params: { name: NameParam },

@@ -64,7 +64,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
         name: "svc_webhook_create",
         effect: "write",
         advice:
-          "The receiver verifies deliveries with `signing_secret`; store it where only the receiver can read it. Then test the Webhook with `svc_webhook_test`.",
+          "The receiver verifies deliveries with `signing_secret`, which is returned only once. Then call `svc_webhook_test`.",
       }),
     HttpApiEndpoint.get("read", "/api/identities/:handle/webhooks/:id", {
       params: one,
@@ -104,7 +104,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       .annotate(Tool, {
         name: "svc_webhook_test",
         effect: "write",
-        advice: "The result appears in `svc_webhook_deliveries` after some seconds.",
+        advice: "Then read `svc_webhook_deliveries`.",
       }),
     HttpApiEndpoint.post("rotate", "/api/identities/:handle/webhook-secret/rotate", {
       params,
