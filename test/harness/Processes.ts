@@ -47,6 +47,7 @@ const addresses = Layer.succeed(Addresses, {
   tunnelDomain: "tunnel.localhost",
   tunnelScheme: "http",
   tunnelPort: undefined,
+  mcpOrigins: [],
   imap: { host: "localhost", port: 1143, security: "starttls" },
   submission: { host: "localhost", port: 1587, security: "starttls" },
 })

@@ -32,6 +32,7 @@ export const addresses = Layer.succeed(Addresses, {
   tunnelDomain: "tunnel.localhost",
   tunnelScheme: "http",
   tunnelPort: 8081,
+  mcpOrigins: [],
   imap: { host: "localhost", port: 1143, security: "starttls" },
   submission: { host: "localhost", port: 1587, security: "starttls" },
 })

@@ -16,4 +16,18 @@ export const mcpClients: Mutants = {
     bug: "repeated arguments are arrays without the type of their items, which some model providers reject",
     tests: ["mcp/compact"],
   },
+  "page-of-any-origin-calls-tools": {
+    file: "api/src/http/CrossOrigin.ts",
+    from: 'listed === "*" || listed === origin',
+    to: "true",
+    bug: "pages of every origin may call the MCP server as soon as one origin is listed",
+    tests: ["mcp/browser"],
+  },
+  "page-cannot-read-the-challenge": {
+    file: "api/src/http/CrossOrigin.ts",
+    from: '"www-authenticate, retry-after, ratelimit"',
+    to: '"retry-after, ratelimit"',
+    bug: "an MCP client in a browser does not learn where to authorize",
+    tests: ["mcp/browser"],
+  },
 }

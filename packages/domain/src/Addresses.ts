@@ -18,6 +18,8 @@ export interface AddressBook {
   /** Scheme and port of a tunnel hostname's origin; the port is undefined if it is the scheme's default. */
   readonly tunnelScheme: "http" | "https"
   readonly tunnelPort: number | undefined
+  /** The origins of other web applications whose pages may call the MCP server; `*` stands for all. */
+  readonly mcpOrigins: ReadonlyArray<string>
   /** The servers that mail programs use for reading and for sending. */
   readonly imap: MailServer
   readonly submission: MailServer

@@ -77,6 +77,7 @@ export const openRig = async (
     tunnelDomain: "tunnel.test",
     tunnelScheme: "http",
     tunnelPort: undefined,
+    mcpOrigins: [],
     imap: { host: "localhost", port: 143, security: "none" },
     submission: { host: "localhost", port: 587, security: "none" },
   }

@@ -17,6 +17,7 @@ import { HttpBody, HttpRouter, HttpServerError, type HttpServerRequest, HttpServ
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestContext.ts"
 import * as Bodies from "./Bodies.ts"
+import * as CrossOrigin from "./CrossOrigin.ts"
 
 /** Paths outside the API with their methods. */
 const pages: ReadonlyArray<readonly [path: string, methods: ReadonlyArray<string>]> = [
@@ -49,9 +50,6 @@ const pages: ReadonlyArray<readonly [path: string, methods: ReadonlyArray<string
   ["/console", ["GET"]],
   ["/console/*", ["GET"]],
 ]
-
-/** Paths that scripts of any origin may read. */
-const shared = /^\/@[^/]+\/agent-card\.json$|^\/api\/openapi\.json$/
 
 interface Known {
   readonly segments: ReadonlyArray<RegExp | string>
@@ -170,16 +168,10 @@ export const make = (nowhere: Nowhere) =>
     const options = (request: HttpServerRequest.HttpServerRequest) => {
       const allowed = allowedAt(request)
       if (allowed.length === 0) return answer(request)
-      const preflight = {
-        "access-control-allow-origin": "*",
-        "access-control-allow-methods": "GET, HEAD",
-        "access-control-allow-headers": "*",
-        "access-control-max-age": "86400",
-      }
       return Effect.succeed(
         HttpServerResponse.empty({
           status: 204,
-          headers: { allow: allowed.join(", "), ...(shared.test(pathOf(request.url)) ? preflight : {}) },
+          headers: { allow: allowed.join(", "), ...CrossOrigin.preflight(book, request, pathOf(request.url)) },
         }),
       )
     }
@@ -201,8 +193,7 @@ export const make = (nowhere: Nowhere) =>
       return tooLarge && refuse(book, tooLarge, { connection: "close" })
     }
 
-    /** Returns the response of the routes, or the one that replaces it. */
-    return <E, R>(request: HttpServerRequest.HttpServerRequest, routes: Handled<E, R>): Handled<E, R> => {
+    const handled = <E, R>(request: HttpServerRequest.HttpServerRequest, routes: Handled<E, R>): Handled<E, R> => {
       if (!namesHost(request)) return refuse(book, noOneHost, { connection: "close" })
       if (request.method === "OPTIONS") return options(request)
       const refused = refusedBody(request)
@@ -210,6 +201,16 @@ export const make = (nowhere: Nowhere) =>
       if (hasEmptySegment(pathOf(request.url)) && allowedAt(request).length === 0) return answer(request)
       const answered = Effect.catchIf(routes, isUnrouted, () => answer(request)) as Handled<E, R>
       return request.method === "HEAD" ? Effect.map(answered, bodiless) : answered
+    }
+
+    /** Returns the response of the routes, or the one that replaces it, with the headers for pages of other origins. */
+    return <E, R>(request: HttpServerRequest.HttpServerRequest, routes: Handled<E, R>): Handled<E, R> => {
+      const response = handled(request, routes)
+      if (request.method === "OPTIONS") return response
+      const headers = CrossOrigin.readable(book, request, pathOf(request.url))
+      return headers === undefined
+        ? response
+        : Effect.map(response, (given) => HttpServerResponse.setHeaders(given, headers))
     }
   })
 

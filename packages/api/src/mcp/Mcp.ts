@@ -31,6 +31,7 @@ import {
 import { sourceOf, pageOperation } from "../audit/AuditedOperations.ts"
 import { RequestContext, type RequestContextState, HandedOn, overMcp, RequestId } from "../RequestContext.ts"
 import { isLarge } from "../http/Bodies.ts"
+import { mayCallMcp } from "../http/CrossOrigin.ts"
 import { mayCompress } from "../http/Compression.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
 import { challenge } from "../oauth/Metadata.ts"
@@ -151,14 +152,6 @@ export const layer = HttpRouter.use((router) =>
           )
         : Effect.succeed(response)
 
-    const isOurs = (asking: string) => {
-      const host = URL.parse(asking)?.hostname
-      return (
-        [book.baseUrl, book.profileBase].some((base) => new URL(base).origin === asking) ||
-        (book.environment === "development" && ["localhost", "127.0.0.1", "[::1]"].includes(host ?? ""))
-      )
-    }
-
     const answered = (
       served: ToolCall,
       tool: BoundTool,
@@ -250,8 +243,12 @@ export const layer = HttpRouter.use((router) =>
     const exchange = Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const { headers } = request
-      if (headers["origin"] !== undefined && !isOurs(headers["origin"])) {
-        return yield* problem(new OriginRefused({ detail: "Pages of other origins cannot call the MCP server." }))
+      if (headers["origin"] !== undefined && !mayCallMcp(book, headers["origin"])) {
+        return yield* problem(
+          new OriginRefused({
+            detail: "Pages of this origin cannot call the MCP server. The operator lists origins in SVC_MCP_ORIGINS.",
+          }),
+        )
       }
       const token = bearer(headers["authorization"])
       if (token === undefined) {

@@ -38,6 +38,7 @@ const addresses = (settings: Settings) =>
     tunnelDomain: settings.tunnelDomain,
     tunnelScheme: settings.environment === "development" ? "http" : "https",
     tunnelPort: settings.environment === "development" ? settings.edgePort : undefined,
+    mcpOrigins: settings.mcpOrigins,
     imap: mailServer(settings, settings.imapPort, settings.imapsPort),
     submission: mailServer(settings, settings.submissionPort, settings.submissionsPort),
   })

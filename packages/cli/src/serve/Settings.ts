@@ -97,6 +97,7 @@ export const asked = {
   mailboxBytes: count("SVC_MAILBOX_BYTES", 1024 * 1024 * 1024),
   mailHourly: count("SVC_LIMIT_MAIL_HOURLY", 100),
   messageBytes: count("SVC_MESSAGE_BYTES", 25 * 1024 * 1024),
+  mcpOrigins: Config.String("SVC_MCP_ORIGINS").pipe(Config.withDefault("")),
   trustedProxies: Config.String("SVC_TRUSTED_PROXIES").pipe(Config.withDefault("")),
   forwardedHeader: Config.String("SVC_FORWARDED_HEADER").pipe(Config.withDefault("X-Forwarded-For")),
   connectorDisclosure: Config.String("SVC_CONNECTOR_DISCLOSURE").pipe(
@@ -260,11 +261,19 @@ export const load = Effect.gen(function* () {
   const relay = yield* Effect.transposeOption(Option.map(settings.relayUrl, RelayUrl.parse)).pipe(
     Effect.mapError(({ message }) => new SettingsInvalid({ message })),
   )
+  const mcpOrigins = items(settings.mcpOrigins)
+  const noOrigin = mcpOrigins.find((one) => one !== "*" && URL.parse(one)?.origin !== one)
+  if (noOrigin !== undefined) {
+    return yield* new SettingsInvalid({
+      message: `SVC_MCP_ORIGINS must be * or origins such as https://app.example.com, separated by commas, not ${noOrigin}.`,
+    })
+  }
   const provider = yield* ConfigProvider.ConfigProvider
   return {
     ...settings,
     relay,
     environment,
+    mcpOrigins,
     connectors: {
       disclosure: settings.connectorDisclosure,
       // Each platform defines its own settings.
