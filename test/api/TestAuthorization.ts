@@ -33,6 +33,7 @@ import { isProblem, NotFound, Unauthenticated } from "@svc/domain/problems/Probl
 import { Context, Effect, Layer, Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { quietFeed } from "../harness/Stores.ts"
 
 export const uuid = (last: string) => `0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a${last}`
 const identity = (name: string, last: string): IdentityRef => ({
@@ -133,6 +134,7 @@ const doubles = Layer.mergeAll(
   }),
   Layer.mock(IdempotencyRecords)({}),
   Layer.mock(RefusedCredentials)({ turnedAway: () => Effect.void }),
+  quietFeed,
   Layer.mock(UsageCounters)({ add: () => {} }),
 )
 

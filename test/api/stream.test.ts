@@ -90,6 +90,51 @@ describe("Event stream", () => {
     )
   })
 
+  it("sends changed resources on request, only those that the credential may read", async () => {
+    const narrow = await call(service.base, "POST", "/api/keys", {
+      token: session,
+      body: { name: "webhooks only", scopes: ["event:read", "webhook:read"] },
+    })
+    const [plain, full, limited] = await Promise.all([
+      listen("/api/events/stream", session),
+      listen("/api/events/stream?changes=true", session),
+      listen("/api/events/stream?changes=true", narrow.body.key),
+    ])
+    const seen = ({ events }: typeof full) =>
+      events.filter(({ type }) => type === "changed").flatMap(({ event }) => event.changes)
+    const path = `/api/identities/${ada.handle}/webhooks`
+    await call(service.base, "PUT", "/api/vault/secrets/a", { token: session, body: { value: "1" } })
+    const made = await call(service.base, "POST", path, {
+      token: ada.secrets.identity_key,
+      body: { url: "http://127.0.0.1:9/", event_types: ["*"] },
+    })
+    expect(made.status).toBe(201)
+    const webhooks = { resource: "webhooks", handle: ada.handle }
+    await eventually(
+      async () => [seen(full), seen(limited)],
+      (all) => all.every((changes) => changes.some(({ resource }) => resource === "webhooks")),
+    )
+    expect(seen(full)).toContainEqual(webhooks)
+    expect(seen(full)).toContainEqual({ resource: "vault", handle: null })
+    expect(seen(limited)).toContainEqual(webhooks)
+    expect(seen(limited).filter(({ resource }) => resource === "vault")).toEqual([])
+    // A refused call changes nothing.
+    const before = seen(full).length
+    expect((await call(service.base, "POST", path, { token: session, body: {} })).status).toBe(400)
+    await call(service.base, "DELETE", "/api/vault/secrets/a", { token: session })
+    await eventually(
+      async () => seen(full).slice(before),
+      (changes) => changes.length > 0,
+    )
+    expect(seen(full).slice(before)).toEqual([{ resource: "vault", handle: null }])
+    await eventually(
+      async () => full.events.some(({ type }) => type === "beat"),
+      (has) => has,
+    )
+    expect(plain.events.filter(({ type }) => type === "changed" || type === "beat")).toEqual([])
+    await Promise.all([plain.stop(), full.stop(), limited.stop()])
+  })
+
   it("ends when its credential is revoked", async () => {
     const minted = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "listener" } })
     const stream = await listen("/api/events/stream", minted.body.key)

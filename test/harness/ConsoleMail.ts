@@ -1,4 +1,5 @@
 /** Real SMTP for console tests: a sender that writes to an agent, and a relay that receives what it sends. */
+import { randomUUID } from "node:crypto"
 import type { Page } from "playwright-core"
 import { call, makeIdentity, signUp } from "./Client.ts"
 import { heading, type Look, openContext, startConsole } from "./Console.ts"
@@ -17,20 +18,29 @@ export const startConsoleMail = async () => {
     },
   })
   const { session } = await signUp(service.base)
-  const api = (method: string, path: string, body?: unknown, token = session) =>
-    call(service.base, method, `/api/identities/${path}`, { token, ...(body === undefined ? {} : { body }) })
+  // A busy machine can answer 503 for a moment. As clients do, the call is repeated with its key.
+  const api = (method: string, path: string, body?: unknown, token = session) => {
+    const headers: Record<string, string> = method === "POST" ? { "idempotency-key": randomUUID() } : {}
+    return eventually(
+      () => call(service.base, method, `/api/${path}`, { token, headers, ...(body === undefined ? {} : { body }) }),
+      ({ status }) => status !== 503,
+    )
+  }
+  const ofIdentities: typeof api = (method, path, ...rest) => api(method, `identities/${path}`, ...rest)
   return {
     service,
     browser,
     relay,
-    /** Calls the API as the account holder or with an agent's key. */
-    api,
+    /** Calls the API below the Identities, as the account holder or with an agent's key. */
+    api: ofIdentities,
+    /** Calls the API. */
+    call: api,
     agent: () => makeIdentity(service.base, session),
     /** Sends a message and returns once it is in the Mailbox. */
     arrives: async (handle: string, mail: Parameters<typeof send>[1]) => {
       await send(service.smtpPort, { from: "Grace <grace@example.org>", to: `${handle}@mail.localhost`, ...mail })
       const { body } = await eventually(
-        () => api("GET", `${handle}/messages`),
+        () => ofIdentities("GET", `${handle}/messages`),
         ({ body }) => body.messages[0]?.subject === mail.subject,
       )
       return body.messages[0]

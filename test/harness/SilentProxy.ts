@@ -5,11 +5,16 @@ export interface SilentProxy {
   readonly port: number
   /** Silences all current connections; later ones work. */
   readonly silence: () => number
+  /** Silences all current and later connections, until they are restored. */
+  readonly silenceAll: () => void
+  /** Ends all connections; later ones work. */
+  readonly restore: () => void
   readonly stop: () => Promise<void>
 }
 
 export const startSilentProxy = async (target: NetConnectOpts): Promise<SilentProxy> => {
   const pairs = new Set<readonly [Socket, Socket]>()
+  let isSilent = false
   const server = createServer((near) => {
     const far = connect(target)
     const pair = [near, far] as const
@@ -22,19 +27,29 @@ export const startSilentProxy = async (target: NetConnectOpts): Promise<SilentPr
     for (const socket of pair) socket.on("error", end).on("close", end)
     near.pipe(far)
     far.pipe(near)
+    if (isSilent) silence(pair)
   })
+  const silence = ([near, far]: readonly [Socket, Socket]) => {
+    near.unpipe(far)
+    far.unpipe(near)
+    // Input is read and discarded, so that the peer's kernel sees it acknowledged.
+    near.resume()
+    far.resume()
+  }
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   return {
     port: (server.address() as AddressInfo).port,
     silence: () => {
-      for (const [near, far] of pairs) {
-        near.unpipe(far)
-        far.unpipe(near)
-        // Input is read and discarded, so that the peer's kernel sees it acknowledged.
-        near.resume()
-        far.resume()
-      }
+      for (const pair of pairs) silence(pair)
       return pairs.size
+    },
+    silenceAll: () => {
+      isSilent = true
+      for (const pair of pairs) silence(pair)
+    },
+    restore: () => {
+      isSilent = false
+      for (const [near] of pairs) near.destroy()
     },
     stop: async () => {
       for (const [near] of pairs) near.destroy()

@@ -45,6 +45,8 @@ export const quietFeed = Layer.sync(ChangeFeed, () => {
     on,
     follow,
     notify: wake,
+    changed: () => {},
+    resources: () => Effect.succeed({ recent: [], await: Effect.never }),
     announce: ({ org, identity }) => {
       wake(org)
       if (identity !== undefined) wake(identity)

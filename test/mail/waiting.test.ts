@@ -68,7 +68,13 @@ const fromWorld = <I, S>(key: Context.Key<I, S>, make: (turned: World) => S) =>
 const services = Layer.mergeAll(
   ShutdownSignal.layer,
   Layer.succeed(Addresses, { baseUrl: "https://api.example" } as Addresses["Service"]),
-  fromWorld(ChangeFeed, ({ subscribers }) => ({ ...subscribers, notify: subscribers.wake, announce: () => {} })),
+  fromWorld(ChangeFeed, ({ subscribers }) => ({
+    ...subscribers,
+    notify: subscribers.wake,
+    announce: () => {},
+    changed: () => {},
+    resources: () => Effect.succeed({ recent: [], await: Effect.never }),
+  })),
   fromWorld(StandingCredentials, ({ revocation }) => ({
     watch: () => Effect.succeed(Effect.asVoid(revocation.await)),
   })),

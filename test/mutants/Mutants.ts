@@ -5,6 +5,7 @@ import { cli } from "./cli.ts"
 import { clusterAudit } from "./cluster-audit.ts"
 import { clusterMail } from "./cluster-mail.ts"
 import { cluster } from "./cluster.ts"
+import { console } from "./console.ts"
 import { domain } from "./domain.ts"
 import { embedded } from "./embedded.ts"
 import { leasesAndLocks } from "./leases-and-locks.ts"
@@ -31,6 +32,7 @@ export const mutants: Mutants = {
   ...cluster,
   ...clusterAudit,
   ...clusterMail,
+  ...console,
   ...domain,
   ...embedded,
   ...leasesAndLocks,

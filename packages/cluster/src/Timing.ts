@@ -109,6 +109,10 @@ export const Timing = {
 
   /** Notifications of changes are batched for this long. */
   feedGather: "20 millis",
+  /** Notifications of changed resources, which open pages show within a second, are batched for this long. */
+  resourcesGather: "250 millis",
+  /** A page that hears nothing from its stream for longer than this checks whether the service is reachable. */
+  streamBeat: "1 second",
   feedReconnect: "1 second",
   /** How late subscribers learn of a change whose notification was lost. */
   feedRecheck: "2 seconds",

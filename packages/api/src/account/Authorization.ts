@@ -39,6 +39,7 @@ import { reservedScopeOf, scopeOf } from "@svc/domain/account/EndpointScope"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
 import type { InvalidRequest } from "@svc/domain/problems/Problem"
 import { CredentialLookup, type Resolved } from "@svc/cluster/account/CredentialLookup"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { UsageCounters } from "@svc/cluster/usage/UsageCounters"
@@ -76,6 +77,7 @@ const make = Effect.gen(function* () {
   const repeatable = yield* Idempotency.make
   const recording = yield* Recording.make
   const usage = yield* UsageCounters
+  const feed = yield* ChangeFeed
 
   const take = (exchange: RequestContextState, org: string, budget: Budget) =>
     Effect.map(limits.take(org, budget), ({ quota, remaining, resetSeconds }) =>
@@ -170,6 +172,14 @@ const make = Effect.gen(function* () {
     return refused === undefined ? handler : Effect.fail(refused)
   }
 
+  /** Notifies open pages after a call that changed a resource. */
+  const announced =
+    ({ group }: Call, { org }: CallerInfo, identity: IdentityRef | null | undefined) =>
+    ({ status }: HttpServerResponse.HttpServerResponse) =>
+      Effect.sync(() => {
+        if (status < 400) feed.changed(org.id, { resource: group.identifier, handle: identity?.handle ?? null })
+      })
+
   type Admitted = Effect.Success<ReturnType<typeof judgement>>
 
   /** Runs the handler with its proofs layered over the request's context; merging contexts would copy them. */
@@ -183,7 +193,10 @@ const make = Effect.gen(function* () {
         ofKnownQuery(call.endpoint, query, handler),
         (once) =>
           call.endpoint.method !== "GET"
-            ? repeatable(once, caller, Context.get(call.endpoint.annotations, ShowsSecret))
+            ? Effect.tap(
+                repeatable(once, caller, Context.get(call.endpoint.annotations, ShowsSecret)),
+                announced(call, caller, identity),
+              )
             : once,
         call,
         caller,

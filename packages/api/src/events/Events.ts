@@ -14,6 +14,7 @@ import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
 import { commandId } from "../RequestContext.ts"
 import { ShutdownSignal } from "../ShutdownSignal.ts"
+import * as ResourceChanges from "./ResourceChanges.ts"
 import { StreamLimits } from "./StreamLimits.ts"
 
 /** A comment that keeps proxies and clients from timing out. */
@@ -31,6 +32,7 @@ const makeStreams = Effect.gen(function* () {
   const limits = yield* StreamLimits
   const credentials = yield* StandingCredentials
   const departure = yield* ShutdownSignal
+  const resources = yield* ResourceChanges.make
   const encoder = new TextEncoder()
   const beat = encoder.encode(":\n\n")
 
@@ -50,6 +52,7 @@ const makeStreams = Effect.gen(function* () {
       org: string,
       identityId: string | null,
       lastEventId: string | undefined,
+      withChanges: boolean,
     ) {
       const caller = yield* Caller
       yield* limits.take(caller)
@@ -65,9 +68,10 @@ const makeStreams = Effect.gen(function* () {
             found.length === 1 ? write(found[0]!.event) : Buffer.concat(found.map(({ event }) => write(event))),
         }),
       )
+      const live = Stream.fromEffectRepeat(chunk)
       const body = Stream.concat(
         Stream.succeed(encoder.encode(last === undefined ? ": connected\n\n" : `: connected\nid: ${last}\n\n`)),
-        Stream.fromEffectRepeat(chunk),
+        withChanges ? Stream.merge(live, yield* resources.open(caller)) : live,
       ).pipe(
         Stream.interruptWhen(Effect.raceFirst(gone, departure.await)),
         // If the store is unreachable, the stream ends and the client reconnects.
@@ -96,10 +100,12 @@ export const layer = RequestServices.group(
       listOfIdentity: ({ query }) =>
         Effect.flatMap(Subject, ({ handle, orgId }) => events.list(orgId, { ...query, handle })),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => events.read(org.id, params.id)),
-      stream: ({ headers }) =>
-        Effect.flatMap(Caller, ({ org }) => streams.open(org.id, null, headers["last-event-id"])),
+      stream: ({ headers, query }) =>
+        Effect.flatMap(Caller, ({ org }) =>
+          streams.open(org.id, null, headers["last-event-id"], query.changes === true),
+        ),
       streamOfIdentity: ({ headers }) =>
-        Effect.flatMap(Subject, ({ id, orgId }) => streams.open(orgId, id, headers["last-event-id"])),
+        Effect.flatMap(Subject, ({ id, orgId }) => streams.open(orgId, id, headers["last-event-id"], false)),
       replay: Effect.fnUntraced(function* ({ params, payload }) {
         const { subject } = yield* Realm
         const event_id = fromPublic("evt_", params.id)

@@ -84,6 +84,7 @@ export const layer = RequestServices.group(
             description,
             status: "active" as const,
             stopped_reason: null,
+            failing_since: null,
             created_at: made.created_at,
             signing_secret: made.signing_secret,
           },

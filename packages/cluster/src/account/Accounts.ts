@@ -166,6 +166,7 @@ const make = (settings: AccountSettings) =>
         from verified`
       signIns.of(row === undefined ? "refused" : "opened").n++
       if (row === undefined) return yield* new MagicLinkInvalid({ detail: "The link is unknown, used or expired." })
+      feed.changed(row.org_id, { resource: "session", handle: null })
       return {
         session_token: minted.token,
         session: { id: sessionId, expires_at: expiresAt, created_at: now },

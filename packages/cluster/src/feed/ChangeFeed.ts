@@ -2,13 +2,14 @@
  * Change notifications. A writer announces a change after its commit, and subscribers of its key read the store again.
  * Notifications have no content, so that a redundant one costs only a query and a lost one only time.
  *
- * A key is an Org's id, an Identity's id, or `tunnel/` and a canonical Handle. Subscribers in the same process are notified
+ * A key is an Org's id, an Identity's id, `tunnel/` and a canonical Handle, or an Org's id with the kind of the resource that
+ * changed and the Handle of its Identity (`<org>/messages:ada`), for open pages. Subscribers in the same process are notified
  * immediately, those in other processes over one listening connection per process. Notifications can be lost: after a
  * reconnect, all subscribers are notified. For processes that crash between commit and announcement, one query every two
  * seconds finds the Orgs and Identities with new Events.
  */
 import { randomBytes } from "node:crypto"
-import { Context, Effect, Layer, Queue } from "effect"
+import { Clock, Context, Effect, Layer, Queue } from "effect"
 import { Reads, Unhurried, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import * as CrossProcessFeed from "./CrossProcessFeed.ts"
@@ -20,18 +21,66 @@ interface Change {
   readonly identity?: string | undefined
 }
 
+/** A resource that a commit changed, without its content. `resource` is the name of its group of endpoints. */
+export interface ResourceChange {
+  readonly resource: string
+  /** The Identity that owns the resource; null if it belongs to the Org. */
+  readonly handle: string | null
+}
+
+const resourceKey = (org: string, { resource, handle }: ResourceChange) => `${org}/${resource}:${handle ?? ""}`
+
+const resourceOf = (key: string): ResourceChange => {
+  const [resource = "", handle = ""] = key.slice(key.indexOf("/") + 1).split(":")
+  return { resource, handle: handle === "" ? null : handle }
+}
+
+/** Changes are kept this long for pages that read their content before they subscribed. */
+const recentMillis = 10_000
+const recentAtMost = 10_000
+
+/** The resource keys of the last seconds, each once, oldest first. */
+const recentChanges = () => {
+  const times = new Map<string, number>()
+  return {
+    add: (key: string, now: number): void => {
+      times.delete(key)
+      times.set(key, now)
+      for (const [oldest, at] of times) {
+        if (times.size <= recentAtMost && now - at < recentMillis) break
+        times.delete(oldest)
+      }
+    },
+    of: (org: string, now: number): ReadonlySet<string> =>
+      new Set(
+        [...times].filter(([key, at]) => key.startsWith(`${org}/`) && now - at < recentMillis).map(([key]) => key),
+      ),
+  }
+}
+
 const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
   const unhurried = yield* Unhurried
+  const clock = yield* Clock.Clock
   const self = randomBytes(6).toString("base64url")
   const subscribers = Subscribers.make()
 
   const publish = yield* CrossProcessFeed.make((keys) =>
     CrossProcessFeed.notify(writes, CrossProcessFeed.encode(self, keys)),
   )
-  const announce = (key: string) => {
+  /** Pages need changes of resources within a second, so these are batched for longer and cost little under load. */
+  const publishResource = yield* CrossProcessFeed.make(
+    (keys) => CrossProcessFeed.notify(writes, CrossProcessFeed.encode(self, keys)),
+    Timing.resourcesGather,
+  )
+  const recent = recentChanges()
+  const wake = (key: string) => {
+    if (key.includes(":")) recent.add(key, clock.currentTimeMillisUnsafe())
     subscribers.wake(key)
+  }
+  const announce = (key: string) => {
+    wake(key)
     publish(key)
   }
 
@@ -41,7 +90,7 @@ const make = Effect.gen(function* () {
       subscribers.wakeAll()
       yield* Effect.forever(
         Effect.map(Queue.take(notifications), ({ payload }) => {
-          for (const key of CrossProcessFeed.decode(self, payload)) subscribers.wake(key)
+          for (const key of CrossProcessFeed.decode(self, payload)) wake(key)
         }),
       )
     }),
@@ -62,7 +111,7 @@ const make = Effect.gen(function* () {
       left join (select distinct org_id, identity_id from event where xid >= ${since ?? null}::xid8) e on true`
     horizon = rows[0]?.horizon ?? since
     // This is the first check since there are subscribers, so earlier changes may have been missed.
-    if (since === undefined) return subscribers.wakeAll()
+    if (since === undefined) return subscribers.wakeSubscribers()
     const keys = new Set(rows.flatMap(({ org_id, identity_id }) => [org_id, identity_id]))
     for (const key of keys) if (key !== null) subscribers.wake(key)
   }).pipe(Effect.timeoutOption(Timing.ask))
@@ -74,6 +123,18 @@ const make = Effect.gen(function* () {
       announce(org)
       if (identity !== undefined) announce(identity)
     },
+    /** Announces that a resource of an Org changed. Never waits or fails. */
+    changed: (org: string, change: ResourceChange): void => {
+      const key = resourceKey(org, change)
+      wake(key)
+      publishResource(key)
+    },
+    /** Subscribes to the changed resources of an Org, with those of the last seconds; `undefined` if changes may have been missed. */
+    resources: (org: string) =>
+      Effect.map(subscribers.follow(org), (changes) => ({
+        recent: [...recent.of(org, clock.currentTimeMillisUnsafe())].map(resourceOf),
+        await: Effect.map(changes.await, (keys) => (keys === undefined ? undefined : [...keys].map(resourceOf))),
+      })),
     /** Wakes the subscribers of a key in every process. Never waits. */
     notify: announce,
     subscribe: subscribers.subscribe,

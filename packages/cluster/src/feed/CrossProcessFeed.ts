@@ -5,7 +5,7 @@
  * disk. The first is sent immediately, and later ones are batched. `ChangeFeed` finds changes whose process crashed before
  * the notification.
  */
-import { Effect, Latch, type Scope } from "effect"
+import { type Duration, Effect, Latch, type Scope } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { Timing } from "../Timing.ts"
 
@@ -44,9 +44,10 @@ export const decode = (self: string, payload: string): ReadonlyArray<string> => 
 export const notify = (sql: PgClient.PgClient, payloads: ReadonlyArray<string>) =>
   sql`select set_config('synchronous_commit', 'off', true), pg_notify(${channel}, payload) from unnest(${payloads}::text[]) as payload`
 
-/** Returns a function that queues a key and never waits. Queued keys are sent in batches. */
+/** Returns a function that queues a key and never waits. Queued keys are sent in batches, at most one per `gather`. */
 export const make = (
   send: (keys: ReadonlySet<string>) => Effect.Effect<unknown, unknown>,
+  gather: Duration.Input = Timing.feedGather,
 ): Effect.Effect<(key: string) => void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const some = Latch.makeUnsafe()
@@ -60,7 +61,7 @@ export const make = (
           waiting = new Set()
           // A lost notification is found by the periodic check. The timeout keeps the queue from growing without limit.
           yield* Effect.exit(Effect.timeoutOption(send(keys), Timing.ask))
-          yield* Effect.sleep(Timing.feedGather)
+          yield* Effect.sleep(gather)
         }),
       ),
     )

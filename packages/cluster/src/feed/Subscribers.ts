@@ -54,12 +54,13 @@ const registry = <A>() => {
   }
 }
 
-/** Returns `tunnel` for `tunnel/ada`, and an empty kind for a key without a slash (an id). */
+/** Returns `tunnel` for `tunnel/ada`, an Org's id for `<org>/messages:ada`, and an empty kind for a key without a slash (an id). */
 const kindOf = (key: string) => key.slice(0, Math.max(0, key.indexOf("/")))
 
 export const make = () => {
   const signals = registry<() => void>()
   const followers = registry<Follower>()
+  const wakeSubscribers = () => wakeEach([...signals.sets.values()].flatMap((waiting) => [...waiting]))
 
   return {
     subscribe: (key: string): Effect.Effect<Changes, never, Scope.Scope> =>
@@ -106,11 +107,14 @@ export const make = () => {
       )
     },
 
-    /** Notifies all subscribers, because changes of any key may have been missed. */
+    /** Notifies all subscribers of single keys, because changes of any key may have been missed. */
+    wakeSubscribers,
+
+    /** Notifies all subscribers and followers, because changes of any key may have been missed. */
     wakeAll: (): void => {
       const following = [...followers.sets.values()].flatMap((kind) => [...kind])
       for (const follower of following) follower.keys = undefined
-      wakeEach([...signals.sets.values()].flatMap((waiting) => [...waiting]))
+      wakeSubscribers()
       for (const { latch } of following) latch.openUnsafe()
     },
 

@@ -300,14 +300,17 @@ const make = Effect.gen(function* () {
               Effect.sync(() => feed.announce({ org: identity.orgId, identity: identity.id })),
             )
           : Effect.asVoid(Effect.flatten(ask({ _tag: "Record", ended })))
-      if (outcome.withheld === true) return recording
+      const recorded = Effect.tap(recording, () =>
+        Effect.sync(() => feed.changed(identity.orgId, { resource: "deliveries", handle: identity.handle })),
+      )
+      if (outcome.withheld === true) return recorded
       const amount = {
         count: 1,
         failed: ended.status === "delivered" ? 0 : 1,
         millis: outcome.durationMs,
         webhook: delivery.webhook_id,
       }
-      return Effect.tap(recording, () => Effect.sync(() => usage.add({ identity: identity.id }, "delivery", amount)))
+      return Effect.tap(recorded, () => Effect.sync(() => usage.add({ identity: identity.id }, "delivery", amount)))
     },
   }
 })

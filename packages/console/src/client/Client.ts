@@ -105,6 +105,8 @@ export const addressOf = (route: string, input: object | undefined) => {
 
 /** Notified when a call finds that the session has ended. */
 export const signedOut = { tell: () => {} }
+/** Notified when a call gets no response. */
+export const unreachable = { tell: () => {} }
 
 const send = async (route: string, input: object | undefined, manner: Manner) => {
   const { method, path } = addressOf(route, input)
@@ -124,6 +126,7 @@ const send = async (route: string, input: object | undefined, manner: Manner) =>
     })
   } catch (cause) {
     if (manner.signal?.aborted === true) throw cause
+    unreachable.tell()
     throw new Unreachable("no answer", { cause })
   }
   const isJson = /json/.test(response.headers.get("content-type") ?? "")

@@ -1,92 +1,23 @@
 /**
- * The live Event stream. Only one tab of a browser holds the stream, because HTTP/1.1 allows six connections per origin; it
- * forwards Events to the other tabs over a channel. Events carry no state: they invalidate queries.
+ * The live stream of Events and changed resources. Only one tab of a browser holds the stream, because HTTP/1.1 allows six
+ * connections per origin; it forwards what it receives to the other tabs over a channel. The stream has a beat every second:
+ * a tab that receives nothing for longer checks whether the service can be reached.
  */
 import { effect, signal } from "@preact/signals"
-import type { EventType } from "@svc/domain/events/Event"
-import { call } from "./Client.ts"
-import { client, outdated } from "./Queries.ts"
-
-export interface Happened {
-  readonly id: string
-  readonly type: EventType
-  readonly handle: string | null
-  readonly created_at: string
-}
+import { call, unreachable } from "./Client.ts"
+import {
+  applyChanges,
+  applyEvent,
+  type Changed,
+  eventTypes,
+  type Happened,
+  invalidateFor,
+  latest,
+} from "./Invalidation.ts"
+import { client } from "./Queries.ts"
 
 /** `offline`: no network, or no response from the service. */
 export const connection = signal<"connecting" | "live" | "offline">("connecting")
-/** The most recent Event received. */
-export const latest = signal<Happened | undefined>(undefined)
-
-const identities = "/api/identities"
-const of = (part: string) => [`/api/identities/:handle/${part}`]
-const mail = [...of("messages"), ...of("threads"), ...of("drafts"), ...of("allowed-recipients")]
-
-/** The queries that each Event invalidates, beside the list of Events. The compiler checks that every type is listed. */
-const readings: { readonly [T in EventType]: ReadonlyArray<string> } = {
-  "identity.ready": [identities],
-  "identity.failed": [identities],
-  "identity.deleted": [identities],
-  "email.received": mail,
-  "email.sent": mail,
-  "email.bounced": mail,
-  "email.refused": mail,
-  "email.recipient_blocked": mail,
-  "email.approval_requested": [...mail, ...of("approvals")],
-  "email.approved": [...mail, ...of("approvals")],
-  "email.approval_refused": [...mail, ...of("approvals")],
-  "mail.stopped": of("mail"),
-  "mail.started": of("mail"),
-  "card.updated": of("card"),
-  "signing_key.added": of("signing-keys"),
-  "signing_key.removed": of("signing-keys"),
-  "signing_key.rotated": of("signing-keys"),
-  "tunnel.connected": [identities],
-  "tunnel.disconnected": [identities],
-  "webhook.failed": of("webhooks"),
-  "connector.connected": of("connectors"),
-  "connector.stopped": of("connectors"),
-  "connector.recovered": of("connectors"),
-  "connector.mention": of("connectors"),
-  "connector.reply": of("connectors"),
-  "connector.dm": of("connectors"),
-  "tunnel.transfer_blocked": ["/api/limits", ...of("tunnel")],
-  "api_key.created": ["/api/keys"],
-  "api_key.revoked": ["/api/keys"],
-  "grant.created": ["/api/grants"],
-  "grant.changed": ["/api/grants"],
-  "grant.revoked": ["/api/grants"],
-  "api_key.rotated": ["/api/keys"],
-  "api_key.expiring": ["/api/keys"],
-  "api_key.expired": ["/api/keys"],
-  "limit.near": ["/api/limits"],
-  "audit.gap": ["/api/audit"],
-  "audit.head": ["/api/audit"],
-  "account.deletion_started": ["/api/auth/session"],
-}
-
-const waiting = new Map<string, Happened>()
-let timer: ReturnType<typeof setTimeout> | undefined
-
-/** Collects Events for 150 ms, so that a burst causes one refetch per query. */
-const reread = (event: Happened) => {
-  waiting.set(`${event.type} ${event.handle}`, event)
-  timer ??= setTimeout(() => {
-    timer = undefined
-    const events = [...waiting.values()]
-    waiting.clear()
-    void outdated(["/api/events"])
-    for (const { type, handle } of events) {
-      void outdated(readings[type] ?? [identities], handle)
-    }
-  }, 150)
-}
-
-const heard = (event: Happened) => {
-  latest.value = event
-  reread(event)
-}
 
 /** Period in milliseconds before the stream opened whose Events are loaded again. */
 const gapMillis = 60_000
@@ -94,10 +25,32 @@ const gapMillis = 60_000
 /** Looks up Events that happened after the page was loaded and before the stream opened, and invalidates their queries. */
 const catchUp = async () => {
   const { events } = await call("GET /api/events", { query: { limit: 20 } })
-  for (const event of events) if (Date.now() - Date.parse(event.created_at) < gapMillis) reread(event)
+  for (const event of events) if (Date.now() - Date.parse(event.created_at) < gapMillis) invalidateFor(event)
 }
 
-type Word = { readonly event: Happened } | { readonly state: (typeof connection)["value"] } | { readonly ask: true }
+const tickMillis = 500
+/** Ticks without a beat before the service is checked. */
+const silentAtMost = 3
+/** Ticks that a successful check is valid for. */
+const checkedFor = 10
+const checkMillis = 1_000
+
+/** Returns whether the service responds. */
+const isReachable = async () => {
+  try {
+    await fetch("/console/", { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(checkMillis) })
+    return true
+  } catch {
+    return false
+  }
+}
+
+type Word =
+  | { readonly event: Happened }
+  | { readonly changes: ReadonlyArray<Changed> | null }
+  | { readonly state: (typeof connection)["value"] }
+  | { readonly ask: true }
+  | { readonly beat: true }
 
 let begun: (() => void) | undefined
 
@@ -110,8 +63,11 @@ export const follow = () => {
   let source: EventSource | undefined
   let wait = 1000
   let again: ReturnType<typeof setTimeout> | undefined
-  let lastAlive = Date.now()
+  let wasOpen = false
   let isCaughtUp = false
+  /** Ticks since the last beat; negative after a successful check. */
+  let silent = 0
+  let isChecking = false
 
   const stands = (state: (typeof connection)["value"]) => {
     connection.value = state
@@ -123,34 +79,62 @@ export const follow = () => {
     stands(state)
     if (holds) channel.postMessage({ state } satisfies Word)
   }
+  const receive = (word: Word) => {
+    silent = 0
+    if ("event" in word) applyEvent(word.event)
+    else if ("changes" in word) applyChanges(word.changes)
+    if (connection.peek() === "offline") become("live")
+  }
+
+  const check = async () => {
+    if (isChecking || stopped.signal.aborted) return
+    isChecking = true
+    const reached = navigator.onLine && (await isReachable())
+    isChecking = false
+    if (stopped.signal.aborted) return
+    if (!reached) return become("offline")
+    silent = -checkedFor
+    if (connection.peek() !== "offline") return
+    become("connecting")
+    if (!holds) return
+    // A stream of the lost connection may never fail.
+    close()
+    open()
+  }
 
   const open = () => {
     if (source !== undefined || stopped.signal.aborted) return
-    const opened = new EventSource("/api/events/stream")
+    const opened = new EventSource("/api/events/stream?changes=true")
     source = opened
     opened.onopen = () => {
       wait = 1000
+      silent = 0
       become("live")
-      // Events during a long gap may be missing, so all queries are refetched.
-      if (Date.now() - lastAlive > 5 * 60_000) void client.invalidateQueries()
-      lastAlive = Date.now()
+      // Events are sent again, but changes of resources in between are lost.
+      if (wasOpen) {
+        void client.invalidateQueries()
+        channel.postMessage({ changes: null } satisfies Word)
+      }
+      wasOpen = true
     }
     opened.onerror = () => {
-      become(navigator.onLine ? "connecting" : "offline")
+      if (connection.peek() !== "offline") become("connecting")
+      void check()
       if (opened.readyState !== EventSource.CLOSED) return
       // Rejected (signed out, too many streams): retry later, with jitter so that tabs do not retry together.
       close()
       wait = Math.min(30_000, wait * 2)
       again = setTimeout(open, wait * (0.5 + Math.random()))
     }
-    for (const type of Object.keys(readings)) {
+    const on = (type: string, wordOf: (data: never) => Word) =>
       opened.addEventListener(type, (message) => {
-        lastAlive = Date.now()
-        const event = JSON.parse(String((message as MessageEvent).data)) as Happened
-        channel.postMessage({ event } satisfies Word)
-        heard(event)
+        const word = wordOf(JSON.parse(String((message as MessageEvent).data)) as never)
+        channel.postMessage(word)
+        receive(word)
       })
-    }
+    for (const type of eventTypes) on(type, (event: Happened) => ({ event }))
+    on("changed", ({ changes }: { readonly changes: ReadonlyArray<Changed> | null }) => ({ changes }))
+    on("beat", () => ({ beat: true }))
   }
   const close = () => {
     clearTimeout(again)
@@ -159,9 +143,10 @@ export const follow = () => {
   }
 
   channel.onmessage = ({ data }: MessageEvent<Word>) => {
-    if ("event" in data) heard(data.event)
-    else if ("state" in data) stands(data.state)
-    else if (holds) channel.postMessage({ state: connection.value } satisfies Word)
+    if ("ask" in data) {
+      if (holds) channel.postMessage({ state: connection.value } satisfies Word)
+    } else if ("state" in data) stands(data.state)
+    else receive(data)
   }
   channel.postMessage({ ask: true } satisfies Word)
 
@@ -173,22 +158,28 @@ export const follow = () => {
     })
     .catch(() => undefined)
 
+  const tick = () => {
+    // Browsers slow down hidden pages.
+    if (document.hidden) silent = 0
+    else if (++silent >= silentAtMost) void check()
+  }
+  const ticking = setInterval(tick, tickMillis)
   const network = () => {
-    if (!navigator.onLine) return become("offline")
-    if (holds) {
-      close()
-      open()
-    }
+    if (!navigator.onLine) become("offline")
+    else void check()
   }
   addEventListener("online", network)
   addEventListener("offline", network)
+  unreachable.tell = () => void check()
 
   begun = () => {
     stopped.abort()
+    clearInterval(ticking)
     close()
     channel.close()
     removeEventListener("online", network)
     removeEventListener("offline", network)
+    unreachable.tell = () => {}
     connection.value = "connecting"
   }
 }

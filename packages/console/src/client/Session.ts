@@ -2,6 +2,7 @@
 import { effect, signal } from "@preact/signals"
 import { type Answer, call, Refused, signedOut } from "./Client.ts"
 import { later } from "./Idle.ts"
+import { accountChanged } from "./Invalidation.ts"
 import { follow, unfollow } from "./Live.ts"
 import { client } from "./Queries.ts"
 import { deleteAllUnsaved, storeUnsavedFor } from "./Unsaved.ts"
@@ -87,6 +88,8 @@ signedOut.tell = () => {
   const now = state.peek()
   if (now.is === "in") state.value = { is: "lost", session: now.session }
 }
+
+accountChanged.tell = () => void look()
 
 /** Notifies other tabs that the session changed. */
 export const announce = () => others?.postMessage("changed")

@@ -82,6 +82,7 @@ const DisclosureForm = ({ handle, disclosed }: OfIdentity & { readonly disclosed
   })
   const reset = useCommand(async () => {
     await call("DELETE /api/identities/:handle/ai-disclosure", { params: { handle } })
+    command.form?.discard()
     await done()
   })
   return (
@@ -108,9 +109,7 @@ const Disclosure = ({ handle }: OfIdentity) => {
   const disclosed = useCall("GET /api/identities/:handle/ai-disclosure", { params: { handle } })
   return (
     <Section title={say("disclosure")} lead={say("disclosure_why")}>
-      <Loaded of={disclosed}>
-        {(disclosed) => <DisclosureForm key={disclosed.text} handle={handle} disclosed={disclosed} />}
-      </Loaded>
+      <Loaded of={disclosed}>{(disclosed) => <DisclosureForm handle={handle} disclosed={disclosed} />}</Loaded>
     </Section>
   )
 }

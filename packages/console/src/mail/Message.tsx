@@ -81,7 +81,7 @@ const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
         </span>
         <span class="bar">
           {message.direction === "inbound" ? (
-            <Button small kind="plain" onClick={() => void seen.run({ seen: !message.seen })}>
+            <Button small kind="plain" busy={seen.busy} onClick={() => void seen.run({ seen: !message.seen })}>
               {say(message.seen ? "mark_unread" : "mark_read")}
             </Button>
           ) : null}
@@ -90,6 +90,7 @@ const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
             kind="plain"
             icon="star"
             aria-pressed={message.flagged}
+            busy={flagged.busy}
             onClick={() => void flagged.run({ flagged: !message.flagged })}
           >
             {say(message.flagged ? "flagged" : "flag")}
@@ -172,15 +173,8 @@ const Whole = ({ handle, message, onRemoved }: ActionsProps) => {
   )
 }
 
-/** The outbox raises no Event for each attempt, so queued messages are polled. */
-const lookAgainMillis = 4_000
-
 const Opened = ({ handle, id, onRemoved }: { handle: string; id: string; onRemoved: () => void }) => {
-  const message = useCall(
-    "GET /api/identities/:handle/messages/:id",
-    { params: { handle, id } },
-    { every: (known) => (known?.status === "queued" ? lookAgainMillis : false) },
-  )
+  const message = useCall("GET /api/identities/:handle/messages/:id", { params: { handle, id } })
   return (
     <Loaded of={message} gone={<Empty icon="mail" title={say("gone")} />}>
       {(message) => <Whole handle={handle} message={message} onRemoved={onRemoved} />}

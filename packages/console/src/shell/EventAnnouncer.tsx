@@ -1,6 +1,6 @@
 /** A live region in which screen readers announce Events that happen after the page was rendered. */
 import { useEffect, useState } from "preact/hooks"
-import type { Happened } from "../client/Live.ts"
+import type { Happened } from "../client/Invalidation.ts"
 import { onEvent } from "../client/Live.ts"
 import { wordsOf } from "../texts/events.ts"
 

@@ -8,7 +8,7 @@ import { account, announce, look as lookForSession, signOut, state } from "../cl
 import { maySignOut } from "../client/Unsaved.ts"
 import { path } from "../router/Router.ts"
 import { day } from "../texts/Texts.ts"
-import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Button, ButtonLink, unreachableNotice } from "../ui/Button.tsx"
 import { Dialog } from "../ui/Dialog.tsx"
 import { Icon } from "../ui/Icon.tsx"
 import { Menu } from "../ui/Menu.tsx"
@@ -115,7 +115,7 @@ const Bars = () => {
   return (
     <>
       {connection.value === "offline" ? (
-        <div class="shell-bar" data-tone="warn" role="status">
+        <div class="shell-bar" data-tone="warn" role="status" id={unreachableNotice}>
           <Icon name="warning" />
           <span class="grow">{say("offline_bar")}</span>
         </div>

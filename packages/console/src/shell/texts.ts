@@ -24,9 +24,9 @@ export const say = texts({
   connecting: ["Connecting …", "Verbinde …", "Connexion …"],
   offline: ["Offline", "Offline", "Hors ligne"],
   offline_bar: [
-    "You are offline. This page may be out of date, and you cannot make changes until the connection is back.",
-    "Du bist offline. Diese Seite ist möglicherweise nicht aktuell, und Änderungen sind erst wieder mit Verbindung möglich.",
-    "Vous êtes hors ligne. Cette page n’est peut-être pas à jour, et aucune modification n’est possible sans connexion.",
+    "Can’t reach the service. This page may be out of date, and changes are disabled until the connection is back.",
+    "Der Dienst ist nicht erreichbar. Diese Seite ist möglicherweise nicht aktuell, und Änderungen sind gesperrt, bis die Verbindung wieder steht.",
+    "Le service est injoignable. Cette page n’est peut-être pas à jour, et les modifications sont désactivées jusqu’au retour de la connexion.",
   ],
   search: ["Search or jump to …", "Suchen oder wechseln zu …", "Rechercher ou aller à …"],
   palette: ["Command palette", "Befehlspalette", "Palette de commandes"],

@@ -1,6 +1,8 @@
 import type { ComponentChildren, JSX } from "preact"
 import type { Command } from "../client/Commands.ts"
+import { connection } from "../client/Live.ts"
 import { Icon, type IconName } from "./Icon.tsx"
+import { say } from "./texts.ts"
 
 /** `primary` is the main action of a page, `danger` starts a destructive action, and `fatal` confirms it. */
 export type Kind = "primary" | "normal" | "danger" | "fatal" | "plain"
@@ -13,7 +15,7 @@ interface Look {
 }
 
 interface ButtonProps extends Look, Omit<JSX.IntrinsicElements["button"], "kind" | "icon" | "children" | "command"> {
-  /** A press has no effect while the button is busy. */
+  /** Given for a button that calls the service: a press has no effect while it is busy or the service is unreachable. */
   readonly busy?: boolean
   /** The command that a press runs; it makes the button busy. */
   readonly command?: Command<[]>
@@ -25,6 +27,17 @@ const look = ({ kind = "normal", small }: Look) => ({
   ...(small === true ? { "data-small": "" } : {}),
 })
 
+/** The id of the notice that says that the service is unreachable. */
+export const unreachableNotice = "unreachable"
+
+/** A press does not submit a form, either. */
+const cutOff = () => ({
+  "aria-disabled": true,
+  "aria-describedby": unreachableNotice,
+  title: say("unreachable"),
+  onClick: (event: Event) => event.preventDefault(),
+})
+
 export const Button = ({ kind, icon, small, command, children, ...rest }: ButtonProps) => {
   const { busy = command?.busy, onClick = command && (() => void command.run()), ...attributes } = rest
   return (
@@ -32,7 +45,11 @@ export const Button = ({ kind, icon, small, command, children, ...rest }: Button
       type="button"
       {...look({ ...(kind && { kind }), ...(small && { small }) })}
       {...attributes}
-      {...(busy === true ? { "aria-busy": true, "aria-disabled": true } : { onClick })}
+      {...(busy === true
+        ? { "aria-busy": true, "aria-disabled": true }
+        : busy === false && connection.value === "offline"
+          ? cutOff()
+          : { onClick })}
     >
       {busy === true ? <Icon name="wait" /> : icon === undefined ? null : <Icon name={icon} />}
       {children}

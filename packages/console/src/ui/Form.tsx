@@ -113,6 +113,16 @@ export const useForm = <V extends object>(
       setRestored(false)
     },
   }
+  // A form without changes shows what was changed elsewhere.
+  const given = typeof initial === "function" ? undefined : JSON.stringify(initial)
+  const known = useRef(given)
+  useEffect(() => {
+    if (given === undefined || given === known.current) return
+    known.current = given
+    if (isBusy.current || !isSame(latest.current, saved.current)) return
+    saved.current = JSON.parse(given) as V
+    setValues(saved.current)
+  }, [given])
   const set = (change: Partial<V>) => setValues((before) => ({ ...before, ...change }))
   const wrong = (pointer: string) => wrongAt(command.failure, pointer)
   return {

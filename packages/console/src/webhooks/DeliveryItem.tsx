@@ -27,12 +27,15 @@ export const tones: { readonly [S in Delivery["status"]]: Tone } = {
   failed: "bad",
 }
 
-type WebhookState = Answer<"GET /api/identities/:handle/webhooks/:id">["status"]
-const stateTones: { readonly [S in WebhookState]: Tone } = { active: "ok", disabled: "off", stopped: "bad" }
+type Webhook = Answer<"GET /api/identities/:handle/webhooks/:id">
+const stateTones: { readonly [S in Webhook["status"]]: Tone } = { active: "ok", disabled: "off", stopped: "bad" }
 
-export const WebhookStatus = ({ status }: { readonly status: WebhookState }) => (
-  <Status tone={stateTones[status]}>{say(status)}</Status>
-)
+export const WebhookStatus = ({ of: { status, failing_since } }: { readonly of: Webhook }) =>
+  failing_since === null ? (
+    <Status tone={stateTones[status]}>{say(status)}</Status>
+  ) : (
+    <Status tone="bad">{say("failing")}</Status>
+  )
 
 const reasons = {
   timeout: "why_timeout",

@@ -1,5 +1,5 @@
 /** A Webhook: settings, test, and delivery log. */
-import { useEffect, useState } from "preact/hooks"
+import { useState } from "preact/hooks"
 import { LazyUsage } from "../charts/LazyUsage.tsx"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -126,13 +126,18 @@ const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook:
         <Facts
           facts={[
             [say("url"), <code>{webhook.url}</code>],
-            [say("status"), <WebhookStatus status={webhook.status} />],
+            [say("status"), <WebhookStatus of={webhook} />],
             [say("types"), webhook.event_types.includes("*") ? say("every_type") : webhook.event_types.join(", ")],
             webhook.description !== null && [say("description"), <bdi>{webhook.description}</bdi>],
             [say("created"), <Time at={webhook.created_at} />],
           ]}
         />
         {webhook.stopped_reason === null ? null : <Note tone="warn">{say(webhook.stopped_reason)}</Note>}
+        {webhook.failing_since === null ? null : (
+          <Note tone="bad">
+            {say("failing_since")} <Time at={webhook.failing_since} form="full" />. {say("failing_why")}
+          </Note>
+        )}
         <div class="bar">
           <Button kind="primary" icon="send" command={test} disabled={!isActive}>
             {say("test")}
@@ -156,24 +161,8 @@ const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook:
   )
 }
 
-const log = "GET /api/identities/:handle/webhooks/:id/deliveries"
-
-/** Deliveries raise no Events: polls the newest one and refetches the log when it changed. */
-const useRenewal = ({ handle, id }: OfWebhook) => {
-  const newest = useCall(
-    log,
-    { params: { handle, id }, query: { limit: 1 } },
-    { every: (known) => (known?.deliveries[0]?.status === "queued" ? 700 : 4000) },
-  ).data?.deliveries[0]
-  const state = newest === undefined ? "" : `${newest.id} ${newest.status} ${newest.attempts.length}`
-  useEffect(() => {
-    if (state !== "") void outdated([log.slice("GET ".length)], handle)
-  }, [state, handle])
-}
-
 const WebhookPage = ({ handle, id }: OfWebhook) => {
   const webhook = useCall("GET /api/identities/:handle/webhooks/:id", { params: { handle, id } })
-  useRenewal({ handle, id })
   return (
     <IdentityFrame
       handle={handle}

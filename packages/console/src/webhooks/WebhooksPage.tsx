@@ -68,19 +68,21 @@ const WebhooksPage = ({ handle }: { readonly handle: string }) => {
               ) : (
                 <>
                   <Table label={say("title")} heads={[say("url"), say("status"), say("types"), say("recent")]} list>
-                    {webhooks.map(({ id, url, status, event_types }) => (
-                      <tr key={id} data-link>
+                    {webhooks.map((webhook) => (
+                      <tr key={webhook.id} data-link>
                         <td>
-                          <a class="whole mono" href={`${at}/${id}`}>
-                            {url}
+                          <a class="whole mono" href={`${at}/${webhook.id}`}>
+                            {webhook.url}
                           </a>
                         </td>
                         <td>
-                          <WebhookStatus status={status} />
+                          <WebhookStatus of={webhook} />
                         </td>
-                        <td class="muted">{event_types.includes("*") ? say("every_type") : event_types.join(", ")}</td>
+                        <td class="muted">
+                          {webhook.event_types.includes("*") ? say("every_type") : webhook.event_types.join(", ")}
+                        </td>
                         <td>
-                          <Pips handle={handle} id={id} />
+                          <Pips handle={handle} id={webhook.id} />
                         </td>
                       </tr>
                     ))}

@@ -24,6 +24,17 @@ export const say = texts({
   active: ["Active", "Aktiv", "Actif"],
   disabled: ["Paused", "Pausiert", "En pause"],
   stopped: ["Stopped", "Gestoppt", "Arrêté"],
+  failing: ["Failing", "Fehlerhaft", "En échec"],
+  failing_since: [
+    "All recent deliveries have failed since",
+    "Alle letzten Zustellungen schlagen fehl seit",
+    "Toutes les livraisons récentes échouent depuis",
+  ],
+  failing_why: [
+    "The log below shows the response of your endpoint. After you have fixed it, retry the failed deliveries.",
+    "Das Protokoll unten zeigt die Antwort deines Endpunkts. Wenn du ihn repariert hast, wiederhole die fehlgeschlagenen Zustellungen.",
+    "Le journal ci-dessous montre la réponse de votre point de terminaison. Une fois celui-ci corrigé, relancez les livraisons échouées.",
+  ],
   creator_revoked: [
     "The key or app that created this Webhook was revoked, so nothing is delivered. Resume the Webhook to run it under your account, then resend the failed deliveries.",
     "Der Schlüssel oder die App, die diesen Webhook angelegt hat, wurde widerrufen; deshalb wird nichts zugestellt. Setze den Webhook fort, damit er unter deinem Konto läuft, und sende fehlgeschlagene Zustellungen erneut.",

@@ -46,6 +46,13 @@ export class EventApi extends HttpApiGroup.make("events")
         columns: ["id", "created_at", "what"],
       }),
     HttpApiEndpoint.get("stream", "/api/events/stream", {
+      query: {
+        changes: Schema.optionalKey(
+          Schema.Boolean.annotate({
+            description: "Also send `changed` with the kinds and Handles of changed resources, without their content.",
+          }),
+        ),
+      },
       headers: resumption,
       success: EventStream,
       error: [NotFound, Unavailable],

@@ -20,6 +20,7 @@ export const Webhook = Schema.Struct({
   description: Schema.NullOr(Schema.String),
   status: Schema.Literals(["active", "disabled", "stopped"]),
   stopped_reason: Schema.NullOr(StoppedReason),
+  failing_since: Schema.NullOr(Timestamp),
   created_at: Timestamp,
 }).annotate({ identifier: "Webhook" })
 export type Webhook = typeof Webhook.Type

@@ -46,7 +46,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       .annotate(Tool, {
         name: "svc_webhook_list",
         effect: "read",
-        columns: ["id", "status", "stopped_reason", "event_types", "url", "description"],
+        columns: ["id", "status", "stopped_reason", "failing_since", "event_types", "url", "description"],
       }),
     HttpApiEndpoint.post("create", "/api/identities/:handle/webhooks", {
       params,

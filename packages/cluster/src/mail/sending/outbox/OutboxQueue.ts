@@ -69,7 +69,12 @@ export const source: Source<OwnIdentity, Needs> = {
     const record = (identity: OwnIdentity, leased: Leased, outcomes: ReadonlyArray<Outcome>) =>
       Effect.uninterruptible(
         Effect.flatMap(now, (at) => outbox.record(identity, leased, outcomes, at)).pipe(
-          Effect.tap(() => Effect.sync(() => feed.announce({ org: identity.orgId, identity: identity.id }))),
+          Effect.tap(() =>
+            Effect.sync(() => {
+              feed.announce({ org: identity.orgId, identity: identity.id })
+              feed.changed(identity.orgId, { resource: "messages", handle: identity.handle })
+            }),
+          ),
         ),
       )
 

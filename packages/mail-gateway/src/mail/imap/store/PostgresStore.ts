@@ -131,6 +131,10 @@ export const make = Effect.fnUntraced(function* ({
     const sql = FolderReads.make(reads, identityId)
     const actor = actors.of(account.canonical)
     const by = onBehalfOf(account.by)
+    const handle = account.address.split("@", 1)[0]!
+    /** Notifies open pages after a change of a folder. */
+    const notified = (use: Folder["use"]) =>
+      Effect.sync(() => feed.changed(org_id, { resource: use === "drafts" ? "sending" : "messages", handle }))
 
     const box: DraftsFolder.Box = {
       identityId,
@@ -242,6 +246,7 @@ export const make = Effect.fnUntraced(function* ({
           )
           modified.push(...done.modified)
         }
+        yield* notified(folder.use)
         return modified
       }),
 
@@ -256,7 +261,9 @@ export const make = Effect.fnUntraced(function* ({
           if (place.use === "drafts") return yield* drafts.append(box, place, raw, change, at)
           return yield* box.append(folder, yield* incoming(account.address, raw, at), change)
         })
-        return yield* size > carriedAtMost ? large.withPermits(1)(appended) : appended
+        const stored = yield* size > carriedAtMost ? large.withPermits(1)(appended) : appended
+        yield* notified(place.use)
+        return stored
       }),
 
       copy: (folder, uids, to, move) =>
@@ -269,13 +276,14 @@ export const make = Effect.fnUntraced(function* ({
           }),
           uids,
           move,
-        ),
+        ).pipe(Effect.tap(notified(folder.use))),
 
       expunge: Effect.fnUntraced(function* (folder, uids) {
         const wanted = uids === undefined ? [null] : Copying.portions(uids)
         for (const portion of wanted) {
           while ((yield* answered(ask(actor.ExpungeFolder({ org_id, folder_id: folder.id, uids: portion }, by)))).left);
         }
+        yield* notified(folder.use)
       }),
 
       create: (name, use) => answered(ask(actor.CreateFolder({ org_id, name, use }, by))),
