@@ -61,6 +61,8 @@ messages.list any Path
 messages.wait any Path
 messages.read any Path
 messages.patch any Path
+messages.patchMany any Path
+messages.removeMany any Path
 messages.remove any Path
 messages.raw any Path
 messages.attachment any Path

@@ -51,6 +51,20 @@ export const console: Mutants = {
     bug: "a page does not notice that the service has stopped responding",
     tests: ["console/live"],
   },
+  "bulk-changes-of-strangers": {
+    file: "cluster/src/mail/MessageQueries.ts",
+    from: "where m.identity_id = ${identityId} and not m.is_draft\n              and (m.id = any",
+    to: "where not m.is_draft\n              and (m.id = any",
+    bug: "a bulk change names messages of another Identity, and counts them",
+    tests: ["mail/bulk"],
+  },
+  "archived-while-unread": {
+    file: "cluster/src/mail/ThreadQueries.ts",
+    from: "and 'archived' <> all(m.labels))`",
+    to: "and 'archived' = any(m.labels))`",
+    bug: "the archive shows what is not archived",
+    tests: ["mail/bulk"],
+  },
   "missed-changes-stay-missed": {
     file: "console/src/client/Live.ts",
     from: "if (wasOpen) {",

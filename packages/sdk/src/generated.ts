@@ -178,6 +178,9 @@ export type ThreadMessage = { readonly id: string; readonly direction: "inbound"
 export type Thread = { readonly id: string; readonly subject: string; readonly participants: ReadonlyArray<{ readonly name: string | null; readonly address: string }>; readonly messages: number; readonly unread: number; readonly last_message_at: string; readonly snippet: string }
 export type AttachmentText = { readonly size: number; readonly index: number; readonly filename: string | null; readonly content_type: string; readonly text: string | null; readonly offset: number; readonly next_offset: number | null; readonly truncated: boolean }
 export type RangeNotSatisfiable = { readonly detail: string; readonly instance: string; readonly code: "range_not_satisfiable"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/range_not_satisfiable"; readonly status: 416; readonly title: "The range is outside the content" }
+export type MessagesChanged = { readonly changed: number; readonly more: boolean }
+export type MessagesRemoval = { readonly ids?: ReadonlyArray<string>; readonly threads?: ReadonlyArray<string> }
+export type MessagesPatch = { readonly ids?: ReadonlyArray<string>; readonly threads?: ReadonlyArray<string>; readonly seen?: boolean; readonly flagged?: boolean; readonly add_labels?: ReadonlyArray<string>; readonly remove_labels?: ReadonlyArray<string> }
 export type MessageSummary = { readonly id: string; readonly direction: "inbound" | "outbound"; readonly thread_id: string; readonly message_id: string | null; readonly tag: string | null; readonly tags: ReadonlyArray<string>; readonly size: number; readonly received_at: string; readonly seen: boolean; readonly flagged: boolean; readonly labels: ReadonlyArray<string>; readonly cc: ReadonlyArray<{ readonly name: string | null; readonly address: string }>; readonly to: ReadonlyArray<{ readonly name: string | null; readonly address: string }>; readonly bcc: ReadonlyArray<{ readonly name: string | null; readonly address: string }>; readonly from: { readonly name: string | null; readonly address: string } | null; readonly origin: OriginVerdict; readonly snippet: string; readonly subject: string; readonly reply_to: ReadonlyArray<{ readonly name: string | null; readonly address: string }>; readonly references: ReadonlyArray<string>; readonly attachments: ReadonlyArray<Attachment>; readonly in_reply_to: string | null }
 export type MessagePatch = { readonly seen?: boolean; readonly flagged?: boolean; readonly labels?: ReadonlyArray<string> }
 export type Message = { readonly id: string; readonly direction: "inbound" | "outbound"; readonly thread_id: string; readonly message_id: string | null; readonly tag: string | null; readonly tags: ReadonlyArray<string>; readonly size: number; readonly received_at: string; readonly seen: boolean; readonly flagged: boolean; readonly labels: ReadonlyArray<string>; readonly cc: ReadonlyArray<{ readonly name: string | null; readonly address: string }>; readonly to: ReadonlyArray<{ readonly name: string | null; readonly address: string }>; readonly bcc: ReadonlyArray<{ readonly name: string | null; readonly address: string }>; readonly from: { readonly name: string | null; readonly address: string } | null; readonly origin: OriginVerdict; readonly snippet: string; readonly subject: string; readonly reply_to: ReadonlyArray<{ readonly name: string | null; readonly address: string }>; readonly references: ReadonlyArray<string>; readonly attachments: ReadonlyArray<Attachment>; readonly in_reply_to: string | null; readonly text: string | null; readonly html: string | null; readonly text_reply: string | null; readonly links?: ReadonlyArray<Link>; readonly headers: ReadonlyArray<Header>; readonly status?: "awaiting_approval" | "refused" | "queued" | "done"; readonly approval?: Approval | null; readonly delivery?: ReadonlyArray<RecipientDelivery> }
@@ -407,6 +410,8 @@ export interface Calls {
   readonly messages: {
     /** List, search or wait for messages, newest first. */
     readonly list: { readonly input: { readonly handle: string; readonly limit?: number; readonly offset?: number; readonly cursor?: string; readonly query?: string; readonly tag?: string; readonly thread_id?: string; readonly from?: string; readonly direction?: "inbound" | "outbound"; readonly seen?: "true" | "false"; readonly flagged?: "true" | "false"; readonly label?: string; readonly wait?: number; readonly after?: string }; readonly output: { readonly messages: ReadonlyArray<MessageSummary>; readonly next_cursor: string | null } }
+    /** Change the flags of several messages or conversations at once. */
+    readonly patchMany: { readonly input: { readonly handle: string; readonly ids?: ReadonlyArray<string>; readonly threads?: ReadonlyArray<string>; readonly seen?: boolean; readonly flagged?: boolean; readonly add_labels?: ReadonlyArray<string>; readonly remove_labels?: ReadonlyArray<string> }; readonly output: MessagesChanged }
     /** Wait for a new message. */
     readonly wait: { readonly input: { readonly handle: string; readonly seconds?: number; readonly after?: string; readonly query?: string; readonly tag?: string; readonly thread_id?: string; readonly from?: string }; readonly output: { readonly messages: ReadonlyArray<MessageSummary>; readonly after: string | null } }
     /** Read one message with its body and headers. */
@@ -415,6 +420,8 @@ export interface Calls {
     readonly patch: { readonly input: { readonly handle: string; readonly id: string; readonly seen?: boolean; readonly flagged?: boolean; readonly labels?: ReadonlyArray<string> }; readonly output: MessageSummary }
     /** Remove one message. */
     readonly remove: { readonly input: { readonly handle: string; readonly id: string }; readonly output: void }
+    /** Remove several messages or conversations at once. */
+    readonly removeMany: { readonly input: { readonly handle: string; readonly ids?: ReadonlyArray<string>; readonly threads?: ReadonlyArray<string> }; readonly output: MessagesChanged }
     /** Read the raw source of a message. */
     readonly raw: { readonly input: { readonly handle: string; readonly id: string }; readonly output: Response }
     /** Download one attachment, or a range of its bytes. */
@@ -424,7 +431,7 @@ export interface Calls {
   }
   readonly threads: {
     /** List conversations, newest activity first. */
-    readonly list: { readonly input: { readonly handle: string; readonly limit?: number; readonly cursor?: string }; readonly output: { readonly threads: ReadonlyArray<Thread>; readonly next_cursor: string | null } }
+    readonly list: { readonly input: { readonly handle: string; readonly archived?: "true" | "false"; readonly limit?: number; readonly cursor?: string }; readonly output: { readonly threads: ReadonlyArray<Thread>; readonly next_cursor: string | null } }
     /** Read one conversation, oldest message first. */
     readonly read: { readonly input: { readonly handle: string; readonly id: string; readonly limit?: number; readonly cursor?: string }; readonly output: { readonly thread: Thread; readonly messages: ReadonlyArray<ThreadMessage>; readonly next_cursor: string | null } }
   }
@@ -675,10 +682,12 @@ export const calls = {
   },
   messages: {
     list: ["GET","/api/identities/{handle}/messages",{"list":"messages","cursor":"next_cursor"}],
+    patchMany: ["PATCH","/api/identities/{handle}/messages",{"key":true}],
     wait: ["GET","/api/identities/{handle}/messages/wait"],
     read: ["GET","/api/identities/{handle}/messages/{id}"],
     patch: ["PATCH","/api/identities/{handle}/messages/{id}",{"key":true}],
     remove: ["DELETE","/api/identities/{handle}/messages/{id}",{"key":true}],
+    removeMany: ["POST","/api/identities/{handle}/messages/remove",{"key":true}],
     raw: ["GET","/api/identities/{handle}/messages/{id}/raw",{"raw":true}],
     attachment: ["GET","/api/identities/{handle}/messages/{id}/attachments/{index}",{"raw":true}],
     attachmentText: ["GET","/api/identities/{handle}/messages/{id}/attachments/{index}/text"],

@@ -2,6 +2,7 @@ import { Api } from "@svc/domain/Api"
 import { Subject } from "@svc/domain/account/Authorization"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic } from "@svc/domain/Ids"
+import { limits } from "@svc/domain/mail/Flags"
 import { attachmentTextAtMost, Message } from "@svc/domain/mail/Message"
 import { NotFound, PreconditionFailed, RangeNotSatisfiable } from "@svc/domain/problems/Problem"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
@@ -103,6 +104,25 @@ export const layer = RequestServices.group(
         }
         if (marked.length === 0) return yield* noMessage()
         return yield* messages.summary(subject.id, params.id)
+      }),
+      patchMany: Effect.fnUntraced(function* ({ payload }) {
+        const subject = yield* Subject
+        const { ids = [], threads = [], ...change } = payload
+        const message_ids = yield* messages.idsOf(subject.id, { ids, threads }, change, limits.messages)
+        if (message_ids.length === 0) return { changed: 0, more: false }
+        yield* askIdentity(subject, (actor, by) =>
+          actor.ChangeFlags({ org_id: subject.orgId, message_ids, change }, by),
+        )
+        return { changed: message_ids.length, more: message_ids.length === limits.messages }
+      }),
+      removeMany: Effect.fnUntraced(function* ({ payload }) {
+        const subject = yield* Subject
+        const message_ids = yield* messages.idsOf(subject.id, payload, {}, limits.messages)
+        if (message_ids.length === 0) return { changed: 0, more: false }
+        const { removed } = yield* askIdentity(subject, (actor, by) =>
+          actor.RemoveMessages({ org_id: subject.orgId, message_ids }, by),
+        )
+        return { changed: removed.length, more: message_ids.length === limits.messages }
       }),
       remove: Effect.fnUntraced(function* ({ params, headers }) {
         const subject = yield* Subject

@@ -1,5 +1,4 @@
 /** Builds an example for a JSON schema: the sample of the member if there is one, else the simplest valid value. */
-
 export interface JsonSchema {
   readonly type?: string | ReadonlyArray<string>
   readonly $ref?: string
@@ -156,6 +155,8 @@ const samples: Readonly<Record<string, unknown>> = {
   seen: false,
   flagged: false,
   labels: ["billing"],
+  add_labels: ["billing"],
+  remove_labels: ["billing"],
   text_reply: "Please find attached",
   "Link.url": "https://example.org/invoices/17",
   "Link.text": "Invoice 17",

@@ -4,7 +4,8 @@
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
-import { Header, type Message, type MessageSummary } from "@svc/domain/mail/Message"
+import type { FlagChange } from "@svc/domain/mail/Flags"
+import { Header, type Message, type MessagesPatch, type MessageSummary } from "@svc/domain/mail/Message"
 import { textReply } from "@svc/domain/mail/TextReply"
 import { type InvalidRequest, NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
@@ -175,6 +176,30 @@ const make = Effect.gen(function* () {
   }, orUnavailable)
 
   return {
+    /** Returns at most `atMost` of the messages and of the conversations' messages, without those that the change leaves as they are. */
+    idsOf: (
+      identityId: IdentityId,
+      { ids = [], threads = [] }: Pick<MessagesPatch, "ids" | "threads">,
+      { seen, flagged, add_labels = [], remove_labels = [] }: FlagChange,
+      atMost: number,
+    ) => {
+      const uuids = (prefix: "msg_" | "thr_", all: ReadonlyArray<string>) =>
+        all.flatMap((id) => fromPublic(prefix, id) ?? [])
+      const isChange = seen !== undefined || flagged !== undefined || add_labels.length + remove_labels.length > 0
+      return orUnavailable(
+        Effect.map(
+          sql<{ id: string }>`
+            select m.id from message m
+            where m.identity_id = ${identityId} and not m.is_draft
+              and (m.id = any(${uuids("msg_", ids)}::uuid[]) or m.thread_id = any(${uuids("thr_", threads)}::uuid[]))
+              and (${!isChange}::boolean or m.seen <> ${seen ?? null}::boolean or m.flagged <> ${flagged ?? null}::boolean
+                or not m.labels @> ${add_labels}::text[] or m.labels && ${remove_labels}::text[])
+            order by m.uid desc limit ${sql.literal(String(atMost))}`,
+          (rows) => rows.map(({ id }) => id),
+        ),
+      )
+    },
+
     /** Lists messages, newest first. An unknown id matches nothing. */
     list: Effect.fn("MessageQueries.list")(function* (identityId: IdentityId, filter: MessageFilter) {
       const asked = yield* pageOf(identityId, filter)

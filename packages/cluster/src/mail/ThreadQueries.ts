@@ -74,16 +74,23 @@ const make = Effect.gen(function* () {
     order by t.last_uid desc`
 
   return {
-    list: Effect.fn("ThreadQueries.list")(function* (identityId: IdentityId, request: PageRequest) {
+    list: Effect.fn("ThreadQueries.list")(function* (
+      identityId: IdentityId,
+      { archived, ...request }: PageRequest & { readonly archived?: boolean | undefined },
+    ) {
+      const current = sql`exists (
+        select from message m where m.identity_id = ${identityId} and m.thread_id = thread.id and not m.is_draft
+          and 'archived' <> all(m.labels))`
+      const ofArchive = archived === undefined ? sql`` : archived ? sql`and not ${current}` : sql`and ${current}`
       return yield* Cursors.page(
         sealing,
-        `threads/${identityId}`,
+        Cursors.filteredList(`threads/${identityId}`, { archived }),
         request,
         (behind, atMost) =>
           threads(
             identityId,
             sql`select * from thread where identity_id = ${identityId}
-                  ${behind === undefined ? sql`` : sql`and last_uid < ${Number(behind)}::int`}
+                  ${behind === undefined ? sql`` : sql`and last_uid < ${Number(behind)}::int`} ${ofArchive}
                 order by last_uid desc limit ${sql.literal(String(atMost))}`,
           ),
         ({ last_uid }) => String(last_uid),

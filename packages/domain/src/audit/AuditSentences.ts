@@ -117,6 +117,7 @@ const objects = {
   mailSettings: ["the mail settings{of}", "die Maileinstellungen{of}", "les réglages du courrier{of}"],
   mcp: ["the MCP server", "den MCP-Server", "le serveur MCP"],
   message: ["a message{of}", "eine Nachricht{of}", "un message{of}"],
+  messages: ["messages{of}", "Nachrichten{of}", "des messages{of}"],
   name: ["a handle", "einen Handle", "un identifiant"],
   nothing: ["", "", ""],
   oldSecret: [
@@ -198,6 +199,8 @@ export const phrases: Readonly<Record<string, Phrase>> = {
   "proof.rotateKey": ["replace", "signingKey"],
   "messages.patch": ["mark", "message"],
   "messages.remove": ["delete", "message"],
+  "messages.patchMany": ["mark", "messages"],
+  "messages.removeMany": ["delete", "messages"],
   "sending.send": ["send", "message"],
   "sending.draft": ["create", "draft"],
   "sending.replaceDraft": ["change", "draft"],

@@ -156,3 +156,37 @@ export const MessagePatch = Schema.Struct({
   ),
 }).annotate({ identifier: "MessagePatch" })
 export type MessagePatch = typeof MessagePatch.Type
+
+/** Messages that one request changes: by id, or all messages of conversations. */
+const named = {
+  ids: Schema.optionalKey(
+    Schema.Array(MessageId).check(Schema.isMaxLength(200)).annotate({ description: "The ids of the messages." }),
+  ),
+  threads: Schema.optionalKey(
+    Schema.Array(ThreadId)
+      .check(Schema.isMaxLength(200))
+      .annotate({ description: "The ids of conversations, all messages of which are meant." }),
+  ),
+}
+const someLabels = Schema.optionalKey(
+  Schema.Array(AnyCaseLabel)
+    .check(Schema.isMaxLength(limits.labels))
+    .annotate({ description: "Labels; others stay unchanged." }),
+)
+
+/** A change of several messages. Omitted members stay unchanged. */
+export const MessagesPatch = Schema.Struct({
+  ...named,
+  seen: MessagePatch.fields.seen,
+  flagged: MessagePatch.fields.flagged,
+  add_labels: someLabels,
+  remove_labels: someLabels,
+}).annotate({ identifier: "MessagesPatch" })
+export type MessagesPatch = typeof MessagesPatch.Type
+
+export const MessagesRemoval = Schema.Struct(named).annotate({ identifier: "MessagesRemoval" })
+
+export const MessagesChanged = Schema.Struct({
+  changed: Schema.Int,
+  more: Schema.Boolean,
+}).annotate({ identifier: "MessagesChanged" })

@@ -17,7 +17,16 @@ import {
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { AnyCaseLabel } from "./Flags.ts"
-import { AttachmentText, attachmentTextAtMost, Message, MessagePatch, MessageSummary } from "./Message.ts"
+import {
+  AttachmentText,
+  attachmentTextAtMost,
+  Message,
+  MessagePatch,
+  MessagesChanged,
+  MessagesPatch,
+  MessagesRemoval,
+  MessageSummary,
+} from "./Message.ts"
 import { About } from "../account/EndpointScope.ts"
 
 const Wait = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 60 })).annotate({
@@ -175,6 +184,22 @@ export class MessageApi extends HttpApiGroup.make("messages")
         effect: "idempotent_write",
         untrusted: ["from", "reply_to", "subject", "snippet", "attachments"],
       }),
+    HttpApiEndpoint.patch("patchMany", "/api/identities/:handle/messages", {
+      params,
+      payload: MessagesPatch,
+      success: MessagesChanged,
+      error: [NotFound, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Change the flags of several messages or conversations at once"),
+    HttpApiEndpoint.post("removeMany", "/api/identities/:handle/messages/remove", {
+      params,
+      payload: MessagesRemoval,
+      success: MessagesChanged,
+      error: [NotFound, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Remove several messages or conversations at once"),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle/messages/:id", {
       params: one,
       headers: conditional,

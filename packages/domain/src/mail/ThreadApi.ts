@@ -14,7 +14,15 @@ export class ThreadApi extends HttpApiGroup.make("threads")
   .add(
     HttpApiEndpoint.get("list", "/api/identities/:handle/threads", {
       params: { handle: HandleParam },
-      query: paging,
+      query: {
+        archived: Schema.optionalKey(
+          Schema.Boolean.annotate({
+            description:
+              "Only conversations that are archived, or (false) not: all their messages have the label `archived`.",
+          }),
+        ),
+        ...paging,
+      },
       success: pageOf("threads", Thread),
       error: [NotFound, InvalidCursor, Unavailable],
     })
