@@ -297,6 +297,18 @@ describe("Rotated key", () => {
       [made.body.api_key.id, next.body.api_key.id],
       [former.id, made.body.api_key.id],
     ])
+    // Without a wish the overlap is a day.
+    const last = next.body.api_key.id
+    await call(service.base, "POST", `/api/keys/${last}/rotate`, { token: session })
+    const { body } = await call(service.base, "GET", `/api/keys/${last}`, { token: session })
+    expect(Math.round((new Date(body.expires_at).getTime() - Date.now()) / 3_600_000)).toBe(24)
+  })
+
+  it("is not created for an Identity that is not ready", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    await service.query((sql) => sql`update identity set status = 'provisioning' where handle = ${handle}`)
+    const refused = await newKey({}, session, `/api/identities/${handle}/keys`)
+    expect([refused.status, refused.body.code]).toEqual([409, "identity_not_ready"])
   })
 
   it("ends its open stream when it expires", async () => {

@@ -92,6 +92,13 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       yield* ask(actor.Replay(replay))
       yield* ask(actor.Replay(replay))
       expect(yield* rows("delivery", id)).toBe(2)
+      // An Event of another account is unknown to the actor.
+      const foreign = yield* makeUuidV7
+      yield* (yield* Writes)`
+        insert into event (id, org_id, type, data, created_at)
+        values (${foreign}, ${yield* makeOrg}, 'mail.stopped', '{}', now())`
+      const refused = yield* Effect.flip(ask(actor.Replay({ ...replay, event_id: foreign, delivery_id: foreign })))
+      expect(refused).toMatchObject({ code: "not_found" })
     }),
   )
 

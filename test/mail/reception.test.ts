@@ -218,6 +218,20 @@ describe("Hostile input", () => {
     )
   })
 
+  it("for a full Mailbox is refused for a while, and its owner is told", async () => {
+    const full = (await makeIdentity(service.base, session, newHandle("full"))).handle
+    await service.query(
+      (sql) => sql`
+        update mailbox m set bytes_used = 1::bigint << 50 from identity i where i.id = m.identity_id and i.handle = ${full}`,
+    )
+    const replies = await converse(service.smtpPort, [...upToData(`${full}@mail.localhost`).slice(0, 3), "QUIT\r\n"])
+    expect(replies.find((reply) => reply.startsWith("452 4.2.2"))).toBeDefined()
+    await eventually(
+      () => call(service.base, "GET", `/api/events?type=email.refused&handle=${full}`, { token: session }),
+      ({ body }) => body.events.length === 1 && body.events[0].data.reason === "full",
+    )
+  })
+
   it("finds no authentication and must wait for the greeting", async () => {
     const [, ehlo] = await converse(service.smtpPort, ["EHLO x\r\n", "QUIT\r\n"])
     expect(ehlo).toMatch(/SIZE 1048576/)

@@ -1,4 +1,4 @@
-/** Greylisting: a client that retries after a while is accepted. */
+/** Greylisting and block lists: which clients are deferred or refused. */
 import { expect, layer } from "@effect/vitest"
 import { LookupFailed, Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Screening } from "@svc/mail-gateway/mail/Screening"
@@ -32,6 +32,30 @@ layer(screening(false))("Without greylisting", (it) => {
     Effect.gen(function* () {
       const { isTooNew } = yield* Screening
       expect(yield* isTooNew("203.0.113.1", "a@example.org", "ada@mail.localhost")).toBe(false)
+    }),
+  )
+})
+
+/** The answers of a block list, by the queried name. */
+const answers: Readonly<Record<string, string>> = {
+  "1.113.0.203.list.example": "127.0.0.2",
+  "2.113.0.203.list.example": "127.255.255.254",
+  "3.113.0.203.list.example": "203.0.113.3",
+}
+const lists = Layer.succeed(Resolver, {
+  lookup: (name) =>
+    answers[name] === undefined
+      ? Effect.fail(new LookupFailed({ code: "ENOTFOUND" }))
+      : Effect.succeed([answers[name]]),
+})
+const listed = Screening.layer({ greylisting: false, blockLists: ["other.example", "list.example"] })
+
+layer(listed.pipe(Layer.provide([lists, databaseLayer])))("A client", (it) => {
+  it.effect("is listed by an answer in 127.0.0.0/8, and not by the answer to a query that the list refused", () =>
+    Effect.gen(function* () {
+      const { isListed } = yield* Screening
+      const all = ["203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"]
+      expect(yield* Effect.forEach(all, isListed)).toEqual([true, false, false, false])
     }),
   )
 })

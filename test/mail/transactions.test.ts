@@ -1,5 +1,5 @@
 /** The keys by which a retry of a transaction is recognized. */
-import { byMailbox } from "@svc/mail-gateway/mail/RecipientAddress"
+import { byMailbox, split } from "@svc/mail-gateway/mail/RecipientAddress"
 import { keyOf, operator } from "@svc/mail-gateway/mail/Transactions"
 import { describe, expect, it } from "vitest"
 
@@ -27,5 +27,12 @@ describe("The key of a transaction", () => {
       Buffer.from(keyOf(mail, operator)).toString("hex"),
     ]
     expect(new Set(keys).size).toBe(keys.length)
+  })
+})
+
+describe("An address", () => {
+  it("has its domain after the last @, also behind a quoted local part", () => {
+    expect(split('"ada@home"@Mail.localhost')).toEqual({ local: '"ada@home"', domain: "mail.localhost" })
+    expect(split("postmaster")).toEqual({ local: "postmaster", domain: "" })
   })
 })

@@ -174,7 +174,7 @@ describe("Token endpoint", () => {
       headers: { "content-type": "application/x-www-form-urlencoded" },
       body: `${query}&code_verifier=${verifierOf()}`,
     })
-    expect(twice.status).toBe(400)
+    expect([twice.status, await twice.json()]).toMatchObject([400, { error: "invalid_request" }])
     const json = await fetch(`${service.base}/api/oauth/token`, {
       method: "POST",
       headers: { "content-type": "application/json" },

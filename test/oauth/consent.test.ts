@@ -75,6 +75,8 @@ describe("Consent", () => {
   it("returns access_denied to the app when it is denied", async () => {
     const answer = redirectOf(await ada.browser.decide(await requested(), { decision: "deny" }))
     expect(Object.fromEntries(answer.searchParams)).toMatchObject({ error: "access_denied", iss: service.base })
+    const { body } = await call(service.base, "GET", "/api/audit?action=oauth.consent", { token: ada.session })
+    expect(body.records[0]).toMatchObject({ outcome: "refused", code: "access_denied" })
   })
 
   it("preselects no dangerous scope, even if the app requested it", async () => {
@@ -88,11 +90,18 @@ describe("Consent", () => {
   })
 
   it("shows the app's name as text without control characters", async () => {
-    const { body } = await registerClient(service.base, [here], `<b>\u202eClaude\u200b</b>\u0007${"x".repeat(100)}`)
+    const { body, status } = await registerClient(
+      service.base,
+      [here],
+      `<b>\u202eClaude\u200b</b>\u0007${"x".repeat(100)}`,
+    )
     const { text } = await ada.browser.go(
       authorizationUrl(service.base, { client: body["client_id"], redirect: here, challenge }),
     )
     expect(text).toContain("&lt;b&gt;Claude&lt;/b&gt;x")
+    // The time of the registration is in seconds (RFC 7591 section 3.2.1).
+    expect(status).toBe(201)
+    expect(Math.abs(body["client_id_issued_at"] - Date.now() / 1000)).toBeLessThan(600)
     for (const hidden of ["<b>", "\u202e", "\u200b", "\u0007", "x".repeat(60)]) expect(text).not.toContain(hidden)
   })
 

@@ -4,6 +4,9 @@ import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { Audit } from "@svc/cluster/audit/Audit"
 import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { networksOf } from "@svc/domain/account/Networks"
+import { unlimited } from "@svc/domain/account/Scope"
 import { make as makeToken } from "@svc/domain/account/Token"
 import { Unauthenticated } from "@svc/domain/problems/Problem"
 import * as Logins from "@svc/mail-gateway/mail/imap/server/Logins"
@@ -12,18 +15,21 @@ import { Effect, Fiber, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { foundation } from "../../harness/Stores.ts"
 
+const loginsWith = (resolve: CredentialLookup["Service"]["resolve"]) =>
+  Layer.fresh(Logins.Logins.layer({ mailDomain: "mail.localhost" })).pipe(
+    Layer.provide([
+      Layer.mock(CredentialLookup, { resolve }),
+      Layer.mock(Audit, { record: () => Effect.void, kept: () => {}, used: () => {} }),
+      Layer.mock(RefusedCredentials, { turnedAway: () => Effect.void }),
+      Layer.mock(StandingCredentials, {}),
+      Layer.mock(StandingPasswords, {}),
+    ]),
+    Layer.provide(foundation),
+    Layer.orDie,
+  )
+
 /** Rejects every key without a database, so that only the throttle takes time. */
-const logins = Layer.fresh(Logins.Logins.layer({ mailDomain: "mail.localhost" })).pipe(
-  Layer.provide([
-    Layer.mock(CredentialLookup, { resolve: () => Effect.fail(new Unauthenticated({ detail: "no" })) }),
-    Layer.mock(Audit, { record: () => Effect.void, kept: () => {}, used: () => {} }),
-    Layer.mock(RefusedCredentials, { turnedAway: () => Effect.void }),
-    Layer.mock(StandingCredentials, {}),
-    Layer.mock(StandingPasswords, {}),
-  ]),
-  Layer.provide(foundation),
-  Layer.orDie,
-)
+const logins = loginsWith(() => Effect.fail(new Unauthenticated({ detail: "no" })))
 
 const key = Redacted.make(makeToken("identity_key", new Uint8Array(32)))
 
@@ -83,5 +89,40 @@ describe("failed logins", () => {
       yield* TestClock.adjust("10 minutes")
       expect(yield* refusedAfter("ada", address())).toBe(0)
     }).pipe(Effect.provide(logins)),
+  )
+})
+
+describe("a login with an Identity Key", () => {
+  const ada = { id: "i", handle: "a-da", canonical: "ada", status: "ready" }
+  // The login reads only these members of the caller.
+  const caller = {
+    kind: "identity_key",
+    org: { id: "o" },
+    credentialId: "k",
+    scopes: unlimited,
+    identities: [ada],
+    networks: networksOf("192.0.2.0/24"),
+  } as unknown as CallerInfo
+  const login = (user: string | undefined, address: string) =>
+    Effect.flatMap(Logins.Logins, ({ judge }) =>
+      Effect.match(judge(user, key, address, Logins.imapPurpose), {
+        onFailure: () => "refused",
+        onSuccess: ({ canonical }) => canonical,
+      }),
+    )
+
+  it.effect("opens the Mailbox of the key, if it names no other one", () =>
+    Effect.gen(function* () {
+      for (const user of [undefined, "a-da", "ADA@mail.localhost"])
+        expect([user, yield* login(user, "192.0.2.1")]).toEqual([user, "ada"])
+      expect(yield* login("grace", "192.0.2.1")).toBe("refused")
+    }).pipe(Effect.provide(loginsWith(() => Effect.succeed(caller)))),
+  )
+
+  it.effect("is refused outside the networks of the key", () =>
+    Effect.gen(function* () {
+      expect(yield* login("ada", "192.0.2.255")).toBe("ada")
+      expect(yield* login("ada", "192.0.3.0")).toBe("refused")
+    }).pipe(Effect.provide(loginsWith(() => Effect.succeed(caller)))),
   )
 })

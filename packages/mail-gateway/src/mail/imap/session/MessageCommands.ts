@@ -86,8 +86,8 @@ export const copy = Effect.fnUntraced(function* (
   const done = yield* store.copy(selected.folder, uids, mailbox, move)
   const code = copied(done)
   if (!move) {
-    if (selected.folder.name === mailbox) yield* sync(conversation, store, uid)
-    else conversation.dirty = true
+    // The copies may be in the selected folder.
+    conversation.dirty = true
     if (done.from.length < Sets.count(uids)) return no("Some messages no longer exist.", "EXPUNGEISSUED")
     return ok("COPY completed.", code)
   }
