@@ -21,6 +21,7 @@ import { proof } from "./proof.ts"
 import { sdkPython } from "./sdk-python.ts"
 import { secondSteps } from "./second-steps.ts"
 import { staleHolders } from "./stale-holders.ts"
+import { surfaces } from "./surfaces.ts"
 import { tenancyAndTime } from "./tenancy-and-time.ts"
 import { tunnelEdge } from "./tunnel-edge.ts"
 import { usage } from "./usage.ts"
@@ -47,6 +48,7 @@ export const mutants: Mutants = {
   ...sdkPython,
   ...secondSteps,
   ...staleHolders,
+  ...surfaces,
   ...tenancyAndTime,
   ...tunnelEdge,
   ...usage,

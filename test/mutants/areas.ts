@@ -9,13 +9,6 @@ export const areas: Mutants = {
     bug: "the deletion of an account does not reverse a provisioning that hangs",
     tests: ["identity/saga"],
   },
-  "retry-restarts-running-saga": {
-    file: "cluster/src/identity/Lifecycle.ts",
-    from: 'if (identity.saga.status !== "failed") return yield* unchanged(request)\n      const status',
-    to: 'if (identity.saga.status === "completed") return yield* unchanged(request)\n      const status',
-    bug: "Retry of a saga that runs resets it",
-    tests: ["identity/saga"],
-  },
   "failed-teardown-raises-identity-failed": {
     file: "cluster/src/identity/SagaSource.ts",
     from: 'const raises = final && identity.saga.kind === "provisioning"',

@@ -46,6 +46,12 @@ describe("an IMAP session", () => {
     expect(session.said()).toMatch(/^d NO \[TOOBIG\] .*\r\ne NO \[TOOBIG\] .*\r\nf OK/)
   })
 
+  it("reports the quota in units of 1,024 bytes, of which a started one counts", async () => {
+    // The Mailbox has one byte of a million.
+    const { text } = await converse(`${login}b GETQUOTA ""\r\n`)
+    expect(text).toContain('* QUOTA "" (STORAGE 1 976)\r\n')
+  })
+
   it("accepts NOOP, CAPABILITY, ID and LOGOUT in every state", async () => {
     const states = {
       "before TLS": { before: "", options: { secure: false, allowsPlain: false } },

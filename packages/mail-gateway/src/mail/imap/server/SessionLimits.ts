@@ -36,6 +36,8 @@ export const make = (limits: Limits) => {
     },
     open: (identityId: string): boolean => enter(`mailbox ${identityId}`, limits.perMailbox),
     close: (identityId: string): void => leave(`mailbox ${identityId}`),
+    /** Returns whether no client and no Mailbox is counted. */
+    isEmpty: (): boolean => counts.size === 0,
   }
 }
 

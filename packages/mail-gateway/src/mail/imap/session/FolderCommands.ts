@@ -165,7 +165,6 @@ export const status = Effect.fnUntraced(function* (
 export const create = Effect.fnUntraced(function* (store: Store, { mailbox, uses: wanted }: Named<"CREATE">) {
   // A trailing delimiter announces children and is not part of the name (RFC 9051 section 6.3.4).
   const name = mailbox.endsWith(MailboxName.delimiter) ? mailbox.slice(0, -1) : mailbox
-  if (name === "INBOX") return yield* new Refused({ code: "ALREADYEXISTS", message: "INBOX always exists." })
   if (!MailboxName.isValid(name))
     return yield* new Refused({ code: "CANNOT", message: "A mailbox cannot have this name." })
   const [use, ...others] = wanted.map((one) =>
