@@ -38,7 +38,7 @@ export const surfaces: Mutants = {
     tests: ["oauth/confusion"],
   },
   "mcp-foreign-origin": {
-    file: "api/src/mcp/Mcp.ts",
+    file: "api/src/http/CrossOrigin.ts",
     from: '(book.environment === "development" &&\n',
     to: "(book.environment !== undefined &&\n",
     bug: "in production pages on localhost may call the MCP server",
