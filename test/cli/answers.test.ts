@@ -71,7 +71,7 @@ describe("a table", () => {
   it("describes each Event in a sentence with names", async () => {
     const { out } = await svc("event", "list")
     expect(header(out)).toEqual(["ID", "CREATED_AT", "WHAT"])
-    expect(out).toContain(`${bob.handle} received a mail from ${ada.identity.email}: Hello Bob`)
+    expect(out).toContain(`${bob.handle} received an email from ${ada.identity.email}: Hello Bob`)
     expect((await svc("identity", "events", ada.handle)).out).toContain(`${ada.handle} is ready`)
   })
 

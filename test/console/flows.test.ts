@@ -139,7 +139,7 @@ describe.skipIf(!has("chromium"))("The main flows of the console", { timeout: 12
     const { context, seen } = await openContext(site.browser, site.service.base, {}, session)
     const page = await context.newPage()
     await page.goto(`${site.service.base}/console/activity`)
-    await page.getByRole("link", { name: `${handle} received a mail` }).click()
+    await page.getByRole("link", { name: `${handle} received an email` }).click()
     await page.getByText("HTTP 500").waitFor()
     await page.getByText("database is locked").waitFor()
     await page.getByText("Only 2xx counts as received").last().waitFor()

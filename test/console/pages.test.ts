@@ -200,7 +200,7 @@ describe.skipIf(!has("chromium"))("Every page", { timeout: 600_000 }, () => {
     await page.keyboard.press("a")
     await page.waitForURL("**/activity")
     await page.getByRole("heading", { name: "Activity" }).waitFor()
-    await page.locator("[data-list]").getByRole("link", { name: "received a mail" }).waitFor()
+    await page.locator("[data-list]").getByRole("link", { name: "received an email" }).waitFor()
     // The heading has the focus after navigation; `j` moves to the list and Enter opens an item.
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")

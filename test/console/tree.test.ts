@@ -183,14 +183,14 @@ describe.skipIf(!has("chromium"))("A screen reader", { timeout: 600_000 }, () =>
       page.getByRole("status").evaluateAll((all: ReadonlyArray<any>) => all.map(({ textContent }) => textContent))
     // The live region exists before it has content, because only changes are announced.
     await eventually(said, (all) => all.length >= 2)
-    expect((await said()).join("")).not.toContain("received a mail")
+    expect((await said()).join("")).not.toContain("received an email")
     await send(site.service.smtpPort, {
       from: "grace@example.org",
       to: `${handle}@mail.localhost`,
       subject: "Again",
       text: "?",
     })
-    await eventually(said, (all) => all.includes(`${handle} received a mail`))
+    await eventually(said, (all) => all.includes(`${handle} received an email`))
     await page.getByRole("button", { name: /^Copy/ }).first().click()
     await eventually(said, (all) => all.some((text) => text.includes("copied to clipboard")))
     expect((await treeOf(cdp)).some(({ role }) => role === "status")).toBe(true)

@@ -11,7 +11,7 @@ describe("an Event's sentence", () => {
   it("contains the names in the Event", () => {
     const from = { address: "grace@example.org", name: "Grace" }
     expect(inAll("email.received", { from, subject: "Lunch?" })).toEqual([
-      "ada received a mail from grace@example.org: Lunch?",
+      "ada received an email from grace@example.org: Lunch?",
       "ada hat eine E-Mail von grace@example.org erhalten: Lunch?",
       "ada a reçu un message de grace@example.org\u00a0: Lunch?",
     ])
@@ -21,7 +21,7 @@ describe("an Event's sentence", () => {
       "La clé «\u00a0laptop\u00a0» a été révoquée",
     ])
     const to = ["bob", "eve"].map((name) => ({ address: `${name}@example.org`, name: null }))
-    expect(inAll("email.sent", { to, subject: "Hi" })[0]).toBe("ada sent a mail to bob@example.org +1: Hi")
+    expect(inAll("email.sent", { to, subject: "Hi" })[0]).toBe("ada sent an email to bob@example.org +1: Hi")
     expect(inAll("mail.stopped", { by: "session", reason: "Holiday" })[0]).toBe(
       "Outgoing mail of ada was stopped by the account holder: Holiday",
     )
@@ -39,7 +39,7 @@ describe("an Event's sentence", () => {
         expect(sentence, type).not.toMatch(/[{}]|undefined|null/)
       }
     }
-    expect(inAll("email.received", { from: null, subject: "" })[0]).toBe("ada received a mail from somebody")
+    expect(inAll("email.received", { from: null, subject: "" })[0]).toBe("ada received an email from somebody")
   })
 
   it("of an unknown type is the type", () => {
@@ -48,12 +48,12 @@ describe("an Event's sentence", () => {
 
   it("keeps untrusted text on one line and isolates its direction", () => {
     const [sentence] = inAll("email.received", { from: { address: "e@x" }, subject: "a\r\n\u202eb\u2068c" })
-    expect(sentence).toBe("ada received a mail from e@x: a b c")
+    expect(sentence).toBe("ada received an email from e@x: a b c")
     const marked = eventSentence(
       "en",
       { type: "email.received", handle: "ada", data: { subject: "s" } },
       (one) => `<${one}>`,
     )
-    expect(marked).toBe("<ada> received a mail from somebody: <s>")
+    expect(marked).toBe("<ada> received an email from somebody: <s>")
   })
 })

@@ -39,7 +39,7 @@ const titles: { readonly [K in Code]?: readonly [de: string, fr: string] } = {
   identity_quota_exhausted: ["Das Kontingent an Identitäten ist aufgebraucht", "Le quota d’identités est épuisé"],
   recipient_not_allowed: ["Ein Empfänger ist nicht erlaubt", "Un destinataire n’est pas autorisé"],
   content_changed: ["Die Nachricht hat sich geändert", "Le message a changé"],
-  mail_relay_unavailable: ["Die Mail konnte nicht übergeben werden", "Le message n’a pas pu être remis"],
+  mail_relay_unavailable: ["Die E-Mail konnte nicht übergeben werden", "Le message n’a pas pu être remis"],
   webhook_target_refused: ["Diese Adresse ist als Ziel nicht erlaubt", "Cette adresse n’est pas admise comme cible"],
   webhook_mismatch: ["Der Webhook gehört zu einer anderen Identität", "Le webhook appartient à une autre identité"],
   secret_name_invalid: ["Der Name des Geheimnisses ist nicht gültig", "Le nom du secret n’est pas valide"],

@@ -88,7 +88,7 @@ const objects = {
     "den erlaubten Empfänger{n}{of}",
     "le destinataire autorisé{n}{of}",
   ],
-  allMail: ["mail of all Identities", "die Mail aller Identitäten", "le courrier de toutes les identités"],
+  allMail: ["mail of all Identities", "die E-Mails aller Identitäten", "le courrier de toutes les identités"],
   app: ["the app{n}", "die App{n}", "l’application{n}"],
   appAccess: ["the access of the app{n}", "den Zugang der App{n}", "l’accès de l’application{n}"],
   audit: ["the audit log", "das Prüfprotokoll", "le journal d’audit"],

@@ -24,22 +24,22 @@ const sentences = {
   ],
   "identity.deleted": ["{h} was deleted", "{h} wurde gelöscht", "{h} a été supprimée"],
   "email.received": [
-    "{h} received a mail from {from}{subject}",
+    "{h} received an email from {from}{subject}",
     "{h} hat eine E-Mail von {from} erhalten{subject}",
     "{h} a reçu un message de {from}{subject}",
   ],
   "email.sent": [
-    "{h} sent a mail to {to}{subject}",
-    "{h} hat eine Mail an {to} gesendet{subject}",
+    "{h} sent an email to {to}{subject}",
+    "{h} hat eine E-Mail an {to} gesendet{subject}",
     "{h} a envoyé un message à {to}{subject}",
   ],
   "email.bounced": [
-    "A mail from {h} to {recipient} bounced{diagnostic}",
+    "An email from {h} to {recipient} bounced{diagnostic}",
     "Eine E-Mail von {h} an {recipient} kam zurück{diagnostic}",
     "Un message de {h} à {recipient} est revenu{diagnostic}",
   ],
   "email.refused": [
-    "{h} turned away mail from {from}{full}",
+    "{h} rejected mail from {from}{full}",
     "{h} hat E-Mails von {from} abgewiesen{full}",
     "{h} a refusé du courrier de {from}{full}",
   ],
@@ -49,17 +49,17 @@ const sentences = {
     "{h} n’a pas eu le droit d’écrire à {recipients}{subject}",
   ],
   "email.approval_requested": [
-    "{h} asks for approval of a mail to {to}{subject}",
-    "{h} bittet um Freigabe einer Mail an {to}{subject}",
+    "{h} asks for approval of an email to {to}{subject}",
+    "{h} bittet um Freigabe einer E-Mail an {to}{subject}",
     "{h} demande l’approbation d’un message à {to}{subject}",
   ],
   "email.approved": [
-    "A mail from {h} was approved by {by}",
+    "An email from {h} was approved by {by}",
     "Eine E-Mail von {h} wurde freigegeben: {by}",
     "Un message de {h} a été approuvé par {by}",
   ],
   "email.approval_refused": [
-    "A mail from {h} was rejected by {by}{reason}",
+    "An email from {h} was rejected by {by}{reason}",
     "Eine E-Mail von {h} wurde abgelehnt: {by}{reason}",
     "Un message de {h} a été rejeté par {by}{reason}",
   ],
@@ -69,7 +69,7 @@ const sentences = {
     "Le courrier sortant de {h} a été arrêté par {by}{reason}",
   ],
   "mail.started": [
-    "Outgoing mail of {h} was started again by {by}",
+    "Outgoing mail of {h} was resumed by {by}",
     "Der Versand von {h} wurde wieder gestartet: {by}",
     "Le courrier sortant de {h} a été relancé par {by}",
   ],
@@ -191,7 +191,7 @@ const sentences = {
 
 const limits: Readonly<Record<string, InThree>> = {
   identity_quota: ["Identities", "Identitäten", "identités"],
-  mail_hourly: ["mails per hour", "Mails pro Stunde", "messages par heure"],
+  mail_hourly: ["emails per hour", "E-Mails pro Stunde", "messages par heure"],
   tunnel_transfer: ["tunnel transfer per day", "Tunneltransfer pro Tag", "transfert des tunnels par jour"],
   mailbox_bytes: ["Mailbox size", "Größe des Postfachs", "taille de la boîte"],
 }
