@@ -41,7 +41,7 @@ const sentences = {
   "email.refused": [
     "{h} rejected mail from {from}{full}",
     "{h} hat E-Mails von {from} abgewiesen{full}",
-    "{h} a refusé du courrier de {from}{full}",
+    "{h} a refusé des e-mails de {from}{full}",
   ],
   "email.recipient_blocked": [
     "{h} was not allowed to write to {recipients}{subject}",
@@ -65,13 +65,13 @@ const sentences = {
   ],
   "mail.stopped": [
     "Outgoing mail of {h} was stopped by {by}{reason}",
-    "Der Versand von {h} wurde angehalten: {by}{reason}",
-    "Le courrier sortant de {h} a été arrêté par {by}{reason}",
+    "Der Versand von {h} wurde gestoppt: {by}{reason}",
+    "L’envoi d’e-mails de {h} a été suspendu par {by}{reason}",
   ],
   "mail.started": [
     "Outgoing mail of {h} was resumed by {by}",
-    "Der Versand von {h} wurde wieder gestartet: {by}",
-    "Le courrier sortant de {h} a été relancé par {by}",
+    "Der Versand von {h} wurde fortgesetzt: {by}",
+    "L’envoi d’e-mails de {h} a été repris par {by}",
   ],
   "signing_key.added": [
     "{h} registered the signing key {kid}",
@@ -96,8 +96,8 @@ const sentences = {
   "tunnel.connected": ["{h} opened its tunnel", "{h} hat den Tunnel geöffnet", "{h} a ouvert son tunnel"],
   "tunnel.disconnected": ["{h} closed its tunnel", "{h} hat den Tunnel geschlossen", "{h} a fermé son tunnel"],
   "webhook.failed": [
-    "A Webhook of {h} did not get {event_type} after every retry{failure}",
-    "Ein Webhook von {h} erhielt {event_type} nach allen Versuchen nicht{failure}",
+    "A Webhook of {h} did not receive {event_type} despite all retries{failure}",
+    "Ein Webhook von {h} hat {event_type} trotz aller Versuche nicht erhalten{failure}",
     "Un webhook de {h} n’a pas reçu {event_type} malgré tous les essais{failure}",
   ],
   "connector.connected": [
@@ -126,14 +126,14 @@ const sentences = {
     "{author} a répondu à {h} sur {platform}{post}",
   ],
   "connector.dm": [
-    "{author} wrote {h} a direct message on {platform}{post}",
-    "{author} hat {h} bei {platform} direkt geschrieben{post}",
-    "{author} a écrit un message direct à {h} sur {platform}{post}",
+    "{author} sent {h} a direct message on {platform}{post}",
+    "{author} hat {h} bei {platform} eine Direktnachricht gesendet{post}",
+    "{author} a envoyé un message privé à {h} sur {platform}{post}",
   ],
   "tunnel.transfer_blocked": [
-    "The tunnels have used up today’s transfer",
-    "Die Tunnel haben den Transfer für heute aufgebraucht",
-    "Les tunnels ont épuisé le transfert du jour",
+    "Today’s data transfer of the tunnels is used up",
+    "Das heutige Datenvolumen der Tunnel ist aufgebraucht",
+    "Le volume de données du jour des tunnels est épuisé",
   ],
   "api_key.created": ["The key {name} was created", "Der Schlüssel {name} wurde erstellt", "La clé {name} a été créée"],
   "api_key.revoked": [
@@ -142,9 +142,9 @@ const sentences = {
     "La clé {name} a été révoquée",
   ],
   "api_key.rotated": [
-    "The key {name} was replaced",
-    "Der Schlüssel {name} wurde ersetzt",
-    "La clé {name} a été remplacée",
+    "The key {name} was rotated",
+    "Der Schlüssel {name} wurde erneuert",
+    "La clé {name} a été renouvelée",
   ],
   "api_key.expiring": [
     "The key {name} expires on {day}",
@@ -158,28 +158,28 @@ const sentences = {
     "L’application {client} a été connectée",
   ],
   "grant.changed": [
-    "What the app {client} may do was changed",
-    "Die Rechte der App {client} wurden geändert",
-    "Les droits de l’application {client} ont été modifiés",
+    "The access of the app {client} was changed",
+    "Der Zugriff der App {client} wurde geändert",
+    "L’accès de l’application {client} a été modifié",
   ],
   "grant.revoked": [
-    "The access of the app {client} has ended",
-    "Der Zugang der App {client} ist beendet",
-    "L’accès de l’application {client} est terminé",
+    "The access of the app {client} was revoked",
+    "Der Zugriff der App {client} wurde widerrufen",
+    "L’accès de l’application {client} a été révoqué",
   ],
   "limit.near": [
-    "80 % of a limit are used: {limit}",
+    "80% of a limit is used: {limit}",
     "80 % eines Limits sind verbraucht: {limit}",
     "80 % d’une limite sont utilisés : {limit}",
   ],
   "audit.gap": [
     "{count} records of the audit log were lost",
-    "{count} Einträge des Prüfprotokolls gingen verloren",
+    "{count} Einträge des Audit-Protokolls gingen verloren",
     "{count} entrées du journal d’audit ont été perdues",
   ],
   "audit.head": [
     "The end of the audit log was signed",
-    "Das Ende des Prüfprotokolls wurde signiert",
+    "Das Ende des Audit-Protokolls wurde signiert",
     "La fin du journal d’audit a été signée",
   ],
   "account.deletion_started": [
@@ -192,8 +192,8 @@ const sentences = {
 const limits: Readonly<Record<string, InThree>> = {
   identity_quota: ["Identities", "Identitäten", "identités"],
   mail_hourly: ["emails per hour", "E-Mails pro Stunde", "messages par heure"],
-  tunnel_transfer: ["tunnel transfer per day", "Tunneltransfer pro Tag", "transfert des tunnels par jour"],
-  mailbox_bytes: ["Mailbox size", "Größe des Postfachs", "taille de la boîte"],
+  tunnel_transfer: ["tunnel data transfer per day", "Datenvolumen der Tunnel pro Tag", "volume de données des tunnels par jour"],
+  mailbox_bytes: ["Mailbox size", "Größe des Postfachs", "taille de la boîte mail"],
 }
 
 const byKinds: Readonly<Record<string, InThree>> = {
@@ -240,7 +240,7 @@ const placesOf = (
     diagnostic: after(data["diagnostic"]),
     full:
       data["reason"] === "full"
-        ? say([": the Mailbox is full", ": das Postfach ist voll", "\u00a0: la boîte est pleine"])
+        ? say([": the Mailbox is full", ": das Postfach ist voll", "\u00a0: la boîte mail est pleine"])
         : say([": too large", ": zu groß", "\u00a0: trop volumineux"]),
     kid: mark(said(data["kid"])),
     changed: Array.isArray(data["changed"]) ? after(data["changed"].join(", ")) : "",
