@@ -1,7 +1,7 @@
 /** Device login by the test's clock (RFC 8628). */
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { Devices } from "@svc/cluster/account/Devices"
-import { type Asked, judgeRights } from "@svc/domain/account/KeyRights"
+import { type RequestedRights, judgeRights } from "@svc/domain/account/KeyRights"
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { unlimited } from "@svc/domain/account/Scope"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -27,7 +27,7 @@ const started = Effect.gen(function* () {
   }
 })
 
-const byHolder = (requested: Asked) =>
+const byHolder = (requested: RequestedRights) =>
   judgeRights({ scopes: unlimited, expiresAt: null, networks: null }, requested, isScope, 0)
 
 const code = (code: string) => expect.objectContaining({ code })

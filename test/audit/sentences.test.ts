@@ -1,13 +1,13 @@
 /** Sentences that describe audit records to people. */
 import { planOf } from "@svc/api/audit/AuditedOperations"
 import { Api } from "@svc/domain/Api"
-import { auditSentence, groups, phrases, type Told } from "@svc/domain/audit/AuditSentences"
+import { auditSentence, groups, phrases, type DescribedRecord } from "@svc/domain/audit/AuditSentences"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
 const languages = ["en", "de", "fr"] as const
-const record = (part: Partial<Told>): Told => ({
+const record = (part: Partial<DescribedRecord>): DescribedRecord => ({
   action: "api_keys.revoke",
   actor: { kind: "admin_key", name: "Grace", client: null },
   identity: null,
@@ -16,7 +16,7 @@ const record = (part: Partial<Told>): Told => ({
   count: 1,
   ...part,
 })
-const inAll = (part: Partial<Told>) => languages.map((language) => auditSentence(language, record(part)))
+const inAll = (part: Partial<DescribedRecord>) => languages.map((language) => auditSentence(language, record(part)))
 
 describe("an audit sentence", () => {
   it("names the actor, the action and the target", () => {

@@ -1,4 +1,4 @@
-import { nextTold } from "@svc/domain/account/KeyRights"
+import { nextExpiryNotice } from "@svc/domain/account/KeyRights"
 import { describe, expect, it } from "vitest"
 
 const day = 86_400_000
@@ -14,10 +14,10 @@ describe("the next notification of a key's expiry", () => {
     [100, 100],
     [101, 100],
   ])("on day %d of a key that expires on day 100 is on day %d", (now, next) => {
-    expect(nextTold(end, now * day)).toEqual(new Date(next * day))
+    expect(nextExpiryNotice(end, now * day)).toEqual(new Date(next * day))
   })
 
   it("does not exist for a key that never expires", () => {
-    expect(nextTold(null, 0)).toBeNull()
+    expect(nextExpiryNotice(null, 0)).toBeNull()
   })
 })

@@ -18,8 +18,8 @@ export const api: Mutants = {
   },
   "device-login-unlimited": {
     file: "api/src/account/Devices.ts",
-    from: "(asked) => judgeRights(caller, asked, isScope, now)",
-    to: "(asked) => judgeRights({ ...caller, expiresAt: null }, asked, isScope, now)",
+    from: "(requested) => judgeRights(caller, requested, isScope, now)",
+    to: "(requested) => judgeRights({ ...caller, expiresAt: null }, requested, isScope, now)",
     bug: "a key that ends approves a device login whose key never expires",
     tests: ["api/credentials"],
   },
@@ -102,7 +102,7 @@ export const api: Mutants = {
   },
   "stream-outlives-key": {
     file: "api/src/events/Events.ts",
-    from: "Stream.interruptWhen(Effect.raceFirst(gone, departure.await))",
+    from: "Stream.interruptWhen(Effect.raceFirst(revoked, departure.await))",
     to: "Stream.interruptWhen(departure.await)",
     bug: "an open stream of Events goes on after its key was revoked",
     tests: ["api/stream", "events/standing-credentials", "events/tails", "account/key-ends", "oauth/ends"],

@@ -102,8 +102,8 @@ export const clusterMail: Mutants = {
   },
   "hour-one-more": {
     file: "cluster/src/mail/sending/SendHandlers.ts",
-    from: "if (standing.used >= limits.mailHourly)",
-    to: "if (standing.used > limits.mailHourly)",
+    from: "if (verdict.used >= limits.mailHourly)",
+    to: "if (verdict.used > limits.mailHourly)",
     bug: "one message more than the hourly limit goes out",
     tests: ["sending/judgement"],
   },

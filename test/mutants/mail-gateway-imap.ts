@@ -178,8 +178,8 @@ export const mailGatewayImap: Mutants = {
   },
   "own-store-told-twice": {
     file: "mail-gateway/src/mail/imap/session/SelectedFolder.ts",
-    from: "told >= message.modseq",
-    to: "told > message.modseq",
+    from: "reported >= message.modseq",
+    to: "reported > message.modseq",
     bug: "a session is told of its own STORE twice",
     tests: ["mail/imap/condstore"],
   },

@@ -186,7 +186,7 @@ export const mailGatewaySending: Mutants = {
   },
   "content-after-permission": {
     file: "mail-gateway/src/mail/sending/smtp/Letter.ts",
-    from: "letter.isPermitted() ? write() : begun(letter, write)",
+    from: "letter.isPermitted() ? write() : writeWithPermit(letter, write)",
     to: "write()",
     bug: "content is written although the permission expired after DATA",
     tests: ["mail/sending/permission", "mail/sending/relay", "mail/sending/direct"],

@@ -171,7 +171,7 @@ describe("the metrics", () => {
       for (const { method, path: pattern } of Object.values(group.endpoints)) {
         const endpoint = RequestMetrics.endpointOf(pattern, group.identifier)
         for (const status of [200, 201, 304, 400, 401, 404, 409, 429, 500, 503])
-          RequestMetrics.answered(method, endpoint, status, performance.now())
+          RequestMetrics.recordResponse(method, endpoint, status, performance.now())
       }
     }
     // Tools, actor messages and saga steps have a few hundred series, none of them in a histogram.

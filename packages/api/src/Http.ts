@@ -194,7 +194,7 @@ export const everywhere = HttpRouter.middleware(
             // This response is embedded in the response of an MCP call.
             noteOf(exchange.headers, handed.headers)
             if (exchange.repeated) handed.headers["idempotent-replayed"] = "true"
-            RequestMetrics.answered(request.method, exchange.endpoint, answered.status, startedAt)
+            RequestMetrics.recordResponse(request.method, exchange.endpoint, answered.status, startedAt)
             if (log !== undefined) log(entryOf(request, exchange.endpoint?.route, answered, startedAt, requestId))
             return answered
           }
@@ -207,7 +207,7 @@ export const everywhere = HttpRouter.middleware(
             "x-content-type-options": "nosniff",
           }
           if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
-          RequestMetrics.answered(request.method, exchange.endpoint, response.status, startedAt)
+          RequestMetrics.recordResponse(request.method, exchange.endpoint, response.status, startedAt)
           if (log !== undefined)
             log(
               entryOf(

@@ -19,7 +19,7 @@ export interface Source {
   readonly userAgent: string | null
 }
 
-const nowhere: Source = { address: "unknown", via: "rest", tool: null, userAgent: null }
+const unknownSource: Source = { address: "unknown", via: "rest", tool: null, userAgent: null }
 
 /** The same client, through a tool. */
 export const overMcp = (source: Source, tool: string): Source => ({
@@ -65,7 +65,7 @@ export interface RequestContextState {
 
 export const makeRequestContext = (
   requestId = "req_unknown",
-  source: Source = nowhere,
+  source: Source = unknownSource,
   equalTo: string | undefined = undefined,
 ): RequestContextState => ({
   requestId,

@@ -19,7 +19,7 @@ const duration = Metrics.histogram(
 const active = Metrics.gauge("http_server_active_requests", "Requests in flight, streams included", [])
 
 /** The label of requests outside the API's endpoints. */
-const elsewhere = { route: "(page)", area: "pages" }
+const pageEndpoint = { route: "(page)", area: "pages" }
 
 /** The area of long-polling endpoints, whose duration depends on how long they wait. */
 const waiting = "waiting"
@@ -38,8 +38,13 @@ export const endpointOf = (path: string, group: string): Endpoint => ({
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 const classes = Array.from({ length: 6 }, (_, digit) => `${digit}xx`)
 
-export const answered = (method: string, endpoint: Endpoint | undefined, status: number, startedAt: number): void => {
-  const { route, area } = endpoint ?? elsewhere
+export const recordResponse = (
+  method: string,
+  endpoint: Endpoint | undefined,
+  status: number,
+  startedAt: number,
+): void => {
+  const { route, area } = endpoint ?? pageEndpoint
   requests.of(methods.has(method) ? method : "_OTHER", route, classes[Math.floor(status / 100)] ?? "0xx").n++
   duration.of(area).observe((performance.now() - startedAt) / 1000)
 }

@@ -9,5 +9,5 @@ export class ShutdownSignal extends Context.Service<ShutdownSignal, Latch.Latch>
 }
 
 export const announced = Layer.effectDiscard(
-  Effect.flatMap(ShutdownSignal, (begun) => Effect.addFinalizer(() => begun.open)),
+  Effect.flatMap(ShutdownSignal, (shutdown) => Effect.addFinalizer(() => shutdown.open)),
 )

@@ -79,7 +79,7 @@ const proofs = Effect.fnUntraced(function* (tls: RunnerTls | undefined) {
   const common = { ciphers: "ECDHE-PSK-CHACHA20-POLY1305:PSK-AES256-GCM-SHA384", maxVersion: "TLSv1.2" } as const
   const proofs: Proofs = {
     client: () => ({ ...common, ...unnamed, pskCallback: () => ({ identity, psk }) }),
-    server: { ...common, pskCallback: (_, asked) => keys.get(asked) ?? null },
+    server: { ...common, pskCallback: (_, requestedIdentity) => keys.get(requestedIdentity) ?? null },
   }
   return proofs
 })

@@ -1,7 +1,7 @@
 import { Api } from "@svc/domain/Api"
 import { Caller, Subject } from "@svc/domain/account/Authorization"
 import { ApiKey } from "@svc/domain/account/Account"
-import { type Asked, judgeRights } from "@svc/domain/account/KeyRights"
+import { type RequestedRights, judgeRights } from "@svc/domain/account/KeyRights"
 import { wholeList } from "@svc/domain/Paging"
 import { IdentityNotReady, type Problem } from "@svc/domain/problems/Problem"
 import { isScope } from "@svc/domain/ScopeTable"
@@ -28,7 +28,7 @@ export const layer = RequestServices.group(
     const noting = yield* AuditNotes.make
 
     /** The new key with its location; a repeat returns the location only. */
-    const answered = Effect.fnUntraced(function* <A, E extends Problem>(
+    const located = Effect.fnUntraced(function* <A, E extends Problem>(
       make: (id: string, note: AuditNote | undefined) => Effect.Effect<A, E>,
     ) {
       const exchange = yield* RequestContext
@@ -43,13 +43,13 @@ export const layer = RequestServices.group(
     })
 
     const create = Effect.fnUntraced(function* (
-      { name, ...asked }: Asked & { readonly name: string },
+      { name, ...requested }: RequestedRights & { readonly name: string },
       identity: NewKey["identity"],
     ) {
       const caller = yield* Caller
       const now = yield* Clock.currentTimeMillis
-      const rights = yield* Effect.fromResult(judgeRights(caller, asked, isScope, now))
-      return yield* answered((id, note) => keys.create(caller.org.id, { id, name, rights, identity }, caller.by, note))
+      const rights = yield* Effect.fromResult(judgeRights(caller, requested, isScope, now))
+      return yield* located((id, note) => keys.create(caller.org.id, { id, name, rights, identity }, caller.by, note))
     })
 
     return handlers.handleAll({
@@ -67,7 +67,7 @@ export const layer = RequestServices.group(
       rotate: Effect.fnUntraced(function* ({ params, payload }) {
         const caller = yield* Caller
         const overlap = payload?.overlap_seconds ?? overlapSeconds
-        return yield* answered((id, note) => keys.rotate(caller, params.id, id, overlap, caller.by, note))
+        return yield* located((id, note) => keys.rotate(caller, params.id, id, overlap, caller.by, note))
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.read(org.id, params.id)),
       revoke: Effect.fnUntraced(function* ({ params, headers }) {

@@ -135,8 +135,8 @@ const make = Effect.gen(function* () {
   ) {
     const { source } = exchange
     const { org } = known.caller
-    const elsewhere = judgeNetwork(known.caller, source)
-    if (elsewhere !== undefined) return yield* elsewhere
+    const networkProblem = judgeNetwork(known.caller, source)
+    if (networkProblem !== undefined) return yield* networkProblem
     yield* take(exchange, org.id, "calls")
     const budget = Context.getOrUndefined(endpoint.annotations, CallPolicy)
     if (budget !== undefined) yield* take(exchange, org.id, budget)

@@ -70,7 +70,7 @@ export const confirmation = RequestServices.group(
             caller.org.id,
             params.userCode,
             payload ?? {},
-            (asked) => judgeRights(caller, asked, isScope, now),
+            (requested) => judgeRights(caller, requested, isScope, now),
             caller.by,
             note,
           ),

@@ -25,10 +25,10 @@ export const make = Effect.gen(function* () {
     apply_disclosure: boolean,
   ) {
     const state = query.get("state") ?? ""
-    const begun = yield* connectors.authorization(org.id, identities?.map(({ id }) => id) ?? null, state)
-    yield* askConnector({ canonical: begun.canonical, platform: begun.platform, by }, (actor, on) =>
+    const authorization = yield* connectors.authorization(org.id, identities?.map(({ id }) => id) ?? null, state)
+    yield* askConnector({ canonical: authorization.canonical, platform: authorization.platform, by }, (actor, on) =>
       actor.Finish({ org_id: org.id, state, query: query.toString(), apply_disclosure }, on),
     )
-    return yield* connectors.read(begun.id, begun.platform)
+    return yield* connectors.read(authorization.id, authorization.platform)
   })
 })

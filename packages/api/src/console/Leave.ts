@@ -13,7 +13,7 @@ const scope = "console/leave"
 export const leaveAddress = (sealing: Sealing["Service"], to: string) =>
   `/console/leave?to=${encodeURIComponent(sealing.stamp(scope, to))}`
 
-const Asked = Schema.Struct({ to: Schema.String.check(Schema.isMaxLength(8000)) })
+const LeaveQuery = Schema.Struct({ to: Schema.String.check(Schema.isMaxLength(8000)) })
 
 const said = {
   en: {
@@ -72,8 +72,8 @@ export const layer = HttpRouter.use((router) =>
         const { headers } = yield* HttpServerRequest.HttpServerRequest
         const lang = spoken(headers["accept-language"])
         const texts = said[lang]
-        const asked = yield* Effect.option(HttpServerRequest.schemaSearchParams(Asked))
-        const stamped = asked._tag === "Some" ? sealing.unstamp(scope, asked.value.to) : undefined
+        const query = yield* Effect.option(HttpServerRequest.schemaSearchParams(LeaveQuery))
+        const stamped = query._tag === "Some" ? sealing.unstamp(scope, query.value.to) : undefined
         const url = stamped === undefined ? null : URL.parse(stamped)
         if (url === null) {
           return page({ title: texts.title, lang, status: 404, body: `<h1>${texts.unknown}</h1>` })

@@ -56,7 +56,7 @@ const makeStreams = Effect.gen(function* () {
     ) {
       const caller = yield* Caller
       yield* limits.take(caller)
-      const gone = yield* credentials.watch(caller)
+      const revoked = yield* credentials.watch(caller)
       const { at, last } = yield* events.beginning(org, identityId, lastEventId)
       const { next } = yield* tails.open(org, identityId, at)
 
@@ -73,7 +73,7 @@ const makeStreams = Effect.gen(function* () {
         Stream.succeed(encoder.encode(last === undefined ? ": connected\n\n" : `: connected\nid: ${last}\n\n`)),
         withChanges ? Stream.merge(live, yield* resources.open(caller)) : live,
       ).pipe(
-        Stream.interruptWhen(Effect.raceFirst(gone, departure.await)),
+        Stream.interruptWhen(Effect.raceFirst(revoked, departure.await)),
         // If the store is unreachable, the stream ends and the client reconnects.
         Stream.catchCause(() => Stream.empty),
       )

@@ -24,7 +24,7 @@ const confidential = new Set(
     .map(({ path }): string => path),
 )
 /** The same for paths outside the API. */
-const elsewhere: ReadonlyArray<RegExp> = [
+const confidentialPaths: ReadonlyArray<RegExp> = [
   /^\/auth\//,
   /^\/api\/mcp$/,
   ...[...confidential].map((path) => new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`)),
@@ -33,7 +33,7 @@ const elsewhere: ReadonlyArray<RegExp> = [
 const isConfidential = ({ endpoint }: RequestContextState, { url }: HttpServerRequest.HttpServerRequest): boolean => {
   if (endpoint !== undefined) return confidential.has(endpoint.route)
   const path = url.split("?", 1)[0]!
-  return elsewhere.some((one) => one.test(path))
+  return confidentialPaths.some((one) => one.test(path))
 }
 
 type Coding = "br" | "gzip"
@@ -88,19 +88,19 @@ export const compressed = (
   if (!compressible.test(body.contentType)) return undefined
   if (!exchange.openly && isConfidential(exchange, request)) return undefined
   const { vary } = response.headers
-  const told = HttpServerResponse.setHeader(
+  const varying = HttpServerResponse.setHeader(
     response,
     "vary",
     vary === undefined || vary === "accept-encoding" ? "accept-encoding" : `${vary}, accept-encoding`,
   )
   const coding = codingFor(request.headers["accept-encoding"])
-  if (coding === undefined) return Effect.succeed(told)
+  if (coding === undefined) return Effect.succeed(varying)
   const constant = response.headers["cache-control"]?.startsWith("public") === true
   return Effect.map(
     Effect.promise(() => (constant ? once(body.body, coding) : compress[coding](body.body, false))),
     (bytes) =>
       HttpServerResponse.setHeader(
-        HttpServerResponse.setBody(told, HttpBody.uint8Array(bytes, body.contentType)),
+        HttpServerResponse.setBody(varying, HttpBody.uint8Array(bytes, body.contentType)),
         "content-encoding",
         coding,
       ),

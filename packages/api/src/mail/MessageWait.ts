@@ -25,7 +25,7 @@ export const make = Effect.gen(function* () {
   const book = yield* Addresses
   const messages = yield* MessageQueries
   const feed = yield* ChangeFeed
-  const standing = yield* StandingCredentials
+  const standingCredentials = yield* StandingCredentials
   const credentials = yield* CredentialLookup
   const departure = yield* ShutdownSignal
 
@@ -54,8 +54,8 @@ export const make = Effect.gen(function* () {
       if (left <= 0 || departure.isOpen()) return answer(found)
       // Reads the credential each time, so that a permission that was revoked and granted again counts.
       yield* Effect.scoped(
-        Effect.flatMap(standing.watch(watching, use), (gone) =>
-          Effect.timeoutOption(Effect.raceAllFirst([changes.await, gone, departure.await]), left),
+        Effect.flatMap(standingCredentials.watch(watching, use), (revoked) =>
+          Effect.timeoutOption(Effect.raceAllFirst([changes.await, revoked, departure.await]), left),
         ),
       )
       // The credential may have been revoked or narrowed during the wait; then the error is returned instead of the mail.

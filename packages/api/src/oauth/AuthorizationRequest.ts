@@ -7,14 +7,14 @@ import type { AddressBook } from "@svc/domain/Addresses"
 import { answering, isAcceptable, matches } from "@svc/domain/oauth/Redirect"
 import { isOurs, resourceOf } from "@svc/domain/oauth/Resource"
 import { isStorable } from "@svc/domain/Text"
-import type { AskedGrant } from "@svc/cluster/oauth/Grants"
+import type { RequestedGrant } from "@svc/cluster/oauth/Grants"
 import type { OAuthClient } from "@svc/cluster/oauth/OAuthClients"
 import { baseline, grantable } from "./OfferedScopes.ts"
 
 /** The maximum length of a query, ten times the longest seen in practice. */
 export const longestQuery = 8192
 
-export interface Wanted extends AskedGrant {
+export interface Wanted extends RequestedGrant {
   /** The requested scopes that exist. */
   readonly scopes: ReadonlyArray<string>
   /** Builds the redirect address of a response, including `state` and `iss`. */
@@ -85,7 +85,7 @@ export const judge = (book: AddressBook, client: OAuthClient, query: URLSearchPa
   if (query.get("prompt")?.split(" ").includes("none") === true) {
     return refused("consent_required", "The account holder must confirm every request.")
   }
-  const asked = (query.get("scope") ?? "").split(" ").filter((one) => grantable.has(one))
-  const scopes = asked.length === 0 ? baseline : [...new Set(asked)]
+  const requested = (query.get("scope") ?? "").split(" ").filter((one) => grantable.has(one))
+  const scopes = requested.length === 0 ? baseline : [...new Set(requested)]
   return { _tag: "Wanted", wanted: { client, redirect, challenge, resource: resourceOf(book), scopes, back } }
 }

@@ -33,7 +33,7 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** Isolates the page from windows of other origins. */
 const alone = HttpServerResponse.setHeader("cross-origin-opener-policy", "same-origin")
 
-const told = (say: ConsentTexts, title: string, text: string, status: number) =>
+const noticePage = (say: ConsentTexts, title: string, text: string, status: number) =>
   alone(page({ title, status, lang: langOf(say), body: `<h1>${escape(title)}</h1><p>${escape(text)}</p>` }))
 const langOf = (say: ConsentTexts) => (say === words.de ? "de" : say === words.fr ? "fr" : "en")
 
@@ -82,8 +82,8 @@ export const layer = HttpRouter.use((router) =>
     const sealing = yield* Sealing
     const recording = yield* Recording.make
 
-    const unknown = (say: ConsentTexts, why = say.unknownWhy) => told(say, say.unknown, why, 400)
-    const gone = (say: ConsentTexts) => told(say, say.gone, say.again, 400)
+    const unknown = (say: ConsentTexts, why = say.unknownWhy) => noticePage(say, say.unknown, why, 400)
+    const expiredPage = (say: ConsentTexts) => noticePage(say, say.gone, say.again, 400)
 
     const sealOf = (caller: CallerInfo, request: string) =>
       sealing.stamp("authorize", `${caller.credentialId}/${request}`)
@@ -165,14 +165,14 @@ export const layer = HttpRouter.use((router) =>
           ? yield* signInFirst(say, text)
           : yield* decide(caller, yield* requests.open(text, caller.credentialId))
       }
-      if (!uuid.test(resumed)) return gone(say)
+      if (!uuid.test(resumed)) return expiredPage(say)
       const browser = browserOf(book, arrived)
       if (caller === undefined) {
         return alone(signInPage(langOf(say), { request: resumed }))
       }
       const secret = browser?.id === resumed ? browser.secret : undefined
       const request = yield* requests.claim(resumed, caller.credentialId, secret)
-      if (request === undefined) return gone(say)
+      if (request === undefined) return expiredPage(say)
       if (query.get("as") === "other") {
         // Another user signs in: the request returns to the browser and waits.
         return yield* signInFirst(say, request.query)
@@ -183,12 +183,13 @@ export const layer = HttpRouter.use((router) =>
     const end = Effect.gen(function* () {
       const caller = yield* signedIn
       const here = yield* spokenHere
-      if (caller === undefined || !(yield* certainlyFromOurPages)) return told(here, here.gone, here.again, 403)
+      if (caller === undefined || !(yield* certainlyFromOurPages)) return noticePage(here, here.gone, here.again, 403)
       const say = words[caller.org.language]
       const decision = yield* HttpServerRequest.schemaBodyUrlParams(Decision)
-      if (sealing.unstamp("authorize", decision.seal) !== `${caller.credentialId}/${decision.request}`) return gone(say)
+      if (sealing.unstamp("authorize", decision.seal) !== `${caller.credentialId}/${decision.request}`)
+        return expiredPage(say)
       const request = yield* requests.claim(decision.request, caller.credentialId, undefined)
-      if (request === undefined) return gone(say)
+      if (request === undefined) return expiredPage(say)
       const query = new URLSearchParams(request.query)
       const client = yield* clients.known(clientIdOf(query) ?? "")
       const judged = client === undefined ? undefined : judge(book, client, query)
@@ -220,7 +221,7 @@ export const layer = HttpRouter.use((router) =>
           Effect.map(({ code }) => leave(say, wanted.back({ code }))),
           Effect.catchTag("ConsentRefused", ({ reason }) =>
             reason === "gone"
-              ? Effect.succeed(gone(say))
+              ? Effect.succeed(expiredPage(say))
               : consentPage(caller, request, wanted, reason === "full" ? say.full : say.pick),
           ),
         )
@@ -235,11 +236,11 @@ export const layer = HttpRouter.use((router) =>
             case "DocumentRefused":
               return unknown(say, "message" in failure ? String(failure.message) : say.unknownWhy)
             case "rate_limited":
-              return told(say, say.busy, say.again, 429)
+              return noticePage(say, say.busy, say.again, 429)
             case "unavailable":
-              return told(say, say.busy, say.again, 503)
+              return noticePage(say, say.busy, say.again, 503)
             default:
-              return gone(say)
+              return expiredPage(say)
           }
         }),
       )

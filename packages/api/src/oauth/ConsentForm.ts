@@ -25,7 +25,7 @@ interface Shown {
   /** Binds the form to the session and the request. */
   readonly seal: string
   /** The error of the previous submission. */
-  readonly told?: string
+  readonly notice?: string
 }
 
 /** The submitted form; checkboxes may occur once, repeatedly or not at all. */
@@ -49,8 +49,8 @@ const several = (value: string | ReadonlyArray<string> | undefined): ReadonlyArr
 
 /** Returns the scopes of each preset, limited to those that the app requested. */
 const presetsOf = ({ scopes }: Wanted) => {
-  const asked = (names: ReadonlyArray<string>) => names.filter((name) => scopes.includes(name))
-  return { read: asked(readOnly), act: asked(readAndAct) }
+  const requestedOf = (names: ReadonlyArray<string>) => names.filter((name) => scopes.includes(name))
+  return { read: requestedOf(readOnly), act: requestedOf(readAndAct) }
 }
 
 /** Returns what the account holder allows, or undefined if the form names no Identity or no scope. */
@@ -161,7 +161,7 @@ export const body = (shown: Shown): string => {
 ${receiverLines(say, wanted)}
 <p>${escape(say.calls(name))} ${escape(say.unchecked)}</p>
 <p>${escape(say.account)} <strong>${escape(org.email)}</strong> (<a href="${path}?continue=${request}&amp;as=other">${escape(say.notYou)}</a>)</p>
-${presentLine(say, shown)}${shown.told === undefined ? "" : `<p class="told" role="alert">${escape(shown.told)}</p>`}
+${presentLine(say, shown)}${shown.notice === undefined ? "" : `<p class="told" role="alert">${escape(shown.notice)}</p>`}
 <form method="post" action="${path}"><input type="hidden" name="request" value="${request}"><input type="hidden" name="seal" value="${escape(seal)}">
 ${agentChoice(say, shown)}
 ${rightChoice(say, shown)}

@@ -38,19 +38,19 @@ const open = (node: unknown) =>
 export const openAnswers = (document: Json): void => {
   const schemas: Json = document["components"].schemas
   const operations = Object.values<Json>(document["paths"]).flatMap((path) => Object.values<Json>(path))
-  const asked = reached(
+  const requestSchemas = reached(
     operations.map((operation) => operation["requestBody"] ?? {}),
     schemas,
   )
-  const answered = reached(
+  const responseSchemas = reached(
     operations.map((operation) => operation["responses"]),
     schemas,
   )
-  for (const name of asked) {
-    if (answered.has(name)) throw new Error(`${name} is part of requests and of answers`)
+  for (const name of requestSchemas) {
+    if (responseSchemas.has(name)) throw new Error(`${name} is part of requests and of answers`)
   }
   for (const operation of operations) open(operation["responses"])
-  for (const [name, schema] of Object.entries(schemas)) if (!asked.has(name)) open(schema)
+  for (const [name, schema] of Object.entries(schemas)) if (!requestSchemas.has(name)) open(schema)
 }
 
 /** Moves keywords beside a reference out of `allOf` (JSON Schema 2020-12), and removes duplicates of lists. */

@@ -141,8 +141,9 @@ const scopeChoice = ({ scopes }: RequestedKey, say: DeviceTexts) =>
 const endChoice = ({ expires_in_days }: RequestedKey, say: DeviceTexts) => {
   const shorter = [365, 90, 30, 7, 1].filter((days) => expires_in_days === null || days < expires_in_days)
   const option = (days: number) => `<option value="${days}">${say.days(days)}</option>`
-  const asked = expires_in_days === null ? `<option value="">${say.revoked}</option>` : option(expires_in_days)
-  return `<p><label>${say.until}<br><select name="days">${asked}${shorter.map(option).join("")}</select></label></p>`
+  const requestedOption =
+    expires_in_days === null ? `<option value="">${say.revoked}</option>` : option(expires_in_days)
+  return `<p><label>${say.until}<br><select name="days">${requestedOption}${shorter.map(option).join("")}</select></label></p>`
 }
 
 const decisionForm = (device: RequestedKey, email: string, say: DeviceTexts) =>
@@ -166,8 +167,8 @@ export const layer = HttpRouter.use((router) =>
         const caller = yield* signedIn
         const lang = yield* languageFor(caller)
         const say = words[lang]
-        const asked = yield* Effect.option(HttpServerRequest.schemaSearchParams(CodeQuery))
-        const text = asked._tag === "Some" ? asked.value.user_code : undefined
+        const query = yield* Effect.option(HttpServerRequest.schemaSearchParams(CodeQuery))
+        const text = query._tag === "Some" ? query.value.user_code : undefined
         const userCode = readCode(text)
         if (caller === undefined) return framed(lang, signInForm(lang, { userCode }))
         if (text === undefined) return framed(lang, codeForm(say))
@@ -198,7 +199,7 @@ export const layer = HttpRouter.use((router) =>
             caller.org.id,
             user_code,
             { scopes, ...(days === "" ? {} : { expires_in_days: Number(days) }) },
-            (asked) => judgeRights(caller, asked, isScope, now),
+            (requested) => judgeRights(caller, requested, isScope, now),
             { kind: caller.kind, credentialId: caller.credentialId, requestId: yield* RequestId },
           )
         : devices.deny(user_code)

@@ -147,8 +147,8 @@ export const layer = HttpRouter.use((router) =>
       if (!(yield* fromOurPages)) return signInPage(lang, { notice: say.elsewhere }, 403)
       yield* limited(limits, "magic_link")
       const form = yield* HttpServerRequest.schemaBodyUrlParams(SignIn)
-      const { email, terms, request: asked } = form
-      const shown = { userCode: readCode(form.user_code), request: asked, email }
+      const { email, terms, request: authorization } = form
+      const shown = { userCode: readCode(form.user_code), request: authorization, email }
       const again = (text: string, status: number) =>
         Effect.succeed(signInPage(lang, { ...shown, notice: text }, status))
       return yield* Effect.map(

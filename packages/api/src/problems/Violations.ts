@@ -54,7 +54,7 @@ const format = (issue: SchemaIssue.Issue) => ({
 
 /** Longer bodies only report their first error. */
 const small = 16 * 1024
-const toldAtMost = 20
+const violationsAtMost = 20
 const messageAtMost = 300
 
 /** RFC 6901 section 3. */
@@ -65,9 +65,9 @@ const pointer = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }
     .join("")
     .slice(0, messageAtMost)
 
-const told = (issue: SchemaIssue.Issue): ReadonlyArray<Violation> =>
+const fromIssue = (issue: SchemaIssue.Issue): ReadonlyArray<Violation> =>
   format(issue)
-    .issues.slice(0, toldAtMost)
+    .issues.slice(0, violationsAtMost)
     .map(({ path, message }) => ({ path: pointer(path), message: message.slice(0, messageAtMost) }))
 
 type Decoder = (input: unknown) => Effect.Effect<unknown, Schema.SchemaError>
@@ -94,7 +94,7 @@ const all = Effect.fnUntraced(function* (endpoint: HttpApiEndpoint.Top) {
   const parsed = yield* Effect.option(Effect.try(() => JSON.parse(text.value) as unknown))
   if (Option.isNone(parsed)) return undefined
   const decoded = yield* Effect.result(decoderOf(endpoint)(parsed.value))
-  return decoded._tag === "Failure" ? told(decoded.failure.issue) : undefined
+  return decoded._tag === "Failure" ? fromIssue(decoded.failure.issue) : undefined
 })
 
 /** Returns the top-level member names of a schema. */
@@ -132,8 +132,8 @@ export const violationsOf = (
   endpoint: HttpApiEndpoint.Top,
 ): Effect.Effect<ReadonlyArray<Violation>, never, HttpServerRequest.HttpServerRequest> =>
   error.kind === "Payload"
-    ? Effect.map(all(endpoint), (found) => (found ?? told(error.cause.issue)).map(withExpected("body", endpoint)))
-    : Effect.succeed(told(error.cause.issue).map(withExpected("query", endpoint)))
+    ? Effect.map(all(endpoint), (found) => (found ?? fromIssue(error.cause.issue)).map(withExpected("body", endpoint)))
+    : Effect.succeed(fromIssue(error.cause.issue).map(withExpected("query", endpoint)))
 
 /** Rejects query parameters at an endpoint that takes none; the library ignores them. */
 export const needlessQuery = (
@@ -143,7 +143,7 @@ export const needlessQuery = (
   const names = endpoint.query === undefined ? Object.keys(query) : []
   if (names.length === 0) return undefined
   const errors = names
-    .slice(0, toldAtMost)
+    .slice(0, violationsAtMost)
     .map((name) => withExpected("query", endpoint)({ path: pointer([name]), message: unknownMember }))
   return new InvalidRequest({ detail: `The query is not valid at ${errors[0]!.path}: ${errors[0]!.message}`, errors })
 }

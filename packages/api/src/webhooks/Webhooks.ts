@@ -139,8 +139,8 @@ export const layer = RequestServices.group(
       deliveries: Effect.fnUntraced(function* ({ params, query }) {
         const { id } = yield* Subject
         const eventId = query.event_id === undefined ? undefined : fromPublic("evt_", query.event_id)
-        const asked = { limit: query.limit, cursor: query.cursor, status: query.status, eventId }
-        const { entries, next_cursor } = yield* webhooks.deliveries(id, yield* uuidOf(params.id), asked)
+        const request = { limit: query.limit, cursor: query.cursor, status: query.status, eventId }
+        const { entries, next_cursor } = yield* webhooks.deliveries(id, yield* uuidOf(params.id), request)
         return { deliveries: entries, next_cursor }
       }),
       request: Effect.fnUntraced(function* ({ params }) {

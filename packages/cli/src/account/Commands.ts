@@ -60,7 +60,11 @@ const login = Command.make(
         api,
         decodeStarted(
           yield* call(api, "POST", "/api/auth/device", {
-            body: { name: flags.name.slice(0, 100), client: "svc command line", ...(yield* Keys.askedOf(flags)) },
+            body: {
+              name: flags.name.slice(0, 100),
+              client: "svc command line",
+              ...(yield* Keys.requestedRights(flags)),
+            },
           }),
         ),
       )

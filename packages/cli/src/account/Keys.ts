@@ -30,7 +30,7 @@ const daysOf = (text: string): Effect.Effect<number, Misused> => {
 }
 
 /** Returns the members of a request for a key. */
-export const askedOf = Effect.fnUntraced(function* (flags: {
+export const requestedRights = Effect.fnUntraced(function* (flags: {
   readonly scope: Option.Option<string>
   readonly expires: Option.Option<string>
 }) {
@@ -85,7 +85,7 @@ const create = Command.make(
       const { api, key } = yield* connect(flags.api)
       const body = {
         name: flags.name,
-        ...(yield* askedOf(flags)),
+        ...(yield* requestedRights(flags)),
         ...(Option.isNone(flags.network) ? {} : { networks: words(flags.network.value) }),
       }
       const path = Option.match(flags.identity, {

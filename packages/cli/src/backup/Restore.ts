@@ -65,13 +65,13 @@ export const aside = ({ dataDirectory }: Settings) =>
         const { uid, gid } = fs.statSync(dataDirectory)
         if (process.getuid?.() === 0) fs.chownSync(folder, uid, gid)
         // If that user cannot access the folder, the server runs elsewhere.
-        return { folder, elsewhere: path.dirname(EmbeddedPostgres.homeOf(folder)) }
+        return { folder, home: path.dirname(EmbeddedPostgres.homeOf(folder)) }
       },
       catch: (error) => new BackupFailed({ message: `${dataDirectory} is not writable: ${String(error)}` }),
     }),
-    ({ folder, elsewhere }) =>
+    ({ folder, home }) =>
       Effect.sync(() => {
-        for (const one of [folder, elsewhere]) fs.rmSync(one, { recursive: true, force: true })
+        for (const one of [folder, home]) fs.rmSync(one, { recursive: true, force: true })
       }),
   )
 
@@ -140,6 +140,6 @@ export const release = Effect.gen(function* () {
   const settings = yield* load
   yield* BackupLocation.refuseForeign(settings)
   const { connection } = yield* EmbeddedPostgres.open({ directory: settings.dataDirectory })
-  const gone = yield* Effect.provide(RestoreAdjustments.release, BackupLocation.clients(connection))
-  yield* say(gone.map(({ what, count }) => `${count} ${what} go out.`))
+  const released = yield* Effect.provide(RestoreAdjustments.release, BackupLocation.clients(connection))
+  yield* say(released.map(({ what, count }) => `${count} ${what} go out.`))
 }).pipe(Effect.scoped)

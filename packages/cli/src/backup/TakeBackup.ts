@@ -68,7 +68,7 @@ export const run = Effect.fn("svc.backup")(function* (target: string, keep: Opti
     const bytes = file === "-" ? 0 : fs.statSync(file).size
     const sql = yield* Unhurried
     yield* sql`insert into backup (finished_at, bytes, rows) values (${new Date(yield* Clock.currentTimeMillis)}, ${bytes}, ${rowsOf(manifest)})`
-    const gone = isFolder && Option.isSome(keep) ? BackupLocation.prune(target, Math.max(1, keep.value)) : []
+    const removed = isFolder && Option.isSome(keep) ? BackupLocation.prune(target, Math.max(1, keep.value)) : []
     // Standard output receives the backup.
     yield* Effect.sync(() =>
       process.stderr.write(
@@ -79,7 +79,7 @@ export const run = Effect.fn("svc.backup")(function* (target: string, keep: Opti
             : [
                 `It can only be restored with master key ${manifest.master_keys.map((id) => `"${id}"`).join(", ")}: store the key elsewhere.`,
               ]),
-          ...gone.map((one) => `Removed ${one}.`),
+          ...removed.map((one) => `Removed ${one}.`),
           "",
         ].join("\n"),
       ),

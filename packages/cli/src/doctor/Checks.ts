@@ -81,7 +81,7 @@ const login = Effect.fnUntraced(function* (api: string) {
 const patienceMillis = 5000
 
 /** Returns whether a port on another machine accepts connections. */
-const answers = (host: string, port: number) =>
+const acceptsConnections = (host: string, port: number) =>
   Effect.callback<boolean>((resume) => {
     const socket = connect({ host, port, timeout: patienceMillis })
     const end = (is: boolean) => {
@@ -105,7 +105,7 @@ const outside = Effect.fnUntraced(function* (settings: Settings) {
   return yield* Effect.forEach(
     places,
     ([what, host, at, setting]) =>
-      Effect.map(answers(host, at), (is) =>
+      Effect.map(acceptsConnections(host, at), (is) =>
         is
           ? found(what, "ok", `${host}:${at} answers`)
           : found(

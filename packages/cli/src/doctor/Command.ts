@@ -14,9 +14,9 @@ const linesOf = ({ name, status, detail, remedy }: Finding): string => {
 
 const text = (all: ReadonlyArray<Finding>, verbose: boolean): string => {
   const fine = all.filter(({ status }) => status === "ok")
-  const told = verbose ? all : all.filter(({ status }) => status !== "ok")
+  const shown = verbose ? all : all.filter(({ status }) => status !== "ok")
   const hint = verbose || fine.length === 0 ? "" : " (svc doctor --all lists them)"
-  return `${told.map(linesOf).join("")}${fine.length} of ${all.length} checks passed${hint}.\n`
+  return `${shown.map(linesOf).join("")}${fine.length} of ${all.length} checks passed${hint}.\n`
 }
 
 export const command = Command.make(

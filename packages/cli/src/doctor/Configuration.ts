@@ -3,7 +3,7 @@ import { settingNames } from "@svc/cluster/connectors/platforms/Platforms"
 import { existsSync, statSync } from "node:fs"
 import * as path from "node:path"
 import { Config, ConfigProvider, Effect, Option } from "effect"
-import { asked, type Settings } from "../serve/Settings.ts"
+import { settingsConfig, type Settings } from "../serve/Settings.ts"
 import * as Finding from "./Finding.ts"
 
 const found = Finding.of("settings")
@@ -48,7 +48,7 @@ export const knownNames = Effect.gen(function* () {
       return undefined
     }),
   )
-  yield* Effect.ignore(Config.all(asked).parse(listening))
+  yield* Effect.ignore(Config.all(settingsConfig).parse(listening))
   for (const name of yield* settingNames) names.add(name)
   return names
 })

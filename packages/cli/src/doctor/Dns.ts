@@ -55,13 +55,13 @@ export const asking = (server: string | undefined): Ask => {
 }
 
 /** Returns a concrete name to query for a wildcard. */
-const asked = (name: string) => name.replace(/^\*\./, "svc-doctor.")
+const queryName = (name: string) => name.replace(/^\*\./, "svc-doctor.")
 
 /** Queries a record. If the expected address is unknown, any address is accepted. */
 const ask = (dns: Ask, { name, kind, value }: Wanted) =>
   value === undefined
-    ? Effect.map(Effect.all([dns(asked(name), "A"), dns(asked(name), "AAAA")]), (both) => both.flat())
-    : dns(asked(name), kind)
+    ? Effect.map(Effect.all([dns(queryName(name), "A"), dns(queryName(name), "AAAA")]), (both) => both.flat())
+    : dns(queryName(name), kind)
 
 const judge = (dns: Ask, record: Wanted) =>
   ask(dns, record).pipe(

@@ -24,8 +24,8 @@ export const node = Effect.sync(() => {
 })
 
 /** Returns the nearest existing parent directory. */
-const standing = (directory: string): string =>
-  existsSync(directory) ? directory : standing(path.dirname(path.resolve(directory)))
+const existingParent = (directory: string): string =>
+  existsSync(directory) ? directory : existingParent(path.dirname(path.resolve(directory)))
 
 /** Minimum share of free inodes of the file system. */
 const freeFiles = 0.1
@@ -33,7 +33,7 @@ const freeFiles = 0.1
 export const data = ({ dataDirectory, databaseUrl }: Settings) =>
   Effect.sync(() => {
     if (Option.isSome(databaseUrl)) return found("data", "ok", "the database of DATABASE_URL")
-    const place = standing(dataDirectory)
+    const place = existingParent(dataDirectory)
     try {
       accessSync(place, constants.W_OK)
     } catch {
@@ -41,17 +41,17 @@ export const data = ({ dataDirectory, databaseUrl }: Settings) =>
     }
     const { bavail, bsize, files, ffree } = statfsSync(place)
     const gibibytes = (bavail * bsize) / 1024 ** 3
-    const told = `${path.resolve(dataDirectory)}, ${gibibytes.toFixed(1)} GiB free`
-    if (gibibytes < 0.2) return found("data", "fail", told, "Free some space, or set SVC_DATA_DIR to another disk.")
-    if (gibibytes < 2) return found("data", "warn", told, "Free some space before mail fills the disk.")
+    const summary = `${path.resolve(dataDirectory)}, ${gibibytes.toFixed(1)} GiB free`
+    if (gibibytes < 0.2) return found("data", "fail", summary, "Free some space, or set SVC_DATA_DIR to another disk.")
+    if (gibibytes < 2) return found("data", "warn", summary, "Free some space before mail fills the disk.")
     return files > 0 && ffree / files < freeFiles
       ? found(
           "data",
           "warn",
-          `${told}, but ${ffree} of ${files} files`,
+          `${summary}, but ${ffree} of ${files} files`,
           "Free some inodes: the disk is full of small files.",
         )
-      : found("data", "ok", told)
+      : found("data", "ok", summary)
   })
 
 /** Memory of an idle process with all roles and its database. */

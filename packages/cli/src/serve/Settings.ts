@@ -22,7 +22,7 @@ const port = (name: string, fallback: number) => Config.Int(name).pipe(Config.wi
 const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 
 /** The configuration of all settings. */
-export const asked = {
+export const settingsConfig = {
   environment: Config.option(Config.Literals(["development", "production"], "SVC_ENV")),
   dataDirectory: Config.String("SVC_DATA_DIR").pipe(Config.withDefault(".data")),
   databaseUrl: secret("DATABASE_URL"),
@@ -128,7 +128,7 @@ export const asked = {
   }),
 }
 
-const raw = Config.all(asked)
+const raw = Config.all(settingsConfig)
 
 const withoutSlash = (url: string) => url.replace(/\/+$/, "")
 const loopback = (host: string) => host === "127.0.0.1" || host === "::1" || host === "localhost"

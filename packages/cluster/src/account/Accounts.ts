@@ -198,8 +198,8 @@ const make = (settings: AccountSettings) =>
       /** Revokes a session immediately. */
       revokeSession: (org: string, id: string) =>
         orUnavailable(
-          Effect.flatMap(sql`delete from session where id = ${id} and org_id = ${org} returning 1`, (gone) =>
-            gone.length === 0
+          Effect.flatMap(sql`delete from session where id = ${id} and org_id = ${org} returning 1`, (deleted) =>
+            deleted.length === 0
               ? Effect.fail(new NotFound({ detail: "The session does not exist." }))
               : Effect.sync(() => feed.announce({ org })),
           ),

@@ -15,7 +15,7 @@ import {
   userCodeAlphabet,
   userCodeOf,
 } from "@svc/domain/account/Device"
-import { type Asked, type judgeRights } from "@svc/domain/account/KeyRights"
+import { type RequestedRights, type judgeRights } from "@svc/domain/account/KeyRights"
 import { everything, includes, type Scopes, scopesOf } from "@svc/domain/account/Scope"
 import { type Initiator, system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -78,13 +78,13 @@ interface Asking {
   readonly data_key: Uint8Array
 }
 
-type Judge = (asked: Asked) => ReturnType<typeof judgeRights>
+type Judge = (requested: RequestedRights) => ReturnType<typeof judgeRights>
 
 /** Returns the rights of the key: the requested ones without those that the approver removed. */
 const within = (
   asking: Pick<Asking, "scopes" | "expires_in_days">,
   given: DeviceApproval,
-): Result.Result<Asked, ScopeExceeds> => {
+): Result.Result<RequestedRights, ScopeExceeds> => {
   const scopes = given.scopes ?? (asking.scopes === null ? undefined : scopesOf(asking.scopes).names)
   const days = given.expires_in_days ?? asking.expires_in_days ?? undefined
   if (

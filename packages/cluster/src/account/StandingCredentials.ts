@@ -27,7 +27,7 @@ interface Use {
 interface Watched {
   readonly id: string
   readonly use: Use | undefined
-  readonly gone: Latch.Latch
+  readonly revoked: Latch.Latch
   watchers: number
 }
 
@@ -71,7 +71,7 @@ const make = Effect.gen(function* () {
     where g.id = any(${ids}::uuid[]) and g.revoked_at is null and g.expires_at > now() and o.status = 'active'`
 
   const end = (map: Map<string, Watched>, name: string) => {
-    map.get(name)?.gone.openUnsafe()
+    map.get(name)?.revoked.openUnsafe()
     map.delete(name)
   }
 
@@ -89,9 +89,9 @@ const make = Effect.gen(function* () {
     const asked = [...watched.grant]
     if (asked.length === 0) return
     const rows = yield* orUnavailable(grantsOf([...new Set(asked.map(([, { id }]) => id))]))
-    const standing = new Map(rows.map((row) => [row.id, row]))
+    const current = new Map(rows.map((row) => [row.id, row]))
     for (const [name, { id, use }] of asked) {
-      const row = standing.get(id)
+      const row = current.get(id)
       if (row === undefined || (use !== undefined && !isAllowed(row, use))) end(watched.grant, name)
     }
   })
@@ -107,7 +107,12 @@ const make = Effect.gen(function* () {
         Effect.acquireRelease(
           Effect.sync(() => {
             const map = mapOf(credential)
-            const known = map.get(name) ?? { id: credential.credentialId, use, gone: Latch.makeUnsafe(), watchers: 0 }
+            const known = map.get(name) ?? {
+              id: credential.credentialId,
+              use,
+              revoked: Latch.makeUnsafe(),
+              watchers: 0,
+            }
             known.watchers++
             map.set(name, known)
             return known
@@ -118,7 +123,7 @@ const make = Effect.gen(function* () {
               if (--known.watchers === 0 && map.get(name) === known) map.delete(name)
             }),
         ),
-        ({ gone }) => Effect.asVoid(gone.await),
+        ({ revoked }) => Effect.asVoid(revoked.await),
       )
     },
   }

@@ -123,7 +123,7 @@ export const noteOf = ({ headers }: Pick<Request<unknown>, "headers">): AuditNot
   return text === undefined ? undefined : { text, taken: false }
 }
 
-const askedOf = <P>(request: Request<P>): ReceivedCommand<P> => ({
+const receivedOf = <P>(request: Request<P>): ReceivedCommand<P> => ({
   payload: request.payload,
   by: byOf(request),
   commandId: commandOf(request),
@@ -169,7 +169,7 @@ export const make = <S extends ActorIdentity>(
    * Reads the state after pending changes if the Identity is not ready in memory: the caller may already have read in
    * the store that it is ready.
    */
-  const standing = Effect.flatMap(ownership.state, (identity) =>
+  const currentIdentity = Effect.flatMap(ownership.state, (identity) =>
     identity?.status === "provisioning" ? ownership.settled : Effect.succeed(identity),
   )
   const write = <P, A, E>(identity: OwnIdentity, request: Request<P>, writer: Writer<P, A, E>) => {
@@ -185,7 +185,7 @@ export const make = <S extends ActorIdentity>(
   }
   return {
     onReady: (writer) => (request) =>
-      standing.pipe(
+      currentIdentity.pipe(
         Effect.flatMap((identity) => requireOwner(identity, request.payload)),
         Effect.flatMap(ready),
         Effect.flatMap((identity) => write(identity, request, writer)),
@@ -196,26 +196,26 @@ export const make = <S extends ActorIdentity>(
     ) => {
       type Answer = Exit.Exit<A, R | NotFound | IdentityNotReady>
       const run = (all: ReadonlyArray<ReceivedCommand<P>>) =>
-        Effect.flatMap(standing, (identity): Effect.Effect<ReadonlyArray<Answer>, Refused<E>> => {
-          const asked = all.filter(({ payload }) => identity?.orgId === payload.org_id)
+        Effect.flatMap(currentIdentity, (identity): Effect.Effect<ReadonlyArray<Answer>, Refused<E>> => {
+          const owned = all.filter(({ payload }) => identity?.orgId === payload.org_id)
           const answered = (answers: ReadonlyArray<Answer>) => {
-            if (asked.length === all.length) return answers
-            const of = new Map(asked.map((one, index) => [one, answers[index]!]))
+            if (owned.length === all.length) return answers
+            const of = new Map(owned.map((one, index) => [one, answers[index]!]))
             return all.map((one): Answer => of.get(one) ?? Exit.fail(notMine()))
           }
           return identity?.status === "ready"
             ? Effect.map(
                 ownership.write(system, (fenced) =>
-                  Effect.tap(writer({ ...fenced, identity }, asked), (exits) =>
+                  Effect.tap(writer({ ...fenced, identity }, owned), (exits) =>
                     recordRest(
                       fenced.sql,
-                      asked.map(({ note }, n) => (Exit.isSuccess(exits[n]!) ? note : undefined)),
+                      owned.map(({ note }, n) => (Exit.isSuccess(exits[n]!) ? note : undefined)),
                     ),
                   ),
                 ),
                 answered,
               )
-            : Effect.succeed(answered(asked.map(() => Exit.fail(identity ? notReady(identity) : notMine()))))
+            : Effect.succeed(answered(owned.map(() => Exit.fail(identity ? notReady(identity) : notMine()))))
         })
       let unnamed = 0
       const batch = {
@@ -229,18 +229,18 @@ export const make = <S extends ActorIdentity>(
       }
       return (request: Request<P>) =>
         Rpc.fork(
-          Effect.flatMap(part(batch), (enqueue) => Effect.flatMap(enqueue(askedOf(request)), (answer) => answer)),
+          Effect.flatMap(part(batch), (enqueue) => Effect.flatMap(enqueue(receivedOf(request)), (answer) => answer)),
         )
     },
     onPresent: (writer) => (request) =>
-      standing.pipe(
+      currentIdentity.pipe(
         Effect.flatMap((identity) => requireOwner(identity, request.payload)),
         Effect.flatMap((identity) => write(identity, request, writer)),
       ),
     fromOutside:
       <P, A, E, R>(writer: Writer<P, A, E>, refuse: (identity: ActorIdentity | undefined) => Effect.Effect<A, R>) =>
       (request: Request<P>) =>
-        Effect.flatMap(standing, (identity): Effect.Effect<A, Refused<E> | R> =>
+        Effect.flatMap(currentIdentity, (identity): Effect.Effect<A, Refused<E> | R> =>
           identity?.status === "ready" ? write(identity, request, writer) : refuse(identity),
         ),
     fromOutsideTogether: <P, A, E, R>(
@@ -252,7 +252,7 @@ export const make = <S extends ActorIdentity>(
         make: () =>
           Batcher.make(
             (payloads: ReadonlyArray<P>) =>
-              Effect.flatMap(standing, (identity): Effect.Effect<ReadonlyArray<Exit.Exit<A, R>>, Refused<E>> =>
+              Effect.flatMap(currentIdentity, (identity): Effect.Effect<ReadonlyArray<Exit.Exit<A, R>>, Refused<E>> =>
                 identity?.status === "ready"
                   ? ownership.write(system, (fenced) => writer({ ...fenced, identity }, payloads))
                   : Effect.map(Effect.exit(refuse(identity)), (refused) => payloads.map(() => refused)),

@@ -21,7 +21,7 @@ type Undelivered =
   | ClusterError.EntityNotAssignedToRunner
 
 /** The errors of a call. */
-type Asked<E> = Exclude<E, Undelivered> | Unavailable
+type AskFailure<E> = Exclude<E, Undelivered> | Unavailable
 
 const outOfReach = () =>
   new Unavailable({
@@ -35,7 +35,7 @@ const duration = Metrics.histogram("svc_ask_duration_seconds", "Durations of cal
 export const ask = <A, E, R>(
   message: Effect.Effect<A, E, R>,
   deadline: Duration.Input = usual,
-): Effect.Effect<A, Asked<E>, R> =>
+): Effect.Effect<A, AskFailure<E>, R> =>
   Effect.suspend(() => {
     const since = performance.now()
     return Effect.onExitPrimitive(call(message, deadline), (exit) => {
@@ -52,10 +52,10 @@ export const ask = <A, E, R>(
 /** The default deadline, parsed once because every call uses it. */
 const usual = Duration.fromInputUnsafe(Timing.ask)
 
-const call = <A, E, R>(message: Effect.Effect<A, E, R>, deadline: Duration.Input): Effect.Effect<A, Asked<E>, R> =>
+const call = <A, E, R>(message: Effect.Effect<A, E, R>, deadline: Duration.Input): Effect.Effect<A, AskFailure<E>, R> =>
   within(found(message), Duration.toMillis(deadline), () => Effect.fail(outOfReach())).pipe(
     Effect.catchIf(isUndelivered, () => Effect.fail(outOfReach())),
-  ) as Effect.Effect<A, Asked<E>, R>
+  ) as Effect.Effect<A, AskFailure<E>, R>
 
 /**
  * Retries until the actor is found. This is a loop because a schedule would be created for every call, and almost no

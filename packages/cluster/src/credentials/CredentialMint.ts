@@ -4,7 +4,7 @@
  */
 import { hash, randomBytes } from "node:crypto"
 import type { CredentialKind } from "@svc/domain/account/Account"
-import { type KeyRights, nextTold } from "@svc/domain/account/KeyRights"
+import { type KeyRights, nextExpiryNotice } from "@svc/domain/account/KeyRights"
 import { everything, unlimited } from "@svc/domain/account/Scope"
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { displayPrefix, make } from "@svc/domain/account/Token"
@@ -37,14 +37,14 @@ export const mintPassword = (): string => {
 }
 
 /** A value, or the column of the gate that contains it. */
-type Told<A> = A | Statement.Fragment
+type ValueOrColumn<A> = A | Statement.Fragment
 
 export interface NewKey {
-  readonly id: Told<string>
-  readonly name: Told<string>
-  readonly minted: { readonly prefix: Told<string>; readonly hash: Told<Uint8Array> }
+  readonly id: ValueOrColumn<string>
+  readonly name: ValueOrColumn<string>
+  readonly minted: { readonly prefix: ValueOrColumn<string>; readonly hash: ValueOrColumn<Uint8Array> }
   /** The Identity that the key is bound to, with the Handle in the key's row; null for an Admin Key. */
-  readonly identity: { readonly id: Told<string>; readonly handle: Told<string> } | null
+  readonly identity: { readonly id: ValueOrColumn<string>; readonly handle: ValueOrColumn<string> } | null
   /** The key's rights; without them it may do everything, from everywhere, without expiry. */
   readonly rights?: KeyRights
 }
@@ -52,15 +52,20 @@ export interface NewKey {
 const boundless: KeyRights = { scopes: unlimited, expiresAt: null, networks: null }
 
 /** Returns when the expiry of a key is notified next. A key that expires is created at a known time. */
-const toldOf = (expiresAt: Date | null, at: Told<Date>): Date | null => {
+const nextNoticeOf = (expiresAt: Date | null, at: ValueOrColumn<Date>): Date | null => {
   if (expiresAt === null) return null
   if (Statement.isFragment(at)) throw new Error("a key that ends is made at a time that is known")
-  return nextTold(expiresAt, at.getTime())
+  return nextExpiryNotice(expiresAt, at.getTime())
 }
 
 /** CTEs `minted` (the key's row if CTE `gate` has one) and its Event `api_key.created`. */
 export const mintKey = (
-  write: { readonly sql: Sql; readonly org: Told<string>; readonly at: Told<Date>; readonly by: Initiator },
+  write: {
+    readonly sql: Sql
+    readonly org: ValueOrColumn<string>
+    readonly at: ValueOrColumn<Date>
+    readonly by: Initiator
+  },
   gate: Statement.Fragment,
   { id, name, minted, identity, rights = boundless }: NewKey,
 ): Statement.Fragment => {
@@ -72,7 +77,7 @@ export const mintKey = (
                            scopes, expires_at, networks, end_told_at)
       select ${id}::uuid, ${org}::uuid, ${identity?.id ?? null}::uuid, ${name}::text, ${minted.prefix}::text,
              ${minted.hash}::bytea, ${at}::timestamptz, ${scopes.text}::text, ${expiresAt}::timestamptz,
-             ${networks?.text ?? null}::text, ${toldOf(expiresAt, at)}::timestamptz
+             ${networks?.text ?? null}::text, ${nextNoticeOf(expiresAt, at)}::timestamptz
       from ${gate}
       returning *
     ),

@@ -202,8 +202,8 @@ const make = Effect.gen(function* () {
 
     /** Lists messages, newest first. An unknown id matches nothing. */
     list: Effect.fn("MessageQueries.list")(function* (identityId: IdentityId, filter: MessageFilter) {
-      const asked = yield* pageOf(identityId, filter)
-      const { before, atMost } = asked
+      const request = yield* pageOf(identityId, filter)
+      const { before, atMost } = request
       const conditions = yield* conditionsOf(sql, filter)
       const { rows, lookedTo }: MessageSearch.Found =
         conditions.onContent.length === 0
@@ -212,7 +212,7 @@ const make = Effect.gen(function* () {
               lookedTo: undefined,
             }
           : yield* searched(identityId, conditions, before, filter.after, atMost)
-      const page: MessagePage = asked.page(rows, summaryView, lookedTo)
+      const page: MessagePage = request.page(rows, summaryView, lookedTo)
       return page
     }, orUnavailable),
 
@@ -221,10 +221,10 @@ const make = Effect.gen(function* () {
      * requests.
      */
     listText: Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
-      const asked = yield* pageOf(identityId, filter)
-      const { before, atMost } = asked
-      if (isPlain(filter)) return asked.page(yield* newest({ identityId, before, atMost }), summaryText, undefined)
-      return yield* narrowed(identityId, filter, asked)
+      const request = yield* pageOf(identityId, filter)
+      const { before, atMost } = request
+      if (isPlain(filter)) return request.page(yield* newest({ identityId, before, atMost }), summaryText, undefined)
+      return yield* narrowed(identityId, filter, request)
     }),
 
     /** Lists messages after a UID, oldest first; `last` is the UID to continue from. */

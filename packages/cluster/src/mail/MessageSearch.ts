@@ -19,14 +19,14 @@ import * as Segments from "./search/Segments.ts"
 const step = 500
 
 /** Maximum number of segments per query. */
-const mostAsked = 64
+const termsAtMost = 64
 
 /**
  * Estimates how many segments fill the page, plus half as many again, if matches are as frequent as in the scanned
  * messages.
  */
 const enough = (missing: number, found: number, walked: number): number =>
-  found === 0 ? mostAsked : Math.min(mostAsked, Math.ceil((1.5 * missing * walked) / (found * Segments.size)))
+  found === 0 ? termsAtMost : Math.min(termsAtMost, Math.ceil((1.5 * missing * walked) / (found * Segments.size)))
 
 /** Candidates checked together in addition to the room left on the page. */
 const spare = 16
@@ -93,7 +93,7 @@ export const make = (sql: Sql) => {
       while (next >= first) {
         if (isBuilt) {
           atOnce =
-            atOnce === 0 ? enough(atMost - rows.length, rows.length, walkedThrough) : Math.min(mostAsked, atOnce * 2)
+            atOnce === 0 ? enough(atMost - rows.length, rows.length, walkedThrough) : Math.min(termsAtMost, atOnce * 2)
           const to = Math.max(first, Segments.firstUid(Segments.of(next) - atOnce + 1))
           const uids = yield* segments.candidates(identityId, wanted, to, next)
           next = to - 1

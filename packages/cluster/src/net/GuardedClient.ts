@@ -47,7 +47,7 @@ interface Message {
   readonly body: string
 }
 
-interface Answer {
+interface GuardedResponse {
   readonly statusCode: number
   readonly durationMs: number
   /** The beginning of the body, or null if it is empty. */
@@ -112,7 +112,7 @@ const make = (options: GuardOptions) =>
     )
     yield* Effect.addFinalizer(() => Effect.promise(async () => (await opening)?.destroy()))
     /** Starts the deadline after the library is loaded. */
-    const begun = <A, E>(call: (agent: Agent, start: bigint) => Effect.Effect<A, E>) =>
+    const started = <A, E>(call: (agent: Agent, start: bigint) => Effect.Effect<A, E>) =>
       Effect.flatMap(opened, (agent) => Effect.flatMap(Clock.currentTimeNanos, (start) => call(agent, start)))
 
     let sockets = 0
@@ -178,7 +178,7 @@ const make = (options: GuardOptions) =>
         question: BufferedRequest,
         permission: SendPermission<E>,
       ): Effect.Effect<BufferedResponse, E | RequestFailed> =>
-        begun((agent, start) => {
+        started((agent, start) => {
           const failed = (error: RequestFailed["error"]) =>
             Effect.flatMap(Clock.currentTimeNanos, (end) =>
               Effect.fail(new RequestFailed({ error, durationMs: Math.round(Number(end - start) / 1e6) })),
@@ -227,8 +227,8 @@ const make = (options: GuardOptions) =>
           )
         }),
 
-      post: (url: string, message: Message): Effect.Effect<Answer, RequestFailed> =>
-        begun((agent, start) => {
+      post: (url: string, message: Message): Effect.Effect<GuardedResponse, RequestFailed> =>
+        started((agent, start) => {
           const ended = <A, E>(outcome: (durationMs: number) => Effect.Effect<A, E>) =>
             Effect.flatMap(Clock.currentTimeNanos, (end) => outcome(Math.round(Number(end - start) / 1e6)))
           const failed = (error: RequestFailed["error"]) =>
@@ -265,7 +265,7 @@ const make = (options: GuardOptions) =>
   })
 
 /** The status of a response and a bounded part of its body. */
-type Read = Omit<Answer, "durationMs">
+type Read = Omit<GuardedResponse, "durationMs">
 
 const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
   const aborting = abortable()

@@ -40,7 +40,7 @@ class ConsentRefused extends Schema.TaggedError<ConsentRefused>()("ConsentRefuse
 }) {}
 
 /** A client's validated request. */
-export interface AskedGrant {
+export interface RequestedGrant {
   readonly client: OAuthClient
   readonly redirect: string
   /** The S256 challenge of the client's verifier (RFC 7636). */
@@ -148,7 +148,7 @@ const make = Effect.gen(function* () {
     consent: Effect.fn("Grants.consent")(function* (
       org: string,
       request: { readonly id: string; readonly session: string },
-      { client, redirect, challenge, resource }: AskedGrant,
+      { client, redirect, challenge, resource }: RequestedGrant,
       choice: Choice,
       by: Initiator,
     ) {

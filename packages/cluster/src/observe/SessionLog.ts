@@ -14,13 +14,13 @@ interface Session {
   /** Start time in milliseconds, by the clock of `Date.now`. */
   readonly since: number
   readonly client?: string | undefined
-  readonly told: Readonly<Record<string, unknown>>
+  readonly details: Readonly<Record<string, unknown>>
 }
 
-export const sessionEnded = ({ kind, ended, since, client, told }: Session): Effect.Effect<void> =>
+export const sessionEnded = ({ kind, ended, since, client, details }: Session): Effect.Effect<void> =>
   Effect.logInfo(kind).pipe(
     Effect.annotateLogs({
-      ...told,
+      ...details,
       ended,
       duration_ms: Math.max(0, Date.now() - since),
       ...(showsAddresses && client !== undefined ? { client } : {}),

@@ -185,8 +185,10 @@ export const transientOnly = <A, E, R>(
       return isTransient(failed) ? passing(failed) : Effect.die(failed)
     }
     const defects = cause.reasons.filter(Cause.isDieReason).map(({ defect }) => defect)
-    const gone = defects.filter(SqlError.isSqlError).find(isTransient)
-    return gone !== undefined && !Cause.hasInterrupts(cause) ? passing(gone) : Effect.failCause(cause as Cause.Cause<E>)
+    const transient = defects.filter(SqlError.isSqlError).find(isTransient)
+    return transient !== undefined && !Cause.hasInterrupts(cause)
+      ? passing(transient)
+      : Effect.failCause(cause as Cause.Cause<E>)
   }) as Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R>
 
 /**

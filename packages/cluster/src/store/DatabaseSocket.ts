@@ -32,25 +32,25 @@ interface Line {
   readonly silenceMillis: number
   sent: number
   received: number
-  heardAt: number
+  lastReceivedAt: number
   /** When the oldest request without a response was sent; undefined while no response is outstanding. */
-  askedAt: number | undefined
+  requestedAt: number | undefined
 }
 
 /** Compares the byte counters of the socket, which works under TLS and adds no cost to a statement. */
 const look = (line: Line, now: number): void => {
   const { bytesWritten, bytesRead } = line.socket
   if (bytesRead !== line.received) {
-    line.heardAt = now
-    line.askedAt = undefined
-  } else if (bytesWritten !== line.sent) line.askedAt ??= now
+    line.lastReceivedAt = now
+    line.requestedAt = undefined
+  } else if (bytesWritten !== line.sent) line.requestedAt ??= now
   line.sent = bytesWritten
   line.received = bytesRead
 }
 
 /** Whether a response is outstanding. */
-const owes = ({ askedAt, received, sent, socket }: Line): boolean =>
-  socket.bytesRead === received && (askedAt !== undefined || socket.bytesWritten !== sent)
+const owes = ({ requestedAt, received, sent, socket }: Line): boolean =>
+  socket.bytesRead === received && (requestedAt !== undefined || socket.bytesWritten !== sent)
 
 const open = Metrics.gauge("svc_db_connections", "Open connections to the database", ["pool"])
 const used = Metrics.gauge("svc_db_pool_used", "Connections to the database that wait for a response", ["pool"])
@@ -68,10 +68,10 @@ export const make = (target: Target) => {
   const address = addressOf(target)
 
   /** Destroys a silent socket and all others that have received nothing since, except those whose statements may run longer. */
-  const cut = (line: Line, askedAt: number) => {
+  const cut = (line: Line, requestedAt: number) => {
     for (const other of lines) {
-      if (other.heardAt >= askedAt) continue
-      if (other.askedAt === undefined || other.silenceMillis <= line.silenceMillis) other.socket.destroy(silent)
+      if (other.lastReceivedAt >= requestedAt) continue
+      if (other.requestedAt === undefined || other.silenceMillis <= line.silenceMillis) other.socket.destroy(silent)
     }
   }
 
@@ -88,7 +88,8 @@ export const make = (target: Target) => {
           [pool],
           () =>
             of().reduce(
-              (most, { askedAt }) => Math.max(most, askedAt === undefined ? 0 : performance.now() - askedAt),
+              (most, { requestedAt }) =>
+                Math.max(most, requestedAt === undefined ? 0 : performance.now() - requestedAt),
               0,
             ) / 1000,
         ),
@@ -108,14 +109,14 @@ export const make = (target: Target) => {
         silenceMillis,
         sent: 0,
         received: 0,
-        heardAt: performance.now(),
-        askedAt: undefined,
+        lastReceivedAt: performance.now(),
+        requestedAt: undefined,
       }
       lines.add(line)
       const timer = setInterval(() => {
         const now = performance.now()
         look(line, now)
-        if (line.askedAt !== undefined && now - line.askedAt >= silenceMillis) cut(line, line.askedAt)
+        if (line.requestedAt !== undefined && now - line.requestedAt >= silenceMillis) cut(line, line.requestedAt)
       }, Timing.lineLookMillis)
       timer.unref()
       socket.once("close", () => {

@@ -78,7 +78,7 @@ const limits = {
  */
 const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
   const { notes, positions } = notesOf(versions)
-  const asked = versions.map((version, index) => ({
+  const requests = versions.map((version, index) => ({
     org_id: version.namespace.org,
     identity_id: version.namespace.identity,
     name: version.name,
@@ -95,7 +95,7 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
   return sql<Row & { readonly asked: number }>`
     with asked as (
       select * from rows from (
-        json_to_recordset(${JSON.stringify(asked)}::json) as (
+        json_to_recordset(${JSON.stringify(requests)}::json) as (
           org_id uuid, identity_id uuid, name text, id uuid, is_there boolean, describes boolean, description text,
           versions integer[], version_id uuid, size integer, at timestamptz, note integer),
         unnest(${versions.map(({ sealed }) => sealed)}::bytea[])

@@ -163,11 +163,11 @@ const make = Effect.gen(function* () {
     ) {
       yield* checkName(name)
       const current = condition === null ? writes`true` : writes`s.version = any(${[...condition]}::int[])`
-      const gone = yield* writes`
+      const deleted = yield* writes`
         with gone as (
           delete from vault_secret s where ${inside(reads, namespace)} and s.name = ${name} and ${current} returning 1
         ) ${auditWriteWith(writes, note, "gone")} select 1 from gone`
-      if (gone.length > 0) return
+      if (deleted.length > 0) return
       return yield* condition === null
         ? missing
         : new PreconditionFailed({ detail: "The secret is at another version, or does not exist." })

@@ -34,20 +34,20 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   const scope = yield* Effect.scope
   let running = false
   /** Whether work may have become due since the current turn started; then a turn without work must not end the loop. */
-  let asked = false
+  let requested = false
   /** When each source is checked next (ms since 1970), valid for the state in `known`. */
   const nextLook = sources.map(() => anyTime)
   let known: State | undefined
   /** When all sources are checked in any case, by the monotonic clock. */
   let fullLook = 0
   const look = Effect.suspend(() => {
-    asked = true
+    requested = true
     nextLook.fill(anyTime)
     return changed.open
   })
   const looks = sources.map((_, index) =>
     Effect.suspend(() => {
-      asked = true
+      requested = true
       nextLook[index] = immediately
       return changed.open
     }),
@@ -66,10 +66,10 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
       if (due === null) return Infinity
       if (due.getTime() > (yield* Clock.currentTimeMillis)) return due.getTime()
     }
-    const begun = yield* source.dispatch(state, look, looks[index]!)
-    if (begun && !source.isBusy()) return 0
-    const due = begun ? null : yield* source.nextDue(state)
-    if (!begun && due === null) return Infinity
+    const dispatched = yield* source.dispatch(state, look, looks[index]!)
+    if (dispatched && !source.isBusy()) return 0
+    const due = dispatched ? null : yield* source.nextDue(state)
+    if (!dispatched && due === null) return Infinity
     const now = yield* Clock.currentTimeMillis
     // Started work wakes the worker when it ends.
     if (due === null) return now + Timing.busyLookMillis
@@ -107,10 +107,10 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
 
   const loop: Effect.Effect<void, Moved | Unavailable> = Effect.gen(function* () {
     while (true) {
-      asked = false
+      requested = false
       changed.closeUnsafe()
       const wait = yield* orUnavailable(turn)
-      if (wait === 0 || asked) continue
+      if (wait === 0 || requested) continue
       if (!isBusy() && wait > Timing.residentWaitMillis) return
       yield* Effect.raceFirst(changed.await, Effect.sleep(Math.min(wait, Timing.residentWaitMillis)))
     }

@@ -3,18 +3,18 @@ import { signal } from "@preact/signals"
 import { Button } from "./Button.tsx"
 import { say } from "./texts.ts"
 
-interface Told {
+interface Toast {
   readonly id: number
   readonly text: string
   readonly offer?: { readonly text: string; readonly run: () => void }
 }
 
-const toasts = signal<ReadonlyArray<Told>>([])
+const toasts = signal<ReadonlyArray<Toast>>([])
 let count = 0
 
 const drop = (id: number) => (toasts.value = toasts.value.filter((one) => one.id !== id))
 
-export const tell = (text: string, offer?: Told["offer"]) => {
+export const tell = (text: string, offer?: Toast["offer"]) => {
   const id = count++
   toasts.value = [...toasts.value.slice(-2), { id, text, ...(offer && { offer }) }]
   if (offer === undefined) setTimeout(drop, 5000, id)

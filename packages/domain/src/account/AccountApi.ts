@@ -38,7 +38,7 @@ import {
 import { conditional, located } from "../Precondition.ts"
 import { Line, Text } from "../Text.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
-import { asked } from "./KeyRights.ts"
+import { requestedRights } from "./KeyRights.ts"
 import { AddressLimit, callers, Confidential, onIdentity, open, ShowsSecret, Tagged } from "./Policy.ts"
 import { About, Unscoped } from "./EndpointScope.ts"
 
@@ -133,7 +133,7 @@ export const MintedKey = Schema.Struct({ key: Schema.String, api_key: ApiKey }).
 const params = { id: Uuid.annotate({ description: "The id of the resource." }) }
 
 /** By default the key has the scopes, expiry and networks of its creator. */
-const NewKey = Schema.Struct({ name: Line(100), ...asked })
+const NewKey = Schema.Struct({ name: Line(100), ...requestedRights })
 /** The body is optional. */
 const NoBody = Schema.Undefined
 const Rotation = Schema.Struct({

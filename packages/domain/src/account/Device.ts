@@ -1,7 +1,7 @@
 /** Device authorization (RFC 8628; interface.md "Device authorization", decisions.md "Resources"). */
 import { Schema } from "effect"
 import { Line, ShownUrl } from "../Text.ts"
-import { AskedScopes, ExpiresInDays } from "./KeyRights.ts"
+import { RequestedScopes, ExpiresInDays } from "./KeyRights.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 export const DeviceStart = Schema.Struct({
@@ -10,7 +10,7 @@ export const DeviceStart = Schema.Struct({
   /** The client that starts the login, under a name that its user knows. */
   client: Schema.optionalKey(Schema.NullOr(Line(100))),
   /** Requested scopes; defaults to all scopes of the credential that approves. */
-  scopes: Schema.optionalKey(AskedScopes),
+  scopes: Schema.optionalKey(RequestedScopes),
   /** Requested lifetime from approval on; the key does not expire if it is omitted. */
   expires_in_days: Schema.optionalKey(ExpiresInDays),
 })
@@ -44,7 +44,7 @@ export type DeviceView = typeof DeviceView.Type
 
 /** Restrictions that the approver adds to the request. */
 export const DeviceApproval = Schema.Struct({
-  scopes: Schema.optionalKey(AskedScopes),
+  scopes: Schema.optionalKey(RequestedScopes),
   expires_in_days: Schema.optionalKey(ExpiresInDays),
 })
 export type DeviceApproval = typeof DeviceApproval.Type

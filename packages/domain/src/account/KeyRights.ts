@@ -20,11 +20,11 @@ export const keysAtMost = 200
 const Network = Text.check(Schema.isMaxLength(64))
 
 /** The operation validates the names, since unknown scopes have their own problem code. */
-export const AskedScopes = Schema.Array(Text.check(Schema.isMaxLength(64))).check(
+export const RequestedScopes = Schema.Array(Text.check(Schema.isMaxLength(64))).check(
   Schema.isMinLength(1),
   Schema.isMaxLength(100),
 )
-export const AskedNetworks = boundedList(
+export const RequestedNetworks = boundedList(
   Network,
   20,
   (text) => canonicalNetwork(text) !== undefined,
@@ -33,15 +33,15 @@ export const AskedNetworks = boundedList(
 export const ExpiresInDays = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 365 }))
 
 /** Members of a request for a key. */
-export const asked = {
-  scopes: Schema.optionalKey(AskedScopes),
+export const requestedRights = {
+  scopes: Schema.optionalKey(RequestedScopes),
   /** The expiry. `expires_in_days` gives it relative to now. */
   expires_at: Schema.optionalKey(NamedTime),
   expires_in_days: Schema.optionalKey(ExpiresInDays),
-  networks: Schema.optionalKey(AskedNetworks),
+  networks: Schema.optionalKey(RequestedNetworks),
 }
-const Asked = Schema.Struct(asked)
-export type Asked = typeof Asked.Type
+const RequestedRights = Schema.Struct(requestedRights)
+export type RequestedRights = typeof RequestedRights.Type
 
 export interface KeyRights {
   readonly scopes: Scopes
@@ -110,14 +110,14 @@ export const fallsShort = (caller: Maker): ScopeExceeds | undefined => {
 const wrong = (member: string, message: string) =>
   Result.fail(new InvalidRequest({ detail: `\`${member}\`: ${message}.`, errors: [{ path: `/${member}`, message }] }))
 
-/** Formats {@link AskedNetworks} for the store. */
-export const networksText = (asked: ReadonlyArray<string>): string =>
-  [...new Set(asked.map((one) => canonicalNetwork(one)!))].join(" ")
+/** Formats {@link RequestedNetworks} for the store. */
+export const networksText = (networks: ReadonlyArray<string>): string =>
+  [...new Set(networks.map((one) => canonicalNetwork(one)!))].join(" ")
 
 /** Returns the rights of a requested key. */
 export const judgeRights = (
   maker: Maker,
-  request: Asked,
+  request: RequestedRights,
   isKnown: (name: string) => boolean,
   now: number,
 ): Result.Result<KeyRights, InvalidRequest | ScopeUnknown | ScopeExceeds> => {
@@ -155,11 +155,11 @@ export const renewed = (
 }
 
 /** Times before the expiry at which the account is notified, in milliseconds: 7 days, 1 day, and at the expiry. */
-const toldBefore = [7 * dayMillis, dayMillis, 0] as const
+const noticesBefore = [7 * dayMillis, dayMillis, 0] as const
 
 /** Returns when the account is next notified of the expiry, or null. */
-export const nextTold = (expiresAt: Date | null, now: number): Date | null => {
+export const nextExpiryNotice = (expiresAt: Date | null, now: number): Date | null => {
   if (expiresAt === null) return null
-  const next = toldBefore.map((before) => expiresAt.getTime() - before).find((at) => at > now)
+  const next = noticesBefore.map((before) => expiresAt.getTime() - before).find((at) => at > now)
   return new Date(next ?? expiresAt.getTime())
 }

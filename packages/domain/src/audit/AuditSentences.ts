@@ -5,7 +5,7 @@
 import { fill, inLanguage, type InThree, quoted, said, type SentenceLanguage } from "../Phrases.ts"
 
 /** The members of an audit record that its sentence uses. */
-export interface Told {
+export interface DescribedRecord {
   readonly action: string
   readonly actor: { readonly kind: string; readonly name: string | null; readonly client: string | null }
   readonly identity: string | null
@@ -128,7 +128,11 @@ const objects = {
   post: ["a post on{n}{of}", "einen Beitrag bei{n}{of}", "une publication sur{n}{of}"],
   profile: ["the public profile", "das öffentliche Profil", "le profil public"],
   identityToken: ["a token for{n}{of}", "ein Token für{n}{of}", "un jeton pour{n}{of}"],
-  audiences: ["the allowed audiences of tokens{of}", "die erlaubten Zielgruppen der Token{of}", "les audiences autorisées des jetons{of}"],
+  audiences: [
+    "the allowed audiences of tokens{of}",
+    "die erlaubten Zielgruppen der Token{of}",
+    "les audiences autorisées des jetons{of}",
+  ],
   signingKey: ["a signing key{of}", "einen Signierschlüssel{of}", "une clé de signature{of}"],
   secret: ["the secret{n}{of}", "das Geheimnis{n}{of}", "le secret{n}{of}"],
   secretVersions: [
@@ -303,7 +307,7 @@ const ofHandle = (handle: string): InThree => [" of {i}", " von {i}", /^[aeiouyh
  */
 export const auditSentence = (
   language: SentenceLanguage,
-  { action, actor, identity, target, outcome, count }: Told,
+  { action, actor, identity, target, outcome, count }: DescribedRecord,
   mark: (value: string) => string = (value) => value,
 ): string => {
   const say = (texts: InThree) => inLanguage(language, texts)

@@ -47,7 +47,7 @@ const Login = Rpc.make("Login", {
   error: failures(...ofPlatform),
 })
 
-const AuthorizationBegun = Schema.Struct({
+const StartedAuthorization = Schema.Struct({
   authorization_url: Schema.String,
   state: Schema.String,
   expires_at: Schema.Date,
@@ -56,7 +56,7 @@ const AuthorizationBegun = Schema.Struct({
 
 const Authorize = Rpc.make("Authorize", {
   payload: { ...tenant, account: Schema.optionalKey(Schema.String) },
-  success: AuthorizationBegun,
+  success: StartedAuthorization,
   error: failures(...ofPlatform),
 })
 

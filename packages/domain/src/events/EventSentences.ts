@@ -192,7 +192,11 @@ const sentences = {
 const limits: Readonly<Record<string, InThree>> = {
   identity_quota: ["Identities", "Identitäten", "identités"],
   mail_hourly: ["emails per hour", "E-Mails pro Stunde", "messages par heure"],
-  tunnel_transfer: ["tunnel data transfer per day", "Datenvolumen der Tunnel pro Tag", "volume de données des tunnels par jour"],
+  tunnel_transfer: [
+    "tunnel data transfer per day",
+    "Datenvolumen der Tunnel pro Tag",
+    "volume de données des tunnels par jour",
+  ],
   mailbox_bytes: ["Mailbox size", "Größe des Postfachs", "taille de la boîte mail"],
 }
 

@@ -3,7 +3,7 @@
  * tokens.
  */
 import { Schema } from "effect"
-import { AskedNetworks } from "../account/KeyRights.ts"
+import { RequestedNetworks } from "../account/KeyRights.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { Uuid } from "../IdSchemas.ts"
 import { Text } from "../Text.ts"
@@ -42,7 +42,7 @@ export const GrantPatch = Schema.Struct({
   handles: Schema.optionalKey(
     Schema.NullOr(Schema.Array(HandleText).check(Schema.isMinLength(1), Schema.isMaxLength(200))),
   ),
-  networks: Schema.optionalKey(Schema.NullOr(AskedNetworks)),
+  networks: Schema.optionalKey(Schema.NullOr(RequestedNetworks)),
   expires_at: Schema.optionalKey(NamedTime),
 })
 export type GrantPatch = typeof GrantPatch.Type

@@ -58,8 +58,8 @@ export const withoutPort = (text: string): string => {
 }
 
 /** Returns whether the redirect is registered: an exact match, except for the port of a loopback redirect. */
-export const matches = (asked: string, named: ReadonlyArray<string>): boolean =>
-  named.includes(asked) || named.some((one) => isProgram(one) && withoutPort(one) === withoutPort(asked))
+export const matches = (requested: string, named: ReadonlyArray<string>): boolean =>
+  named.includes(requested) || named.some((one) => isProgram(one) && withoutPort(one) === withoutPort(requested))
 
 const isProgram = (text: string) => {
   const url = read(text)

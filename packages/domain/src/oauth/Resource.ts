@@ -11,6 +11,6 @@ export const metadataOf = ({ baseUrl }: AddressBook): string =>
 export const isOurs = (book: AddressBook, text: string): boolean => {
   const url = URL.parse(text)
   if (url === null || url.hash !== "" || url.search !== "" || url.username !== "") return false
-  const asked = url.href.replace(/\/$/, "")
-  return [book.baseUrl, resourceOf(book)].some((one) => new URL(one).href.replace(/\/$/, "") === asked)
+  const requested = url.href.replace(/\/$/, "")
+  return [book.baseUrl, resourceOf(book)].some((one) => new URL(one).href.replace(/\/$/, "") === requested)
 }

@@ -95,7 +95,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
           (isOpen) => Effect.sync(() => isOpen && guests.close(login.identityId)),
         )
         if (!openPort) return denied("LIMIT", "This Mailbox has too many sessions.", false)
-        yield* login.whenGone(() => end("The credential of this session has ended."))
+        yield* login.whenRevoked(() => end("The credential of this session has ended."))
         return yield* openStore({ ...login, address: `${login.handle}@${settings.mailDomain}` })
       }).pipe(
         Effect.catchTags({

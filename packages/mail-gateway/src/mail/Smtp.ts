@@ -177,10 +177,10 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
         respond(transact(session, received), (error, transaction) => {
           MailMetrics.message(error, received.raw.length, since)
           log.message(session, error)
-          const heard = openConnection(session) !== undefined
+          const isOpen = openConnection(session) !== undefined
           if (error === null) done(null, "Accepted")
           else done(error)
-          transaction?.end(heard)
+          transaction?.end(isOpen)
         })
       } else if (received === "too_large") {
         respond(Effect.forkDetach(tellOversized(session)), () => done(replies.tooLarge))

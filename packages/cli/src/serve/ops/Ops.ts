@@ -23,13 +23,13 @@ export const usualPort = 9090
 
 const isReady = Metrics.gauge("svc_ready", "1 while the process accepts work", [])
 
-interface Answer {
+interface OpsResponse {
   readonly status: number
   readonly type: string
   readonly body: string
 }
 
-const json = (status: number, body: object): Answer => ({
+const json = (status: number, body: object): OpsResponse => ({
   status,
   type: "application/json",
   body: `${JSON.stringify(body)}\n`,
@@ -61,27 +61,27 @@ const help: Readonly<Record<string, string>> = {
 
 /** Adds missing descriptions. Prometheus rejects a scrape with two descriptions of a family. */
 export const described = (text: string): string =>
-  text.replace(/^(# HELP .*\n)?# TYPE (\w+) /gm, (lines, told: string | undefined, name: string) =>
-    told !== undefined || help[name] === undefined ? lines : `# HELP ${name} ${help[name]}\n${lines}`,
+  text.replace(/^(# HELP .*\n)?# TYPE (\w+) /gm, (lines, description: string | undefined, name: string) =>
+    description !== undefined || help[name] === undefined ? lines : `# HELP ${name} ${help[name]}\n${lines}`,
   )
 
 const metrics = Effect.andThen(
   runAll,
-  Effect.map(PrometheusMetrics.format(), (text): Answer => ({
+  Effect.map(PrometheusMetrics.format(), (text): OpsResponse => ({
     status: 200,
     type: "text/plain; version=0.0.4; charset=utf-8",
     body: described(text),
   })),
 )
 
-const send = (response: ServerResponse, { status, type, body }: Answer): void => {
+const send = (response: ServerResponse, { status, type, body }: OpsResponse): void => {
   response.writeHead(status, { "content-type": type, "cache-control": "no-store" })
   response.end(body)
 }
 
 const listen = Effect.fnUntraced(function* (settings: OpsSettings, readiness: Readiness) {
   const run = yield* FiberSet.makeRuntimePromise()
-  const pages: Readonly<Record<string, Effect.Effect<Answer>>> = {
+  const pages: Readonly<Record<string, Effect.Effect<OpsResponse>>> = {
     "/livez": Effect.succeed(json(200, { status: "alive" })),
     "/readyz": ready(readiness),
     "/metrics": metrics,

@@ -29,8 +29,8 @@ const attribute = (name: string, value: unknown): readonly [string, unknown] | u
 const redacting = (span: Tracer.Span): Tracer.Span => {
   const [put, tell] = [span.attribute.bind(span), span.event.bind(span)]
   span.attribute = (name, value) => {
-    const told = attribute(name, value)
-    if (told !== undefined) put(...told)
+    const redacted = attribute(name, value)
+    if (redacted !== undefined) put(...redacted)
   }
   span.event = (name, startTime, attributes) =>
     tell(

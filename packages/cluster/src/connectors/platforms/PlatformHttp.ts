@@ -61,17 +61,17 @@ const bodyless = new Set(["GET", "HEAD"])
 export const make = (client: GuardedClient["Service"], permission: SendPermission<Halted>): PlatformHttp => {
   let quiet: Date | undefined
 
-  const answered = Effect.fnUntraced(function* (target: string | URL, asked: PlatformRequest) {
+  const exchange = Effect.fnUntraced(function* (target: string | URL, options: PlatformRequest) {
     const url = URL.parse(target)
     if (url === null) return yield* new PlatformUnreachable({ message: "The address is not valid." })
     const answer = yield* client
       .ask(
         url,
         {
-          method: asked.method ?? "GET",
-          headers: { accept: "application/json", "user-agent": userAgent, ...asked.headers },
-          body: asked.body,
-          atMost: asked.atMost ?? defaultAtMost,
+          method: options.method ?? "GET",
+          headers: { accept: "application/json", "user-agent": userAgent, ...options.headers },
+          body: options.body,
+          atMost: options.atMost ?? defaultAtMost,
         },
         permission,
       )
@@ -84,8 +84,8 @@ export const make = (client: GuardedClient["Service"], permission: SendPermissio
     return answer
   })
 
-  const request: PlatformHttp["request"] = (target, asked = {}) =>
-    Effect.flatMap(answered(target, asked), (answer) =>
+  const request: PlatformHttp["request"] = (target, options = {}) =>
+    Effect.flatMap(exchange(target, options), (answer) =>
       answer.status === 429 || (answer.status === 503 && quiet !== undefined)
         ? Effect.fail(
             new PlatformRateLimited({ message: "The platform limits the rate of calls.", until: quiet ?? null }),
@@ -100,7 +100,7 @@ export const make = (client: GuardedClient["Service"], permission: SendPermissio
       const body = bodyless.has(request.method) ? undefined : new Uint8Array(await request.arrayBuffer())
       const answer = await Effect.runPromise(
         Effect.result(
-          answered(request.url, {
+          exchange(request.url, {
             method: request.method,
             headers: Object.fromEntries(request.headers),
             body,

@@ -198,14 +198,14 @@ const make = Effect.gen(function* () {
     ) {
       const uuid = yield* uuidOf(id)
       const version = yield* versionOf(identityId, uuid, condition)
-      const [gone] = yield* writes<{ org_id: string }>`
+      const [deleted] = yield* writes<{ org_id: string }>`
         with gone as (
           delete from draft d using identity i where d.id = ${uuid} and d.identity_id = ${identityId} and i.id = d.identity_id
             ${condition === null ? writes`` : writes`and version = ${version}`} returning i.org_id
         ) ${auditWriteWith(writes, note, "gone")}
         select org_id from gone`
-      if (gone === undefined) return yield* overtaken(condition)
-      yield* announce(gone.org_id, identityId)
+      if (deleted === undefined) return yield* overtaken(condition)
+      yield* announce(deleted.org_id, identityId)
     }, orUnavailable),
   }
 })

@@ -10,7 +10,7 @@ const subjectAtMost = 900
 /** Maximum ids in `References`: the first, which identifies the thread, and the most recent ones. */
 const referencesAtMost = 40
 
-const answered = /^\s*(?:re|aw|sv|vs|antw|antwort|rép|ré|odp|ynt|rif)\s*(?:\[\d+\])?\s*:/i
+const replyPrefix = /^\s*(?:re|aw|sv|vs|antw|antwort|rép|ré|odp|ynt|rif)\s*(?:\[\d+\])?\s*:/i
 
 interface ReplyHeaders {
   readonly to: ReadonlyArray<string>
@@ -89,7 +89,7 @@ export const derive = (original: MessageSummary, mail: NewMail, own: string): Re
   return {
     to,
     cc,
-    subject: lineOf(answered.test(original.subject) ? original.subject : `Re: ${original.subject}`),
+    subject: lineOf(replyPrefix.test(original.subject) ? original.subject : `Re: ${original.subject}`),
     in_reply_to: id,
     references: chain.length <= referencesAtMost ? chain : [chain[0]!, ...chain.slice(1 - referencesAtMost)],
   }

@@ -82,27 +82,27 @@ const send = Effect.fnUntraced(function* (
   const { mail, recipients } = command
   const before = command.submission_key === undefined ? undefined : yield* submitted(write, command.submission_key)
   if (before !== undefined) return before
-  const standing = yield* departures.judge({ write, id: mail.message_id, recipients })
-  if (standing === undefined) return yield* noMailbox()
-  if (standing.known !== null) {
+  const verdict = yield* departures.judge({ write, id: mail.message_id, recipients })
+  if (verdict === undefined) return yield* noMailbox()
+  if (verdict.known !== null) {
     const known: Acceptance = {
-      status: standing.known === "awaiting_approval" ? "awaiting_approval" : "queued",
-      message_id_header: standing.known_id ?? mail.message_id_header,
+      status: verdict.known === "awaiting_approval" ? "awaiting_approval" : "queued",
+      message_id_header: verdict.known_id ?? mail.message_id_header,
     }
     return known
   }
-  if (isAnother(command, standing)) return yield* otherDraft(standing)
-  if (standing.stopped) return yield* paused(standing.stop_reason)
-  yield* judgeRecipients(write, mail.subject, recipients, standing.refused)
-  if (standing.used >= limits.mailHourly) return yield* overHour(limits.mailHourly, standing, write.at)
-  if (Number(standing.bytes_used) + mail.size > limits.mailboxBytes) {
+  if (isAnother(command, verdict)) return yield* otherDraft(verdict)
+  if (verdict.stopped) return yield* paused(verdict.stop_reason)
+  yield* judgeRecipients(write, mail.subject, recipients, verdict.refused)
+  if (verdict.used >= limits.mailHourly) return yield* overHour(limits.mailHourly, verdict, write.at)
+  if (Number(verdict.bytes_used) + mail.size > limits.mailboxBytes) {
     return yield* new Conflict({ detail: "The Mailbox is full: a copy of the message has no room. Remove messages." })
   }
   // A caller that may approve messages needs no approval.
-  const waits = standing.approval === "required" && write.by.kind !== "session" && write.by.approves !== true
-  const used = standing.used + 1
+  const waits = verdict.approval === "required" && write.by.kind !== "session" && write.by.approves !== true
+  const used = verdict.used + 1
   // Raised once per hour, by the message that reaches four fifths of the limit.
-  const isNear = !standing.near && used >= nearAt(limits.mailHourly)
+  const isNear = !verdict.near && used >= nearAt(limits.mailHourly)
   const stored = yield* departures.store({
     write,
     mail,
@@ -119,7 +119,7 @@ const send = Effect.fnUntraced(function* (
     const since = yield* departures.judge({ write, id: mail.message_id, recipients })
     return yield* since !== undefined && isAnother(command, since) ? otherDraft(since) : noMailbox()
   }
-  yield* NearlyFull.warn(write, Number(standing.bytes_used) + mail.size, limits.mailboxBytes)
+  yield* NearlyFull.warn(write, Number(verdict.bytes_used) + mail.size, limits.mailboxBytes)
   if (!waits) {
     usage.add({ identity: write.identity.id }, "mail_sent", { count: 1 })
     write.due()

@@ -77,9 +77,9 @@ export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Submitte
   if (fault !== undefined) return fault
 
   // A parent's id may lack an @. The reply would leave its thread without that id.
-  const answered = (name: string) => MessageIds.all(field(name) ?? "").filter(MessageIds.isSendable)
-  const [inReplyTo = null] = answered("in-reply-to")
-  const references = answered("references").slice(-limits.ids)
+  const idsOf = (name: string) => MessageIds.all(field(name) ?? "").filter(MessageIds.isSendable)
+  const [inReplyTo = null] = idsOf("in-reply-to")
+  const references = idsOf("references").slice(-limits.ids)
   return {
     _tag: "Letterhead",
     messageId: MessageIds.all(field("message-id") ?? "").find((id) => MessageIds.strict.test(id)),

@@ -30,13 +30,11 @@ export const parse = (url: Redacted.Redacted<string>): Effect.Effect<RelayServer
   const unknown = [...parsed.searchParams.keys()].find((name) => name !== "tls")
   if (unknown !== undefined) return refuse(`has an unknown parameter: ${unknown} (only tls is supported).`)
   const host = parsed.hostname.replace(/^\[|\]$/g, "")
-  const asked = parsed.searchParams.get("tls")
-  if (asked !== null && !modes.has(asked))
-    return refuse("has an invalid value for tls: use required, optional or none.")
+  const tls = parsed.searchParams.get("tls")
+  if (tls !== null && !modes.has(tls)) return refuse("has an invalid value for tls: use required, optional or none.")
   const isLocal = loopback.test(host)
   const isImmediate = parsed.protocol === "smtps:"
-  const mode =
-    asked === "optional" || asked === "none" || asked === "required" ? asked : isLocal ? "optional" : "required"
+  const mode = tls === "optional" || tls === "none" || tls === "required" ? tls : isLocal ? "optional" : "required"
   const decoded = (text: string) => {
     try {
       return decodeURIComponent(text)

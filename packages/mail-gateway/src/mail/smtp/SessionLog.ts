@@ -66,7 +66,7 @@ export const make = (write: (line: Effect.Effect<void>) => void) => {
           ended: isIdle ? "idle" : entry.ended,
           since,
           client: session.remoteAddress,
-          told: { session: session.id, tls: session.secure, recipients, messages },
+          details: { session: session.id, tls: session.secure, recipients, messages },
         }),
       )
     },

@@ -55,7 +55,7 @@ export const make = Effect.fnUntraced(function* (guests: SessionLimits) {
       (isOpen) => Effect.sync(() => isOpen && guests.close(login.identityId)),
     )
     if (!opened) return yield* Effect.fail(replies.tooManySessions)
-    yield* login.whenGone(() => closeSession(session))
+    yield* login.whenRevoked(() => closeSession(session))
     const subject: SubjectInfo = {
       id: login.identityId,
       handle: login.handle,

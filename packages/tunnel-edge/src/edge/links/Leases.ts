@@ -61,7 +61,7 @@ export const make = Effect.fnUntraced(function* (options: {
           kind: "tunnel link",
           ended,
           since: since.getTime(),
-          told: { link: id, handle, agent: client, conn },
+          details: { link: id, handle, agent: client, conn },
         }),
       )
       remove(Effect.andThen(Effect.ignore(links.detach([id])), changed(canonical)))

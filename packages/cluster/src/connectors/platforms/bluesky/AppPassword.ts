@@ -32,13 +32,13 @@ class StoredSession extends CredentialSession {
 
   /** Refreshes the tokens. The library calls this when the access token has expired. */
   override async refreshSession(): ReturnType<CredentialSession["refreshSession"]> {
-    let answered: Awaited<ReturnType<CredentialSession["refreshSession"]>> | undefined
-    this.#renewing ??= this.#renew(this, async () => (answered = await super.refreshSession())).finally(() => {
+    let refreshed: Awaited<ReturnType<CredentialSession["refreshSession"]>> | undefined
+    this.#renewing ??= this.#renew(this, async () => (refreshed = await super.refreshSession())).finally(() => {
       this.#renewing = undefined
     })
     await this.#renewing
     // The library only reads the session afterwards. The response is unknown if another call did the refresh.
-    return answered!
+    return refreshed!
   }
 }
 

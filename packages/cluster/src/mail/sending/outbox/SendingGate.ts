@@ -65,14 +65,14 @@ const make = Effect.gen(function* () {
   const entries = new Map<string, Entry>()
 
   /** Requests permits and returns whether sending is allowed. */
-  const grant = yield* Batcher.make((asked: ReadonlyArray<PermissionRequest>) =>
+  const grant = yield* Batcher.make((requests: ReadonlyArray<PermissionRequest>) =>
     commitTogether<{ open: boolean }>(
-      asked.map(({ write }) => write),
+      requests.map(({ write }) => write),
       sql`asked as (
           select * from unnest(
-            ${asked.map(({ leased }) => leased.id)}::uuid[], ${asked.map(({ leased }) => leased.started_at.toISOString())}::timestamptz[],
-            ${asked.map(({ identityId }) => identityId)}::uuid[], ${asked.map(({ write }) => write.claim.kind)}::text[],
-            ${asked.map(({ write }) => write.claim.id)}::text[], ${asked.map(({ write }) => write.claim.epoch)}::int[]
+            ${requests.map(({ leased }) => leased.id)}::uuid[], ${requests.map(({ leased }) => leased.started_at.toISOString())}::timestamptz[],
+            ${requests.map(({ identityId }) => identityId)}::uuid[], ${requests.map(({ write }) => write.claim.kind)}::text[],
+            ${requests.map(({ write }) => write.claim.id)}::text[], ${requests.map(({ write }) => write.claim.epoch)}::int[]
           ) with ordinality as asked (outbox_id, started_at, identity_id, kind, id, epoch, n)
         ),
         open as materialized (

@@ -35,7 +35,7 @@ interface Login {
   readonly handle: string
   readonly by: Initiator
   /** Calls `end` when the credential is revoked, until the scope closes. */
-  readonly whenGone: (end: () => void) => Effect.Effect<void, never, Scope.Scope>
+  readonly whenRevoked: (end: () => void) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /** Failures within the window that are not delayed. */
@@ -152,9 +152,9 @@ const make = (options: { readonly mailDomain: string }) =>
         canonical: identity.canonical,
         handle: identity.handle,
         by: { ...credential, requestId: null },
-        whenGone: (end) =>
-          Effect.flatMap(standingKeys.watch(credential), (gone) =>
-            Effect.asVoid(Effect.forkScoped(Effect.andThen(gone, Effect.sync(end)))),
+        whenRevoked: (end) =>
+          Effect.flatMap(standingKeys.watch(credential), (revoked) =>
+            Effect.asVoid(Effect.forkScoped(Effect.andThen(revoked, Effect.sync(end)))),
           ),
       }
       return login
@@ -196,7 +196,7 @@ const make = (options: { readonly mailDomain: string }) =>
         handle: row.handle,
         // The password is equivalent to the Identity's key.
         by: { kind: "identity_key", credentialId: null, requestId: null },
-        whenGone: (end) => standingPasswords.watch({ identityId: row.id, verifier: row.imap_verifier }, end),
+        whenRevoked: (end) => standingPasswords.watch({ identityId: row.id, verifier: row.imap_verifier }, end),
       }
       return login
     })

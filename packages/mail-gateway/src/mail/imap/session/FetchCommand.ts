@@ -45,11 +45,11 @@ export const fetch = Effect.fnUntraced(function* (
   conversation: Conversation,
   store: Store,
   selected: Selected,
-  { uid, messages, items: asked, changedSince, vanished }: Named<"FETCH">,
+  { uid, messages, items: requestedItems, changedSince, vanished }: Named<"FETCH">,
 ) {
   const uids = named(selected, messages, uid)
   if (uids === undefined) return bad("No message has that sequence number.")
-  const items = [...asked]
+  const items = [...requestedItems]
   const names = (name: string) => items.some((item) => item._tag === "Known" && item.name === name)
   const add = (name: "UID" | "MODSEQ") => {
     if (!names(name)) items.unshift({ _tag: "Known", name })
@@ -64,10 +64,10 @@ export const fetch = Effect.fnUntraced(function* (
   }
   if (vanished && changedSince !== undefined) {
     if (!conversation.qresync) return bad("QRESYNC is not enabled.")
-    const { vanished: gone } = yield* store.changes(selected.folder, changedSince)
+    const { vanished: allVanished } = yield* store.changes(selected.folder, changedSince)
     const range =
       messages === "saved" ? selected.saved : Sets.resolve(messages, Math.max(selected.view.last, selected.uidNext - 1))
-    const reported = gone.filter((one) => Sets.has(range, one) && !selected.view.isGhost(one))
+    const reported = allVanished.filter((one) => Sets.has(range, one) && !selected.view.isGhost(one))
     if (reported.length > 0) conversation.write(`* VANISHED (EARLIER) ${Sets.write(Sets.of(reported))}\r\n`)
   }
   const sees =
@@ -116,27 +116,27 @@ export const fetch = Effect.fnUntraced(function* (
   yield* Stream.runForEachArray(rows, writePage)
   if (sees) yield* sync(conversation, store, uid)
   if (unknownEncoding) return no("Unknown transfer encoding.", "UNKNOWN-CTE")
-  const gone = changedSince === undefined && found < Sets.count(uids)
-  if (gone) conversation.dirty = true
-  return gone ? ok("Some messages no longer exist.", "EXPUNGEISSUED") : ok("FETCH completed.")
+  const someExpunged = changedSince === undefined && found < Sets.count(uids)
+  if (someExpunged) conversation.dirty = true
+  return someExpunged ? ok("Some messages no longer exist.", "EXPUNGEISSUED") : ok("FETCH completed.")
 })
 
 /**
  * Answers from the session's view, also for messages that were removed but keep their numbers (RFC 2180 section 4.1).
  */
 const fetchUids = Effect.fnUntraced(function* (conversation: Conversation, { view }: Selected, uids: Sets.Ranges) {
-  let gone = false
+  let someExpunged = false
   for (const [first, last] of uids) {
     let number = view.numberOf(first)
     for (let one = first; one <= last; one++) {
       conversation.write(`* ${number++} FETCH (UID ${one})\r\n`)
-      gone ||= view.isGhost(one)
+      someExpunged ||= view.isGhost(one)
       if (!conversation.isFull) continue
       yield* conversation.flush
       yield* Effect.yieldNow
     }
   }
-  return gone ? ok("Some messages no longer exist.", "EXPUNGEISSUED") : ok("FETCH completed.")
+  return someExpunged ? ok("Some messages no longer exist.", "EXPUNGEISSUED") : ok("FETCH completed.")
 })
 
 const known = (

@@ -13,7 +13,7 @@ export const make = (run: (effect: Effect.Effect<void>) => void, look: Effect.Ef
   let isLooking = false
   let isNotified = false
   const synchronized: Effect.Effect<void> = Effect.andThen(
-    Effect.repeat(look, { until: (isTold) => isTold, schedule: Schedule.spaced(Timing.imapAgain) }),
+    Effect.repeat(look, { until: (isDone) => isDone, schedule: Schedule.spaced(Timing.imapAgain) }),
     Effect.suspend(() => {
       isLooking = isNotified
       isNotified = false

@@ -76,8 +76,8 @@ export const select = Effect.fnUntraced(function* (
   if (resync !== undefined && resync.uidValidity === folder.uidValidity) {
     const { changed, vanished } = yield* store.changes(folder, resync.modseq)
     const known = resync.known === undefined ? undefined : Sets.resolve(resync.known, Sets.highest)
-    const gone = known === undefined ? vanished : vanished.filter((uid) => Sets.has(known, uid))
-    if (gone.length > 0) conversation.write(`* VANISHED (EARLIER) ${Sets.write(Sets.of(gone))}\r\n`)
+    const expunged = known === undefined ? vanished : vanished.filter((uid) => Sets.has(known, uid))
+    if (expunged.length > 0) conversation.write(`* VANISHED (EARLIER) ${Sets.write(Sets.of(expunged))}\r\n`)
     for (const message of changed) {
       const number = selected.view.numberOf(message.uid)
       if (number === 0 || (known !== undefined && !Sets.has(known, message.uid))) continue
@@ -157,9 +157,9 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
   for (const message of changed) {
     // Yields to other fibers, even if no message produces output.
     if (++looked % 1_000 === 0) yield* Effect.yieldNow
-    const told = selected.reported.get(message.uid)
+    const reported = selected.reported.get(message.uid)
     const number = view.numberOf(message.uid)
-    if (number === 0 || (told !== undefined && told >= message.modseq)) continue
+    if (number === 0 || (reported !== undefined && reported >= message.modseq)) continue
     announceKeywords(conversation, selected, message.flags)
     // EXISTS announces a new message; its flags are only sent if it has any.
     if (message.uid > known && message.flags.length === 0) continue

@@ -250,7 +250,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
     yield* loggedIn(tag, yield* judged(step.user, step.password))
   })
 
-  const answered = Effect.fnUntraced(function* (text: string) {
+  const continuation = Effect.fnUntraced(function* (text: string) {
     framing.expectsLine = false
     const { idling } = conversation
     if (idling !== undefined) {
@@ -273,7 +273,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
         conversation.write("+ go ahead\r\n")
         return yield* conversation.flush
       case "Line":
-        return yield* answered(frame.text)
+        return yield* continuation(frame.text)
       case "Refused": {
         const tag = /^[^\s()*+{"\\%]+(?= )/.exec(frame.start)?.[0] ?? "*"
         if (frame.reason === "literal" && isAppend.test(frame.start)) {

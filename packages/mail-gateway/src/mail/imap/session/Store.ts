@@ -197,5 +197,5 @@ export interface Store {
   readonly subscribe: (name: string, subscribed: boolean) => Effect.Effect<void, StoreError>
   readonly quota: Effect.Effect<{ readonly used: number; readonly limit: number }, StoreError>
   /** Calls `heard` when the Mailbox changes, until the scope closes. */
-  readonly watch: (heard: () => void) => Effect.Effect<void, never, Scope.Scope>
+  readonly watch: (notify: () => void) => Effect.Effect<void, never, Scope.Scope>
 }

@@ -61,11 +61,11 @@ const refusals: Readonly<Record<FolderRefused["reason"], readonly [Refused["code
 }
 
 /** Maps errors of the actor to errors of the session. */
-const answered = <A, E extends { readonly _tag: string }>(
-  asked: Effect.Effect<A, E>,
+const storeErrors = <A, E extends { readonly _tag: string }>(
+  request: Effect.Effect<A, E>,
   missing: Refused["code"] = "NONEXISTENT",
 ): Effect.Effect<A, StoreError> =>
-  asked.pipe(
+  request.pipe(
     Effect.mapError((error) => {
       if (!(error instanceof FolderRefused)) {
         return error instanceof Unavailable
@@ -141,10 +141,10 @@ export const make = Effect.fnUntraced(function* ({
       address: account.address,
       append: (folder, mail, change, draft) =>
         Effect.map(
-          answered(ask(actor.AppendMail({ org_id, folder, mail, change, draft }, by), Cluster.askSmtp), "TRYCREATE"),
+          storeErrors(ask(actor.AppendMail({ org_id, folder, mail, change, draft }, by), Cluster.askSmtp), "TRYCREATE"),
           ({ uid_validity, uid }) => ({ uidValidity: uid_validity, uid }),
         ),
-      hide: answered(ask(actor.HideDrafts({ org_id }, by))),
+      hide: storeErrors(ask(actor.HideDrafts({ org_id }, by))),
     }
     /** Updates the pictures of drafts and the tag folders before a read. */
     const settled = <A>(folder: Folder, read: Effect.Effect<A, StoreError>) =>
@@ -156,7 +156,7 @@ export const make = Effect.fnUntraced(function* ({
     /** Files new messages into tag folders if the Mailbox uses them. */
     const filed: Effect.Effect<void, StoreError> = Effect.gen(function* () {
       if (!(yield* orUnavailable(TagFolders.isWaiting(reads, identityId)))) return
-      while ((yield* answered(ask(actor.FileTags({ org_id }, by)))).left);
+      while ((yield* storeErrors(ask(actor.FileTags({ org_id }, by)))).left);
     })
 
     /** Returns the flags of all messages, from the cache if possible. */
@@ -236,7 +236,7 @@ export const make = Effect.fnUntraced(function* ({
       change: Effect.fnUntraced(function* (folder, uids, change, unchangedSince) {
         const modified: Array<number> = []
         for (const portion of Copying.portions(uids)) {
-          const done = yield* answered(
+          const done = yield* storeErrors(
             ask(
               actor.ChangeFolderFlags(
                 { org_id, folder_id: folder.id, uids: portion, change, unchanged_since: unchangedSince },
@@ -271,8 +271,8 @@ export const make = Effect.fnUntraced(function* ({
           Effect.fnUntraced(function* (part, whole) {
             // A retry after a crash is the same command and is not repeated.
             const once = onBehalfOf(account.by, yield* makeUuidV7)
-            const asked = { org_id, folder_id: folder.id, uids: part, to, move, whole }
-            return yield* answered(ask(actor.CopyMessages(asked, once), Cluster.askSmtp), "TRYCREATE")
+            const request = { org_id, folder_id: folder.id, uids: part, to, move, whole }
+            return yield* storeErrors(ask(actor.CopyMessages(request, once), Cluster.askSmtp), "TRYCREATE")
           }),
           uids,
           move,
@@ -281,15 +281,17 @@ export const make = Effect.fnUntraced(function* ({
       expunge: Effect.fnUntraced(function* (folder, uids) {
         const wanted = uids === undefined ? [null] : Copying.portions(uids)
         for (const portion of wanted) {
-          while ((yield* answered(ask(actor.ExpungeFolder({ org_id, folder_id: folder.id, uids: portion }, by)))).left);
+          while (
+            (yield* storeErrors(ask(actor.ExpungeFolder({ org_id, folder_id: folder.id, uids: portion }, by)))).left
+          );
         }
         yield* notified(folder.use)
       }),
 
-      create: (name, use) => answered(ask(actor.CreateFolder({ org_id, name, use }, by))),
-      remove: (name) => answered(ask(actor.DeleteFolder({ org_id, name }, by), Cluster.askSmtp)),
-      rename: (from, to) => answered(ask(actor.RenameFolder({ org_id, from, to }, by))),
-      subscribe: (name, subscribed) => answered(ask(actor.SubscribeFolder({ org_id, name, subscribed }, by))),
+      create: (name, use) => storeErrors(ask(actor.CreateFolder({ org_id, name, use }, by))),
+      remove: (name) => storeErrors(ask(actor.DeleteFolder({ org_id, name }, by), Cluster.askSmtp)),
+      rename: (from, to) => storeErrors(ask(actor.RenameFolder({ org_id, from, to }, by))),
+      subscribe: (name, subscribed) => storeErrors(ask(actor.SubscribeFolder({ org_id, name, subscribed }, by))),
       quota: Effect.map(
         orUnavailable(
           reads<{
@@ -298,7 +300,7 @@ export const make = Effect.fnUntraced(function* ({
         ),
         ([row]) => ({ used: row?.used ?? 0, limit: mailboxBytes }),
       ),
-      watch: (heard) => feed.on(identityId, heard),
+      watch: (notify) => feed.on(identityId, notify),
     }
     return store
   }

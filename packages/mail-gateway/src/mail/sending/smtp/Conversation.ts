@@ -8,7 +8,7 @@ import { Effect, Redacted, Schema } from "effect"
 import type { SmtpReply } from "@svc/cluster/mail/sending/MailTransport"
 import { Timing } from "../../../Timing.ts"
 import { stuffed } from "./DotStuffing.ts"
-import { begun, continued, type Letter } from "./Letter.ts"
+import { writeWithPermit, writeWhilePermitted, type Letter } from "./Letter.ts"
 import { type Reply, textOf } from "./Reply.ts"
 import { type Address, Broken, Wire } from "./Wire.ts"
 
@@ -279,13 +279,13 @@ const conversation = (
     }
     const accepted = recipientReplies.filter(isPositive).length
     /** Returns the outcome for each recipient after the reply to DATA or to the content. */
-    const answered = (final: Reply): Outcome => ({
+    const outcomeAfter = (final: Reply): Outcome => ({
       _tag: "Answered",
       replies: recipientReplies.map((reply) =>
         isPositive(reply) ? toSmtpReply(final, "DATA", accepted) : toSmtpReply(reply, "RCPT"),
       ),
     })
-    const dataReply = yield* begun(letter, () => {
+    const dataReply = yield* writeWithPermit(letter, () => {
       wire.send("DATA\r\n")
       return wire.reply(timeouts.command)
     })
@@ -295,28 +295,28 @@ const conversation = (
     }
     if (dataReply.code !== 354) {
       yield* Effect.ignore(reset)
-      return answered(dataReply)
+      return outcomeAfter(dataReply)
     }
     return yield* Effect.gen(function* () {
       for (const piece of stuffed(letter.content)) {
         // A server that replies early has not received the whole message.
         if (wire.isOpen && !wire.isQuiet)
           return yield* new Broken({ message: "The server replied before the end of the message" })
-        const written = yield* continued(letter, () => Effect.as(wire.write(piece, timeouts.block), true))
+        const written = yield* writeWhilePermitted(letter, () => Effect.as(wire.write(piece, timeouts.block), true))
         if (written !== true) {
           // A server discards a message whose end it has not received.
           wire.close()
           return { _tag: "Held" } satisfies Outcome
         }
       }
-      return answered(yield* wire.reply(timeouts.final))
+      return outcomeAfter(yield* wire.reply(timeouts.final))
     }).pipe(
       Effect.catchTag("Broken", ({ message }) => {
         // Some servers refuse the message while receiving it and disconnect.
         const last = wire.unsolicited()
         const isRefusal = last !== undefined && last.code >= 400
         wire.close()
-        return Effect.succeed<Outcome>(isRefusal ? answered(last) : { _tag: "Unknown", message })
+        return Effect.succeed<Outcome>(isRefusal ? outcomeAfter(last) : { _tag: "Unknown", message })
       }),
     )
   })

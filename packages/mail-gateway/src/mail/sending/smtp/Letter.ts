@@ -15,12 +15,15 @@ export interface Letter {
 /**
  * Requests a permit, and writes in the turn in which it was checked. Returns undefined if it was denied or has expired.
  */
-export const begun = <A, E>(
+export const writeWithPermit = <A, E>(
   { isPermitted, mayLeave }: Letter,
   write: () => Effect.Effect<A, E>,
 ): Effect.Effect<A | undefined, E> =>
   Effect.flatMap(mayLeave, (may) => (may && isPermitted() ? write() : Effect.succeed(undefined)))
 
 /** Writes while the permit is valid, and requests a new one after it has expired. */
-export const continued = <A, E>(letter: Letter, write: () => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> =>
-  Effect.suspend(() => (letter.isPermitted() ? write() : begun(letter, write)))
+export const writeWhilePermitted = <A, E>(
+  letter: Letter,
+  write: () => Effect.Effect<A, E>,
+): Effect.Effect<A | undefined, E> =>
+  Effect.suspend(() => (letter.isPermitted() ? write() : writeWithPermit(letter, write)))
