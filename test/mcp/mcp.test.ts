@@ -148,15 +148,12 @@ describe("Conformance suite", () => {
     expect(output).toMatch(/\b0 failed/)
   })
 
-  /** Scenarios that need the suite's own fixture tools, or prompts and resources, which this server does not have. */
+  /** Checks that need the suite's own fixture tools. */
   const notOurs = [
     "sep-2575-server-rejects-undeclared-capability",
     "sep-2575-missing-capability-http-400",
     "sep-2575-http-server-no-independent-requests-on-stream",
     "sep-2575-server-no-log-without-loglevel",
-    "sep-2549-prompts-list-caching-hints",
-    "sep-2549-resources-list-caching-hints",
-    "sep-2549-resources-templates-list-caching-hints",
   ]
   it.each(["server-stateless", "caching"])("%s, as far as it applies to tools", { timeout: 70_000 }, async (name) => {
     const output = await scenario(name, "2026-07-28")
@@ -297,7 +294,7 @@ describe("Protocol", () => {
   it.each([
     ["another method in the header", () => modern("tools/list", {}, { "mcp-method": "ping" }), 400, -32020],
     ["no name in the header", () => modern("tools/call", { name: "svc_identity_list" }), 400, -32020],
-    ["an unknown method", () => modern("prompts/list"), 404, -32601],
+    ["an unknown method", () => modern("logging/setLevel"), 404, -32601],
     ["a method of the old era", () => modern("ping"), 404, -32601],
     [
       "a version nobody has",
@@ -308,7 +305,7 @@ describe("Protocol", () => {
     ["no JSON", () => post("{"), 400, -32700],
     ["a batch", () => post([{ jsonrpc: "2.0", id: 1, method: "ping" }]), 400, -32600],
     ["an unknown tool", () => rpc("tools/call", { name: "svc_nothing" }), 200, -32602],
-    ["an unknown method of the old era", () => rpc("prompts/list"), 200, -32601],
+    ["an unknown method of the old era", () => rpc("logging/setLevel"), 200, -32601],
   ])("rejects %s", async (_, ask, status, code) => {
     const answer = await ask()
     expect([answer.status, answer.body.error.code]).toEqual([status, code])

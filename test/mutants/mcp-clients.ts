@@ -30,4 +30,18 @@ export const mcpClients: Mutants = {
     bug: "an MCP client in a browser does not learn where to authorize",
     tests: ["mcp/browser"],
   },
+  "resource-of-any-address": {
+    file: "api/src/mcp/Resources.ts",
+    from: '"(?<$1>[A-Za-z0-9._@-]{1,200})"',
+    to: '"(?<$1>.+)"',
+    bug: "an address with further segments reads another resource",
+    tests: ["mcp/resources"],
+  },
+  "prompt-with-further-steps": {
+    file: "api/src/mcp/Prompts.ts",
+    from: 'String(value).replace(/\\s+/g, " ").trim()',
+    to: "String(value).trim()",
+    bug: "an argument of a prompt adds steps of its own",
+    tests: ["mcp/resources"],
+  },
 }

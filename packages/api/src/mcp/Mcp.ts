@@ -41,7 +41,8 @@ import { bounded, isBounded } from "./BoundedResult.ts"
 import { marked } from "./Output.ts"
 import { type Answer, instructionsFor, interpret, type Served } from "./Protocol.ts"
 import { requestOf, type ToolRequest } from "./Requests.ts"
-import { contains, type ListOptions, listFor, toolsets } from "./ToolList.ts"
+import * as Resources from "./Resources.ts"
+import { contains, type ListOptions, listFor, selectionOf } from "./ToolList.ts"
 import { type BoundTool, byName } from "./Tools.ts"
 
 const path = "/api/mcp"
@@ -59,27 +60,6 @@ const clientRequest = (origin: string, { method, target, headers, body }: ToolRe
 
 const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
   body._tag === "Uint8Array" ? (body.text ?? new TextDecoder().decode(body.body)) : "{}"
-
-/** Returns the selection in the query: `?tools=mail,vault` selects tools, `?schemas=full` their complete schemas. */
-const selectionOf = (url: string): ListOptions | InvalidRequest => {
-  const query = new URL(url, "http://localhost").searchParams
-  const schemas = query.get("schemas") ?? "compact"
-  if (schemas !== "compact" && schemas !== "full") {
-    const message = "Expected `compact` or `full`."
-    return new InvalidRequest({ detail: `schemas: ${message}`, errors: [{ path: "schemas", message }] })
-  }
-  const names = query.getAll("tools").flatMap((list) => list.split(","))
-  const wanted = new Set(names.map((name) => name.trim()).filter((name) => name !== ""))
-  const unknown = [...wanted].find((name) => !toolsets.has(name))
-  if (unknown !== undefined) {
-    const known = [...toolsets].join(", ")
-    return new InvalidRequest({
-      detail: `There is no toolset ${unknown.slice(0, 100)}. The toolsets are ${known}.`,
-      errors: [{ path: "tools", message: `Expected names of ${known}, separated by commas.` }],
-    })
-  }
-  return { toolsets: wanted.size === 0 ? undefined : [...wanted], schemas }
-}
 
 /** The audit record of messages that reach no endpoint: initialization, lists, invalid tool calls. */
 const exchanged = { class: "auth", action: "mcp.exchange", type: "mcp" } as const
@@ -160,13 +140,15 @@ export const layer = HttpRouter.use((router) =>
     ) => {
       const isError = response.status >= 400
       calls.of(served.name, isError ? "refused" : "done").n++
-      return replyOf(served, resultOf(tool, served.input, response, isRepeated), isError)
+      const text = resultOf(tool, served.input, response, isRepeated)
+      return served.read === undefined ? replyOf(served, text, isError) : jsonOf(served.read(text, isError))
     }
 
-    const callTool = Effect.fnUntraced(function* (served: ToolCall, tool: BoundTool, request: ToolRequest) {
+    /** Sends the REST request of a tool through the router. */
+    const sent = Effect.fnUntraced(function* (name: string, request: ToolRequest) {
       const outer = yield* RequestContext
       // The inner request runs in the scope of the caller's request, which closes its resources.
-      const response = yield* Effect.updateContext(rest, (context: Context.Context<Scope.Scope>) =>
+      return yield* Effect.updateContext(rest, (context: Context.Context<Scope.Scope>) =>
         context.pipe(
           Context.add(
             HttpServerRequest.HttpServerRequest,
@@ -176,11 +158,16 @@ export const layer = HttpRouter.use((router) =>
           Context.add(HandedOn, {
             requestId: outer.requestId,
             headers: outer.headers,
-            source: overMcp(outer.source, served.name),
+            source: overMcp(outer.source, name),
             equalTo: request.equalTo,
           }),
         ),
       )
+    })
+
+    const callTool = Effect.fnUntraced(function* (served: ToolCall, tool: BoundTool, request: ToolRequest) {
+      const outer = yield* RequestContext
+      const response = yield* sent(served.name, request)
       // The credential is invalid, which is the response of the whole exchange, as on any other path.
       if (response.status === 401) return response
       return answered(served, tool, response, outer.headers["idempotent-replayed"] !== undefined)
@@ -203,6 +190,28 @@ export const layer = HttpRouter.use((router) =>
         requestOf(tool, handle === undefined ? input : { ...input, handle }, `Bearer ${token}`),
       )
     }
+
+    /** Lists the resources of the Identities that a credential may act on. */
+    const resourcesOf = Effect.fnUntraced(function* (
+      asked: Served & { readonly _tag: "Resources" },
+      caller: CallerInfo,
+      token: string,
+    ) {
+      if (caller.identities !== null) {
+        return jsonOf(asked.answer({ resources: Resources.listOf(caller.identities.map(({ handle }) => handle)) }))
+      }
+      const name = "svc_identity_list"
+      const request = requestOf(byName.get(name)!, asked.input, `Bearer ${token}`)
+      const response = request instanceof InvalidRequest ? yield* problem(request) : yield* sent(name, request)
+      if (response.status !== 200) return response
+      const { identities, next_cursor } = JSON.parse(textOf(response))
+      return jsonOf(
+        asked.answer({
+          resources: Resources.listOf(identities.map(({ handle }: Json) => handle)),
+          ...(next_cursor === null ? {} : { nextCursor: next_cursor }),
+        }),
+      )
+    })
 
     /** The list contains no secrets, so it may be compressed. */
     const listed = (asked: Served & { readonly _tag: "List" }, caller: CallerInfo, selection: ListOptions) =>
@@ -291,6 +300,8 @@ export const layer = HttpRouter.use((router) =>
           return jsonOf(asked)
         case "Opening":
           return jsonOf(asked.answer(instructionsFor(caller)))
+        case "Resources":
+          return yield* resourcesOf(asked, caller, token)
         case "List":
           return jsonOf(yield* listed(asked, caller, selection))
         case "Call":

@@ -5,6 +5,8 @@
  */
 import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
 import { eventTypes } from "@svc/domain/events/Event"
+import * as Prompts from "./Prompts.ts"
+import * as Resources from "./Resources.ts"
 
 const modern = "2026-07-28"
 const legacy = ["2025-11-25", "2025-06-18", "2025-03-26"] as const
@@ -47,7 +49,11 @@ export const instructionsFor = (who: Who): string =>
   ]
     .filter((part) => part !== "")
     .join(" ")
-const capabilities = { tools: { listChanged: false } }
+const capabilities = {
+  tools: { listChanged: false },
+  prompts: { listChanged: false },
+  resources: { subscribe: false, listChanged: false },
+}
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON-RPC carries any JSON
 type Json = Record<string, any>
@@ -71,7 +77,10 @@ export type Served =
       readonly input: Json
       readonly answer: (result: Json) => Answer
       readonly unknown: Answer
+      /** Builds the response if the call reads a resource. */
+      readonly read?: (text: string, isError: boolean) => Answer
     }
+  | { readonly _tag: "Resources"; readonly input: Json; readonly answer: (result: Json) => Answer }
 
 const reply = (id: Id, result: Json): Answer => ({ _tag: "Answer", status: 200, body: { jsonrpc: "2.0", id, result } })
 const refuse = (status: number, id: Id, code: number, message: string, data?: Json): Answer => ({
@@ -120,6 +129,46 @@ const call = (id: Id, params: Json, dress: (result: Json) => Json): Answer | Ser
   }
 }
 
+/** Responses that no credential changes, and reads of resources. Undefined for other methods. */
+const promptOrResource = (id: Id, method: string, params: Json, dress: (result: Json, ttlMs?: number) => Json) => {
+  switch (method) {
+    case "prompts/list":
+      return reply(id, dress({ prompts: Prompts.listed }, 3_600_000))
+    case "prompts/get": {
+      const found = Prompts.textOf(params["name"], params["arguments"])
+      if ("wrong" in found) return refuse(200, id, -32602, found.wrong)
+      const { description, text } = found
+      return reply(id, dress({ description, messages: [{ role: "user", content: { type: "text", text } }] }))
+    }
+    case "resources/templates/list":
+      return reply(id, dress({ resourceTemplates: Resources.templates }, 3_600_000))
+    case "resources/list": {
+      const { cursor } = params
+      return {
+        _tag: "Resources",
+        input: { limit: 50, ...(cursor === undefined ? {} : { cursor }) },
+        answer: (result: Json) => reply(id, dress(result, 60_000)),
+      } as const
+    }
+    case "resources/read": {
+      const uri: unknown = params["uri"]
+      const reader = typeof uri === "string" ? Resources.readerOf(uri) : undefined
+      const missing = (data: Json) => refuse(200, id, -32602, "Resource not found", data)
+      if (typeof uri !== "string" || reader === undefined) return missing({ uri: shortened(String(uri)) })
+      return {
+        _tag: "Call",
+        ...reader,
+        answer: (result: Json) => reply(id, dress(result)),
+        unknown: missing({ uri }),
+        read: (text: string, isError: boolean) =>
+          isError ? missing({ uri, problem: JSON.parse(text) }) : reply(id, dress(Resources.contentsOf(uri, text), 0)),
+      } as const
+    }
+    default:
+      return undefined
+  }
+}
+
 const legacyRequest = (id: Id, message: Json, version: string | undefined): Answer | Served => {
   const params = isObject(message["params"]) ? message["params"] : {}
   switch (message["method"]) {
@@ -139,11 +188,16 @@ const legacyRequest = (id: Id, message: Json, version: string | undefined): Answ
     case "tools/call":
       return call(id, params, (result) => result)
     default:
+      const other = promptOrResource(id, message["method"], params, (result) => result)
+      if (other !== undefined) return other
       return version !== undefined && !versions.includes(version)
         ? unsupported(id, version)
         : refuse(200, id, -32601, `Method not found: ${shortened(message["method"])}`)
   }
 }
+
+/** Methods whose requests repeat a member in `Mcp-Name`. */
+const named: Readonly<Record<string, string>> = { "tools/call": "name", "prompts/get": "name", "resources/read": "uri" }
 
 const modernRequest = (
   id: Id,
@@ -169,28 +223,33 @@ const modernRequest = (
   if (decodeHeader(headers["mcp-method"]) !== method) {
     return refuse(400, id, -32020, "Header mismatch: Mcp-Method is not the method")
   }
+  const member = named[method]
   if (
-    method === "tools/call" &&
-    (typeof params["name"] !== "string" || decodeHeader(headers["mcp-name"]) !== params["name"])
+    member !== undefined &&
+    (typeof params[member] !== "string" || decodeHeader(headers["mcp-name"]) !== params[member])
   ) {
-    return refuse(400, id, -32020, "Header mismatch: Mcp-Name is not the tool's name")
+    return refuse(400, id, -32020, `Header mismatch: Mcp-Name is not the \`${member}\` of the request`)
   }
-  const dress = (result: Json) => ({ resultType: "complete", ...result, _meta: { [`${meta}serverInfo`]: server } })
+  const dress = (result: Json, ttlMs?: number) => ({
+    resultType: "complete",
+    ...result,
+    ...(ttlMs === undefined ? {} : { ttlMs, cacheScope: "private" }),
+    _meta: { [`${meta}serverInfo`]: server },
+  })
   switch (method) {
     case "server/discover":
       return {
         _tag: "Opening",
         answer: (instructions) =>
-          reply(
-            id,
-            dress({ supportedVersions: versions, capabilities, instructions, ttlMs: 3_600_000, cacheScope: "private" }),
-          ),
+          reply(id, dress({ supportedVersions: versions, capabilities, instructions }, 3_600_000)),
       }
     case "tools/list":
-      return { _tag: "List", answer: (tools) => reply(id, dress({ tools, ttlMs: 60_000, cacheScope: "private" })) }
+      return { _tag: "List", answer: (tools) => reply(id, dress({ tools }, 60_000)) }
     case "tools/call":
       return call(id, params, dress)
     default:
+      const other = promptOrResource(id, method, params, dress)
+      if (other !== undefined) return other
       return refuse(404, id, -32601, `Method not found: ${shortened(method)}`)
   }
 }

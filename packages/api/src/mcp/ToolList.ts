@@ -8,6 +8,7 @@ import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
 import { mayCall } from "@svc/domain/account/PolicyEvaluation"
 import { allows } from "@svc/domain/account/Scope"
 import { BoundedMap } from "@svc/domain/BoundedMap"
+import { InvalidRequest } from "@svc/domain/problems/Problem"
 import { type BoundTool, type ListedTool, tools } from "./Tools.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
@@ -164,6 +165,27 @@ const lists = new BoundedMap<string, ReadonlyArray<unknown>>(1000)
 export interface ListOptions {
   readonly toolsets?: ReadonlyArray<string> | undefined
   readonly schemas?: "compact" | "full"
+}
+
+/** Returns the selection in the query: `?tools=mail,vault` selects tools, `?schemas=full` their complete schemas. */
+export const selectionOf = (url: string): ListOptions | InvalidRequest => {
+  const query = new URL(url, "http://localhost").searchParams
+  const schemas = query.get("schemas") ?? "compact"
+  if (schemas !== "compact" && schemas !== "full") {
+    const message = "Expected `compact` or `full`."
+    return new InvalidRequest({ detail: `schemas: ${message}`, errors: [{ path: "schemas", message }] })
+  }
+  const names = query.getAll("tools").flatMap((list) => list.split(","))
+  const wanted = new Set(names.map((name) => name.trim()).filter((name) => name !== ""))
+  const unknown = [...wanted].find((name) => !toolsets.has(name))
+  if (unknown !== undefined) {
+    const known = [...toolsets].join(", ")
+    return new InvalidRequest({
+      detail: `There is no toolset ${unknown.slice(0, 100)}. The toolsets are ${known}.`,
+      errors: [{ path: "tools", message: `Expected names of ${known}, separated by commas.` }],
+    })
+  }
+  return { toolsets: wanted.size === 0 ? undefined : [...wanted], schemas }
 }
 
 /** Returns the tools that a credential may call, by its kind and its scopes. */
