@@ -56,6 +56,7 @@ proof.rotateKey admin Path
 proof.settings any Path
 proof.updateSettings admin Path
 proof.createToken any Path
+proof.createSignature any Path
 profiles.read public
 messages.list any Path
 messages.wait any Path

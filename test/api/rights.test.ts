@@ -224,6 +224,7 @@ describe("Obtainable credentials", () => {
     "grants.revoke": "takes rights away",
     "identities.secrets": "full rights (credentials.test.ts)",
     "proof.createToken": "proof:token; never more than the credential (proof/tokens.test.ts)",
+    "proof.createSignature": "proof:token; one request, for a minute (proof/signatures.test.ts)",
     "identities.rotate": "full rights (credentials.test.ts)",
     "session.revoke": "takes rights away",
     "session.revokeOne": "takes rights away",

@@ -21,6 +21,7 @@ const inStatement = new Set([
   "identities.rotate",
   "device_confirmation.approve",
   "proof.createToken",
+  "proof.createSignature",
 ])
 
 /** Names that an entry may contain because they are in the path; nothing else of a request may appear in it. */
@@ -56,6 +57,7 @@ layer(testAuthorization)("the audited operations", (it) => {
         "exports.archive",
         "identities.rotate",
         "identities.secrets",
+        "proof.createSignature",
         "proof.createToken",
         "vault.value",
         "vault.versions",

@@ -9,6 +9,8 @@ import { Health } from "@svc/cluster/health/Health"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { TunnelDocuments } from "@svc/cluster/proof/TunnelDocuments"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
@@ -34,7 +36,14 @@ const settings: Edge.EdgeSettings = {
   connections: { perClient: 100, inAll: 100 },
 }
 const [first, last] = portRange().split("-").map(Number)
-const world = Layer.mergeAll(TunnelLinks.layer, TunnelUsage.layer, Health.layer, RefusedCredentials.layer).pipe(
+const world = Layer.mergeAll(
+  TunnelLinks.layer,
+  TunnelUsage.layer,
+  Health.layer,
+  RefusedCredentials.layer,
+  Layer.mock(PublicLimits)({}),
+  TunnelDocuments.layer,
+).pipe(
   Layer.provideMerge(Audit.layer({ addresses: "full" })),
   Layer.provideMerge(actors({ ports: { first: first!, last: last! } })),
 )

@@ -12,6 +12,7 @@ import * as Dns from "./dns/Command.ts"
 import * as Issuer from "./issuer/Command.ts"
 import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
+import * as Fetch from "./proof/Fetch.ts"
 import * as Grants from "./grants/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
@@ -46,6 +47,7 @@ const always = [
   Grants.command,
   Mcp.command,
   Tunnel.command,
+  Fetch.command,
   Audit.command,
   Dkim.command,
   Issuer.command,

@@ -47,6 +47,9 @@ export const jwksUrl = (book: AddressBook, handle: string) => `${profileUrl(book
 export const tunnelHostname = (book: AddressBook, handle: string) => `${handle}.${book.tunnelDomain}`
 export const tunnelUrl = (book: AddressBook, handle: string) =>
   `${book.tunnelScheme}://${tunnelHostname(book, handle)}${book.tunnelPort === undefined ? "" : `:${book.tunnelPort}`}`
+/** Returns the DID of an Identity at its Tunnel's address. */
+export const tunnelDid = (book: AddressBook, handle: string) =>
+  `did:web:${encodeURIComponent(new URL(tunnelUrl(book, handle)).host)}`
 /** Returns the OAuth redirect URI that is registered with platforms. */
 export const callbackUrl = (book: AddressBook) => `${book.baseUrl}/connectors/callback`
 /** Returns the console page that shows and changes the rights of a key or grant. */

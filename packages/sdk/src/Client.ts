@@ -1,6 +1,7 @@
 /** The client: one method per call of the API, with pages, waiting and the live stream. */
 import { streamEvents, type EventStreamOptions } from "./Events.ts"
 import { type Calls, calls, type Event, type Message, type MessageSummary } from "./generated.ts"
+import { signedFetch } from "./SignedFetch.ts"
 import {
   type CallOptions,
   type ClientOptions,
@@ -103,6 +104,8 @@ export interface Identity extends IdentityApi {
     mail: Omit<NewMail, "reply_to_message">,
     options?: CallOptions,
   ) => Promise<Calls["sending"]["send"]["output"]>
+  /** Sends a web request that is signed as this Identity, so that the site knows the agent (Web Bot Auth). */
+  readonly fetch: typeof fetch
   /** Waits for a message and returns it whole, or undefined if none arrived in time. */
   readonly waitForMessage: (options?: WaitOptions) => Promise<Message | undefined>
   /** Yields the Identity's Events as they happen. */
@@ -195,6 +198,7 @@ const identityOf = (transport: Transport, handle: string): Identity => {
     handle,
     send,
     reply: ({ id }, mail, options) => send({ ...mail, reply_to_message: id }, options),
+    fetch: signedFetch((request, options) => own.proof.createSignature(request, options), transport.request),
     waitForMessage: async ({ timeoutSeconds = 300, signal, ...filter } = {}) => {
       const deadline = Date.now() + timeoutSeconds * 1000
       let { after } = filter

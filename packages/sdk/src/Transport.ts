@@ -41,6 +41,7 @@ export interface Outgoing {
 
 export interface Transport {
   readonly baseUrl: string
+  readonly request: typeof fetch
   readonly send: (outgoing: Outgoing, options?: CallOptions) => Promise<Response>
 }
 
@@ -98,6 +99,7 @@ export const makeTransport = (settings: ClientOptions = {}): Transport => {
   const request = settings.fetch ?? fetch
   return {
     baseUrl,
+    request,
     send: async (outgoing, options = {}) => {
       const { method, path, body, takesKey = false, waitSeconds = 0 } = outgoing
       const retries = options.retries ?? settings.retries ?? 3

@@ -187,6 +187,8 @@ export type Message = { readonly id: string; readonly direction: "inbound" | "ou
 export type Link = { readonly url: string; readonly text: string; readonly deceptive: boolean }
 export type Profile = { readonly handle: string; readonly name: string; readonly description: string; readonly email: string; readonly profile_url: string; readonly card_url: string; readonly provider: { readonly organization: string; readonly url: string } | null; readonly skills: ReadonlyArray<{ readonly id: string; readonly name: string; readonly description: string; readonly tags?: ReadonlyArray<string>; readonly examples?: ReadonlyArray<string>; readonly input_modes?: ReadonlyArray<string>; readonly output_modes?: ReadonlyArray<string> }>; readonly card: A2aAgentCard; readonly created_at: string }
 export type A2aAgentCard = Readonly<Record<string, unknown>>
+export type UrlInvalid = { readonly detail: string; readonly instance: string; readonly code: "url_invalid"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/url_invalid"; readonly status: 400; readonly title: "The URL is not valid" }
+export type RequestSignature = { readonly headers: Readonly<Record<string, string>>; readonly expires_at: string }
 export type AlgorithmUnsupported = { readonly detail: string; readonly instance: string; readonly code: "algorithm_unsupported"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/algorithm_unsupported"; readonly status: 400; readonly title: "The algorithm is not supported" }
 export type ScopeExceeds = { readonly detail: string; readonly instance: string; readonly code: "scope_exceeds"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly scopes?: ReadonlyArray<string>; readonly widen_url?: string; readonly type: "/problems/scope_exceeds"; readonly status: 403; readonly title: "The new key would exceed your own credential" }
 export type AudienceNotAllowed = { readonly detail: string; readonly instance: string; readonly code: "audience_not_allowed"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/audience_not_allowed"; readonly status: 403; readonly title: "The audience is not allowed" }
@@ -402,6 +404,8 @@ export interface Calls {
     readonly updateSettings: { readonly input: { readonly handle: string; readonly audiences: "any" | ReadonlyArray<string> }; readonly output: ProofSettings }
     /** Create a short-lived token with which the Identity signs in to another service. */
     readonly createToken: { readonly input: { readonly handle: string; readonly audience: string; readonly expires_in?: number; readonly nonce?: string; readonly algorithm?: string }; readonly output: IdentityToken }
+    /** Sign a web request, so that the site knows that it comes from the Identity. */
+    readonly createSignature: { readonly input: { readonly handle: string; readonly method: string; readonly url: string; readonly headers?: Readonly<Record<string, string>>; readonly content_digest?: string }; readonly output: RequestSignature }
   }
   readonly profiles: {
     /** Read a public profile. */
@@ -676,6 +680,7 @@ export const calls = {
     settings: ["GET","/api/identities/{handle}/proof"],
     updateSettings: ["PATCH","/api/identities/{handle}/proof",{"key":true}],
     createToken: ["POST","/api/identities/{handle}/tokens",{"key":true}],
+    createSignature: ["POST","/api/identities/{handle}/signatures",{"key":true}],
   },
   profiles: {
     read: ["GET","/api/profiles/{handle}"],

@@ -32,6 +32,7 @@ const readersAtMost = 10_000
 const recordThemselves = new Set([
   "vault.value",
   "proof.createToken",
+  "proof.createSignature",
   "api_keys.create",
   "api_keys.createForIdentity",
   "api_keys.rotate",

@@ -19,6 +19,12 @@ export const ofProof: Readonly<Record<string, string>> = {
   nonce: "A value that the token repeats as `nonce`.",
   algorithm: "The signature algorithm: `RS256` (default) or `ES256`.",
   "IdentityToken.token": "The token: a JWT, signed by the service.",
+  "NewSignature.method": "The method of the request, such as `GET`.",
+  "NewSignature.url": "The absolute address of the request.",
+  "NewSignature.headers": "Further header fields of the request that the signature covers, at most 20.",
+  content_digest:
+    "The digest of the body as `Content-Digest` (RFC 9530), such as `sha-256=:…:`. The signature covers it.",
+  "RequestSignature.headers": "The header fields to add to the request.",
   proof:
     "A JWT that the private key signed: `aud` is the base address of the service, `sub` the DID of the Identity, `iat` at most five minutes ago.",
 }

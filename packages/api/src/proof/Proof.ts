@@ -3,11 +3,13 @@ import { Api } from "@svc/domain/Api"
 import { Caller, Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { fallsShort } from "@svc/domain/account/KeyRights"
 import { allows } from "@svc/domain/account/Scope"
+import type { AuditNote } from "@svc/cluster/actor/Write"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { isOurs, ProofSettings, tokenSeconds } from "@svc/domain/proof/IdentityToken"
 import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
 import { AlgorithmUnsupported, AudienceNotAllowed, IdentityNotReady, ScopeExceeds } from "@svc/domain/problems/Problem"
 import * as Possession from "@svc/cluster/proof/Possession"
+import { RequestSignatures, targetOf } from "@svc/cluster/proof/RequestSignatures"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { Effect } from "effect"
 import * as ActorCalls from "../account/ActorCalls.ts"
@@ -15,6 +17,13 @@ import * as AuditNotes from "../audit/AuditNotes.ts"
 import { RequestContext } from "../RequestContext.ts"
 import { unchanged, untagged } from "../EntityTags.ts"
 import * as RequestServices from "../http/RequestServices.ts"
+
+/** Names in the audit record of the request what is handed out, and for whom. */
+const recordedAs = (type: string, id: string, name: string) =>
+  Effect.map(RequestContext, (exchange) => {
+    const { act } = exchange
+    if (act !== undefined) exchange.act = () => ({ ...act(), target: { type, id, name } })
+  })
 
 const sameSettings = unchanged(ProofSettings)
 
@@ -25,6 +34,7 @@ export const layer = RequestServices.group(
     const askIdentity = yield* ActorCalls.ofIdentity
     const signingKeys = yield* SigningKeys
     const tokens = yield* IdentityTokens
+    const signatures = yield* RequestSignatures
     const noting = yield* AuditNotes.make
     const book = yield* Addresses
 
@@ -33,6 +43,12 @@ export const layer = RequestServices.group(
       const keys = yield* signingKeys.ensured({ id, orgId })
       return { did: did(book, handle), did_url: didUrl(book, handle), jwks_url: jwksUrl(book, handle), keys }
     })
+
+    /** Stores the audit record in the statement that allows the proof. Without a record, nothing is handed out. */
+    const onRecord = <A, E, R>(issue: (note: AuditNote) => Effect.Effect<A, E, R>) =>
+      noting((note) =>
+        note === undefined ? Effect.die("a proof is not handed out without an audit record") : issue(note),
+      )
 
     return handlers.handleAll({
       listKeys: () => Effect.flatMap(Subject, keysOf),
@@ -85,20 +101,19 @@ export const layer = RequestServices.group(
           })
         }
         const id = yield* makeUuidV7
-        const exchange = yield* RequestContext
-        const { act } = exchange
-        if (act !== undefined) {
-          exchange.act = () => ({ ...act(), target: { type: "token", id, name: audience } })
-        }
+        yield* recordedAs("token", id, audience)
         // Whoever may change the list is not bound by it.
         const isFree =
           caller.kind === "session" || (caller.kind === "admin_key" && allows(caller.scopes, "proof:admin"))
         const request = { id, audience, seconds, nonce, algorithm, isFree } as const
-        return yield* noting((note) =>
-          note === undefined
-            ? Effect.die("a token is not issued without an audit record")
-            : tokens.issue(subject, caller, request, note),
-        )
+        return yield* onRecord((note) => tokens.issue(subject, caller, request, note))
+      }),
+      createSignature: Effect.fnUntraced(function* ({ payload }) {
+        const subject = yield* Subject
+        const caller = yield* Caller
+        const target = yield* targetOf(book, payload)
+        yield* recordedAs("signature", yield* makeUuidV7, `${target.method} ${target.url.origin}${target.url.pathname}`)
+        return yield* onRecord((note) => signatures.create(subject, caller, target, note))
       }),
       rotateKey: Effect.fnUntraced(function* () {
         const subject = yield* Subject

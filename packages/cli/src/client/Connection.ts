@@ -18,7 +18,7 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
 }) {}
 
 /** The service is unreachable. Exit code 3. */
-class OutOfReach extends Schema.TaggedError<OutOfReach>()("OutOfReach", { message: Schema.String }) {}
+export class OutOfReach extends Schema.TaggedError<OutOfReach>()("OutOfReach", { message: Schema.String }) {}
 
 /** No credential is available. Exit code 2. */
 export class NotLoggedIn extends Schema.TaggedError<NotLoggedIn>()("NotLoggedIn", { message: Schema.String }) {}
@@ -114,6 +114,18 @@ export const call = (
     }),
     (request) => send(api, request),
   )
+
+const Who = Schema.Struct({ caller: Schema.Struct({ handle: Schema.NullOr(Schema.String) }) })
+
+/** Returns the Handle that `--handle` names, or that of the credential's own Identity. */
+export const handleOf = Effect.fnUntraced(function* ({ api, key }: Connection, flag: Option.Option<string>) {
+  if (Option.isSome(flag)) return flag.value.replace(/^@/, "")
+  const who = yield* understood(
+    api,
+    Schema.decodeUnknownEffect(Who)(yield* call(api, "GET", "/api/auth/whoami", { key })),
+  )
+  return who.caller.handle ?? (yield* new NotLoggedIn({ message: "Name the Identity: --handle <handle>." }))
+})
 
 const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value)
 

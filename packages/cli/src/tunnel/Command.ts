@@ -2,14 +2,13 @@
 import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { apiFlag } from "../client/Flags.ts"
+import { apiFlag, handleFlag } from "../client/Flags.ts"
 import { terminalText } from "../client/Printing.ts"
-import { call, connect, explain, NotLoggedIn, Refused, understood } from "../client/Connection.ts"
+import { call, connect, explain, handleOf, Refused, understood } from "../client/Connection.ts"
 
 const say = (text: string) => void process.stdout.write(`${terminalText(text)}\n`)
 const warn = (text: string) => void process.stderr.write(`svc: ${terminalText(text)}\n`)
 
-const Who = Schema.Struct({ caller: Schema.Struct({ handle: Schema.NullOr(Schema.String) }) })
 const Named = Schema.Struct({ tunnel: Schema.Struct({ hostname: Schema.String, url: Schema.String }) })
 
 /** Returns the address to which the agent connects, with the scheme and port of the tunnels. */
@@ -40,10 +39,7 @@ export const command = Command.make(
       ),
       Argument.withDescription("The local port that receives requests"),
     ),
-    handle: Flag.String("handle").pipe(
-      Flag.withDescription("The Identity; required unless the credential is its own key"),
-      Flag.optional,
-    ),
+    handle: handleFlag,
     host: Flag.String("host").pipe(
       Flag.withDescription("The local address; default: loopback"),
       Flag.withDefault("127.0.0.1"),
@@ -65,15 +61,9 @@ export const command = Command.make(
   },
   Effect.fnUntraced(
     function* (flags) {
-      const { api, key } = yield* connect(flags.api)
-      const who = yield* understood(
-        api,
-        Schema.decodeUnknownEffect(Who)(yield* call(api, "GET", "/api/auth/whoami", { key })),
-      )
-      const handle = Option.getOrUndefined(flags.handle)?.replace(/^@/, "") ?? who.caller.handle
-      if (handle === null) {
-        return yield* new NotLoggedIn({ message: "Name the Identity: --handle <handle>." })
-      }
+      const connection = yield* connect(flags.api)
+      const { api, key } = connection
+      const handle = yield* handleOf(connection, flags.handle)
       const identity = yield* understood(
         api,
         Schema.decodeUnknownEffect(Named)(

@@ -3,7 +3,7 @@ import type { KeyObject } from "node:crypto"
 import { type AddressBook, jwksUrl } from "@svc/domain/Addresses"
 import { type StoredSignatures, signables } from "@svc/domain/card/CardSignature"
 import { Effect } from "effect"
-import { jose } from "./Jose.ts"
+import { jose } from "./Libraries.ts"
 
 export interface CardKey {
   readonly kid: string

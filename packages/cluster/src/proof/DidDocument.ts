@@ -16,9 +16,9 @@ const multibase = ({ crv, x, y }: PublicJwk): string => {
   return base58btc.encode(Uint8Array.from([...prefix, ...bytes]))
 }
 
-/** Returns the DID document. Each key is a `JsonWebKey` and a `Multikey`, because verifiers know one or the other. */
-export const didDocument = (book: AddressBook, { handle, keys }: PublishedKeys) => {
-  const id = did(book, handle)
+/** Returns the DID document, of the profile's DID if no other is given. Each key is a `JsonWebKey` and a `Multikey`, because verifiers know one or the other. */
+export const didDocument = (book: AddressBook, { handle, keys }: PublishedKeys, id = did(book, handle)) => {
+  const main = did(book, handle)
   const isCurrent = ({ retired_at }: (typeof keys)[number]) => retired_at === null
   const namesOf = ({ kid }: { readonly kid: string }) => [`${id}#${kid}`, `${id}#${kid}-multikey`]
   return {
@@ -28,7 +28,7 @@ export const didDocument = (book: AddressBook, { handle, keys }: PublishedKeys) 
       "https://w3id.org/security/multikey/v1",
     ],
     id,
-    alsoKnownAs: [profileUrl(book, handle), `acct:${email(book, handle)}`],
+    alsoKnownAs: [...(id === main ? [] : [main]), profileUrl(book, handle), `acct:${email(book, handle)}`],
     verificationMethod: keys.flatMap((key) => {
       const [jwk, multikey] = namesOf(key)
       return [

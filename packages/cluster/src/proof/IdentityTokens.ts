@@ -1,32 +1,18 @@
 /**
- * Issues identity tokens (JWT, RFC 7519). A token is signed first, on the thread pool. Then one statement decides
- * whether it may be issued, and records it in the audit log: it locks the rows that a stop, a deletion and a revocation
- * change, so no token is issued after one of these has been confirmed. A refused token is discarded.
+ * Issues identity tokens (JWT, RFC 7519). A token is signed first, on the thread pool; then `IssuePermission` decides
+ * whether it may be handed out.
  */
 import { type AddressBook, Addresses, email } from "@svc/domain/Addresses"
-import type { CallerInfo } from "@svc/domain/account/Authorization"
-import {
-  AudienceNotAllowed,
-  IdentityNotReady,
-  MailPaused,
-  NotFound,
-  Unauthenticated,
-} from "@svc/domain/problems/Problem"
+import { AudienceNotAllowed, NotFound } from "@svc/domain/problems/Problem"
 import type { ProofSettings } from "@svc/domain/proof/IdentityToken"
 import { Clock, Context, Effect, Layer } from "effect"
-import type { Statement } from "effect/sql"
 import type { AuditNote } from "../actor/Write.ts"
 import { orClosed } from "../audit/Audit.ts"
-import { auditWrite, auditWriteWith } from "../audit/AuditWrite.ts"
-import { orUnavailable, Reads, type Sql, Writes } from "../store/Database.ts"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
+import { orUnavailable, Reads, Writes } from "../store/Database.ts"
+import { type Credential, endOf, permitted, type ProofSubject } from "./IssuePermission.ts"
 import { type IssuerAlgorithm, IssuerKeys } from "./IssuerKeys.ts"
-import { jose } from "./Jose.ts"
-
-interface TokenSubject {
-  readonly id: string
-  readonly orgId: string
-  readonly handle: string
-}
+import { jose } from "./Libraries.ts"
 
 export interface TokenRequest {
   readonly id: string
@@ -38,29 +24,7 @@ export interface TokenRequest {
   readonly isFree: boolean
 }
 
-type Credential = Pick<CallerInfo, "kind" | "credentialId" | "expiresAt" | "grant">
-
-/** Returns the CTE `credential`: has a row, locked for the statement, while the credential is valid. */
-const credentialOf = (sql: Sql, { kind, credentialId }: Credential, at: Date): Statement.Fragment =>
-  kind === "session"
-    ? sql`credential as (select from session where id = ${credentialId}::uuid for share)`
-    : kind === "grant"
-      ? sql`credential as (
-          select from client_grant where id = ${credentialId}::uuid and revoked_at is null and expires_at > ${at}::timestamptz
-          for share)`
-      : sql`credential as (
-          select from api_key where id = ${credentialId}::uuid and revoked_at is null
-            and (expires_at is null or expires_at > ${at}::timestamptz) for share)`
-
-interface Standing {
-  readonly status: string
-  readonly stopped: boolean
-  readonly listed: boolean
-  readonly valid: boolean
-  readonly issued: boolean
-}
-
-const claimsOf = (book: AddressBook, subject: TokenSubject, { grant }: Credential, { id, nonce }: TokenRequest) => ({
+const claimsOf = (book: AddressBook, subject: ProofSubject, { grant }: Credential, { id, nonce }: TokenRequest) => ({
   jti: id,
   handle: subject.handle,
   email: email(book, subject.handle),
@@ -78,7 +42,7 @@ const make = Effect.gen(function* () {
   const keys = yield* IssuerKeys
 
   const issue = Effect.fnUntraced(function* (
-    subject: TokenSubject,
+    subject: ProofSubject,
     caller: Credential,
     request: TokenRequest,
     note: AuditNote,
@@ -86,8 +50,7 @@ const make = Effect.gen(function* () {
     const { SignJWT } = yield* Effect.promise(jose)
     const now = yield* Clock.currentTimeMillis
     const issuedAt = Math.floor(now / 1000)
-    // A token does not outlive its credential.
-    const end = Math.min(issuedAt + request.seconds, Math.floor((caller.expiresAt?.getTime() ?? Infinity) / 1000))
+    const end = endOf(issuedAt, request.seconds, caller)
     const { kid, key } = yield* keys.signing(request.algorithm)
     const token = yield* Effect.promise(() =>
       new SignJWT(claimsOf(book, subject, caller, request))
@@ -100,35 +63,14 @@ const make = Effect.gen(function* () {
         .setExpirationTime(end)
         .sign(key),
     )
-    const [row] = yield* orUnavailable(sql<Standing>`
-      with ${credentialOf(sql, caller, new Date(now))},
-      standing as materialized (
-        select i.status, m.stopped_at is not null as stopped
-        from identity i join org o on o.id = i.org_id join mailbox m on m.identity_id = i.id
-        where i.id = ${subject.id}::uuid and i.org_id = ${subject.orgId}::uuid and o.status = 'active'
-        for share of i, o, m
-      ),
-      judged as materialized (
-        select s.status, s.stopped, exists (select from credential) as valid,
-          ${request.isFree}::boolean or exists (
-            select from proof_setting p where p.identity_id = ${subject.id}::uuid
-              and (p.audiences = '"any"'::jsonb or (jsonb_typeof(p.audiences) = 'array' and p.audiences ? ${request.audience}::text))
-          ) as listed
-        from standing s
-      ),
-      allowed as (select from judged where status = 'ready' and not stopped and valid and listed),
-      ${auditWrite(sql, note, "allowed")}
-      select judged.*, exists (select from on_record) as issued from judged`)
-    if (row === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
-    if (row.status !== "ready") return yield* new IdentityNotReady({ detail: `The Identity is ${row.status}.` })
-    if (!row.valid) return yield* new Unauthenticated({ detail: "The credential is not valid any more." })
-    if (row.stopped) return yield* new MailPaused({ detail: "The Identity is stopped, so it gets no tokens." })
-    if (!row.listed) {
+    const isListed = sql`(${request.isFree}::boolean or exists (
+      select from proof_setting p where p.identity_id = ${subject.id}::uuid
+        and (p.audiences = '"any"'::jsonb or (jsonb_typeof(p.audiences) = 'array' and p.audiences ? ${request.audience}::text))))`
+    if (!(yield* permitted(sql, subject, caller, note, now, isListed))) {
       return yield* new AudienceNotAllowed({
         detail: `The Identity may not get tokens for ${request.audience}. The account holder allows audiences with \`PATCH /api/identities/${subject.handle}/proof\`.`,
       })
     }
-    if (!row.issued) return yield* Effect.die("a token was not recorded")
     return { token, expires_at: new Date(end * 1000) }
   })
 
@@ -146,7 +88,7 @@ const make = Effect.gen(function* () {
 
     /** Sets the audiences for which the Identity may get tokens. */
     setAudiences: Effect.fn("IdentityTokens.setAudiences")(function* (
-      subject: TokenSubject,
+      subject: ProofSubject,
       audiences: ProofSettings["audiences"],
       note: AuditNote | undefined,
     ) {

@@ -9,7 +9,7 @@ import { Addresses } from "@svc/domain/Addresses"
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import * as KeyGenerations from "../sealing/KeyGenerations.ts"
 import { Timing } from "../Timing.ts"
-import { jose } from "./Jose.ts"
+import { jose } from "./Libraries.ts"
 
 export type IssuerAlgorithm = "RS256" | "ES256"
 export type IssuerKey = KeyGenerations.GenerationKey<IssuerAlgorithm>

@@ -5,7 +5,7 @@
 import { AlgorithmUnsupported, KeyProofInvalid } from "@svc/domain/problems/Problem"
 import type { PublicJwk } from "@svc/domain/proof/SigningKey"
 import { Clock, Effect } from "effect"
-import { jose } from "./Jose.ts"
+import { jose } from "./Libraries.ts"
 
 /** The algorithms of JWS by curve. `Ed25519` is the fully-specified name of RFC 9864. */
 const algorithms: Readonly<Record<string, ReadonlyArray<string>>> = {

@@ -5,6 +5,7 @@ import { Sealing } from "../sealing/Sealing.ts"
 import { IdentityTokens } from "./IdentityTokens.ts"
 import { IssuerKeys } from "./IssuerKeys.ts"
 import * as KeyHandlers from "./KeyHandlers.ts"
+import { RequestSignatures } from "./RequestSignatures.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 
 const member = "signing-keys.jsonl"
@@ -14,7 +15,7 @@ export const proof = {
   name: "proof",
   handlers: ({ handling }) => Effect.map(Sealing, (sealing) => KeyHandlers.handlers(handling, sealing)),
   work: { identity: [], org: [] },
-  queries: [SigningKeys.layer, IssuerKeys.layer, IdentityTokens.layer],
+  queries: [SigningKeys.layer, IssuerKeys.layer, IdentityTokens.layer, RequestSignatures.layer],
   exports: [
     exportedRows(
       settings,

@@ -10,7 +10,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
 import { type DataKey, type Place, Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads, type Sql, Writes } from "../store/Database.ts"
-import { jose } from "./Jose.ts"
+import { jose } from "./Libraries.ts"
 
 const place = (org: string, identity: string, kid: string): Place => ({
   table: "signing_key",
@@ -25,13 +25,13 @@ interface KeyOwner {
 }
 
 /** A private key that signs. */
-interface Signing {
+export interface PrivateKey {
   readonly kid: string
   readonly key: KeyObject
 }
 
 /** A new pair, ready to store. */
-interface NewPair extends Signing {
+interface NewPair extends PrivateKey {
   readonly jwk: PublicJwk
   readonly sealed: Uint8Array
 }
@@ -74,7 +74,7 @@ export const opened = (
   kid: string,
   sealed: Uint8Array,
 ) =>
-  Effect.map(Effect.orDie(sealing.open(dataKey, place(owner.orgId, owner.id, kid), sealed)), (der): Signing => {
+  Effect.map(Effect.orDie(sealing.open(dataKey, place(owner.orgId, owner.id, kid), sealed)), (der): PrivateKey => {
     return { kid, key: createPrivateKey({ key: Buffer.from(der), type: "pkcs8", format: "der" }) }
   })
 

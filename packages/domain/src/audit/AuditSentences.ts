@@ -128,6 +128,7 @@ const objects = {
   post: ["a post on{n}{of}", "einen Beitrag bei{n}{of}", "une publication sur{n}{of}"],
   profile: ["the public profile", "das öffentliche Profil", "le profil public"],
   identityToken: ["a token for{n}{of}", "ein Token für{n}{of}", "un jeton pour{n}{of}"],
+  requestSignature: ["a signature for{n}{of}", "eine Signatur für{n}{of}", "une signature pour{n}{of}"],
   audiences: [
     "the allowed audiences of tokens{of}",
     "die erlaubten Zielgruppen der Token{of}",
@@ -197,6 +198,7 @@ export const phrases: Readonly<Record<string, Phrase>> = {
   "identities.rotate": ["rotate", "credentials"],
   "cards.patch": ["change", "card"],
   "proof.createToken": ["request", "identityToken"],
+  "proof.createSignature": ["request", "requestSignature"],
   "proof.updateSettings": ["change", "audiences"],
   "proof.registerKey": ["add", "signingKey"],
   "proof.removeKey": ["remove", "signingKey"],

@@ -15,11 +15,14 @@ import {
   MailPaused,
   NotFound,
   PreconditionFailed,
+  InvalidRequest,
   ScopeExceeds,
   Unavailable,
+  UrlInvalid,
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { IdentityToken, NewToken, ProofPatch, ProofSettings } from "./IdentityToken.ts"
+import { NewSignature, RequestSignature } from "./RequestSignature.ts"
 import { NewSigningKey, SigningKey, SigningKeys } from "./SigningKey.ts"
 
 const params = { handle: HandleParam }
@@ -100,6 +103,17 @@ export class ProofApi extends HttpApiGroup.make("proof")
         effect: "write",
         advice: "It is a secret: send it only to the service that `audience` names.",
       }),
+    HttpApiEndpoint.post("createSignature", "/api/identities/:handle/signatures", {
+      params,
+      payload: NewSignature,
+      success: RequestSignature.pipe(HttpApiSchema.status(201)),
+      error: [NotFound, IdentityNotReady, InvalidRequest, UrlInvalid, MailPaused, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Sign a web request, so that the site knows that it comes from the Identity")
+      .annotate(Issues, true)
+      .annotate(ShowsSecret, true)
+      .annotate(Confidential, true),
   )
   .annotateEndpoints(About, "proof")
   .annotate(OpenApi.Description, "The keys with which others verify an Identity.") {}

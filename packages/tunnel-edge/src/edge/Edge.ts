@@ -105,7 +105,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
       running.launch(allotted.keep(name))
     },
   })
-  const requests = yield* Requests.make({ hosts, routes, metering })
+  const requests = yield* Requests.make({ hosts, routes, metering, run })
   const raw = RawConnections.make({ hosts, routes, metering, run })
   const ports = TcpPorts.make(
     settings.host,

@@ -4,6 +4,8 @@ import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { Identities } from "@svc/cluster/actor/Identities"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { TunnelDocuments } from "@svc/cluster/proof/TunnelDocuments"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
@@ -33,6 +35,8 @@ export const layer = (settings: Settings, alone: boolean) =>
       TunnelLinks.layer,
       TunnelQueries.layer,
       TunnelUsage.layer,
+      TunnelDocuments.layer,
+      PublicLimits.layer(settings.limits),
       Identities.layer,
       Orgs.layer,
     ]),

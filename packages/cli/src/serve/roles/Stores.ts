@@ -15,6 +15,7 @@ import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
 import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
 import { IssuerKeys } from "@svc/cluster/proof/IssuerKeys"
+import { RequestSignatures } from "@svc/cluster/proof/RequestSignatures"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { UsageQueries } from "@svc/cluster/usage/UsageQueries"
@@ -40,4 +41,5 @@ export const layer = Layer.mergeAll(
   IssuerKeys.layer,
   UsageQueries.layer,
   IdentityTokens.layer,
+  RequestSignatures.layer,
 ) satisfies Layer.Layer<Queries, unknown, unknown>

@@ -44,6 +44,13 @@ export const identity = {
     "An Identity gets tokens only for audiences that the account holder allowed, and never for this service itself.",
     "Ask the account holder to allow the audience with `PATCH /api/identities/{handle}/proof`.",
   ),
+  url_invalid: row(
+    400,
+    "fix_call",
+    "The URL is not valid",
+    "A request is signed for an absolute https URL without a user and a password.",
+    "Send the address of the request, such as `https://example.com/search?q=agents`.",
+  ),
   identity_busy: row(
     409,
     "wait",

@@ -40,7 +40,7 @@ export class PublicConnection {
   private upgrade: UpgradeResponse | undefined
   private accepted = false
   /** The refusal to send after earlier responses are complete. */
-  private refused: Buffer | undefined
+  private refused: Buffer | Promise<Buffer> | undefined
 
   constructor(line: ConnectionContext, client: Client, rules: Rules) {
     this.io = line
@@ -61,7 +61,6 @@ export class PublicConnection {
     this.orRefuse(() => this.splitter.feed(chunk))
   }
 
-  /** The client has ended its side. */
   ended(): void {
     this.clientEnded = true
     if (takesRequests(this.state) || this.state === "upgraded") return this.isYielding ? undefined : this.io.finish()
@@ -71,7 +70,6 @@ export class PublicConnection {
     this.io.end()
   }
 
-  /** The client has disconnected. */
   closed(): void {
     this.state = "closed"
     this.io.deadline(undefined)
@@ -94,7 +92,6 @@ export class PublicConnection {
     this.release()
   }
 
-  /** Applies changed Tunnel settings to the open connection. */
   private termsChanged(): void {
     if (this.onward === undefined || this.state === "closed") return
     this.onward.renew()
@@ -150,14 +147,12 @@ export class PublicConnection {
 
   // --- Events of the agent
 
-  /** Inspects response bytes before they are written to the client. */
   answers(bytes: Buffer): void {
     this.onward?.countResponse(bytes)
     if (!this.isAnswered) this.beginAnswer()
     if (this.upgrade !== undefined) this.watch(this.upgrade, bytes)
   }
 
-  /** The agent has ended the stream. */
   streamEnded(): void {
     if (this.state === "closing" || this.state === "closed") return
     if (this.refused !== undefined) return this.respond(this.refused)
@@ -219,7 +214,6 @@ export class PublicConnection {
     this.respond(this.failed(reset.local_timeout))
   }
 
-  /** The idle limit has passed. */
   idled(): void {
     this.destroy()
   }
@@ -302,7 +296,7 @@ export class PublicConnection {
   }
 
   /** Sends the refusal after the responses to earlier requests, then closes. */
-  private refuseAfter(refused: Buffer): void {
+  private refuseAfter(refused: Buffer | Promise<Buffer>): void {
     this.refused = refused
     this.state = "refusing"
     this.splitter.hold()
@@ -311,7 +305,6 @@ export class PublicConnection {
     this.io.finish()
   }
 
-  /** The daily budget of the Org is exhausted. */
   private cut(): void {
     if (this.state === "closing" || this.state === "closed") return
     this.io.reset(reset.quota)
@@ -324,12 +317,15 @@ export class PublicConnection {
     return this.rules.failed(this.first!, code)
   }
 
-  private respond(bytes: Buffer): void {
+  private respond(response: Buffer | Promise<Buffer>): void {
+    if (!Buffer.isBuffer(response)) {
+      return void response.then((bytes) => (this.state === "closed" ? undefined : this.respond(bytes)))
+    }
     this.leave("closing")
     // Unread bytes of the client would otherwise reset the connection before the response arrives.
     this.io.discard()
     this.io.deadline(Timing.lingerMillis)
-    this.io.end(bytes)
+    this.io.end(response)
   }
 
   private abort(): void {
@@ -342,7 +338,6 @@ export class PublicConnection {
     this.io.destroy()
   }
 
-  /** Enters a final state and drops the rest of the current chunk. */
   private leave(state: "closing" | "closed"): void {
     this.state = state
     this.splitter.hold()

@@ -8,6 +8,8 @@ import { basisOf, withSignatures } from "@svc/domain/card/CardSignature"
 import { documentOf, fieldsOf, StoredCard } from "@svc/domain/card/Card"
 import type { Code } from "@svc/domain/problems/Table"
 import { Effect, Schema } from "effect"
+import { documentPath, TunnelDocuments } from "@svc/cluster/proof/TunnelDocuments"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { reset } from "../../protocol/Manifest.ts"
 import type { Head } from "../../protocol/RequestHead.ts"
 import * as Admission from "./Admission.ts"
@@ -15,6 +17,7 @@ import { answer, problemFor, refusal } from "../http/EdgeResponses.ts"
 import { clientBlock } from "../listening/Connections.ts"
 import * as EdgeMetrics from "../EdgeMetrics.ts"
 import * as PasswordThrottle from "./PasswordThrottle.ts"
+import type { BackgroundEffects } from "../BackgroundEffects.ts"
 import type { Hosts } from "./Hosts.ts"
 import type { Metering } from "../Metering.ts"
 import type { OpenConnection } from "./OpenConnections.ts"
@@ -40,6 +43,8 @@ interface Refusing {
   /** Returns the response for a name that does not exist. */
   readonly gone: (head: Head) => Buffer
   readonly refusalOf: (standing: Standing, client: string, head: Head) => Buffer | undefined
+  /** Returns the document that the edge answers itself, or undefined if the request names none. */
+  readonly proofOf: (standing: Standing, client: string, head: Head) => Promise<Buffer> | undefined
 }
 
 class SettingsTerms implements Terms {
@@ -66,9 +71,10 @@ class SettingsTerms implements Terms {
     return (this.opening.now() ?? this.begun).passwordHash !== undefined
   }
 
-  refuses(head: Head): Buffer | undefined {
+  refuses(head: Head): Buffer | Promise<Buffer> | undefined {
     const holds = this.opening.now()
-    return holds === undefined ? this.refusing.gone(head) : this.refusing.refusalOf(holds, this.client, head)
+    if (holds === undefined) return this.refusing.gone(head)
+    return this.refusing.proofOf(holds, this.client, head) ?? this.refusing.refusalOf(holds, this.client, head)
   }
 
   allows(authorization: string | undefined): boolean {
@@ -86,8 +92,11 @@ export const make = Effect.fnUntraced(function* (options: {
   readonly hosts: Hosts
   readonly routes: Routes
   readonly metering: Metering
+  readonly run: BackgroundEffects["run"]
 }) {
   const { hosts, routes, metering } = options
+  const documents = yield* TunnelDocuments
+  const limits = yield* PublicLimits
   const book = yield* Addresses
   const tunnels = yield* TunnelQueries
   const guesses = PasswordThrottle.make()
@@ -142,13 +151,41 @@ export const make = Effect.fnUntraced(function* (options: {
 
   const gone = (head: Head) => problemFor(book, head, "tunnel_not_found", "No agent has this name.")
 
-  const refusing: Refusing = { gone, refusalOf }
+  const unread = (head: Head) => problemFor(book, head, "unavailable", "The document could not be read.")
+
+  /** Answers a document about the Identity, whoever is connected and whatever the settings allow. */
+  const document = (path: string, { identityId, orgId, handle }: Standing, client: string, head: Head) =>
+    Effect.gen(function* () {
+      yield* limits.take("profile", clientBlock(client))
+      const found = yield* documents.read(path, { id: identityId, orgId, handle })
+      if (found === undefined) return gone(head)
+      return answer(200, found.contentType, head.method === "HEAD" ? "" : found.body, {
+        "cache-control": "public, max-age=0, must-revalidate",
+        "access-control-allow-origin": "*",
+        ...found.headers,
+      })
+    }).pipe(
+      Effect.catchTags({
+        rate_limited: ({ retry_after_seconds = 60 }) =>
+          Effect.succeed(problemFor(book, head, "rate_limited", "Too many requests.", retry_after_seconds)),
+        unavailable: () => Effect.succeed(unread(head)),
+      }),
+    )
+  const proofOf: Refusing["proofOf"] = (standing, client, head) => {
+    const path = documentPath(head.method, head.target)
+    if (path === undefined) return undefined
+    return options.run(document(path, standing, client, head)).catch(() => unread(head))
+  }
+
+  const refusing: Refusing = { gone, refusalOf, proofOf }
 
   const find = Effect.fnUntraced(function* (head: Head, client: string) {
     const name = hosts.nameOf(head.host)
     if (name === undefined) return problemFor(book, head, "tunnel_not_found", "No tunnel has this host.")
     const standing = yield* routes.standing(name)
     if (standing === undefined) return gone(head)
+    const path = documentPath(head.method, head.target)
+    if (path !== undefined) return yield* document(path, standing, client, head)
     const refused = refusalOf(standing, client, head)
     if (refused !== undefined) return refused
     const way = yield* routes.find(name, standing)

@@ -9,8 +9,8 @@ export interface Terms {
   host(): string | undefined
   /** Returns whether `Authorization` is meant for the edge and must not be forwarded. */
   ownAuthorization(): boolean
-  /** Returns the response for a further request that is refused, or undefined if it may pass. */
-  refuses(head: Head): Buffer | undefined
+  /** Returns the response of the edge to a further request, or undefined if the request may pass. */
+  refuses(head: Head): Buffer | Promise<Buffer> | undefined
   /** Returns whether a client that presented this `Authorization` may stay connected. */
   allows(authorization: string | undefined): boolean
   /** Unsubscribes when the connection closes. */

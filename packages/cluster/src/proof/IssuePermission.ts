@@ -1,0 +1,79 @@
+/**
+ * Decides whether a token or a signature may be handed out, in the statement that records it in the audit log. The proof
+ * is signed first. The statement locks the rows that a stop, a deletion and a revocation change, so nothing is handed
+ * out after one of these has been confirmed; what was signed for a refused request is discarded.
+ */
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { IdentityNotReady, MailPaused, NotFound, Unauthenticated } from "@svc/domain/problems/Problem"
+import { Effect } from "effect"
+import type { Statement } from "effect/sql"
+import type { AuditNote } from "../actor/Write.ts"
+import { auditWrite } from "../audit/AuditWrite.ts"
+import { orUnavailable, type Sql } from "../store/Database.ts"
+
+export interface ProofSubject {
+  readonly id: string
+  readonly orgId: string
+  readonly handle: string
+}
+
+export type Credential = Pick<CallerInfo, "kind" | "credentialId" | "expiresAt" | "grant">
+
+/** Returns when something ends that must not outlive its credential, in seconds. */
+export const endOf = (issuedAt: number, seconds: number, { expiresAt }: Credential): number =>
+  Math.min(issuedAt + seconds, Math.floor((expiresAt?.getTime() ?? Infinity) / 1000))
+
+/** Returns the CTE `credential`: has a row, locked for the statement, while the credential is valid. */
+const credentialOf = (sql: Sql, { kind, credentialId }: Credential, at: Date): Statement.Fragment =>
+  kind === "session"
+    ? sql`credential as (select from session where id = ${credentialId}::uuid for share)`
+    : kind === "grant"
+      ? sql`credential as (
+          select from client_grant where id = ${credentialId}::uuid and revoked_at is null and expires_at > ${at}::timestamptz
+          for share)`
+      : sql`credential as (
+          select from api_key where id = ${credentialId}::uuid and revoked_at is null
+            and (expires_at is null or expires_at > ${at}::timestamptz) for share)`
+
+interface Standing {
+  readonly status: string
+  readonly stopped: boolean
+  readonly met: boolean
+  readonly valid: boolean
+  readonly issued: boolean
+}
+
+/**
+ * Records the proof and returns true; returns false if only `condition` is not met. Fails if the Identity or the
+ * credential gets none.
+ */
+export const permitted = Effect.fnUntraced(function* (
+  sql: Sql,
+  subject: ProofSubject,
+  caller: Credential,
+  note: AuditNote,
+  at: number,
+  condition: Statement.Fragment,
+) {
+  const [row] = yield* orUnavailable(sql<Standing>`
+    with ${credentialOf(sql, caller, new Date(at))},
+    standing as materialized (
+      select i.status, m.stopped_at is not null as stopped
+      from identity i join org o on o.id = i.org_id join mailbox m on m.identity_id = i.id
+      where i.id = ${subject.id}::uuid and i.org_id = ${subject.orgId}::uuid and o.status = 'active'
+      for share of i, o, m
+    ),
+    judged as materialized (
+      select s.status, s.stopped, exists (select from credential) as valid, ${condition} as met from standing s
+    ),
+    allowed as (select from judged where status = 'ready' and not stopped and valid and met),
+    ${auditWrite(sql, note, "allowed")}
+    select judged.*, exists (select from on_record) as issued from judged`)
+  if (row === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
+  if (row.status !== "ready") return yield* new IdentityNotReady({ detail: `The Identity is ${row.status}.` })
+  if (!row.valid) return yield* new Unauthenticated({ detail: "The credential is not valid any more." })
+  if (row.stopped) return yield* new MailPaused({ detail: "The Identity is stopped, so nothing is signed for it." })
+  if (!row.met) return false
+  if (!row.issued) return yield* Effect.die("a proof was not recorded")
+  return true
+})
