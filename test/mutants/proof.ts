@@ -121,11 +121,4 @@ export const proof: Mutants = {
     bug: "a signature is valid for another query",
     tests: ["proof/signatures"],
   },
-  "redirect-signed-once": {
-    file: "sdk/src/SignedFetch.ts",
-    from: "url = target.href",
-    to: "return request(target, { method, headers })",
-    bug: "the request to the address of a redirect has the signature of another address",
-    tests: ["proof/signatures"],
-  },
 }
