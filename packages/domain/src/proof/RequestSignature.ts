@@ -22,7 +22,7 @@ export const NewSignature = Schema.Struct({
   headers: Schema.optionalKey(Schema.Record(Schema.String, Line(4096))),
   /** The digest of the body as a `Content-Digest` (RFC 9530), which the signature covers. */
   content_digest: Schema.optionalKey(Line(500)),
-})
+}).annotate({ identifier: "NewSignature" })
 export type NewSignature = typeof NewSignature.Type
 
 export const RequestSignature = Schema.Struct({

@@ -858,12 +858,33 @@ class Proof(Group):
 
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
-            audience: The service that the token is for, as that service expects it in `aud`.
+            audience: The service, as it expects itself in `aud`.
             expires_in: The lifetime in seconds; default: 300.
             nonce: A value that the token repeats as `nonce`.
             algorithm: The signature algorithm: `RS256` (default) or `ES256`.
         """
         return self._call(_calls.PROOF_CREATE_TOKEN, {"handle": handle, "audience": audience, "expires_in": expires_in, "nonce": nonce, "algorithm": algorithm}, request_options)
+
+    def create_signature(
+        self,
+        handle: str,
+        *,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | NotGiven = NOT_GIVEN,
+        content_digest: str | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> t.RequestSignature:
+        """Sign a web request, so that the site knows that it comes from the Identity.
+
+        Args:
+            handle: The Handle; case, hyphens and a leading @ are ignored.
+            method: The method of the request, such as `GET`.
+            url: The absolute address of the request.
+            headers: Further header fields of the request that the signature covers, at most 20.
+            content_digest: The digest of the body as `Content-Digest` (RFC 9530), such as `sha-256=:…:`. The signature covers it.
+        """
+        return self._call(_calls.PROOF_CREATE_SIGNATURE, {"handle": handle, "method": method, "url": url, "headers": headers, "content_digest": content_digest}, request_options)
 
 
 class Profiles(Group):
@@ -908,10 +929,10 @@ class Messages(Group):
             limit: Maximum number of entries.
             offset: Number of newest entries to skip.
             cursor: `next_cursor` of the previous page, unchanged.
-            query: Words, all of which must match in sender, recipients, subject, attachment names or bodies, ignoring case and accents; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:` with a value; `has:attachment`; `before:` and `after:` with a day (2026-11-20) or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it.
+            query: Words, all of which must match; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:`; `has:attachment`; `before:`, `after:` with a day or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it. Words are searched in sender, recipients, subject, attachment names and bodies, ignoring case and accents.
             tag: Only messages to this subaddress tag.
             thread_id: Only messages of this thread.
-            from_: Only messages from this address, or from a domain written `@example.org`.
+            from_: Only messages from this address or `@domain`.
             direction: Only received or only sent messages.
             seen: Only messages that are read, or (false) unread.
             flagged: Only messages that are flagged, or (false) not flagged.
@@ -945,10 +966,10 @@ class Messages(Group):
             handle: The Handle; case, hyphens and a leading @ are ignored.
             limit: Maximum number of entries.
             offset: Number of newest entries to skip.
-            query: Words, all of which must match in sender, recipients, subject, attachment names or bodies, ignoring case and accents; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:` with a value; `has:attachment`; `before:` and `after:` with a day (2026-11-20) or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it.
+            query: Words, all of which must match; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:`; `has:attachment`; `before:`, `after:` with a day or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it. Words are searched in sender, recipients, subject, attachment names and bodies, ignoring case and accents.
             tag: Only messages to this subaddress tag.
             thread_id: Only messages of this thread.
-            from_: Only messages from this address, or from a domain written `@example.org`.
+            from_: Only messages from this address or `@domain`.
             direction: Only received or only sent messages.
             seen: Only messages that are read, or (false) unread.
             flagged: Only messages that are flagged, or (false) not flagged.
@@ -957,6 +978,31 @@ class Messages(Group):
             after: Only messages newer than this one.
         """
         return self._iterate(_calls.MESSAGES_LIST, {"handle": handle, "limit": limit, "offset": offset, "query": query, "tag": tag, "thread_id": thread_id, "from": from_, "direction": direction, "seen": seen, "flagged": flagged, "label": label, "wait": wait, "after": after}, request_options)
+
+    def patch_many(
+        self,
+        handle: str,
+        *,
+        ids: Sequence[str] | NotGiven = NOT_GIVEN,
+        threads: Sequence[str] | NotGiven = NOT_GIVEN,
+        seen: bool | NotGiven = NOT_GIVEN,
+        flagged: bool | NotGiven = NOT_GIVEN,
+        add_labels: Sequence[str] | NotGiven = NOT_GIVEN,
+        remove_labels: Sequence[str] | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> t.MessagesChanged:
+        """Change the flags of several messages or conversations at once.
+
+        Args:
+            handle: The Handle; case, hyphens and a leading @ are ignored.
+            ids: The ids of the messages.
+            threads: The ids of conversations, all messages of which are meant.
+            seen: Whether the message is read.
+            flagged: Whether the message is flagged.
+            add_labels: Labels; others stay unchanged.
+            remove_labels: Labels; others stay unchanged.
+        """
+        return self._call(_calls.MESSAGES_PATCH_MANY, {"handle": handle, "ids": ids, "threads": threads, "seen": seen, "flagged": flagged, "add_labels": add_labels, "remove_labels": remove_labels}, request_options)
 
     def wait(
         self,
@@ -975,11 +1021,11 @@ class Messages(Group):
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
             seconds: Maximum time to wait.
-            after: The id of the newest message you know; newer messages are returned immediately. Without it, only messages that arrive from now on count.
-            query: Words, all of which must match in sender, recipients, subject, attachment names or bodies, ignoring case and accents; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:` with a value; `has:attachment`; `before:` and `after:` with a day (2026-11-20) or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it.
+            after: The id of the newest message you know. Newer messages are returned immediately. Without it, only messages that arrive from now on count.
+            query: Words, all of which must match; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:`; `has:attachment`; `before:`, `after:` with a day or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it. Words are searched in sender, recipients, subject, attachment names and bodies, ignoring case and accents.
             tag: Only messages to this subaddress tag.
             thread_id: Only messages of this thread.
-            from_: Only messages from this address, or from a domain written `@example.org`.
+            from_: Only messages from this address or `@domain`.
         """
         return self._call(_calls.MESSAGES_WAIT, {"handle": handle, "seconds": seconds, "after": after, "query": query, "tag": tag, "thread_id": thread_id, "from": from_}, request_options)
 
@@ -1033,6 +1079,23 @@ class Messages(Group):
             id: The id of the resource.
         """
         self._call(_calls.MESSAGES_REMOVE, {"handle": handle, "id": id}, request_options)
+
+    def remove_many(
+        self,
+        handle: str,
+        *,
+        ids: Sequence[str] | NotGiven = NOT_GIVEN,
+        threads: Sequence[str] | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> t.MessagesChanged:
+        """Remove several messages or conversations at once.
+
+        Args:
+            handle: The Handle; case, hyphens and a leading @ are ignored.
+            ids: The ids of the messages.
+            threads: The ids of conversations, all messages of which are meant.
+        """
+        return self._call(_calls.MESSAGES_REMOVE_MANY, {"handle": handle, "ids": ids, "threads": threads}, request_options)
 
     def raw(
         self,
@@ -1093,6 +1156,7 @@ class Threads(Group):
         self,
         handle: str,
         *,
+        archived: bool | NotGiven = NOT_GIVEN,
         limit: int | NotGiven = NOT_GIVEN,
         cursor: str | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
@@ -1101,15 +1165,17 @@ class Threads(Group):
 
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
+            archived: Only conversations that are archived, or (false) not: all their messages have the label `archived`.
             limit: Maximum number of entries.
             cursor: `next_cursor` of the previous page, unchanged.
         """
-        return self._call(_calls.THREADS_LIST, {"handle": handle, "limit": limit, "cursor": cursor}, request_options)
+        return self._call(_calls.THREADS_LIST, {"handle": handle, "archived": archived, "limit": limit, "cursor": cursor}, request_options)
 
     def iter(
         self,
         handle: str,
         *,
+        archived: bool | NotGiven = NOT_GIVEN,
         limit: int | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> Iterator[t.Thread]:
@@ -1117,9 +1183,10 @@ class Threads(Group):
 
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
+            archived: Only conversations that are archived, or (false) not: all their messages have the label `archived`.
             limit: Maximum number of entries.
         """
-        return self._iterate(_calls.THREADS_LIST, {"handle": handle, "limit": limit}, request_options)
+        return self._iterate(_calls.THREADS_LIST, {"handle": handle, "archived": archived, "limit": limit}, request_options)
 
     def read(
         self,
@@ -1189,8 +1256,8 @@ class Sending(Group):
             html: The HTML. Only text, tables and images are kept.
             in_reply_to: The Message-ID of the message that this one replies to; null if it is not a reply.
             references: The Message-IDs of the previous messages of the conversation.
-            reply_to_message: The message of this Mailbox to reply to; it determines recipients, subject and thread.
-            reply_all: Reply to all recipients of the message, not only to its sender.
+            reply_to_message: The message to reply to; it determines recipients, subject and thread.
+            reply_all: Reply to all recipients, not only to the sender.
             attachments: The attachments.
             headers: Additional header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names that start with `X-`, except names that relays interpret as commands (`X-SMTPAPI`, `X-MC-…`).
         """
@@ -1258,8 +1325,8 @@ class Sending(Group):
             html: The HTML. Only text, tables and images are kept.
             in_reply_to: The Message-ID of the message that this one replies to; null if it is not a reply.
             references: The Message-IDs of the previous messages of the conversation.
-            reply_to_message: The message of this Mailbox to reply to; it determines recipients, subject and thread.
-            reply_all: Reply to all recipients of the message, not only to its sender.
+            reply_to_message: The message to reply to; it determines recipients, subject and thread.
+            reply_all: Reply to all recipients, not only to the sender.
             attachments: The attachments.
             headers: Additional header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names that start with `X-`, except names that relays interpret as commands (`X-SMTPAPI`, `X-MC-…`).
         """
@@ -1312,8 +1379,8 @@ class Sending(Group):
             html: The HTML. Only text, tables and images are kept.
             in_reply_to: The Message-ID of the message that this one replies to; null if it is not a reply.
             references: The Message-IDs of the previous messages of the conversation.
-            reply_to_message: The message of this Mailbox to reply to; it determines recipients, subject and thread.
-            reply_all: Reply to all recipients of the message, not only to its sender.
+            reply_to_message: The message to reply to; it determines recipients, subject and thread.
+            reply_all: Reply to all recipients, not only to the sender.
             attachments: The attachments.
             headers: Additional header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names that start with `X-`, except names that relays interpret as commands (`X-SMTPAPI`, `X-MC-…`).
         """
@@ -1409,7 +1476,7 @@ class Sending(Group):
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
             id: The id of the resource.
-            content_sha256: The SHA-256 of the message that was read, from `GET …/approvals/{id}`. If the message has changed, the response is `content_changed` and nothing is sent.
+            content_sha256: The `content_sha256` of the message that was read. If the message has changed, the response is `content_changed` and nothing is sent.
         """
         return self._call(_calls.SENDING_APPROVE, {"handle": handle, "id": id, "content_sha256": content_sha256}, request_options)
 
@@ -1428,7 +1495,7 @@ class Sending(Group):
             handle: The Handle; case, hyphens and a leading @ are ignored.
             id: The id of the resource.
             reason: The reason.
-            content_sha256: The SHA-256 of the message that was read, from `GET …/approvals/{id}`. If the message has changed, the response is `content_changed` and nothing is sent.
+            content_sha256: The `content_sha256` of the message that was read. If the message has changed, the response is `content_changed` and nothing is sent.
         """
         return self._call(_calls.SENDING_REFUSE, {"handle": handle, "id": id, "reason": reason, "content_sha256": content_sha256}, request_options)
 
@@ -1449,7 +1516,7 @@ class MailSettings(Group):
             handle: The Handle; case, hyphens and a leading @ are ignored.
             limit: Maximum number of entries. Without it, a response has up to 1000 entries, and a tool's result 50.
             cursor: `next_cursor` of the previous page, unchanged.
-            address: Only addresses with this prefix, ignoring case; a whole address shows whether it is allowed.
+            address: Only addresses with this prefix. Case is ignored; a whole address shows whether it is allowed.
         """
         return self._call(_calls.MAIL_SETTINGS_RECIPIENTS, {"handle": handle, "limit": limit, "cursor": cursor, "address": address}, request_options)
 
@@ -1466,7 +1533,7 @@ class MailSettings(Group):
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
             limit: Maximum number of entries. Without it, a response has up to 1000 entries, and a tool's result 50.
-            address: Only addresses with this prefix, ignoring case; a whole address shows whether it is allowed.
+            address: Only addresses with this prefix. Case is ignored; a whole address shows whether it is allowed.
         """
         return self._iterate(_calls.MAIL_SETTINGS_RECIPIENTS, {"handle": handle, "limit": limit, "address": address}, request_options)
 
@@ -1655,7 +1722,7 @@ class Webhooks(Group):
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
             url: The URL.
-            event_types: The subscribed Event types, or `["*"]` for all Events of the Identity.
+            event_types: The Event types, or `["*"]` for all.
             description: A description. It is not secret.
         """
         return self._call(_calls.WEBHOOKS_CREATE, {"handle": handle, "url": url, "event_types": event_types, "description": description}, request_options)
@@ -1692,7 +1759,7 @@ class Webhooks(Group):
             handle: The Handle; case, hyphens and a leading @ are ignored.
             id: The id of the resource.
             url: The URL.
-            event_types: The subscribed Event types, or `["*"]` for all Events of the Identity.
+            event_types: The Event types, or `["*"]` for all.
             description: A description. It is not secret.
             status: The status.
         """
@@ -2142,7 +2209,7 @@ class Connectors(Group):
             platform: The platform.
             text: Plain text within the platform's length limit.
             reply_to: The `uri` of the post to reply to.
-            options: Options by platform. `bluesky`: `langs`, `labels`, `images`. `mastodon`: `visibility`, `spoiler_text`, `sensitive`, `language`, `media`. `images` and `media` have up to 4 items of `content_base64`, `content_type`, `alt`.
+            options: Options by platform: `bluesky` takes `langs`, `labels`, `images`; `mastodon` takes `visibility`, `spoiler_text`, `sensitive`, `language`, `media`; up to 4 `images` or `media` have `content_base64`, `content_type`, `alt`.
         """
         return self._call(_calls.CONNECTORS_POST, {"handle": handle, "platform": platform, "text": text, "reply_to": reply_to, "options": options}, request_options)
 
@@ -2201,7 +2268,7 @@ class Connectors(Group):
             to: The recipient's name on the platform.
             text: Plain text within the platform's length limit.
             reply_to: The `uri` of the post to reply to.
-            options: Options by platform. `bluesky`: `langs`, `labels`, `images`. `mastodon`: `visibility`, `spoiler_text`, `sensitive`, `language`, `media`. `images` and `media` have up to 4 items of `content_base64`, `content_type`, `alt`.
+            options: Options by platform: `bluesky` takes `langs`, `labels`, `images`; `mastodon` takes `visibility`, `spoiler_text`, `sensitive`, `language`, `media`; up to 4 `images` or `media` have `content_base64`, `content_type`, `alt`.
         """
         return self._call(_calls.CONNECTORS_DM, {"handle": handle, "platform": platform, "to": to, "text": text, "reply_to": reply_to, "options": options}, request_options)
 
@@ -2837,12 +2904,31 @@ class IdentityProof(Group):
         """Create a short-lived token with which the Identity signs in to another service.
 
         Args:
-            audience: The service that the token is for, as that service expects it in `aud`.
+            audience: The service, as it expects itself in `aud`.
             expires_in: The lifetime in seconds; default: 300.
             nonce: A value that the token repeats as `nonce`.
             algorithm: The signature algorithm: `RS256` (default) or `ES256`.
         """
         return self._call(_calls.PROOF_CREATE_TOKEN, {"handle": self._handle, "audience": audience, "expires_in": expires_in, "nonce": nonce, "algorithm": algorithm}, request_options)
+
+    def create_signature(
+        self,
+        *,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | NotGiven = NOT_GIVEN,
+        content_digest: str | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> t.RequestSignature:
+        """Sign a web request, so that the site knows that it comes from the Identity.
+
+        Args:
+            method: The method of the request, such as `GET`.
+            url: The absolute address of the request.
+            headers: Further header fields of the request that the signature covers, at most 20.
+            content_digest: The digest of the body as `Content-Digest` (RFC 9530), such as `sha-256=:…:`. The signature covers it.
+        """
+        return self._call(_calls.PROOF_CREATE_SIGNATURE, {"handle": self._handle, "method": method, "url": url, "headers": headers, "content_digest": content_digest}, request_options)
 
 
 class IdentityProfiles(Group):
@@ -2880,10 +2966,10 @@ class IdentityMessages(Group):
             limit: Maximum number of entries.
             offset: Number of newest entries to skip.
             cursor: `next_cursor` of the previous page, unchanged.
-            query: Words, all of which must match in sender, recipients, subject, attachment names or bodies, ignoring case and accents; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:` with a value; `has:attachment`; `before:` and `after:` with a day (2026-11-20) or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it.
+            query: Words, all of which must match; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:`; `has:attachment`; `before:`, `after:` with a day or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it. Words are searched in sender, recipients, subject, attachment names and bodies, ignoring case and accents.
             tag: Only messages to this subaddress tag.
             thread_id: Only messages of this thread.
-            from_: Only messages from this address, or from a domain written `@example.org`.
+            from_: Only messages from this address or `@domain`.
             direction: Only received or only sent messages.
             seen: Only messages that are read, or (false) unread.
             flagged: Only messages that are flagged, or (false) not flagged.
@@ -2915,10 +3001,10 @@ class IdentityMessages(Group):
         Args:
             limit: Maximum number of entries.
             offset: Number of newest entries to skip.
-            query: Words, all of which must match in sender, recipients, subject, attachment names or bodies, ignoring case and accents; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:` with a value; `has:attachment`; `before:` and `after:` with a day (2026-11-20) or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it.
+            query: Words, all of which must match; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:`; `has:attachment`; `before:`, `after:` with a day or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it. Words are searched in sender, recipients, subject, attachment names and bodies, ignoring case and accents.
             tag: Only messages to this subaddress tag.
             thread_id: Only messages of this thread.
-            from_: Only messages from this address, or from a domain written `@example.org`.
+            from_: Only messages from this address or `@domain`.
             direction: Only received or only sent messages.
             seen: Only messages that are read, or (false) unread.
             flagged: Only messages that are flagged, or (false) not flagged.
@@ -2927,6 +3013,29 @@ class IdentityMessages(Group):
             after: Only messages newer than this one.
         """
         return self._iterate(_calls.MESSAGES_LIST, {"handle": self._handle, "limit": limit, "offset": offset, "query": query, "tag": tag, "thread_id": thread_id, "from": from_, "direction": direction, "seen": seen, "flagged": flagged, "label": label, "wait": wait, "after": after}, request_options)
+
+    def patch_many(
+        self,
+        *,
+        ids: Sequence[str] | NotGiven = NOT_GIVEN,
+        threads: Sequence[str] | NotGiven = NOT_GIVEN,
+        seen: bool | NotGiven = NOT_GIVEN,
+        flagged: bool | NotGiven = NOT_GIVEN,
+        add_labels: Sequence[str] | NotGiven = NOT_GIVEN,
+        remove_labels: Sequence[str] | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> t.MessagesChanged:
+        """Change the flags of several messages or conversations at once.
+
+        Args:
+            ids: The ids of the messages.
+            threads: The ids of conversations, all messages of which are meant.
+            seen: Whether the message is read.
+            flagged: Whether the message is flagged.
+            add_labels: Labels; others stay unchanged.
+            remove_labels: Labels; others stay unchanged.
+        """
+        return self._call(_calls.MESSAGES_PATCH_MANY, {"handle": self._handle, "ids": ids, "threads": threads, "seen": seen, "flagged": flagged, "add_labels": add_labels, "remove_labels": remove_labels}, request_options)
 
     def wait(
         self,
@@ -2943,11 +3052,11 @@ class IdentityMessages(Group):
 
         Args:
             seconds: Maximum time to wait.
-            after: The id of the newest message you know; newer messages are returned immediately. Without it, only messages that arrive from now on count.
-            query: Words, all of which must match in sender, recipients, subject, attachment names or bodies, ignoring case and accents; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:` with a value; `has:attachment`; `before:` and `after:` with a day (2026-11-20) or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it.
+            after: The id of the newest message you know. Newer messages are returned immediately. Without it, only messages that arrive from now on count.
+            query: Words, all of which must match; `"a phrase"`; `from:`, `to:`, `subject:`, `tag:`, `label:`; `has:attachment`; `before:`, `after:` with a day or time; `is:unread`, `is:read`, `is:flagged`, `is:answered`; `-` before a term excludes it. Words are searched in sender, recipients, subject, attachment names and bodies, ignoring case and accents.
             tag: Only messages to this subaddress tag.
             thread_id: Only messages of this thread.
-            from_: Only messages from this address, or from a domain written `@example.org`.
+            from_: Only messages from this address or `@domain`.
         """
         return self._call(_calls.MESSAGES_WAIT, {"handle": self._handle, "seconds": seconds, "after": after, "query": query, "tag": tag, "thread_id": thread_id, "from": from_}, request_options)
 
@@ -2995,6 +3104,21 @@ class IdentityMessages(Group):
             id: The id of the resource.
         """
         self._call(_calls.MESSAGES_REMOVE, {"handle": self._handle, "id": id}, request_options)
+
+    def remove_many(
+        self,
+        *,
+        ids: Sequence[str] | NotGiven = NOT_GIVEN,
+        threads: Sequence[str] | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> t.MessagesChanged:
+        """Remove several messages or conversations at once.
+
+        Args:
+            ids: The ids of the messages.
+            threads: The ids of conversations, all messages of which are meant.
+        """
+        return self._call(_calls.MESSAGES_REMOVE_MANY, {"handle": self._handle, "ids": ids, "threads": threads}, request_options)
 
     def raw(
         self,
@@ -3048,6 +3172,7 @@ class IdentityThreads(Group):
     def list(
         self,
         *,
+        archived: bool | NotGiven = NOT_GIVEN,
         limit: int | NotGiven = NOT_GIVEN,
         cursor: str | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
@@ -3055,23 +3180,26 @@ class IdentityThreads(Group):
         """List conversations, newest activity first.
 
         Args:
+            archived: Only conversations that are archived, or (false) not: all their messages have the label `archived`.
             limit: Maximum number of entries.
             cursor: `next_cursor` of the previous page, unchanged.
         """
-        return self._call(_calls.THREADS_LIST, {"handle": self._handle, "limit": limit, "cursor": cursor}, request_options)
+        return self._call(_calls.THREADS_LIST, {"handle": self._handle, "archived": archived, "limit": limit, "cursor": cursor}, request_options)
 
     def iter(
         self,
         *,
+        archived: bool | NotGiven = NOT_GIVEN,
         limit: int | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> Iterator[t.Thread]:
         """List conversations, newest activity first: every entry, page by page.
 
         Args:
+            archived: Only conversations that are archived, or (false) not: all their messages have the label `archived`.
             limit: Maximum number of entries.
         """
-        return self._iterate(_calls.THREADS_LIST, {"handle": self._handle, "limit": limit}, request_options)
+        return self._iterate(_calls.THREADS_LIST, {"handle": self._handle, "archived": archived, "limit": limit}, request_options)
 
     def read(
         self,
@@ -3135,8 +3263,8 @@ class IdentitySending(Group):
             html: The HTML. Only text, tables and images are kept.
             in_reply_to: The Message-ID of the message that this one replies to; null if it is not a reply.
             references: The Message-IDs of the previous messages of the conversation.
-            reply_to_message: The message of this Mailbox to reply to; it determines recipients, subject and thread.
-            reply_all: Reply to all recipients of the message, not only to its sender.
+            reply_to_message: The message to reply to; it determines recipients, subject and thread.
+            reply_all: Reply to all recipients, not only to the sender.
             attachments: The attachments.
             headers: Additional header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names that start with `X-`, except names that relays interpret as commands (`X-SMTPAPI`, `X-MC-…`).
         """
@@ -3198,8 +3326,8 @@ class IdentitySending(Group):
             html: The HTML. Only text, tables and images are kept.
             in_reply_to: The Message-ID of the message that this one replies to; null if it is not a reply.
             references: The Message-IDs of the previous messages of the conversation.
-            reply_to_message: The message of this Mailbox to reply to; it determines recipients, subject and thread.
-            reply_all: Reply to all recipients of the message, not only to its sender.
+            reply_to_message: The message to reply to; it determines recipients, subject and thread.
+            reply_all: Reply to all recipients, not only to the sender.
             attachments: The attachments.
             headers: Additional header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names that start with `X-`, except names that relays interpret as commands (`X-SMTPAPI`, `X-MC-…`).
         """
@@ -3248,8 +3376,8 @@ class IdentitySending(Group):
             html: The HTML. Only text, tables and images are kept.
             in_reply_to: The Message-ID of the message that this one replies to; null if it is not a reply.
             references: The Message-IDs of the previous messages of the conversation.
-            reply_to_message: The message of this Mailbox to reply to; it determines recipients, subject and thread.
-            reply_all: Reply to all recipients of the message, not only to its sender.
+            reply_to_message: The message to reply to; it determines recipients, subject and thread.
+            reply_all: Reply to all recipients, not only to the sender.
             attachments: The attachments.
             headers: Additional header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names that start with `X-`, except names that relays interpret as commands (`X-SMTPAPI`, `X-MC-…`).
         """
@@ -3333,7 +3461,7 @@ class IdentitySending(Group):
 
         Args:
             id: The id of the resource.
-            content_sha256: The SHA-256 of the message that was read, from `GET …/approvals/{id}`. If the message has changed, the response is `content_changed` and nothing is sent.
+            content_sha256: The `content_sha256` of the message that was read. If the message has changed, the response is `content_changed` and nothing is sent.
         """
         return self._call(_calls.SENDING_APPROVE, {"handle": self._handle, "id": id, "content_sha256": content_sha256}, request_options)
 
@@ -3350,7 +3478,7 @@ class IdentitySending(Group):
         Args:
             id: The id of the resource.
             reason: The reason.
-            content_sha256: The SHA-256 of the message that was read, from `GET …/approvals/{id}`. If the message has changed, the response is `content_changed` and nothing is sent.
+            content_sha256: The `content_sha256` of the message that was read. If the message has changed, the response is `content_changed` and nothing is sent.
         """
         return self._call(_calls.SENDING_REFUSE, {"handle": self._handle, "id": id, "reason": reason, "content_sha256": content_sha256}, request_options)
 
@@ -3369,7 +3497,7 @@ class IdentityMailSettings(Group):
         Args:
             limit: Maximum number of entries. Without it, a response has up to 1000 entries, and a tool's result 50.
             cursor: `next_cursor` of the previous page, unchanged.
-            address: Only addresses with this prefix, ignoring case; a whole address shows whether it is allowed.
+            address: Only addresses with this prefix. Case is ignored; a whole address shows whether it is allowed.
         """
         return self._call(_calls.MAIL_SETTINGS_RECIPIENTS, {"handle": self._handle, "limit": limit, "cursor": cursor, "address": address}, request_options)
 
@@ -3384,7 +3512,7 @@ class IdentityMailSettings(Group):
 
         Args:
             limit: Maximum number of entries. Without it, a response has up to 1000 entries, and a tool's result 50.
-            address: Only addresses with this prefix, ignoring case; a whole address shows whether it is allowed.
+            address: Only addresses with this prefix. Case is ignored; a whole address shows whether it is allowed.
         """
         return self._iterate(_calls.MAIL_SETTINGS_RECIPIENTS, {"handle": self._handle, "limit": limit, "address": address}, request_options)
 
@@ -3525,7 +3653,7 @@ class IdentityWebhooks(Group):
 
         Args:
             url: The URL.
-            event_types: The subscribed Event types, or `["*"]` for all Events of the Identity.
+            event_types: The Event types, or `["*"]` for all.
             description: A description. It is not secret.
         """
         return self._call(_calls.WEBHOOKS_CREATE, {"handle": self._handle, "url": url, "event_types": event_types, "description": description}, request_options)
@@ -3558,7 +3686,7 @@ class IdentityWebhooks(Group):
         Args:
             id: The id of the resource.
             url: The URL.
-            event_types: The subscribed Event types, or `["*"]` for all Events of the Identity.
+            event_types: The Event types, or `["*"]` for all.
             description: A description. It is not secret.
             status: The status.
         """
@@ -3878,7 +4006,7 @@ class IdentityConnectors(Group):
             platform: The platform.
             text: Plain text within the platform's length limit.
             reply_to: The `uri` of the post to reply to.
-            options: Options by platform. `bluesky`: `langs`, `labels`, `images`. `mastodon`: `visibility`, `spoiler_text`, `sensitive`, `language`, `media`. `images` and `media` have up to 4 items of `content_base64`, `content_type`, `alt`.
+            options: Options by platform: `bluesky` takes `langs`, `labels`, `images`; `mastodon` takes `visibility`, `spoiler_text`, `sensitive`, `language`, `media`; up to 4 `images` or `media` have `content_base64`, `content_type`, `alt`.
         """
         return self._call(_calls.CONNECTORS_POST, {"handle": self._handle, "platform": platform, "text": text, "reply_to": reply_to, "options": options}, request_options)
 
@@ -3931,7 +4059,7 @@ class IdentityConnectors(Group):
             to: The recipient's name on the platform.
             text: Plain text within the platform's length limit.
             reply_to: The `uri` of the post to reply to.
-            options: Options by platform. `bluesky`: `langs`, `labels`, `images`. `mastodon`: `visibility`, `spoiler_text`, `sensitive`, `language`, `media`. `images` and `media` have up to 4 items of `content_base64`, `content_type`, `alt`.
+            options: Options by platform: `bluesky` takes `langs`, `labels`, `images`; `mastodon` takes `visibility`, `spoiler_text`, `sensitive`, `language`, `media`; up to 4 `images` or `media` have `content_base64`, `content_type`, `alt`.
         """
         return self._call(_calls.CONNECTORS_DM, {"handle": self._handle, "platform": platform, "to": to, "text": text, "reply_to": reply_to, "options": options}, request_options)
 

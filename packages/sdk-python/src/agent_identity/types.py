@@ -1919,6 +1919,13 @@ class MessageSummary(_MessageSummary):
     """The Message-ID of the message that this one replies to; null if it is not a reply."""
 
 
+class MessagesChanged(TypedDict):
+    changed: int
+    """The number of messages that this request changed."""
+    more: bool
+    """Whether messages are left to be changed: repeat the request."""
+
+
 class MessagesListResult(TypedDict):
     messages: List[MessageSummary]
     """Messages, newest first."""
@@ -2155,6 +2162,13 @@ class RecipientDelivery(TypedDict):
 class Registration(TypedDict):
     state: Literal["open", "invite", "closed"]
     """Whether sign-up is `open`, needs an `invite` code, or is `closed`."""
+
+
+class RequestSignature(TypedDict):
+    headers: Dict[str, str]
+    """The header fields to add to the request."""
+    expires_at: str
+    """The time of expiry."""
 
 
 class RotatedSecret(TypedDict):
@@ -2770,13 +2784,15 @@ class Webhook(TypedDict):
     url: str
     """The URL."""
     event_types: List[str]
-    """The subscribed Event types, or `["*"]` for all Events of the Identity."""
+    """The Event types, or `["*"]` for all."""
     description: str | None
     """A description. It is not secret."""
     status: Literal["active", "disabled", "stopped"]
     """The status."""
     stopped_reason: Literal["creator_revoked", "creator_expired", "creator_narrowed"] | None
     """Why nothing is delivered: the credential that made the Webhook was revoked, has expired, or may not read any of its Events. A change of `url`, `event_types`, or `status` to active by another credential lifts this. Null if the Webhook is not stopped."""
+    failing_since: str | None
+    """When the oldest of the last five attempted deliveries was queued, if all of them failed so far. Null if one of them succeeded, if there was no attempt yet, or if the Webhook is not active."""
     created_at: str
     """The time of creation."""
 
@@ -2821,13 +2837,15 @@ class WebhooksCreateResult(TypedDict):
     url: str
     """The URL."""
     event_types: List[str]
-    """The subscribed Event types, or `["*"]` for all Events of the Identity."""
+    """The Event types, or `["*"]` for all."""
     description: str | None
     """A description. It is not secret."""
     status: Literal["active", "disabled", "stopped"]
     """The status."""
     stopped_reason: Literal["creator_revoked", "creator_expired", "creator_narrowed"] | None
     """Why nothing is delivered: the credential that made the Webhook was revoked, has expired, or may not read any of its Events. A change of `url`, `event_types`, or `status` to active by another credential lifts this. Null if the Webhook is not stopped."""
+    failing_since: str | None
+    """When the oldest of the last five attempted deliveries was queued, if all of them failed so far. Null if one of them succeeded, if there was no attempt yet, or if the Webhook is not active."""
     created_at: str
     """The time of creation."""
     signing_secret: str
