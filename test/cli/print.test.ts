@@ -12,6 +12,12 @@ describe("formatted output", () => {
     })
     expect(text).toBe("NAME       SIZE\na          12\nlong.name  3\nMore with --cursor c")
     expect(pretty({ messages: [], next_cursor: null })).toBe("There are no messages.")
+    expect(pretty({ records: [{ id: "a" }], after: "x" })).toBe("ID\na\nContinue with --after x")
+  })
+
+  it("cuts a cell at 60 characters, and the last one of a line at 160", () => {
+    const [, line] = pretty({ rows: [{ one: "a".repeat(200), two: "b".repeat(200) }] }).split("\n")
+    expect(line).toBe(`${"a".repeat(59)}…  ${"b".repeat(159)}…`)
   })
 
   it("is names and values for a single resource", () => {

@@ -1,4 +1,4 @@
-/** The order that SORT gives messages, over a real Mailbox (RFC 5256, RFC 5957). */
+/** The order that SORT gives messages, and the days by which SEARCH finds them, over a real Mailbox (RFC 5256, RFC 5957). */
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
@@ -36,5 +36,21 @@ it("SORT uses the mailbox of the first address, including groups and comments", 
     expect(await sorted(`REVERSE ${key}`), key).toBe("* SORT 7 4 1 3 2 5 6")
   }
   for (const key of ["DISPLAYFROM", "DISPLAYTO"]) expect(await sorted(key), key).toBe("* SORT 6 2 3 1 4 5 7")
+  client.close()
+})
+
+it("SEARCH compares the day in the Date field as written, without its time and zone", { timeout: 60_000 }, async () => {
+  const { secrets } = await makeIdentity(service.base, (await signUp(service.base)).session)
+  const client = await ImapClient.login(service.imapPort, secrets.imap.username, secrets.imap.password)
+  const dates = ["Date: Tue, 3 May 2022 23:30:00 -0800\r\n", "Date: Wed, 04 may 2022 00:10:00 +0900\r\n", ""]
+  for (const date of dates) await client.append("INBOX", `${date}Subject: s\r\n\r\nx\r\n`)
+  await client.say("SELECT INBOX")
+  const found = async (keys: string) => (await client.say(`SEARCH ${keys}`)).untagged[0]
+  expect(await found("SENTON 3-May-2022")).toBe("* SEARCH 1")
+  expect(await found("SENTON 4-May-2022")).toBe("* SEARCH 2")
+  expect(await found("SENTBEFORE 4-May-2022")).toBe("* SEARCH 1")
+  expect(await found("SENTSINCE 3-May-2022 SENTBEFORE 5-May-2022")).toBe("* SEARCH 1 2")
+  // A message without the field was sent on the day of its arrival.
+  expect(await found("SENTSINCE 5-May-2022")).toBe("* SEARCH 3")
   client.close()
 })
