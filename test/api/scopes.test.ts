@@ -52,8 +52,8 @@ const newKey = async (body: object, token = session, path = "/api/keys") =>
   call(service.base, "POST", path, { token, body: { name: "one", ...body } })
 const keyWith = async (...names: ReadonlyArray<string>): Promise<string> => (await newKey({ scopes: names })).body.key
 
-const mcp = (token: string, method: string, params: object = {}, headers: Record<string, string> = {}) =>
-  call(service.base, "POST", "/api/mcp", {
+const mcp = (token: string, method: string, params: object = {}, headers: Record<string, string> = {}, query = "") =>
+  call(service.base, "POST", `/api/mcp${query}`, {
     token,
     headers: { accept: "application/json, text/event-stream", ...headers },
     body: { jsonrpc: "2.0", id: 1, method, params },
@@ -106,7 +106,8 @@ describe("Key with one scope", () => {
   it("is accepted over MCP for the same calls, and lists no other tool", async () => {
     for (const scope of scopes) {
       const token = await keyWith(scope)
-      const { body } = await mcp(token, "tools/list")
+      // The compact list leaves out a tool that another one covers.
+      const { body } = await mcp(token, "tools/list", {}, {}, "?schemas=full")
       const listed = body.result.tools.map(({ name }: { name: string }) => name)
       const may = tools.filter(({ method, path }) => {
         const needed = promised.get(spelled(method, path))

@@ -116,6 +116,8 @@ describe("format=flowed", () => {
       "one two\n\n> a b\n>> c \n> d\n>not a quote\n-- \nAda x",
     )
     expect(flowed(["one ", "two"], "; delsp=yes")).toBe("onetwo")
+    // The separator of a signature also ends a flowed line before it.
+    expect(flowed(["Bye ", "-- ", "Ada"])).toBe("Bye \n-- \nAda")
   })
   it("is not assumed without the parameter", () => {
     expect(mail("\r\none \r\ntwo").text).toBe("one \ntwo")
@@ -171,6 +173,7 @@ describe("Encoded words", () => {
     ["Subject: =?utf-8?q?Gr\xc3\xbc\xc3\x9fe?=", "Grüße"],
     ["Subject: =?koi8-r?q?\xf0\xd2\xc9?=", "При"],
     ["Subject: =?utf-8?q?a_b=5F?= c =?utf-8?b?ZA==?=", "a b_ c d"],
+    ["Subject: =?utf-8?q?a?=\r\n\t =?utf-8?q?b?=  =?iso-8859-1?q?c?=\r\n d", "abc d"],
     ["Subject: =?utf-8?q?a?=\r\n =?iso-8859-1?q?=E9?= =?x-unknown?q?b?=", "aéb"],
     ["Subject: =?utf-8*en?b?w7Y?= =?utf-8?z?no?=", "ö =?utf-8?z?no?="],
     ["Subject: Gr\xc3\xbc\xc3\x9fe", "Grüße"],
