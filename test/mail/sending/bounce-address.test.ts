@@ -1,8 +1,8 @@
 /** The addresses to which bounces of a message are sent. */
 import { it as effect } from "@effect/vitest"
-import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import { localPart, read as readAddress } from "@svc/mail-gateway/mail/sending/BounceAddress"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { describe, expect } from "vitest"
 import { sealingLayer } from "../../harness/Stores.ts"
 
@@ -17,6 +17,17 @@ describe("A bounce address", () => {
       expect(readAddress(sealing, local)).toBe(outboxId)
       expect(readAddress(sealing, local.toUpperCase())).toBe(outboxId)
     }).pipe(Effect.provide(sealingLayer)),
+  )
+
+  effect.effect("from before a rotation of the master key is accepted as long as the former key is known", () =>
+    Effect.gen(function* () {
+      const [former, next] = [7, 8].map((byte) => Buffer.alloc(32, byte).toString("base64"))
+      const sealingOf = (text: string) =>
+        Effect.provide(Sealing, Layer.unwrap(Effect.map(parseMasterKeys(text), Sealing.layer)))
+      const local = localPart(yield* sealingOf(`a:${former}`), outboxId)
+      expect(readAddress(yield* sealingOf(`b:${next},a:${former}`), local)).toBe(outboxId)
+      expect(readAddress(yield* sealingOf(`b:${next}`), local)).toBeUndefined()
+    }),
   )
 
   effect.effect("that is forged or modified is rejected", () =>

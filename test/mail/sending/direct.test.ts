@@ -246,8 +246,11 @@ layer(foundation)("A domain with an MTA-STS policy", (it) => {
         delete policies["example.org"]
         zone["TXT _mta-sts.example.org"] = [["v=STSv1; id=2;"]]
         zone["MX example.org"] = mx(["mx.attacker.example", 10])
-        yield* TestClock.adjust("86399 seconds")
-        expect(yield* send(transmission())).toMatchObject([{ state: "deferred", reply: { status: "4.7.1" } }])
+        // A failed fetch does not forget the policy either.
+        for (const wait of ["43200 seconds", "43199 seconds"] as const) {
+          yield* TestClock.adjust(wait)
+          expect(yield* send(transmission())).toMatchObject([{ state: "deferred", reply: { status: "4.7.1" } }])
+        }
         yield* TestClock.adjust("1 hour")
         expect(yield* send(transmission())).toMatchObject([{ state: "sent" }])
       }).pipe(Effect.provide(directTransport({ port, zone, policies })))
