@@ -20,7 +20,7 @@ const copyCheckout = (): string => {
     mkdirSync(path.join(copy, folder), { recursive: true })
     for (const name of readdirSync(path.join(root, folder))) {
       const [from, to] = [path.join(root, folder, name), path.join(copy, folder, name)]
-      if (name === "@svc") cpSync(from, to, { recursive: true, verbatimSymlinks: true })
+      if (name === "@svc" || name === "@agent-identity") cpSync(from, to, { recursive: true, verbatimSymlinks: true })
       else if (name !== ".cache") symlinkSync(from, to)
     }
   }

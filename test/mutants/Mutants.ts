@@ -18,7 +18,7 @@ import { creators } from "./creators.ts"
 import type { Mutants } from "./Mutant.ts"
 import { mcpClients } from "./mcp-clients.ts"
 import { proof } from "./proof.ts"
-import { sdkPython } from "./sdk-python.ts"
+import { sdks } from "./sdks.ts"
 import { secondSteps } from "./second-steps.ts"
 import { staleHolders } from "./stale-holders.ts"
 import { surfaces } from "./surfaces.ts"
@@ -45,7 +45,7 @@ export const mutants: Mutants = {
   ...mcpClients,
   ...proof,
   ...creators,
-  ...sdkPython,
+  ...sdks,
   ...secondSteps,
   ...staleHolders,
   ...surfaces,

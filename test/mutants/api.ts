@@ -16,6 +16,13 @@ export const api: Mutants = {
     bug: "a key of one day and one network reads the Identity Key, which has neither limit",
     tests: ["api/credentials"],
   },
+  "sign-in-from-other-sites": {
+    file: "api/src/http/CrossOrigin.ts",
+    from: "contact$|hits$|auth\\/(?!",
+    to: "contact$|hits$|auth\\/x(?!",
+    bug: "any site makes its visitors request sign-in links and reads the responses",
+    tests: ["sdk/browser"],
+  },
   "device-login-unlimited": {
     file: "api/src/account/Devices.ts",
     from: "(requested) => judgeRights(caller, requested, isScope, now)",

@@ -25,8 +25,8 @@ export const mcpClients: Mutants = {
   },
   "page-cannot-read-the-challenge": {
     file: "api/src/http/CrossOrigin.ts",
-    from: '"www-authenticate, retry-after, ratelimit"',
-    to: '"retry-after, ratelimit"',
+    from: '"www-authenticate, retry-after, ratelimit, ',
+    to: '"retry-after, ratelimit, ',
     bug: "an MCP client in a browser does not learn where to authorize",
     tests: ["mcp/browser"],
   },

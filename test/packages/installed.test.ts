@@ -3,11 +3,10 @@
  * Node, the service on the Node of its package, and the tunnel library in programs. It is one file, since building and installing them
  * takes most of the time.
  */
-import { execFile, execFileSync, spawn } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
-import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { isHealthy, until } from "../harness/Deployment.ts"
@@ -188,22 +187,27 @@ describe("the libraries @agent-identity/tunnel and @agent-identity/sdk", () => {
     }
   })
 
-  it(
-    "of the SDK works in a program without the checkout, on the oldest supported Node",
-    { timeout: 60_000 },
-    async () => {
-      const { session } = await signUp(service.base)
-      const program = path.join(packages.folder, "sdk.mjs")
-      writeFileSync(
-        program,
-        `import { createClient } from "@agent-identity/sdk"
+  it("of the SDK opens a tunnel without the checkout, on the oldest supported Node", { timeout: 60_000 }, async () => {
+    const { session } = await signUp(service.base)
+    const program = path.join(packages.folder, "sdk.mjs")
+    writeFileSync(
+      program,
+      `import { createClient } from "@agent-identity/sdk"
        const packed = await createClient().createIdentity("packed-sdk")
-       console.log((await packed.identities.read()).status)`,
-      )
-      const env = { PATH: process.env["PATH"], SVC_KEY: session, SVC_API_URL: service.base }
-      expect((await promisify(execFile)(oldNode ?? process.execPath, [program], { env })).stdout).toBe("ready\n")
-    },
-  )
+       console.log((await packed.tunnel((request) => new Response("packed " + new URL(request.url).pathname))).url)`,
+    )
+    const child = spawn(oldNode ?? process.execPath, [program], {
+      env: { PATH: process.env["PATH"], SVC_KEY: session, SVC_API_URL: service.base },
+      stdio: ["ignore", "pipe", "inherit"],
+    })
+    try {
+      const [url] = (await once(child.stdout, "data")) as [Buffer]
+      expect(url.toString().trim()).toBe(`http://packed-sdk.tunnel.localhost:${service.edgePort}`)
+      expect((await fetchPublic(service.edgePort, "packed-sdk", "/well")).body).toBe("packed /well")
+    } finally {
+      child.kill()
+    }
+  })
 
   it("has complete declarations: a strict program compiles, and a wrong one does not", () => {
     symlinkSync(path.join(root, "node_modules", "@types"), path.join(packages.folder, "node_modules", "@types"))
@@ -212,9 +216,10 @@ describe("the libraries @agent-identity/tunnel and @agent-identity/sdk", () => {
       writeFileSync(
         program,
         `import { connectTunnel, type Tunnel } from "@agent-identity/tunnel"
-         import { createClient, type Message } from "@agent-identity/sdk"
+         import { createClient, type Message, type OpenTunnel } from "@agent-identity/sdk"
          export const tunnel: Tunnel = connectTunnel({ key: "k", edge: "http://localhost", ${options} })
-         export const message: Promise<Message | undefined> = createClient().identity("ada").waitForMessage()`,
+         export const message: Promise<Message | undefined> = createClient().identity("ada").waitForMessage()
+         export const open: Promise<OpenTunnel> = createClient().identity("ada").tunnel(3000, { connectTunnel })`,
       )
       const flags = ["--strict", "--noEmit", "--module", "nodenext", "--types", "node", "--skipLibCheck", "false"]
       return execFileSync(

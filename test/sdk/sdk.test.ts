@@ -12,6 +12,7 @@ import {
   login,
   verifyWebhook,
 } from "@agent-identity/sdk"
+import { Webhook } from "standardwebhooks"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { generate } from "../../scripts/sdk.ts"
 import { call, signUp } from "../harness/Client.ts"
@@ -223,6 +224,17 @@ describe("The stream", () => {
   })
 })
 
+/** Returns a delivery with a valid signature that was made a while ago. */
+const signedAt = (secret: string, secondsAgo: number, body: string) => {
+  const at = new Date(Date.now() - secondsAgo * 1000)
+  const headers = {
+    "webhook-id": "evt_1",
+    "webhook-timestamp": String(Math.floor(at.getTime() / 1000)),
+    "webhook-signature": new Webhook(secret).sign("evt_1", at, body),
+  }
+  return { headers, body }
+}
+
 describe("A delivery of a Webhook", () => {
   it("is verified, and refused if it was altered, is old, or was signed with another secret", async () => {
     const receiver = await startReceiver()
@@ -237,6 +249,7 @@ describe("A delivery of a Webhook", () => {
       )
       const { raw: body } = got!
       const headers = Object.fromEntries(Object.entries(got!.headers).map(([name, value]) => [name, String(value)]))
+      expect(await verifyWebhook(signedAt(secret, 60, body), secret)).toMatchObject({ type: "card.updated" })
       expect(await verifyWebhook({ headers, body }, secret)).toMatchObject({ type: "card.updated" })
       expect(
         await verifyWebhook(new Request(receiver.url, { method: "POST", headers, body }), [
@@ -247,6 +260,8 @@ describe("A delivery of a Webhook", () => {
       const refused = [
         () => verifyWebhook({ headers, body: body.replace("card.updated", "card.updateD") }, secret),
         () => verifyWebhook({ headers, body }, `whsec_${btoa("another secret")}`),
+        () => verifyWebhook(signedAt(secret, 301, body), secret),
+        () => verifyWebhook(signedAt(secret, -301, body), secret),
         () => verifyWebhook({ headers: { ...headers, "webhook-id": "evt_other" }, body }, secret),
         () =>
           verifyWebhook(

@@ -10,6 +10,7 @@ import {
   pause,
   type Transport,
 } from "./Transport.ts"
+import { openTunnel, type OpenTunnel, type TunnelHandler, type TunnelOptions } from "./Tunnel.ts"
 
 interface Flags {
   /** The member with the entries, and the member with the cursor of the next page. */
@@ -110,6 +111,11 @@ export interface Identity extends IdentityApi {
   readonly waitForMessage: (options?: WaitOptions) => Promise<Message | undefined>
   /** Yields the Identity's Events as they happen. */
   readonly stream: (options?: EventStreamOptions) => AsyncGenerator<Event, void>
+  /**
+   * Gives a local port or a handler the public address of the Identity, and returns when the address works. Needs the package
+   * `@agent-identity/tunnel` and a runtime with sockets: Node, Deno or Bun.
+   */
+  readonly tunnel: (target: number | TunnelHandler, options?: TunnelOptions) => Promise<OpenTunnel>
 }
 
 export interface Client extends Api {
@@ -214,6 +220,10 @@ const identityOf = (transport: Transport, handle: string): Identity => {
     },
     stream: (options) =>
       streamEvents(transport, `/api/identities/${encodeURIComponent(handle)}/events/stream`, options),
+    tunnel: async (target, options) => {
+      const { tunnel } = await own.identities.read()
+      return openTunnel(target, { key: transport.key ?? "", handle, address: tunnel }, options)
+    },
   }
 }
 

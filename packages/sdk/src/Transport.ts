@@ -42,6 +42,7 @@ export interface Outgoing {
 export interface Transport {
   readonly baseUrl: string
   readonly request: typeof fetch
+  readonly key: string | undefined
   readonly send: (outgoing: Outgoing, options?: CallOptions) => Promise<Response>
 }
 
@@ -100,6 +101,7 @@ export const makeTransport = (settings: ClientOptions = {}): Transport => {
   return {
     baseUrl,
     request,
+    key,
     send: async (outgoing, options = {}) => {
       const { method, path, body, takesKey = false, waitSeconds = 0 } = outgoing
       const retries = options.retries ?? settings.retries ?? 3

@@ -16,5 +16,6 @@ export { type AgentHint, ApiError, ConnectionError, InvalidSignature, type Probl
 export type { EventStreamOptions } from "./Events.ts"
 export { login, type LoginOptions } from "./Login.ts"
 export type { CallOptions, ClientOptions } from "./Transport.ts"
+export type { ConnectTunnel, OpenTunnel, TunnelHandler, TunnelOptions } from "./Tunnel.ts"
 export { type Delivery, verifyWebhook } from "./Webhook.ts"
 export type * from "./generated.ts"

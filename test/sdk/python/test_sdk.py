@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import inspect
 import json
 import pickle
@@ -11,7 +12,7 @@ import time
 import typing
 import unittest
 from http.server import BaseHTTPRequestHandler
-from typing import Any, List
+from typing import Any, Dict, List
 
 import httpx
 from harness import BASE, SESSION, Failing, Receiver, busy, client_with, eventually, refused, server
@@ -234,6 +235,15 @@ class Stream(unittest.TestCase):
             self.assertEqual([(one.id, one.data) for one in found], [("1", '{"a":'), ("2", "x\u2028y\n"), (None, "ü")])
 
 
+def signed_at(secret: str, seconds_ago: int, body: bytes) -> Dict[str, str]:
+    """Returns the headers of a delivery with a valid signature that was made a while ago."""
+    at = str(int(time.time()) - seconds_ago)
+    key = base64.b64decode(secret[len("whsec_") :])
+    digest = hmac.new(key, f"evt_1.{at}.".encode() + body, "sha256").digest()
+    signature = f"v1,{base64.b64encode(digest).decode()}"
+    return {"Webhook-Id": "evt_1", "Webhook-Timestamp": at, "Webhook-Signature": signature}
+
+
 class Webhooks(unittest.TestCase):
     def test_deliveries_are_verified(self) -> None:
         with server(Receiver) as url, Client() as client:
@@ -244,12 +254,15 @@ class Webhooks(unittest.TestCase):
             got = eventually(lambda: [one for one in Receiver.got if b'"card.updated"' in one["body"]])[0]
         headers, body = got["headers"], got["body"]
         self.assertEqual(verify_webhook(headers, body, secret)["type"], "card.updated")
+        self.assertEqual(verify_webhook(signed_at(secret, 60, body), body, secret)["type"], "card.updated")
         old = "whsec_" + base64.b64encode(b"old").decode()
         self.assertEqual(verify_webhook(headers, body.decode(), [old, secret])["type"], "card.updated")
         lower = {name.lower(): value for name, value in headers.items()}
         refused = [
             (headers, body.replace(b"card.updated", b"card.updateD"), secret),
             (headers, body, old),
+            (signed_at(secret, 301, body), body, secret),
+            (signed_at(secret, -302, body), body, secret),
             ({**lower, "webhook-id": "evt_other"}, body, secret),
             ({**lower, "webhook-timestamp": str(int(time.time()) - 301)}, body, secret),
             ({**lower, "webhook-timestamp": "soon"}, body, secret),

@@ -1,26 +1,32 @@
 /**
  * Which responses pages of other origins may read (CORS). No response depends on a cookie of another origin's request, so a page gets
- * nothing that its credential would not give to any program. Public documents and the endpoints of OAuth are open to every origin; the MCP
- * server only to origins that the operator lists, because MCP requires servers to check `Origin`.
+ * nothing that its credential would not give to any program. Public documents, the endpoints of OAuth and calls of the API with a key are
+ * open to every origin; the MCP server only to origins that the operator lists, because MCP requires servers to check `Origin`. Calls of
+ * the API without a key are closed, so that no site makes its visitors send sign-in links or messages to the operator.
  */
 import type { AddressBook } from "@svc/domain/Addresses"
 import type { HttpServerRequest } from "effect/http"
 
 interface Rule {
   readonly path: RegExp
-  readonly method: "GET" | "POST"
+  readonly methods: "GET, HEAD" | "POST" | "GET, HEAD, POST, PUT, PATCH, DELETE"
   readonly origins: "any" | "listed"
 }
 
 const rules: ReadonlyArray<Rule> = [
-  { path: /^\/@[^/]+\/agent-card\.json$|^\/api\/openapi\.json$/, method: "GET", origins: "any" },
+  { path: /^\/@[^/]+\/agent-card\.json$|^\/api\/openapi\.json$/, methods: "GET, HEAD", origins: "any" },
   {
     path: /^\/\.well-known\/(oauth-protected-resource(\/api\/mcp)?|oauth-authorization-server|openid-configuration)$/,
-    method: "GET",
+    methods: "GET, HEAD",
     origins: "any",
   },
-  { path: /^\/api\/oauth\/(token|register|revoke)$/, method: "POST", origins: "any" },
-  { path: /^\/api\/mcp$/, method: "POST", origins: "listed" },
+  { path: /^\/api\/oauth\/(token|register|revoke)$/, methods: "POST", origins: "any" },
+  { path: /^\/api\/mcp$/, methods: "POST", origins: "listed" },
+  {
+    path: /^\/api\/(?!oauth\/|contact$|hits$|auth\/(?!whoami$|device$|device\/token$))/,
+    methods: "GET, HEAD, POST, PUT, PATCH, DELETE",
+    origins: "any",
+  },
 ]
 
 /** Returns whether pages of an origin may call the MCP server: those of the service, those listed, and local ones in Development. */
@@ -44,26 +50,24 @@ const allowed = (book: AddressBook, request: HttpServerRequest.HttpServerRequest
   return { rule, headers: { "access-control-allow-origin": origin, vary: "origin" } }
 }
 
-/** Returns the headers of a response to OPTIONS. A wildcard for headers would not include `authorization`. */
+/** Returns the headers of a response to OPTIONS. The wildcard for headers does not include `authorization`. */
 export const preflight = (book: AddressBook, request: HttpServerRequest.HttpServerRequest, path: string) => {
   const found = allowed(book, request, path)
   if (found === undefined) return {}
   return {
     ...found.headers,
-    ...(found.rule.method === "GET"
-      ? { "access-control-allow-methods": "GET, HEAD", "access-control-allow-headers": "*" }
-      : {
-          "access-control-allow-methods": "POST",
-          "access-control-allow-headers":
-            "authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id",
-        }),
+    "access-control-allow-methods": found.rule.methods,
+    "access-control-allow-headers": found.rule.methods === "GET, HEAD" ? "*" : "*, authorization",
     "access-control-max-age": "86400",
   }
 }
+
+const exposed =
+  "www-authenticate, retry-after, ratelimit, ratelimit-policy, etag, location, request-id, content-disposition"
 
 /** Returns the headers that let a page of another origin read the response; undefined for requests of programs and for other paths. */
 export const readable = (book: AddressBook, request: HttpServerRequest.HttpServerRequest, path: string) => {
   if (request.headers["origin"] === undefined) return undefined
   const found = allowed(book, request, path)
-  return found && { ...found.headers, "access-control-expose-headers": "www-authenticate, retry-after, ratelimit" }
+  return found && { ...found.headers, "access-control-expose-headers": exposed }
 }

@@ -1,7 +1,28 @@
-/** Planted bugs in the Python SDK. */
+/** Planted bugs in the SDKs. */
 import type { Mutants } from "./Mutant.ts"
 
-export const sdkPython: Mutants = {
+export const sdks: Mutants = {
+  "tunnel-body-read-on": {
+    file: "sdk/src/Tunnel.ts",
+    from: "if (outgoing.destroyed) await reader?.cancel()",
+    to: "",
+    bug: "a handler behind a tunnel produces a body that nobody reads any more",
+    tests: ["sdk/tunnel"],
+  },
+  "tunnel-loses-cookies": {
+    file: "sdk/src/Tunnel.ts",
+    from: 'if (cookies.length > 0) headers["set-cookie"] = cookies',
+    to: "",
+    bug: "a response with two cookies sets only one through a tunnel of the SDK",
+    tests: ["sdk/tunnel"],
+  },
+  "sdk-old-delivery": {
+    file: "sdk/src/Webhook.ts",
+    from: "if (!(Math.abs(Date.now() / 1000 - Number(at)) <= tolerance)) {",
+    to: "if (!Number.isFinite(Number(at))) {",
+    bug: "the TypeScript SDK accepts a recorded delivery that is replayed later",
+    tests: ["sdk/sdk"],
+  },
   "python-repeats-without-key": {
     file: "sdk-python/src/agent_identity/_attempts.py",
     from: 'self._is_repeatable = request.takes_key or request.method == "GET"',

@@ -1,0 +1,106 @@
+/** A tunnel opened by the TypeScript SDK, as the public sees it. */
+import { once } from "node:events"
+import { createServer, type IncomingMessage, request } from "node:http"
+import type { AddressInfo } from "node:net"
+import { createClient, type OpenTunnel, type TunnelHandler } from "@agent-identity/sdk"
+import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { signUp } from "../harness/Client.ts"
+import { fetchPublic, hostOf } from "../harness/Public.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  await createClient({ key: session, baseUrl: service.base }).createIdentity("sdk-tunnel")
+})
+afterAll(() => service.stop())
+
+const ada = () => createClient({ key: session, baseUrl: service.base }).identity("sdk-tunnel")
+let open: OpenTunnel | undefined
+afterEach(() => open?.close())
+const openTo = async (target: number | TunnelHandler) => (open = await ada().tunnel(target, { connectTunnel }))
+
+const visit = (target: string, sent?: Parameters<typeof fetchPublic>[3]) =>
+  eventually(
+    () => fetchPublic(service.edgePort, "sdk-tunnel", target, sent),
+    // Until every edge knows the link, it answers that the agent is offline.
+    ({ status }) => status !== 502 && status !== 503,
+  )
+
+describe("A tunnel of the SDK", () => {
+  it("gives a handler of web requests a public address", async () => {
+    const tunnel = await openTo(async (request) => {
+      const { pathname, searchParams, host } = new URL(request.url)
+      const body = [request.method, host, pathname, searchParams.get("q"), request.headers.get("x-a")].join(" ")
+      const headers = new Headers({ "content-type": "text/plain" })
+      headers.append("set-cookie", "a=1")
+      headers.append("set-cookie", "b=2")
+      return new Response(`${body} ${await request.text()}`, { status: 201, headers })
+    })
+    expect(new URL(tunnel.url).hostname).toBe(tunnel.hostname)
+    const got = await visit("/path?q=1", { method: "POST", headers: { "x-a": "b" }, body: "x".repeat(100_000) })
+    expect(got).toMatchObject({ status: 201, headers: { "set-cookie": ["a=1", "b=2"] } })
+    expect(got.body.slice(0, 60)).toMatch(/^POST sdk-tunnel\.tunnel\.localhost\S* \/path 1 b xxx/)
+    expect(got.body.length).toBeGreaterThan(100_000)
+    await tunnel.close()
+    await expect(tunnel.ended).resolves.toBeUndefined()
+  })
+
+  it("passes on a body as it is read, and stops reading when the visitor leaves", async () => {
+    let isCancelled = false
+    await openTo(
+      () =>
+        new Response(
+          new ReadableStream({
+            pull: (controller) => controller.enqueue(new Uint8Array(64 * 1024)),
+            cancel: () => void (isCancelled = true),
+          }),
+        ),
+    )
+    const host = hostOf("sdk-tunnel")
+    const leaving = request({ host: "127.0.0.1", port: service.edgePort, headers: { host } })
+    leaving.end()
+    const [response] = (await once(leaving, "response")) as [IncomingMessage]
+    let count = 0
+    for await (const chunk of response) {
+      count += (chunk as Buffer).length
+      if (count > 1_000_000) break
+    }
+    await eventually(async () => isCancelled, Boolean)
+  })
+
+  it("answers 500 if the handler fails, and goes on", async () => {
+    await openTo((request) => {
+      if (request.url.endsWith("/bad")) throw new Error("a handler that fails")
+      return new Response("good")
+    })
+    expect((await visit("/bad")).status).toBe(500)
+    expect((await visit("/good")).body).toBe("good")
+  })
+
+  it("gives a port a public address", async () => {
+    const server = createServer((request, response) => response.end(`port ${request.url}`))
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    await openTo((server.address() as AddressInfo).port)
+    expect((await visit("/x")).body).toBe("port /x")
+    server.closeAllConnections()
+    server.close()
+  })
+
+  it("ends with the reason if the credential is revoked", async () => {
+    const holder = createClient({ key: session, baseUrl: service.base })
+    const { key, api_key } = await holder.apiKeys.create({ name: "for a tunnel" })
+    open = await createClient({ key, baseUrl: service.base })
+      .identity("sdk-tunnel")
+      .tunnel(() => new Response(""), { connectTunnel })
+    await holder.apiKeys.revoke({ id: api_key.id })
+    await expect(open.ended).rejects.toMatchObject({ name: "ApiError", status: 401 })
+  })
+
+  it("names the package that it needs", async () => {
+    await expect(ada().tunnel(3000)).rejects.toThrow("npm install @agent-identity/tunnel")
+  })
+})
