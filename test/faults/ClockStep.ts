@@ -19,10 +19,17 @@ import { missing, register } from "./Writes.ts"
 const library = () => {
   const [found] = globSync("/usr/lib/{*/,}faketime/libfaketime.so.1")
   if (found === undefined || !existsSync(found)) {
-    throw new Error("clock-step steps the clock by libfaketime, which is not installed (apt-get install faketime)")
+    throw new Error("the row changes clocks by libfaketime, which is not installed (apt-get install faketime)")
   }
   return found
 }
+
+/** Environment of a process whose wall clock can be changed. The monotonic clock stays, since nothing can set it. */
+export const fakeTime = () => ({
+  LD_PRELOAD: library(),
+  DONT_FAKE_MONOTONIC: "1",
+  FAKETIME_DONT_FAKE_MONOTONIC: "1",
+})
 
 /** The seconds that a caller waits for mail, and after which the row gives up on its response. */
 const waitSeconds = 8
@@ -35,12 +42,9 @@ export const clockStep = async (): Promise<Row> => {
   const step = (seconds: number) => writeFileSync(file, `${seconds < 0 ? "" : "+"}${seconds}s\n`)
   step(0)
   const env = {
-    LD_PRELOAD: library(),
+    ...fakeTime(),
     FAKETIME_TIMESTAMP_FILE: file,
     FAKETIME_CACHE_DURATION: "1",
-    // Steps change the wall clock only; nothing can set the monotonic clock.
-    DONT_FAKE_MONOTONIC: "1",
-    FAKETIME_DONT_FAKE_MONOTONIC: "1",
   }
   const deployment = await deploy()
   const receiver = await startReceiver()

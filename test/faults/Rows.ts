@@ -1,5 +1,6 @@
 /** Every row of `npm run faults` by name. */
 import type { Row } from "../harness/Report.ts"
+import { clockSkew } from "./ClockSkew.ts"
 import { clockStep } from "./ClockStep.ts"
 import * as Cluster from "./Cluster.ts"
 import * as Connectors from "./Connectors.ts"
@@ -38,6 +39,7 @@ export const rows: Readonly<Record<string, () => Promise<Row>>> = {
   restore,
   model,
   soak,
+  "clock-skew": clockSkew,
   "clock-step": clockStep,
   "handle-race": Cluster.handleRace,
   "store-down": StoreOutage.storeDown,
