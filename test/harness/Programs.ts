@@ -54,6 +54,7 @@ export const programs = {
     packages: "opensmtpd",
     isInstalled: () => existsSync("/usr/sbin/smtpd") && !existsSync("/var/run/smtpd.sock"),
   }),
+  pyjwt: imports("python3-jwt python3-cryptography", "import jwt, cryptography"),
   pgbouncer: found("pgbouncer", "/usr/sbin/pgbouncer"),
   postfix: asRoot(found("postfix", "/usr/sbin/postfix")),
   // The version of Debian 12, which is too old for the service.

@@ -121,4 +121,25 @@ export const proof: Mutants = {
     bug: "a signature is valid for another query",
     tests: ["proof/signatures"],
   },
+  "token-file-for-all": {
+    file: "cli/src/proof/Token.ts",
+    from: "{ mode: 0o600 }",
+    to: "{ mode: 0o644 }",
+    bug: "every user of the machine can read the token that svc keeps fresh",
+    tests: ["proof/clouds"],
+  },
+  "token-file-stale": {
+    file: "cli/src/proof/Token.ts",
+    from: "await rename(next, file)",
+    to: "await rename(next, file).then(() => writeFile(file, token, { flag: 'a' }))",
+    bug: "the file that svc keeps fresh does not contain exactly one token",
+    tests: ["proof/clouds"],
+  },
+  "trust-in-every-identity": {
+    file: "cli/src/proof/Credentials.ts",
+    from: ", [`${provider}:sub`]: sub }",
+    to: " }",
+    bug: "the printed trust policy lets every Identity of the service assume the role",
+    tests: ["proof/clouds"],
+  },
 }

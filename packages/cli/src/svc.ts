@@ -12,7 +12,9 @@ import * as Dns from "./dns/Command.ts"
 import * as Issuer from "./issuer/Command.ts"
 import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
+import * as Credentials from "./proof/Credentials.ts"
 import * as Fetch from "./proof/Fetch.ts"
+import * as Token from "./proof/Token.ts"
 import * as Grants from "./grants/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
@@ -48,6 +50,8 @@ const always = [
   Mcp.command,
   Tunnel.command,
   Fetch.command,
+  Token.command,
+  Credentials.command,
   Audit.command,
   Dkim.command,
   Issuer.command,
@@ -62,16 +66,15 @@ const always = [
 /** Tool commands load the whole API, so they are only loaded if one is called or the help lists them. */
 const [, , noun = "", verb = ""] = process.argv
 const isOwn = [...always.map(({ name }) => name as string), "--version"].includes(noun)
-const byTool = isOwn && !(noun === "tunnel" && verb === "get") ? [] : (await import("./tools/Commands.ts")).commands
-/** `svc tunnel get` is a tool below a command that is not a tool. */
-const tunnel = byTool.find(({ name }) => name === "tunnel")
+/** Commands that are not tools and have a tool below them: `svc tunnel get`, `svc token create`. */
+const toolBelow: Readonly<Record<string, string>> = { tunnel: "get", token: "create" }
+const byTool = isOwn && toolBelow[noun] !== verb ? [] : (await import("./tools/Commands.ts")).commands
+const below = isOwn ? byTool.filter(({ name }) => name === noun) : []
 
 const svc = Command.make("svc").pipe(
   Command.withDescription("The agent identity service and its client."),
   Command.withSubcommands(
-    noun === "tunnel" && tunnel !== undefined
-      ? [tunnel]
-      : [...always, ...byTool.filter((command) => command !== tunnel)],
+    below.length > 0 ? below : [...always, ...byTool.filter(({ name }) => toolBelow[name] === undefined)],
   ),
 )
 
