@@ -90,6 +90,7 @@ mail_settings.setDisclosure admin Path
 mail_settings.resetDisclosure admin Path
 mail_settings.status any Path
 mail_settings.switch any Path reserved
+org_mail.stopped org
 org_mail.switch org
 webhooks.list any Path
 webhooks.create any Path
@@ -131,6 +132,7 @@ vault.versions any Query
 vault.restore any Query
 limits.list any Query
 usage.read any Query
+overview.read session
 grants.list org
 grants.read org
 grants.update session

@@ -38,7 +38,7 @@ export const console: Mutants = {
     tests: ["console/live"],
   },
   "one-success-is-failing": {
-    file: "cluster/src/webhooks/WebhookQueries.ts",
+    file: "cluster/src/webhooks/WebhookState.ts",
     from: "count(*) filter (where a.status = 'delivered') = 0",
     to: "count(*) filter (where a.status <> 'delivered') > 0",
     bug: "a Webhook that works again is still shown as failing",

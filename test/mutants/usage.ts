@@ -51,4 +51,25 @@ export const usage: Mutants = {
     bug: "the mean latency of a period is the mean of its days, so that a day with two deliveries counts like one with thousands",
     tests: ["console/charts"],
   },
+  "keys-of-other-accounts": {
+    file: "cluster/src/account/OverviewQueries.ts",
+    from: "where k.org_id = ${org} and k.revoked_at is null",
+    to: "where k.revoked_at is null",
+    bug: "Home names the keys of other accounts that expire soon",
+    tests: ["api/overview"],
+  },
+  "revoked-key-expires": {
+    file: "cluster/src/account/OverviewQueries.ts",
+    from: "and k.revoked_at is null and",
+    to: "and",
+    bug: "Home asks for attention to the expiry of a key that was revoked",
+    tests: ["api/overview"],
+  },
+  "overview-not-live": {
+    file: "console/src/client/Invalidation.ts",
+    from: 'invalidate("events", ["/api/events", "/api/overview"], null)',
+    to: 'invalidate("events", ["/api/events"], null)',
+    bug: "Home shows a need until the next poll, though an Event says that it is done",
+    tests: ["console/home"],
+  },
 }

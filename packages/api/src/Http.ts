@@ -40,6 +40,7 @@ import * as Identities from "./identity/Identities.ts"
 import { type Proxies, sourceOf, TrustedProxies } from "./limits/ClientAddress.ts"
 import { noteOf } from "./limits/RateLimitHeaders.ts"
 import * as Limits from "./usage/Limits.ts"
+import * as Overview from "./usage/Overview.ts"
 import * as Usage from "./usage/Usage.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
@@ -105,6 +106,7 @@ const endpoints = (settings: HttpSettings) =>
       Vault.layer,
       Limits.layer,
       Usage.layer,
+      Overview.layer,
       GrantHandlers.layer,
       Proof.layer,
       Public.layer({ to: settings.contactTo }),

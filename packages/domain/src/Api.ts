@@ -20,6 +20,7 @@ import { ProofApi } from "./proof/ProofApi.ts"
 import { PublicApi } from "./public/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
 import { TunnelApi } from "./tunnel/TunnelApi.ts"
+import { OverviewApi } from "./usage/OverviewApi.ts"
 import { UsageApi } from "./usage/UsageApi.ts"
 import { VaultApi } from "./vault/VaultApi.ts"
 import { apiVersion } from "./Version.ts"
@@ -54,6 +55,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(VaultApi)
   .add(LimitApi)
   .add(UsageApi)
+  .add(OverviewApi)
   .add(GrantApi)
   .add(PublicApi)
   .middleware(ProblemRendering)

@@ -1,5 +1,5 @@
 /**
- * Stops and resumes outgoing mail of all Identities of an Org. The call returns when every Identity has confirmed, so after
+ * Lists the Identities whose mail is stopped, and stops and resumes outgoing mail of all. A stop returns when every Identity has confirmed, so after
  * a stop nothing more starts anywhere. If an Identity is unreachable the call fails, and a repeat asks the remaining ones.
  */
 import { Api } from "@svc/domain/Api"
@@ -11,6 +11,7 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
+import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import * as Cursors from "@svc/cluster/sealing/Cursors"
 import { Clock, Effect, Schedule } from "effect"
 import { untagged } from "../EntityTags.ts"
@@ -28,8 +29,13 @@ export const layer = RequestServices.group(
   Effect.fn(function* (handlers) {
     const actors = yield* Identities
     const queries = yield* IdentityQueries
+    const settings = yield* MailSettingsQueries
 
     return handlers.handleAll({
+      stopped: Effect.fnUntraced(function* () {
+        const { org, identities } = yield* Caller
+        return { stopped: yield* settings.stopped(org.id, identities) }
+      }),
       switch: Effect.fnUntraced(function* ({ payload, headers }) {
         yield* untagged(headers["if-match"])
         const { org, by } = yield* Caller

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { type Capability, cascades, credential, noHandlers, workState } from "../Capability.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import * as AccountDeletion from "./AccountDeletion.ts"
+import { OverviewQueries } from "./OverviewQueries.ts"
 import { ApiKeys } from "./ApiKeys.ts"
 import * as ExportSource from "./exports/ExportSource.ts"
 
@@ -10,7 +11,7 @@ export const account = {
   name: "account",
   handlers: noHandlers,
   work: { identity: [], org: [ExportSource.source, AccountDeletion.source] },
-  queries: [ApiKeys.layer],
+  queries: [ApiKeys.layer, OverviewQueries.layer],
   exports: [
     {
       members: ["api_keys.jsonl"],

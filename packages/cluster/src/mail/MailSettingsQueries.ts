@@ -1,6 +1,6 @@
 /** Reads Allowed Recipients, the AI disclosure and the mail status. */
 import type { Language } from "@svc/domain/account/Account"
-import type { IdentityId } from "@svc/domain/IdentityRef"
+import type { IdentityId, IdentityRef } from "@svc/domain/IdentityRef"
 import {
   type AiDisclosure,
   type AllowedRecipient,
@@ -117,6 +117,17 @@ const make = Effect.gen(function* () {
         Effect.map(
           recipients(identityId, (address) => sql`${address} = ${wanted}`, 1),
           ([found]) => found,
+        ),
+      ),
+    /** Returns the Handles of an Org's Identities whose mail is stopped; only those in `within` if it is given. */
+    stopped: (org: string, within: ReadonlyArray<IdentityRef> | null) =>
+      orUnavailable(
+        Effect.map(
+          sql<{ handle: string }>`
+            select i.handle from identity i join mailbox m on m.identity_id = i.id
+            where i.org_id = ${org} and m.stopped_at is not null
+            ${within === null ? sql`` : sql`and i.id = any(${within.map(({ id }) => id)}::uuid[])`} order by i.id`,
+          (rows) => rows.map(({ handle }) => handle),
         ),
       ),
     disclosure: (identityId: IdentityId) =>

@@ -11,7 +11,7 @@ import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { bodyOf, userAgent } from "./DeliveryRequest.ts"
-import { joinWebhookCreator, stateOf, type WebhookState } from "./WebhookState.ts"
+import { joinFailing, joinWebhookCreator, stateOf, type WebhookState } from "./WebhookState.ts"
 
 interface WebhookRow extends WebhookState {
   readonly id: string
@@ -62,32 +62,13 @@ const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
   const deliveryColumns = sql`id, event_id, event_type, status, replay, attempts, next_attempt_at, created_at`
-  /**
-   * When the oldest of the last attempted deliveries was queued, if all of them failed. Behind a long queue, the retries
-   * decide.
-   */
-  const failing = sql`
-      left join lateral (
-        select coalesce(
-          (select min(a.created_at) from (
-             select status, created_at from (
-               select status, created_at from delivery where webhook_id = w.id order by id desc limit 20) newest
-             where status <> 'queued' limit 5) a
-           having count(*) filter (where a.status = 'delivered') = 0),
-          (select min(created_at) from (
-             select created_at from delivery where webhook_id = w.id and status = 'retrying' limit 20) retried
-           where not exists (
-             select from (select status from delivery where webhook_id = w.id order by id desc limit 20) newest
-             where status <> 'queued'))) as since
-        where w.status = 'active'
-      ) failing on true`
   /** Selects Webhooks with the state of their creators now. */
   const webhooks = Effect.map(
     Clock.currentTimeMillis,
     (millis) => sql`
       select w.id, w.url, w.event_types, w.description, w.status, w.created_at, w.version, failing.since as failing_since,
              ${creatorColumns(sql)}
-      from webhook w ${failing} ${joinWebhookCreator(sql, sql`${new Date(millis)}::timestamptz`)}`,
+      from webhook w ${joinFailing(sql)} ${joinWebhookCreator(sql, sql`${new Date(millis)}::timestamptz`)}`,
   )
 
   return {

@@ -31,3 +31,23 @@ export const stateOf = (webhook: WebhookState): Pick<Webhook, "status" | "stoppe
   const end = endOf(webhook) ?? (isBlind ? "creator_narrowed" : null)
   return { status: end === null ? "active" : "stopped", stopped_reason: end }
 }
+
+/**
+ * Returns the join of `failing.since` of `webhook w`: when the oldest of the last attempted deliveries was queued, if all of
+ * them failed; null otherwise. Behind a long queue, the retries decide.
+ */
+export const joinFailing = (sql: Sql): Statement.Fragment => sql`
+      left join lateral (
+        select coalesce(
+          (select min(a.created_at) from (
+             select status, created_at from (
+               select status, created_at from delivery where webhook_id = w.id order by id desc limit 20) newest
+             where status <> 'queued' limit 5) a
+           having count(*) filter (where a.status = 'delivered') = 0),
+          (select min(created_at) from (
+             select created_at from delivery where webhook_id = w.id and status = 'retrying' limit 20) retried
+           where not exists (
+             select from (select status from delivery where webhook_id = w.id order by id desc limit 20) newest
+             where status <> 'queued'))) as since
+        where w.status = 'active'
+      ) failing on true`

@@ -45,8 +45,8 @@ const byEvent: { readonly [T in EventType]: ReadonlyArray<string> } = {
   "email.approval_requested": [...mail, ...of("approvals")],
   "email.approved": [...mail, ...of("approvals")],
   "email.approval_refused": [...mail, ...of("approvals")],
-  "mail.stopped": of("mail"),
-  "mail.started": of("mail"),
+  "mail.stopped": ["/api/account/mail", ...of("mail")],
+  "mail.started": ["/api/account/mail", ...of("mail")],
   "card.updated": of("card"),
   "signing_key.added": of("signing-keys"),
   "signing_key.removed": of("signing-keys"),
@@ -92,9 +92,10 @@ const byResource: { readonly [R in Resource]: ReadonlyArray<string> } = {
   health: [],
   identities: [identities],
   limits: [],
-  mail_settings: [...of("mail"), ...of("allowed-recipients"), ...of("ai-disclosure")],
+  mail_settings: ["/api/account/mail", ...of("mail"), ...of("allowed-recipients"), ...of("ai-disclosure")],
   messages,
-  org_mail: of("mail"),
+  org_mail: ["/api/account/mail", ...of("mail")],
+  overview: [],
   profiles: [],
   proof: of("signing-keys"),
   public: [],
@@ -107,6 +108,18 @@ const byResource: { readonly [R in Resource]: ReadonlyArray<string> } = {
   vault: ["/api/vault"],
   webhooks: of("webhooks"),
 }
+
+/** Resources that the overview does not show. */
+const unseenAtHome = new Set<Resource>([
+  "account",
+  "cards",
+  "exports",
+  "grants",
+  "mail_settings",
+  "proof",
+  "session",
+  "vault",
+])
 
 /** Period in milliseconds in which notifications are collected, so that a burst causes one request per query. */
 const gatherMillis = 150
@@ -126,7 +139,7 @@ const invalidate = (name: string, paths: ReadonlyArray<string>, handle: string |
 
 /** Invalidates the queries of an Event. */
 export const invalidateFor = ({ type, handle }: Happened) => {
-  invalidate("events", ["/api/events"], null)
+  invalidate("events", ["/api/events", "/api/overview"], null)
   invalidate(type, byEvent[type] ?? [identities], handle)
 }
 
@@ -140,6 +153,7 @@ export const applyChanges = (changes: ReadonlyArray<Changed> | null) => {
   if (changes === null) return void client.invalidateQueries()
   for (const { resource, handle } of changes) {
     // A newer service may name kinds that this build does not know.
+    if (!unseenAtHome.has(resource)) invalidate("overview", ["/api/overview"], null)
     invalidate(resource, byResource[resource] ?? [identities], handle)
     if (resource === "account" || resource === "session") accountChanged.tell()
   }

@@ -1,11 +1,14 @@
-/** Home: items that need attention, the Identities, and recent Events. */
-import { identityPath } from "../router/Paths.ts"
+/** Home: what needs a person, the activity of today, the Identities and recent Events, all from one request. */
+import { Sparkline } from "../charts/Sparkline.tsx"
+import { startsOf } from "../charts/Usage.ts"
+import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
-import { type Event, EventList } from "../events/EventList.tsx"
-import { type Identity } from "../frame/IdentityFrame.tsx"
+import { EventList } from "../events/EventList.tsx"
 import { IdentityStatus, TunnelStatus } from "../frame/IdentityStatus.tsx"
 import { NewIdentity } from "../identity/NewIdentity.tsx"
+import { identityPath } from "../router/Paths.ts"
 import { useIdentities } from "../shell/Identities.ts"
+import { number } from "../texts/Texts.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Page, Section, Status } from "../ui/Page.tsx"
@@ -14,109 +17,111 @@ import { Time } from "../ui/Time.tsx"
 import { say } from "./texts.ts"
 import "./home.css"
 
-interface Need {
-  readonly key: string
-  readonly text: string
-  readonly to: string
-  readonly at: string
-}
+type Overview = Answer<"GET /api/overview">
+type Need = Overview["needs"][number]
+type Day = Overview["days"][number]
 
 /** Text by others inside a sentence: shortened, and isolated from the text direction around it (UAX 9 section 2.4). */
 const isolated = (text: string) => `\u2068${text.length > 80 ? `${text.slice(0, 80).toWellFormed()}…` : text}\u2069`
 
-const dayMillis = 24 * 3_600_000
-
-/** Returns problems of the last 24 hours that are not resolved. */
-const needsOf = (identities: ReadonlyArray<Identity>, events: ReadonlyArray<Event>): ReadonlyArray<Need> => {
-  const recent = events.filter(({ created_at }) => Date.now() - Date.parse(created_at) < dayMillis)
-  const failed = identities
-    .filter(({ saga }) => saga.status === "failed")
-    .map(({ handle, saga }) => ({
-      key: handle,
-      text: say("saga_failed", { handle, step: saga.steps.find(({ status }) => status === "failed")?.name ?? "" }),
-      to: identityPath(handle),
-      at: saga.started_at,
-    }))
-  const seen = new Set<string>()
-  const others = recent.flatMap((event): ReadonlyArray<Need> => {
-    const data = event.data as Readonly<Record<string, unknown>>
-    const of = (key: string, text: string, to: string): ReadonlyArray<Need> => {
-      if (seen.has(key)) return []
-      seen.add(key)
-      return [{ key, text, to, at: event.created_at }]
-    }
-    switch (event.type) {
-      case "webhook.failed":
-        return of(
-          `webhook ${String(data["webhook_id"])}`,
-          say("webhook_failed", {
-            handle: event.handle ?? "",
-            why: typeof data["error"] === "string" ? data["error"] : `HTTP ${String(data["status_code"])}`,
-          }),
-          `${identityPath(event.handle ?? "")}/webhooks/${String(data["webhook_id"])}?status=failed`,
-        )
-      // The most recent Event of a message decides.
-      case "email.approved":
-      case "email.approval_refused":
-        seen.add(`approval ${String(data["message_id"])}`)
-        return []
-      case "email.approval_requested":
-        return of(
-          `approval ${String(data["message_id"])}`,
-          say("approval_wanted", { handle: event.handle ?? "", subject: isolated(String(data["subject"])) }),
-          `${identityPath(event.handle ?? "")}/mail/${String(data["message_id"])}`,
-        )
-      case "limit.near":
-        return of(
-          `limit ${String(data["limit"])}`,
-          say("limit_near", { limit: String(data["limit"]) }),
-          "/settings/limits",
-        )
-      case "tunnel.transfer_blocked":
-        return of("transfer", say("blocked"), "/settings/limits")
-      default:
-        return []
-    }
-  })
-  return [...failed, ...others]
+/** Returns the sentence of a need, and the page on which it is resolved. */
+const shown = ({ kind, identity, id, name, reason }: Need): readonly [text: string, to: string] => {
+  const handle = identity ?? ""
+  const at = identityPath(handle)
+  switch (kind) {
+    case "provisioning":
+      return [say("saga_failed", { handle, step: name }), at]
+    case "approval":
+      return [say("approval_wanted", { handle, subject: isolated(name) }), `${at}/mail/approvals/${id}`]
+    case "webhook":
+      return [say("webhook_failed", { handle, why: reason ?? "" }), `${at}/webhooks/${id}?status=failed`]
+    case "limit":
+      return [
+        identity === null ? say("limit_near", { limit: name }) : say("limit_near_of", { limit: name, handle }),
+        "/settings/limits",
+      ]
+    case "key":
+      return [say("key_expires", { name: isolated(name) }), "/keys"]
+  }
 }
 
 const Needs = ({ needs }: { readonly needs: ReadonlyArray<Need> }) => (
   <Section title={say("needs")}>
     <ul class="box rows needs">
-      {needs.map(({ key, text, to, at }) => (
-        <li key={key}>
-          <Status tone="bad">
-            <a class="whole" href={`/console${to}`}>
-              {text}
-            </a>
-          </Status>
-          <span class="muted small">
-            <Time at={at} />
-          </span>
-        </li>
-      ))}
+      {needs.map((need) => {
+        const [text, to] = shown(need)
+        return (
+          <li key={`${need.kind} ${need.identity} ${need.id ?? need.name}`}>
+            <Status tone={need.kind === "provisioning" || need.kind === "webhook" ? "bad" : "warn"}>
+              <a class="whole" href={`/console${to}`}>
+                {text}
+              </a>
+            </Status>
+            <span class="muted small">{need.at === null ? null : <Time at={need.at} />}</span>
+          </li>
+        )
+      })}
     </ul>
   </Section>
 )
 
-const LastMail = ({ handle }: { readonly handle: string }) => {
-  const newest = useCall("GET /api/identities/:handle/messages", { params: { handle }, query: { limit: 1 } }).data
-    ?.messages
-  if (newest === undefined) return null
-  const [message] = newest
-  if (message === undefined) return <span class="muted">{say("no_mail")}</span>
+interface FigureProps {
+  readonly label: string
+  readonly days: ReadonlyArray<Day | undefined>
+  readonly of: (day: Day) => number
+  /** The failures among them, with their text. */
+  readonly failed?: readonly [of: (day: Day) => number, text: (count: number) => string]
+}
+
+/** A sum of today beside its last days. */
+const Figure = ({ label, days, of, failed }: FigureProps) => {
+  const values = days.map((day) => (day === undefined ? 0 : of(day)))
+  const today = days.at(-1)
+  const failures = failed === undefined || today === undefined ? 0 : failed[0](today)
   return (
-    <span class="last-mail">
-      <bdi class="one-line">{message.subject === "" ? (message.from?.address ?? "") : message.subject}</bdi>
-      <span class="muted small number">
-        <Time at={message.received_at} />
-      </span>
-    </span>
+    <div>
+      <dt class="muted small">{label}</dt>
+      <dd>
+        <span class="today number">{number(values.at(-1) ?? 0)}</span>
+        {failed === undefined || failures === 0 ? null : <Status tone="bad">{failed[1](failures)}</Status>}
+        <Sparkline values={values} />
+      </dd>
+    </div>
   )
 }
 
-const Agents = ({ identities }: { readonly identities: ReadonlyArray<Identity> }) => (
+const Today = ({ overview }: { readonly overview: Overview }) => {
+  const points = new Map(overview.days.map((day) => [Date.parse(day.at), day]))
+  const days = startsOf("day", 14, overview).map((at) => points.get(at))
+  return (
+    <Section title={say("today")}>
+      <dl class="box figures">
+        <Figure
+          label={say("received")}
+          days={days}
+          of={(day) => day.mail_received}
+          failed={[(day) => day.mail_refused, (count) => say("rejected", { count })]}
+        />
+        <Figure label={say("sent")} days={days} of={(day) => day.mail_sent} />
+        <Figure
+          label={say("deliveries")}
+          days={days}
+          of={(day) => day.deliveries_succeeded + day.deliveries_failed}
+          failed={[(day) => day.deliveries_failed, (count) => say("failed", { count })]}
+        />
+        <Figure
+          label={say("requests")}
+          days={days}
+          of={(day) => day.tunnel_requests}
+          failed={[(day) => day.tunnel_errors, (count) => say("failed", { count })]}
+        />
+        <Figure label={say("calls")} days={days} of={(day) => day.api_calls} />
+      </dl>
+    </Section>
+  )
+}
+
+const Agents = ({ identities }: Pick<Overview, "identities">) => (
   <Section
     title={say("agents")}
     actions={
@@ -125,8 +130,12 @@ const Agents = ({ identities }: { readonly identities: ReadonlyArray<Identity> }
       </ButtonLink>
     }
   >
-    <Table label={say("agents")} heads={[say("name"), say("status"), say("tunnel"), say("last_mail")]} list>
-      {identities.slice(0, 12).map(({ handle, status, tunnel, email }) => (
+    <Table
+      label={say("agents")}
+      heads={[say("name"), say("status"), say("tunnel"), say("activity"), say("last_mail")]}
+      list
+    >
+      {identities.map(({ handle, status, tunnel_connected, email, activity, latest_message }) => (
         <tr key={handle} data-link>
           <td>
             <a class="whole" href={`/console${identityPath(handle)}`}>
@@ -138,9 +147,25 @@ const Agents = ({ identities }: { readonly identities: ReadonlyArray<Identity> }
             <IdentityStatus status={status} />
           </td>
           <td>
-            <TunnelStatus connected={tunnel.connected} />
+            <TunnelStatus connected={tunnel_connected} />
           </td>
-          <td>{status === "ready" ? <LastMail handle={handle} /> : null}</td>
+          <td>
+            <Sparkline values={activity} />
+          </td>
+          <td>
+            {latest_message === null ? (
+              <span class="muted">{say("no_mail")}</span>
+            ) : (
+              <span class="last-mail">
+                <bdi class="one-line">
+                  {latest_message.subject === "" ? (latest_message.from ?? "") : latest_message.subject}
+                </bdi>
+                <span class="muted small number">
+                  <Time at={latest_message.received_at} />
+                </span>
+              </span>
+            )}
+          </td>
         </tr>
       ))}
     </Table>
@@ -149,21 +174,21 @@ const Agents = ({ identities }: { readonly identities: ReadonlyArray<Identity> }
 
 const HomePage = () => {
   const identities = useIdentities()
-  const events = useCall("GET /api/events", { query: { limit: 50 } })
-  const all = identities.data?.identities
-  if (all?.length === 0) {
+  const isFirst = identities.data?.identities.length === 0
+  const overview = useCall("GET /api/overview", {}, { every: () => 30_000 })
+  if (isFirst) {
     return (
       <Page title={say("first_title")} lead={say("first_lead")}>
         <NewIdentity />
       </Page>
     )
   }
-  const needs = all === undefined ? [] : needsOf(all, events.data?.events ?? [])
+  const needs = overview.data?.needs
   return (
     <Page
       title={say("title")}
       heading={
-        all === undefined ? undefined : needs.length === 0 ? say("well") : say("attention", { count: needs.length })
+        needs === undefined ? undefined : needs.length === 0 ? say("well") : say("attention", { count: needs.length })
       }
       actions={
         <ButtonLink kind="primary" icon="plus" href="/console/identities/new">
@@ -171,11 +196,12 @@ const HomePage = () => {
         </ButtonLink>
       }
     >
-      <Loaded of={identities}>
-        {({ identities }) => (
+      <Loaded of={overview}>
+        {(overview) => (
           <div class="stack-loose">
-            {needs.length === 0 ? null : <Needs needs={needs} />}
-            <Agents identities={identities} />
+            {overview.needs.length === 0 ? null : <Needs needs={overview.needs} />}
+            <Today overview={overview} />
+            <Agents identities={overview.identities} />
             <Section
               title={say("recent")}
               actions={
@@ -184,7 +210,7 @@ const HomePage = () => {
                 </ButtonLink>
               }
             >
-              <Loaded of={events}>{({ events }) => <EventList events={events.slice(0, 10)} />}</Loaded>
+              <EventList events={overview.events} />
             </Section>
           </div>
         )}

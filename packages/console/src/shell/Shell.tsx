@@ -56,25 +56,29 @@ const Agents = () => {
   )
 }
 
-const Navigation = () => (
-  <nav class="navigation" aria-label={say("navigation")}>
-    <a class="brand" href="/console/">
-      <img src="/icon.svg" alt="" width="22" height="22" />
-      <span class="one-line">Agent Identity</span>
-    </a>
-    <ul class="places">
-      {places.map(({ to, key, icon }) => (
-        <li key={to}>
-          <a href={`/console${to}`} {...(isAt(to) ? { "aria-current": "page" } : {})}>
-            <Icon name={icon} />
-            <span class="one-line">{say(key)}</span>
-          </a>
-          {to === "/identities" ? <Agents /> : null}
-        </li>
-      ))}
-    </ul>
-  </nav>
-)
+const Navigation = () => {
+  // The list of Identities moves the places below it, so they are not shown until its length is known.
+  const { isPending } = useIdentities()
+  return (
+    <nav class="navigation" aria-label={say("navigation")}>
+      <a class="brand" href="/console/">
+        <img src="/icon.svg" alt="" width="22" height="22" />
+        <span class="one-line">Agent Identity</span>
+      </a>
+      <ul class="places" {...(isPending ? { "data-pending": "" } : {})}>
+        {places.map(({ to, key, icon }) => (
+          <li key={to}>
+            <a href={`/console${to}`} {...(isAt(to) ? { "aria-current": "page" } : {})}>
+              <Icon name={icon} />
+              <span class="one-line">{say(key)}</span>
+            </a>
+            {to === "/identities" ? <Agents /> : null}
+          </li>
+        ))}
+      </ul>
+    </nav>
+  )
+}
 
 const Connection = () => {
   const now = connection.value

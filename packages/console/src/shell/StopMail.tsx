@@ -3,12 +3,11 @@
  * asks for confirmation.
  */
 import { signal } from "@preact/signals"
-import { useQueries } from "@tanstack/preact-query"
 import { useEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
 import { later } from "../client/Idle.ts"
-import { keyOf, outdated } from "../client/Queries.ts"
+import { outdated, useCall } from "../client/Queries.ts"
 import { list } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
 import { ConfirmButton } from "../ui/Dialog.tsx"
@@ -17,7 +16,7 @@ import { tell } from "../ui/Toast.tsx"
 import { useIdentities } from "./Identities.ts"
 import { say } from "./texts.ts"
 
-const route = "GET /api/identities/:handle/mail"
+const paths = ["/api/account/mail", "/api/identities/:handle/mail"]
 
 interface Stops {
   /** Identities whose mail can be stopped; undefined until the list has loaded. */
@@ -35,14 +34,8 @@ const Watch = () => {
   const handles = useIdentities()
     .data?.identities.filter(({ status }) => status === "ready")
     .map(({ handle }) => handle)
-  const statuses = useQueries({
-    queries: (handles ?? []).map((handle) => ({
-      queryKey: keyOf(route, { params: { handle } }),
-      queryFn: () => call(route, { params: { handle } }),
-      staleTime: 60_000,
-    })),
-  })
-  const stopped = (handles ?? []).filter((_, index) => statuses[index]?.data?.outgoing === "stopped")
+  const known = useCall("GET /api/account/mail").data?.stopped ?? []
+  const stopped = (handles ?? []).filter((handle) => known.includes(handle))
   useEffect(() => {
     const before = stops.peek()
     const isKnown = (before.handles === undefined) === (handles === undefined)
@@ -63,7 +56,7 @@ export const StopWatch = () => {
 /** Stops all Identities in one call, including those that this tab does not know. */
 const stopAll = async () => {
   await call("PATCH /api/account/mail", { body: { outgoing: "stopped" } })
-  await outdated(["/api/identities/:handle/mail"])
+  await outdated(paths)
 }
 
 /** Resumes only the Identities that the confirmation named. */
@@ -73,7 +66,7 @@ const start = async (handles: ReadonlyArray<string>) => {
       call("PATCH /api/identities/:handle/mail", { params: { handle }, body: { outgoing: "active" } }),
     ),
   )
-  await outdated(["/api/identities/:handle/mail"])
+  await outdated(paths)
   const failed = done.find((one) => one.status === "rejected")
   if (failed !== undefined) throw failed.reason
 }

@@ -153,6 +153,7 @@ const objects = {
   terms: ["the Terms", "die Nutzungsbedingungen", "les conditions"],
   thread: ["a conversation{of}", "eine Unterhaltung{of}", "une conversation{of}"],
   usage: ["the usage", "die Nutzung", "l’utilisation"],
+  overview: ["the overview", "die Übersicht", "l’aperçu"],
   tunnel: ["the tunnel{of}", "den Tunnel{of}", "le tunnel{of}"],
   webhook: ["a Webhook{of}", "einen Webhook{of}", "un webhook{of}"],
 } as const satisfies Readonly<Record<string, InThree>>
@@ -283,6 +284,7 @@ export const groups: Readonly<Record<string, keyof typeof objects>> = {
   grants: "appAccess",
   limits: "limits",
   usage: "usage",
+  overview: "overview",
   public: "profile",
 }
 

@@ -84,3 +84,10 @@ export const OrgMailStatus = Schema.Struct({
   identities: Schema.Int,
 }).annotate({ identifier: "OrgMailStatus" })
 export type OrgMailStatus = typeof OrgMailStatus.Type
+
+/** The Identities whose outgoing mail is stopped. */
+export const StoppedMail = Schema.Struct({
+  stopped: Schema.Array(Schema.String).annotate({
+    description: "The Handles of the Identities whose outgoing mail is stopped, oldest Identity first.",
+  }),
+}).annotate({ identifier: "StoppedMail" })

@@ -1,7 +1,7 @@
 /** Operations of mail settings: Allowed Recipients, the AI disclosure, and stopping outgoing mail. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { always, onIdentity, onIdentityExcept, callers } from "../account/Policy.ts"
+import { always, onIdentity, onIdentityExcept, callers, callersWithin } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { pageOf, wholePaging } from "../Paging.ts"
@@ -26,6 +26,7 @@ import {
   MailStatus,
   OrgMailPatch,
   OrgMailStatus,
+  StoppedMail,
 } from "./MailSettings.ts"
 import { About } from "../account/EndpointScope.ts"
 
@@ -141,6 +142,11 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
   .annotate(OpenApi.Description, "Allowed Recipients, the AI disclosure, and stopping outgoing mail.") {}
 
 export class OrgMailApi extends HttpApiGroup.make("org_mail")
+  .add(
+    HttpApiEndpoint.get("stopped", "/api/account/mail", { success: StoppedMail, error: [Unavailable] })
+      .pipe(callersWithin("org"))
+      .annotate(OpenApi.Summary, "List the Identities whose outgoing mail is stopped"),
+  )
   .add(
     HttpApiEndpoint.patch("switch", "/api/account/mail", {
       payload: [OrgMailPatch, OrgMailPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],

@@ -1659,6 +1659,14 @@ class AsyncMailSettings(AsyncGroup):
 
 
 class AsyncOrgMail(AsyncGroup):
+    async def stopped(
+        self,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> t.StoppedMail:
+        """List the Identities whose outgoing mail is stopped."""
+        return await self._call(_calls.ORG_MAIL_STOPPED, {}, request_options)
+
     async def switch(
         self,
         *,
@@ -2500,6 +2508,16 @@ class AsyncUsage(AsyncGroup):
             by: Breakdown to add.
         """
         return await self._call(_calls.USAGE_READ, {"from": from_, "to": to, "step": step, "identity": identity, "by": by}, request_options)
+
+
+class AsyncOverview(AsyncGroup):
+    async def read(
+        self,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> t.Overview:
+        """Read what needs a person, and the activity of the last days."""
+        return await self._call(_calls.OVERVIEW_READ, {}, request_options)
 
 
 class AsyncGrants(AsyncGroup):
@@ -4294,6 +4312,7 @@ class AsyncApi:
         self.vault = AsyncVault(transport, handle)
         self.limits = AsyncLimits(transport, handle)
         self.usage = AsyncUsage(transport, handle)
+        self.overview = AsyncOverview(transport, handle)
         self.grants = AsyncGrants(transport, handle)
         self.public = AsyncPublic(transport, handle)
 

@@ -1659,6 +1659,14 @@ class MailSettings(Group):
 
 
 class OrgMail(Group):
+    def stopped(
+        self,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> t.StoppedMail:
+        """List the Identities whose outgoing mail is stopped."""
+        return self._call(_calls.ORG_MAIL_STOPPED, {}, request_options)
+
     def switch(
         self,
         *,
@@ -2500,6 +2508,16 @@ class Usage(Group):
             by: Breakdown to add.
         """
         return self._call(_calls.USAGE_READ, {"from": from_, "to": to, "step": step, "identity": identity, "by": by}, request_options)
+
+
+class Overview(Group):
+    def read(
+        self,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> t.Overview:
+        """Read what needs a person, and the activity of the last days."""
+        return self._call(_calls.OVERVIEW_READ, {}, request_options)
 
 
 class Grants(Group):
@@ -4294,6 +4312,7 @@ class Api:
         self.vault = Vault(transport, handle)
         self.limits = Limits(transport, handle)
         self.usage = Usage(transport, handle)
+        self.overview = Overview(transport, handle)
         self.grants = Grants(transport, handle)
         self.public = Public(transport, handle)
 

@@ -1618,6 +1618,31 @@ class IdentityOnboarding(TypedDict):
     """The seconds between sign-up and ready."""
 
 
+class IdentityOverview(TypedDict):
+    handle: str
+    """The Handle."""
+    status: Literal["provisioning", "ready", "failed", "deleting"]
+    """The status of the Identity."""
+    email: str
+    """The mail address."""
+    tunnel_connected: bool
+    """Whether an agent is connected to the Tunnel."""
+    activity: List[int]
+    """Messages, delivery attempts, requests through the Tunnel and API calls on each of the last 14 days (UTC); today is the last one."""
+    latest_message: IdentityOverviewLatestMessage | None
+    """The newest message of the Mailbox; null if there is none."""
+
+
+_IdentityOverviewLatestMessage = TypedDict("_IdentityOverviewLatestMessage", {"from": "str | None"})
+
+
+class IdentityOverviewLatestMessage(_IdentityOverviewLatestMessage):
+    subject: str
+    """The subject."""
+    received_at: str
+    """The time at which the message was accepted."""
+
+
 class IdentityReadyEvent(TypedDict):
     id: str
     """The id of the resource."""
@@ -1947,6 +1972,21 @@ class MintedKey(TypedDict):
     """The key without its secret."""
 
 
+class Need(TypedDict):
+    kind: Literal["provisioning", "approval", "webhook", "limit", "key"]
+    """What needs a person: a step of provisioning or deletion that failed, a message that waits for approval, a Webhook whose latest deliveries all failed, a limit that is used to 80% or more, a key that expires within 7 days."""
+    identity: str | None
+    """The Handle of the Identity; null if the whole account is concerned."""
+    id: str | None
+    """The id of the message, Webhook or key; null for the other kinds."""
+    name: str
+    """The step, the subject, the URL, the name of the limit, or the name of the key."""
+    reason: str | None
+    """Why the latest attempt of a Webhook failed; null for the other kinds."""
+    at: None | str
+    """When the process started, approval was requested, or since when a Webhook fails; when the key expires; null for limits."""
+
+
 class Notification(TypedDict):
     kind: Literal["mention", "reply", "dm"]
     """The kind."""
@@ -2023,6 +2063,21 @@ class OutgoingAttachment(TypedDict):
     """The content in base64."""
     content_id: NotRequired[str]
     """Content id of an inline image, which the HTML shows with `<img src="cid:…">`. An image that the HTML does not show is an ordinary attachment."""
+
+
+class Overview(TypedDict):
+    needs: List[Need]
+    """What needs a person now, at most 20 of each kind. Empty if everything is fine."""
+    starts_at: str
+    """The start of the first hour or day."""
+    ends_at: str
+    """The end of the last hour or day."""
+    days: List[UsagePoint]
+    """The activity of the account on the last 14 days (UTC), oldest first. A day without any activity has no point."""
+    identities: List[IdentityOverview]
+    """The 12 Identities with the most activity in these days."""
+    events: List[Event]
+    """The latest 10 Events, newest first."""
 
 
 class PartsDifference(TypedDict):
@@ -2474,6 +2529,11 @@ class SmtpReply(TypedDict):
     """The text of the reply."""
     host: str | None
     """The host that replied; null if no host was reached."""
+
+
+class StoppedMail(TypedDict):
+    stopped: List[str]
+    """The Handles of the Identities whose outgoing mail is stopped, oldest Identity first."""
 
 
 class TermsStatus(TypedDict):

@@ -18,6 +18,7 @@ import { IssuerKeys } from "@svc/cluster/proof/IssuerKeys"
 import { RequestSignatures } from "@svc/cluster/proof/RequestSignatures"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
+import { OverviewQueries } from "@svc/cluster/account/OverviewQueries"
 import { UsageQueries } from "@svc/cluster/usage/UsageQueries"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
@@ -40,6 +41,7 @@ export const layer = Layer.mergeAll(
   SigningKeys.layer,
   IssuerKeys.layer,
   UsageQueries.layer,
+  OverviewQueries.layer,
   IdentityTokens.layer,
   RequestSignatures.layer,
 ) satisfies Layer.Layer<Queries, unknown, unknown>
