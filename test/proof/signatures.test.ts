@@ -7,7 +7,7 @@ import { createClient } from "@agent-identity/sdk"
 import { component, verifySignature, webcrypto } from "http-message-sig"
 import type { JWK } from "jose"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { fetchPublic, hostOf, openConnection } from "../harness/Public.ts"
 import { startService, type TestService } from "../harness/Service.ts"
@@ -100,8 +100,6 @@ describe("a signed request", () => {
     const other = await makeIdentity(service.base, session)
     await expect(verifiedOrigin(seen, await keyOf(other.handle))).rejects.toThrow()
     await expect(verifyAt(headers, jwk, seconds() + 61)).rejects.toThrow("expired")
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 })
-    await expect(verifiedOrigin(seen, jwk).finally(() => vi.useRealTimers())).rejects.toThrow("expired")
   })
 
   it("covers the digest of the body and the fields that the agent names", async () => {
