@@ -19,6 +19,7 @@ import { rolling } from "./Rolling.ts"
 import { silentStore } from "./SilentStore.ts"
 import { soak } from "./Soak.ts"
 import * as StoreOutage from "./StoreOutage.ts"
+import { stopProof } from "./StopProof.ts"
 import { stopStorm } from "./StopStorm.ts"
 import { storeFull } from "./StoreFull.ts"
 import { twoPrograms } from "./TwoPrograms.ts"
@@ -53,6 +54,7 @@ export const rows: Readonly<Record<string, () => Promise<Row>>> = {
   "two-programs": twoPrograms,
   "kill-send": killSend,
   "stop-storm": stopStorm,
+  "stop-proof": stopProof,
   "hostile-bounce": Sending.hostileBounce,
   postfix: Sending.postfix,
   "webhook-storm": Webhooks.webhookStorm,
