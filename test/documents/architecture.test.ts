@@ -27,6 +27,7 @@ describe("docs/architecture.md", () => {
       ...foldersOf("*/src/*"),
       ...foldersOf("*/src/*/*"),
       "test",
+      "examples",
       "bench",
       "faults",
     ])
