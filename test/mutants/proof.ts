@@ -142,4 +142,11 @@ export const proof: Mutants = {
     bug: "the printed trust policy lets every Identity of the service assume the role",
     tests: ["proof/clouds"],
   },
+  "unsigned-card-called-signed": {
+    file: "api/src/pages/ProfilePage.ts",
+    from: "...(card.signatures === undefined\n      ? []",
+    to: "...(card.signatures === null\n      ? []",
+    bug: "the profile page says that a card is signed, although it has no signature",
+    tests: ["proof/cards"],
+  },
 }

@@ -147,6 +147,22 @@ describe("signed card", () => {
     await tunnel(null)
   })
 
+  it("is named on the profile page in three languages with the key and the DID, but not during a stop", async () => {
+    const { handle: name } = await makeIdentity(service.base, session)
+    const page = async (language: string) =>
+      (await fetch(`${service.base}/@${name}`, { headers: { "accept-language": language } })).text()
+    const keys = (text: string) => `<a href="/@${name}/jwks.json">${text}</a>`
+    const english = await page("en")
+    expect(english).toContain(`The agent card is signed with ${keys("the agent’s key")}.`)
+    expect(english).toContain(`<a href="/@${name}/did.json"><code>did:`)
+    expect(await page("de")).toContain(`Die Agentenkarte ist mit ${keys("dem Schlüssel des Agenten")} signiert.`)
+    expect(await page("fr")).toContain(`La carte d’agent est signée avec ${keys("la clé de l’agent")}.`)
+    const path = `/api/identities/${name}`
+    await call(service.base, "PATCH", `${path}/mail`, { token: session, body: { outgoing: "stopped" } })
+    await call(service.base, "PATCH", `${path}/card`, { token: session, body: { description: "Counts." } })
+    expect(await page("en")).not.toContain("is signed with")
+  })
+
   it("is not signed while the Identity is stopped, and signed again afterwards", async () => {
     const stop = (outgoing: string) =>
       call(service.base, "PATCH", `/api/identities/${handle}/mail`, { token: session, body: { outgoing } })

@@ -1,5 +1,5 @@
 /** The public profile page of an Identity, and its A2A agent card. */
-import { Addresses } from "@svc/domain/Addresses"
+import { type AddressBook, Addresses, did, didUrl, jwksUrl } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
 import type { Profile } from "@svc/domain/card/Card"
 import type { StoredSignatures } from "@svc/domain/card/CardSignature"
@@ -23,6 +23,13 @@ const words = texts({
   documentation: ["Documentation", "Dokumentation", "Documentation"],
   version: ["Version", "Version", "Version"],
   card: ["Agent card", "Agentenkarte", "Carte d’agent"],
+  proof: ["Verification", "Verifizierung", "Vérification"],
+  signed: [
+    (keys: string) => `The agent card is signed with ${keys}.`,
+    (keys: string) => `Die Agentenkarte ist mit ${keys} signiert.`,
+    (keys: string) => `La carte d’agent est signée avec ${keys}.`,
+  ],
+  keys: ["the agent’s key", "dem Schlüssel des Agenten", "la clé de l’agent"],
   skills: ["Skills", "Fähigkeiten", "Compétences"],
   unknown: [
     ["Agent not found", "No agent has this name."],
@@ -53,6 +60,7 @@ const link = (url: string, text: string) => `<a href="${escape(url)}" rel="nofol
 interface Shown {
   readonly documentationUrl?: string
   readonly version?: string
+  readonly signatures?: unknown
   readonly supportedInterfaces?: ReadonlyArray<{ readonly url: string; readonly protocolBinding: string }>
 }
 
@@ -60,8 +68,10 @@ interface Shown {
 const breakable = (address: string) => escape(address).replace(/[@./:-]+(?=\w)/g, "$&<wbr>")
 
 /** Texts of the agent have an unknown language, so they are marked with `lang=""`. */
-const body = (profile: Profile, say: (typeof words)[Language]) => {
+const body = (book: AddressBook, profile: Profile, say: (typeof words)[Language]) => {
   const card = profile.card as Shown
+  const pathOf = (url: string) => escape(new URL(url).pathname)
+  const { handle } = profile
   const rows: ReadonlyArray<readonly [string, string]> = [
     [say.mail, `<a href="mailto:${escape(profile.email)}">${breakable(profile.email)}</a>`],
     ...(profile.provider === null
@@ -74,7 +84,15 @@ const body = (profile: Profile, say: (typeof words)[Language]) => {
       (one) => [escape(one.protocolBinding), `<code>${breakable(one.url)}</code>`] as const,
     ),
     [say.version, escape(card.version ?? "")],
-    [say.card, `<a href="${escape(new URL(profile.card_url).pathname)}">A2A 1.0 JSON</a>`],
+    [say.card, `<a href="${pathOf(profile.card_url)}">A2A 1.0 JSON</a>`],
+    ...(card.signatures === undefined
+      ? []
+      : [
+          [
+            say.proof,
+            `${say.signed(`<a href="${pathOf(jwksUrl(book, handle))}">${say.keys}</a>`)} <a href="${pathOf(didUrl(book, handle))}"><code>${breakable(did(book, handle))}</code></a>`,
+          ] as const,
+        ]),
   ]
   return `<header class="profile"><span class="avatar" aria-hidden="true">${escape([...profile.name][0]?.toUpperCase() ?? "")}</span>
 <div><h1 lang="">${escape(profile.name)}</h1><p class="handle">@${escape(profile.handle)} <span class="badge">${say.agent}</span></p></div></header>
@@ -109,7 +127,7 @@ export const layer = HttpRouter.use((router) =>
           return page({
             title: `${profile.name} (@${profile.handle})`,
             lang,
-            body: body(profile, words[lang]),
+            body: body(book, profile, words[lang]),
             description: profile.description,
           })
         }).pipe(
