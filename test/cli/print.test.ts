@@ -28,6 +28,20 @@ describe("formatted output", () => {
     expect(pretty({ text: "a\nb" })).toBe("text:\n  a\n  b")
   })
 
+  it("fits into the terminal, with whole ids, and is not cut for a file", () => {
+    const body = { messages: [{ id: "msg_0123456789abcdef", subject: "s".repeat(50), from: "f".repeat(40) }] }
+    const [wide] = pretty(body).split("\n").slice(1)
+    expect(wide).toBe(`msg_0123456789abcdef  ${"s".repeat(50)}  ${"f".repeat(40)}`)
+    const { isTTY, columns } = process.stdout
+    Object.assign(process.stdout, { isTTY: true, columns: 60 })
+    try {
+      const [line] = pretty(body).split("\n").slice(1)
+      expect(line).toBe(`msg_0123456789abcdef  ${"s".repeat(17)}…  ${"f".repeat(17)}…`)
+    } finally {
+      Object.assign(process.stdout, { isTTY, columns })
+    }
+  })
+
   it("escapes control characters of foreign text", () => {
     expect(pretty({ subject: "\u001b]0;owned\u0007\u009b2J" })).toBe("subject: \ufffd]0;owned\ufffd\ufffd2J")
     expect(pretty({ messages: [{ subject: "\u001b[2J" }] })).not.toContain("\u001b")

@@ -8,14 +8,20 @@ export const program = path.join(import.meta.dirname, "..", "..", "packages", "c
 export interface SvcEnvironment {
   readonly home: string
   readonly env?: Readonly<Record<string, string>>
+  /** The folder in which it runs; this one by default. */
+  readonly cwd?: string
   /** Text on standard input. */
   readonly input?: string
 }
 
 export const environment = (home: string) => ({ PATH: process.env["PATH"] ?? "", HOME: home, XDG_CONFIG_HOME: home })
 
-export const startSvc = ({ home, env, input = "" }: SvcEnvironment, ...args: ReadonlyArray<string>) => {
-  const child = spawn(process.execPath, [program, ...args], { env: { ...environment(home), ...env }, stdio: "pipe" })
+export const startSvc = ({ home, env, cwd, input = "" }: SvcEnvironment, ...args: ReadonlyArray<string>) => {
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd,
+    env: { ...environment(home), ...env },
+    stdio: "pipe",
+  })
   child.stdin.end(input)
   let [out, errors] = ["", ""]
   child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))

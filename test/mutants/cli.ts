@@ -93,4 +93,25 @@ export const cli: Mutants = {
     bug: "the doctor misses a master key file that everybody can read",
     tests: ["operations/doctor"],
   },
+  "forwarded-with-another-secret": {
+    file: "cli/src/events/Listen.ts",
+    from: "body, secrets: [secret] })",
+    to: "body, secrets: [newSecret()] })",
+    bug: "svc listen signs with another secret than the printed one",
+    tests: ["cli/developing"],
+  },
+  "trigger-leaves-recipient": {
+    file: "cli/src/events/Trigger.ts",
+    from: 'Effect.ignore(call(api, "DELETE", `${path}/allowed-recipients/${address}`, { key }))',
+    to: "Effect.void",
+    bug: "svc trigger leaves an Allowed Recipient that it added",
+    tests: ["cli/developing"],
+  },
+  "init-writes-a-second-key": {
+    file: "cli/src/account/Init.ts",
+    from: "if (hasKey(flags.env))",
+    to: "if (hasKey(`${flags.env}.none`))",
+    bug: "svc init creates another key although .env has one",
+    tests: ["cli/developing"],
+  },
 }

@@ -9,6 +9,7 @@ import * as Audit from "./audit/Command.ts"
 import * as Backup from "./backup/Command.ts"
 import * as Account from "./account/Commands.ts"
 import * as Dns from "./dns/Command.ts"
+import * as Init from "./account/Init.ts"
 import * as Issuer from "./issuer/Command.ts"
 import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
@@ -16,12 +17,14 @@ import * as Credentials from "./proof/Credentials.ts"
 import * as Fetch from "./proof/Fetch.ts"
 import * as Token from "./proof/Token.ts"
 import * as Grants from "./grants/Command.ts"
+import * as Listen from "./events/Listen.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
 import { guardOutput } from "./Output.ts"
 import { endWithParent } from "./ParentProcess.ts"
 import * as Migrate from "./migrate/Command.ts"
 import * as Serve from "./serve/Command.ts"
+import * as Trigger from "./events/Trigger.ts"
 import * as Tunnel from "./tunnel/Command.ts"
 import * as Unit from "./unit/Command.ts"
 import { report } from "./client/Printing.ts"
@@ -52,6 +55,9 @@ const always = [
   Fetch.command,
   Token.command,
   Credentials.command,
+  Init.command,
+  Listen.command,
+  Trigger.command,
   Audit.command,
   Dkim.command,
   Issuer.command,

@@ -7,6 +7,7 @@ import { apiOf, call, connect, explain, understood } from "../client/Connection.
 import * as Login from "../client/Login.ts"
 import { apiFlag } from "../client/Flags.ts"
 import * as Keys from "./Keys.ts"
+import * as Open from "./Open.ts"
 import { say, sayJson } from "../client/Printing.ts"
 
 const decodeStarted = Schema.decodeUnknownEffect(DeviceStarted)
@@ -41,6 +42,17 @@ const collect = Effect.fnUntraced(function* (api: string, deviceCode: string, in
   }
 })
 
+/** Signs in: the account holder approves a code in the browser, and the key is stored on this machine. */
+export const signIn = Effect.fnUntraced(function* (api: string, given: Readonly<Record<string, unknown>> = {}) {
+  yield* Login.prepare
+  const body = { name: `svc on ${os.hostname()}`.slice(0, 100), client: "svc command line", ...given }
+  const started = yield* understood(api, decodeStarted(yield* call(api, "POST", "/api/auth/device", { body })))
+  yield* say(`Open ${started.verification_uri_complete}\nand approve the code ${started.user_code}. Waiting ...`)
+  const key = yield* collect(api, started.device_code, started.interval_seconds)
+  yield* Login.save({ api, key: Redacted.make(key) })
+  yield* say(`Logged in. The key is stored in ${Login.file()}.`)
+})
+
 const login = Command.make(
   "login",
   {
@@ -55,23 +67,7 @@ const login = Command.make(
   Effect.fnUntraced(
     function* (flags) {
       const api = yield* apiOf(flags.api)
-      yield* Login.prepare
-      const started = yield* understood(
-        api,
-        decodeStarted(
-          yield* call(api, "POST", "/api/auth/device", {
-            body: {
-              name: flags.name.slice(0, 100),
-              client: "svc command line",
-              ...(yield* Keys.requestedRights(flags)),
-            },
-          }),
-        ),
-      )
-      yield* say(`Open ${started.verification_uri_complete}\nand approve the code ${started.user_code}. Waiting ...`)
-      const key = yield* collect(api, started.device_code, started.interval_seconds)
-      yield* Login.save({ api, key: Redacted.make(key) })
-      yield* say(`Logged in. The key is stored in ${Login.file()}.`)
+      yield* signIn(api, { name: flags.name.slice(0, 100), ...(yield* Keys.requestedRights(flags)) })
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, Misused: explain, NotKept: explain }),
   ),
@@ -132,4 +128,4 @@ const whoami = Command.make(
   ),
 ).pipe(Command.withDescription("Show the account and credential in use."))
 
-export const commands = [login, logout, whoami, Keys.command] as const
+export const commands = [login, logout, whoami, Keys.command, Open.command] as const

@@ -6,6 +6,7 @@ import { createInterface } from "node:readline"
 import { Effect, FiberSet, Option, Redacted, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
+import * as Install from "./Install.ts"
 import { connect, type Connection, explain } from "../client/Connection.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON-RPC carries any JSON
@@ -107,4 +108,7 @@ export const command = Command.make(
     },
     Effect.catchTags({ NotLoggedIn: explain, Misused: explain }),
   ),
-).pipe(Command.withDescription("Serve MCP over standard input and output."))
+).pipe(
+  Command.withDescription("Serve MCP over standard input and output, or add it to a client with `svc mcp install`."),
+  Command.withSubcommands([Install.command]),
+)

@@ -49,6 +49,25 @@ const at = (row: Members, column: string): unknown =>
     ? eventSentence("en", row)
     : column.split(".").reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), row)
 
+/** The narrowest column that still tells something. */
+const narrowest = 8
+
+/**
+ * Narrows the widest columns until a line fits into the terminal. Ids stay whole, so that they can be copied. Output that goes to a file or
+ * another program is not narrowed.
+ */
+const fitted = (columns: ReadonlyArray<string>, widths: ReadonlyArray<number>): ReadonlyArray<number> => {
+  const fit = [...widths]
+  const room = process.stdout.isTTY ? (process.stdout.columns ?? Infinity) : Infinity
+  const isWhole = (at: number) => /(?:^|[._])(?:id|handle|address)$/.test(columns[at]!)
+  for (let over = fit.reduce((sum, one) => sum + one + 2, -2) - room; over > 0; over--) {
+    const widest = Math.max(0, ...fit.filter((_, at) => !isWhole(at)))
+    if (widest <= narrowest) break
+    fit[fit.findIndex((one, at) => one === widest && !isWhole(at))]!--
+  }
+  return fit
+}
+
 const table = (rows: ReadonlyArray<Members>, wanted?: ReadonlyArray<string>): string => {
   const columns =
     wanted ??
@@ -59,11 +78,16 @@ const table = (rows: ReadonlyArray<Members>, wanted?: ReadonlyArray<string>): st
       columns.map((name, place) => oneLine(at(row, name), place === columns.length - 1 ? widestLast : widest)),
     ),
   ]
-  const widths = columns.map((_, at) => Math.max(...cells.map((line) => line[at]!.length)))
+  const widths = fitted(
+    columns,
+    columns.map((_, at) => Math.max(...cells.map((line) => line[at]!.length))),
+  )
   return cells
     .map((line) =>
       line
-        .map((cell, at) => cell.padEnd(widths[at]!))
+        .map((cell, at) =>
+          (cell.length > widths[at]! ? `${cell.slice(0, widths[at]! - 1)}…` : cell).padEnd(widths[at]!),
+        )
         .join("  ")
         .trimEnd(),
     )

@@ -1,0 +1,89 @@
+/**
+ * `svc trigger`: causes a real Event, so that a receiver can be tried. Nothing is simulated: `email.received` sends a message from the
+ * Identity to itself. The command removes what it added: the own address as Allowed Recipient.
+ */
+import { Effect, Option, Schedule, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { call, connect, type Connection, explain, Misused, understood } from "../client/Connection.ts"
+import { apiFlag } from "../client/Flags.ts"
+import { say } from "../client/Printing.ts"
+
+const decodeIdentity = Schema.decodeUnknownEffect(Schema.Struct({ handle: Schema.String, email: Schema.String }))
+const decodeRecipients = Schema.decodeUnknownEffect(
+  Schema.Struct({ allowed_recipients: Schema.Array(Schema.Struct({ address: Schema.String })) }),
+)
+const decodeMessages = Schema.decodeUnknownEffect(
+  Schema.Struct({ messages: Schema.Array(Schema.Struct({ id: Schema.String, direction: Schema.String })) }),
+)
+
+/** How long a message to oneself may take. */
+const patience = "60 seconds"
+
+/** Sends a message from the Identity to itself, and waits until it has arrived. */
+const mail = Effect.fnUntraced(function* ({ api, key }: Connection, handle: string) {
+  const path = `/api/identities/${encodeURIComponent(handle)}`
+  const { email } = yield* understood(api, decodeIdentity(yield* call(api, "GET", path, { key })))
+  const address = encodeURIComponent(email)
+  const found = yield* call(api, "GET", `${path}/allowed-recipients?address=${address}`, { key })
+  const { allowed_recipients } = yield* understood(api, decodeRecipients(found))
+  const isAllowed = allowed_recipients.some((one) => one.address.toLowerCase() === email.toLowerCase())
+  const subject = `Test of email.received ${crypto.randomUUID().slice(0, 8)}`
+  const arrived = Effect.gen(function* () {
+    const query = encodeURIComponent(`subject:"${subject}"`)
+    const body = yield* call(api, "GET", `${path}/messages?direction=inbound&query=${query}`, { key })
+    return (yield* understood(api, decodeMessages(body))).messages[0]?.id
+  })
+  const sendAndWait = Effect.gen(function* () {
+    yield* call(api, "POST", `${path}/messages/send`, {
+      key,
+      body: {
+        to: [email],
+        subject,
+        text: "svc trigger email.received sent this message to test a receiver of Events.",
+      },
+    })
+    const id = yield* Effect.repeat(arrived, {
+      schedule: Schedule.spaced("500 millis"),
+      until: (message) => message !== undefined,
+    }).pipe(Effect.timeoutOption(patience))
+    return Option.getOrUndefined(id)
+  })
+  if (!isAllowed) yield* call(api, "POST", `${path}/allowed-recipients`, { key, body: { address: email } })
+  const id = yield* isAllowed
+    ? sendAndWait
+    : Effect.ensuring(sendAndWait, Effect.ignore(call(api, "DELETE", `${path}/allowed-recipients/${address}`, { key })))
+  if (id === undefined) {
+    return yield* new Misused({
+      message: `The message was accepted and has not arrived within a minute. \`svc email list ${handle}\` shows its delivery.`,
+    })
+  }
+  return `The message ${id} arrived: email.sent and email.received were raised.`
+})
+
+const triggers = { "email.received": mail, "email.sent": mail } as const
+
+export const command = Command.make(
+  "trigger",
+  {
+    event: Argument.Literals("event", Object.keys(triggers) as ReadonlyArray<keyof typeof triggers>).pipe(
+      Argument.withDescription(`The Event type: ${Object.keys(triggers).join(", ")}.`),
+    ),
+    handle: Flag.String("handle").pipe(
+      Flag.withDescription("The Identity. A key of one Identity needs no handle."),
+      Flag.optional,
+    ),
+    api: apiFlag,
+  },
+  Effect.fnUntraced(
+    function* (flags) {
+      const connection = yield* connect(flags.api)
+      const who = (yield* call(connection.api, "GET", "/api/auth/whoami", { key: connection.key })) as {
+        caller?: { handle?: string | null }
+      }
+      const handle = Option.getOrElse(flags.handle, () => who.caller?.handle ?? undefined)?.replace(/^@/, "")
+      if (handle === undefined) return yield* new Misused({ message: "Pass the Identity with --handle." })
+      yield* say(yield* triggers[flags.event](connection, handle))
+    },
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
+  ),
+).pipe(Command.withDescription("Cause a real Event, to try a receiver of Events."))

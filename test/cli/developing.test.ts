@@ -1,0 +1,177 @@
+/** Commands for the first hour of a developer: listen, trigger, mcp install, open and completions. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { startReceiver } from "../harness/Receiver.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { runSvc, startSvc } from "../harness/Svc.ts"
+
+let home: string
+beforeAll(() => {
+  home = mkdtempSync(path.join(os.tmpdir(), "svc-home-"))
+})
+afterAll(() => rmSync(home, { recursive: true, force: true }))
+
+describe("svc listen and svc trigger", { timeout: 120_000 }, () => {
+  let service: TestService
+  let session: string
+  let key: string
+  let ada: Awaited<ReturnType<typeof makeIdentity>>
+  beforeAll(async () => {
+    service = await startService()
+    session = (await signUp(service.base)).session
+    key = (await call(service.base, "POST", "/api/keys", { token: session, body: { name: "terminal" } })).body.key
+    ada = await makeIdentity(service.base, session)
+  })
+  afterAll(() => service.stop())
+
+  const around = () => ({ home, env: { SVC_KEY: key, SVC_API_URL: service.base } })
+
+  it("forward the Events of a real message to a local port, signed with the printed secret", async () => {
+    const receiver = await startReceiver()
+    const listening = startSvc(
+      around(),
+      "listen",
+      "--handle",
+      ada.handle,
+      "--events",
+      "email.received",
+      "--forward-to",
+      receiver.url.slice(7),
+    )
+    await eventually(
+      async () => listening.out() + listening.errors(),
+      (text) => text.includes("Press Ctrl+C"),
+    )
+    const secret = /Signing secret: (whsec_\S+)/.exec(listening.out())![1]!
+    const triggered = await runSvc(around(), "trigger", "email.received", "--handle", ada.handle)
+    expect(triggered, triggered.errors).toMatchObject({ code: 0, errors: "" })
+    const [delivery] = await eventually(
+      async () => receiver.got,
+      (got) => got.length > 0,
+    )
+    receiver.verify(secret, delivery!)
+    expect(delivery!.body).toMatchObject({
+      type: "email.received",
+      handle: ada.handle,
+      identity: { handle: ada.handle },
+      data: { subject: expect.stringContaining("Test of email.received") },
+    })
+    expect(delivery!.headers["webhook-id"]).toBe(delivery!.body.id)
+    await eventually(
+      async () => listening.out(),
+      (text) => new RegExp(`email.received  ${ada.handle}  ${delivery!.body.id}  ->  200`).test(text),
+    )
+    listening.stop("SIGTERM")
+    await listening.ended
+    // The type was selected, so email.sent was not forwarded.
+    expect(receiver.got.map(({ body }) => body.type)).toEqual(["email.received"])
+    await receiver.stop()
+    const { body } = await call(service.base, "GET", `/api/identities/${ada.handle}/allowed-recipients`, {
+      token: session,
+    })
+    expect(body.allowed_recipients.map(({ reason }: { reason: string }) => reason)).toEqual(["account_owner"])
+  })
+
+  it("follow svc init, which creates the Identity, its key and the configuration of a client without a terminal", async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), "svc-init-"))
+    const handle = newHandle("init")
+    const init = () => runSvc({ ...around(), cwd: folder }, "init", "--handle", handle, "--client", "cursor", "--yes")
+    const first = await init()
+    expect(first, first.errors).toMatchObject({ code: 0, errors: "" })
+    expect(first.out).toContain(`Created: ${handle}@`)
+    const variables = readFileSync(path.join(folder, ".env"), "utf8")
+    const written = /^SVC_KEY=(\S+)$/m.exec(variables)![1]!
+    expect(variables).toContain(`SVC_API_URL=${service.base}\n`)
+    const who = await call(service.base, "GET", "/api/auth/whoami", { token: written })
+    expect(who.body.caller).toMatchObject({ handle })
+    const { mcpServers } = JSON.parse(readFileSync(path.join(folder, ".cursor", "mcp.json"), "utf8"))
+    expect(mcpServers["agent-identity"].args).toEqual(["-y", "@agent-identity/cli", "mcp", "--api", service.base])
+    // A second run finds what the first one made.
+    const second = await init()
+    expect(second.out).toContain(`Found: ${handle}@`)
+    expect(second.out).toContain("already has a SVC_KEY")
+    expect(readFileSync(path.join(folder, ".env"), "utf8")).toBe(variables)
+    rmSync(folder, { recursive: true, force: true })
+    const unnamed = await runSvc(around(), "init", "--yes")
+    expect([unnamed.code, unnamed.errors]).toEqual([2, expect.stringContaining("--handle")])
+  })
+
+  it("name a type or an Identity that does not exist", async () => {
+    const unknownType = await runSvc(around(), "listen", "--events", "email.recieved")
+    expect(unknownType.code).toBe(2)
+    expect(unknownType.errors).toContain("There is no Event type email.recieved. The types are ")
+    const unknown = await runSvc(around(), "listen", "--handle", "nobody-here")
+    expect([unknown.code, unknown.errors]).toEqual([1, expect.stringContaining("not_found")])
+    const whose = await runSvc(around(), "trigger", "email.received")
+    expect([whose.code, whose.errors]).toEqual([2, expect.stringContaining("--handle")])
+  })
+})
+
+describe("svc mcp install", { timeout: 60_000 }, () => {
+  const install = (client: string, ...args: ReadonlyArray<string>) =>
+    runSvc({ home, env: { CODEX_HOME: path.join(home, "codex") } }, "mcp", "install", client, "--user", ...args)
+  const read = (...parts: ReadonlyArray<string>) => readFileSync(path.join(home, ...parts), "utf8")
+  const server = { command: "npx", args: ["-y", "@agent-identity/cli", "mcp"] }
+
+  it("adds the server to each client and keeps what the file contains", async () => {
+    writeFileSync(
+      path.join(home, ".claude.json"),
+      JSON.stringify({ theme: "dark", mcpServers: { other: { command: "x" } } }),
+    )
+    expect(await install("claude-code")).toMatchObject({ code: 0, errors: "" })
+    expect(JSON.parse(read(".claude.json"))).toEqual({
+      theme: "dark",
+      mcpServers: { other: { command: "x" }, "agent-identity": server },
+    })
+    expect((await install("cursor", "--tools", "mail,vault")).code).toBe(0)
+    expect(JSON.parse(read(".cursor", "mcp.json"))).toEqual({
+      mcpServers: { "agent-identity": { ...server, args: [...server.args, "--tools", "mail,vault"] } },
+    })
+    expect((await install("codex", "--name", "mail")).code).toBe(0)
+    writeFileSync(
+      path.join(home, "codex", "config.toml"),
+      `model = "x"\n\n${read("codex", "config.toml")}\n[other]\na = 1\n`,
+    )
+    expect((await install("codex", "--name", "mail", "--tools", "mail")).code).toBe(0)
+    expect(read("codex", "config.toml")).toBe(
+      'model = "x"\n\n[mcp_servers.mail]\ncommand = "npx"\nargs = ["-y","@agent-identity/cli","mcp","--tools","mail"]\n\n[other]\na = 1\n',
+    )
+  })
+
+  it("leaves a file that it cannot change without loss, and prints the server", async () => {
+    const commented = '{\n  // mine\n  "servers": {}\n}\n'
+    expect((await install("vscode")).code).toBe(0)
+    const file = path.join(home, "Code", "User", "mcp.json")
+    expect(JSON.parse(readFileSync(file, "utf8")).servers["agent-identity"]).toEqual({ type: "stdio", ...server })
+    writeFileSync(file, commented)
+    const refused = await install("vscode")
+    expect(refused.code).toBe(2)
+    expect(refused.errors).toContain("not plain JSON")
+    expect(refused.errors).toContain("@agent-identity/cli")
+    expect(readFileSync(file, "utf8")).toBe(commented)
+  })
+})
+
+describe("svc open", () => {
+  it("prints the address of a page", async () => {
+    const api = "https://api.example.org"
+    const open = (...args: ReadonlyArray<string>) => runSvc({ home }, "open", "--print", "--api", api, ...args)
+    expect(await open()).toMatchObject({ code: 0, out: `${api}/console\n` })
+    expect(await open("@ada")).toMatchObject({ code: 0, out: `${api}/console/identities/ada\n` })
+    expect(await open("nowhere")).toMatchObject({ code: 2, errors: expect.stringContaining("console, keys, docs") })
+  })
+})
+
+describe("svc --completions", () => {
+  it.each(["bash", "zsh", "fish", "powershell"])(
+    "prints a script for %s that knows commands and flags",
+    async (shell) => {
+      const { code, out } = await runSvc({ home }, "--completions", shell)
+      expect(code).toBe(0)
+      for (const word of ["listen", "forward-to", "vault", "identity", "trigger"]) expect(out).toContain(word)
+    },
+  )
+})
