@@ -30,7 +30,7 @@ const parse = (line: string): Json => {
 const headersOf = (message: Json, negotiated: string | undefined): Record<string, string> => {
   const claim = message["params"]?.["_meta"]?.["io.modelcontextprotocol/protocolVersion"]
   if (typeof claim !== "string") return negotiated === undefined ? {} : { "mcp-protocol-version": negotiated }
-  const name = message["params"]?.["name"]
+  const { name = message["params"]["uri"] } = message["params"]
   return {
     "mcp-protocol-version": headerValue(claim),
     "mcp-method": headerValue(String(message["method"])),
