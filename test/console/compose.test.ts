@@ -1,8 +1,16 @@
 /** The composer: drafts, recipient checks, attachments and delivery status. */
+import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { violations } from "../harness/Console.ts"
 import { draftKept, startConsoleMail } from "../harness/ConsoleMail.ts"
 import { has } from "../harness/Programs.ts"
+
+/** Sends, and lets the time pass in which sending can be undone. The page's clock must be installed. */
+const sendNow = async (page: Page) => {
+  await page.getByRole("button", { name: "Send", exact: true, disabled: false }).click()
+  await page.getByText("Not sent yet: sending in").waitFor()
+  await page.clock.fastForward(10_000)
+}
 
 describe.skipIf(!has("chromium"))("The composer", { timeout: 120_000 }, () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
@@ -107,8 +115,9 @@ describe.skipIf(!has("chromium"))("The composer", { timeout: 120_000 }, () => {
     const draft = (await mail.api("GET", `${handle}/drafts`)).body.drafts[0]
     expect(draft.subject).toBe("Undone")
     expect((await mail.api("GET", `${handle}/messages?direction=outbound`)).body.messages).toEqual([])
+    await page.clock.install()
     await page.goto(`${mail.service.base}/console/identities/${handle}/mail/compose?draft=${draft.id}`)
-    await send.click()
+    await sendNow(page)
     await page.waitForURL("**/mail/msg_*")
     await mail.delivered("undo@example.org")
     expect(mail.relay.taken.filter(({ to }) => to.includes("undo@example.org"))).toHaveLength(1)
@@ -142,7 +151,8 @@ describe.skipIf(!has("chromium"))("The composer", { timeout: 120_000 }, () => {
     await page.getByRole("list", { name: "Attachments" }).getByText("f.csv").waitFor()
     await page.getByLabel("To", { exact: true }).last().fill("board@example.org")
     await page.getByLabel("Text").focus()
-    await page.getByRole("button", { name: "Send", exact: true, disabled: false }).click()
+    await page.clock.install()
+    await sendNow(page)
     await page.waitForURL("**/mail/msg_*")
     const { raw } = await mail.delivered("board@example.org")
     expect(raw).toContain("Subject: Fwd: Figures")
@@ -187,7 +197,8 @@ describe.skipIf(!has("chromium"))("The composer", { timeout: 120_000 }, () => {
     await page.getByLabel("Text").press("Control+Enter")
     // Sending is resumed by the API.
     await mail.api("PATCH", `${handle}/mail`, { outgoing: "active" })
-    await page.getByRole("button", { name: "Send", exact: true, disabled: false }).click()
+    await page.clock.install()
+    await sendNow(page)
     await page.waitForURL("**/mail/msg_*")
     await page.getByRole("region", { name: "Delivery" }).getByText("delivered").waitFor()
     expect(mail.relay.taken.filter(({ to }) => to.includes("held@example.org"))).toHaveLength(1)

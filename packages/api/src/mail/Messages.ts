@@ -1,7 +1,7 @@
 import { Api } from "@svc/domain/Api"
 import { Subject } from "@svc/domain/account/Authorization"
 import type { IdentityId } from "@svc/domain/IdentityRef"
-import { fromPublic } from "@svc/domain/Ids"
+import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { limits } from "@svc/domain/mail/Flags"
 import { attachmentTextAtMost, Message } from "@svc/domain/mail/Message"
 import { NotFound, PreconditionFailed, RangeNotSatisfiable } from "@svc/domain/problems/Problem"
@@ -49,6 +49,7 @@ export const layer = RequestServices.group(
     const opened = <A, E>(id: IdentityId, message: string, read: (raw: Uint8Array) => Effect.Effect<A, E>) =>
       opening.withPermits(1)(Effect.flatMap(messages.raw(id, message), read))
     const noAttachment = () => new NotFound({ detail: "The message has no such attachment." })
+    const publicOf = (id: string) => toPublic("msg_", id)
     const noMessage = () => new NotFound({ detail: "The message does not exist." })
 
     return handlers.handleAll({
@@ -109,20 +110,20 @@ export const layer = RequestServices.group(
         const subject = yield* Subject
         const { ids = [], threads = [], ...change } = payload
         const message_ids = yield* messages.idsOf(subject.id, { ids, threads }, change, limits.messages)
-        if (message_ids.length === 0) return { changed: 0, more: false }
+        if (message_ids.length === 0) return { changed: [], more: false }
         yield* askIdentity(subject, (actor, by) =>
           actor.ChangeFlags({ org_id: subject.orgId, message_ids, change }, by),
         )
-        return { changed: message_ids.length, more: message_ids.length === limits.messages }
+        return { changed: message_ids.map(publicOf), more: message_ids.length === limits.messages }
       }),
       removeMany: Effect.fnUntraced(function* ({ payload }) {
         const subject = yield* Subject
         const message_ids = yield* messages.idsOf(subject.id, payload, {}, limits.messages)
-        if (message_ids.length === 0) return { changed: 0, more: false }
+        if (message_ids.length === 0) return { changed: [], more: false }
         const { removed } = yield* askIdentity(subject, (actor, by) =>
           actor.RemoveMessages({ org_id: subject.orgId, message_ids }, by),
         )
-        return { changed: removed.length, more: message_ids.length === limits.messages }
+        return { changed: removed.map(publicOf), more: message_ids.length === limits.messages }
       }),
       remove: Effect.fnUntraced(function* ({ params, headers }) {
         const subject = yield* Subject

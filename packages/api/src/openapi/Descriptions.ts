@@ -159,7 +159,7 @@ const texts: Readonly<Record<string, string>> = {
     "Why nothing is delivered: the credential that made the Webhook was revoked, has expired, or may not read any of its Events. A change of `url`, `event_types`, or `status` to active by another credential lifts this. Null if the Webhook is not stopped.",
   failing_since:
     "When the oldest of the last five attempted deliveries was queued, if all of them failed so far. Null if one of them succeeded, if there was no attempt yet, or if the Webhook is not active.",
-  "MessagesChanged.changed": "The number of messages that this request changed.",
+  "MessagesChanged.changed": "The ids of the messages that this request changed.",
   more: "Whether messages are left to be changed: repeat the request.",
   signing_secret: "The secret that signs deliveries (Standard Webhooks). It is returned only once.",
   previous_valid_until: "The time until which the previous secret also signs; null if absent.",

@@ -80,6 +80,8 @@ export interface Manner {
   /** `*`: only create, never replace. */
   readonly ifNoneMatch?: "*"
   readonly signal?: AbortSignal
+  /** Sends the request even if the page is closed. */
+  readonly keepalive?: boolean
 }
 
 type Arguments<R extends Route> =
@@ -123,6 +125,7 @@ const send = async (route: string, input: object | undefined, manner: Manner) =>
       headers,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(manner.signal === undefined ? {} : { signal: manner.signal }),
+      keepalive: manner.keepalive === true,
     })
   } catch (cause) {
     if (manner.signal?.aborted === true) throw cause

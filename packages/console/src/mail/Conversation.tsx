@@ -1,15 +1,16 @@
 /** A conversation, oldest message first. New messages are expanded, the others collapsed. */
 import { useEffect, useRef, useState } from "preact/hooks"
-import { useCommand } from "../client/Commands.ts"
-import { type Answer, call } from "../client/Client.ts"
-import { outdated, useList } from "../client/Queries.ts"
+import type { Answer } from "../client/Client.ts"
+import { useList } from "../client/Queries.ts"
 import { mailPath } from "../router/Paths.ts"
 import { go, place } from "../router/Router.ts"
 import { Button } from "../ui/Button.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
+import { useKeys } from "../ui/Keys.ts"
+import { flag, mark } from "./Bulk.ts"
 import { MessageItem } from "./Message.tsx"
+import { isSelecting, staying } from "./Selection.tsx"
 import { say } from "./texts.ts"
 
 type Page = Answer<"GET /api/identities/:handle/threads/:id">
@@ -56,6 +57,16 @@ const Messages = ({ handle, messages, at }: ShownProps) => {
   const wanted = useRef<HTMLDivElement>(null)
   /** The requested message, or the newest one. */
   const shown = messages.some(({ id }) => id === at) ? at : messages.at(-1)?.id
+  const last = messages.find(({ id }) => id === shown)
+  const write = (how: string) => {
+    if (shown !== undefined) go(`${mailPath(handle)}/compose?${how.replace("=", `=${shown}`)}`)
+  }
+  useKeys({
+    r: () => write("reply="),
+    a: () => write("reply=&all=1"),
+    f: () => write("forward="),
+    ...(isSelecting() || last === undefined ? {} : { s: () => void flag(handle, [last.id], !last.flagged) }),
+  })
   const before = useRef(new Set(messages.map(({ id }) => id)))
   // Messages that arrive while the page is open are expanded.
   useEffect(() => {
@@ -101,15 +112,11 @@ interface ConversationProps {
 
 export const Conversation = ({ handle, id, at }: ConversationProps) => {
   const thread = useList("GET /api/identities/:handle/threads/:id", { params: { handle, id }, query: { limit: 100 } })
-  const read = useCommand(async (_, unread: ReadonlyArray<Summary>) => {
-    try {
-      for (const { id } of unread) {
-        await call("PATCH /api/identities/:handle/messages/:id", { params: { handle, id }, body: { seen: true } })
-      }
-    } finally {
-      await outdated(["/api/identities/:handle/messages", "/api/identities/:handle/threads"], handle)
-    }
-  })
+  const [isReading, setReading] = useState(false)
+  const readAll = () => {
+    setReading(true)
+    void mark(handle, [id], true).finally(() => setReading(false))
+  }
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = thread
   const pagesLoaded = thread.data?.pages.length ?? 0
   // The newest message is on the last page.
@@ -128,7 +135,7 @@ export const Conversation = ({ handle, id, at }: ConversationProps) => {
     >
       {({ pages }) => {
         const { subject, messages: count } = pages[0]!.thread
-        const messages = pages.flatMap((page) => page.messages)
+        const messages = staying(pages.flatMap((page) => page.messages))
         const unread = messages.filter(isNew)
         return (
           <section class="conversation" aria-label={say("conversation")}>
@@ -139,13 +146,12 @@ export const Conversation = ({ handle, id, at }: ConversationProps) => {
               <span class="bar">
                 <span class="muted small">{say("messages", { count })}</span>
                 {unread.length < 2 ? null : (
-                  <Button small icon="check" busy={read.busy} onClick={() => void read.run(unread)}>
+                  <Button small icon="check" busy={isReading} onClick={readAll}>
                     {say("mark_all_read")}
                   </Button>
                 )}
               </span>
             </div>
-            <ProblemNote failure={read.failure} />
             <Messages key={id} handle={handle} messages={messages} at={at} />
             <More of={thread} />
           </section>

@@ -1,12 +1,13 @@
 /** The live message list: conversations by their latest message, or single messages if a filter is active. */
 import { useList } from "../client/Queries.ts"
-import { place, query } from "../router/Router.ts"
+import { go, query } from "../router/Router.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Copyable } from "../ui/Copy.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty } from "../ui/Page.tsx"
 import { Filters, narrowed } from "./Filters.tsx"
 import { MailRows } from "./MailRows.tsx"
+import { Pick, searchOf, Selection, staying } from "./Selection.tsx"
 import { say } from "./texts.ts"
 import { mailPath } from "../router/Paths.ts"
 import type { Answer } from "../client/Client.ts"
@@ -38,9 +39,11 @@ export const ThreadRows = ({ handle, own, threads, open }: RowsProps) => (
     {threads.map((thread) => (
       <li
         key={thread.id}
+        data-entry={thread.id}
         {...(thread.id === open ? { "data-open": "" } : {})}
         {...(thread.unread > 0 ? { "data-unread": "" } : {})}
       >
+        <Pick id={thread.id} name={thread.subject === "" ? say("no_subject") : thread.subject} />
         <span class="sender one-line">
           {people(thread, own)
             .slice(0, 3)
@@ -57,7 +60,7 @@ export const ThreadRows = ({ handle, own, threads, open }: RowsProps) => (
         </span>
         <a
           class="whole one-line"
-          href={`/console${mailPath(handle)}/threads/${thread.id}`}
+          href={`/console${mailPath(handle)}/threads/${thread.id}${searchOf()}`}
           {...(thread.id === open ? { "aria-current": "true" } : {})}
         >
           <bdi class="subject">{thread.subject === "" ? say("no_subject") : thread.subject}</bdi>
@@ -102,17 +105,33 @@ const Nothing = ({ email }: { readonly email: string }) => (
 )
 
 const Conversations = ({ handle, email, open }: ListProps) => {
-  const threads = useList("GET /api/identities/:handle/threads", { params: { handle }, query: { limit: 50 } })
+  const isArchive = query.value.get("archived") !== null
+  const threads = useList("GET /api/identities/:handle/threads", {
+    params: { handle },
+    query: { limit: 50, archived: isArchive },
+  })
   return (
     <Loaded of={threads} lines={8}>
       {({ pages }) => {
-        const all = pages.flatMap((page) => page.threads)
+        const all = staying(pages.flatMap((page) => page.threads))
         return all.length === 0 ? (
           <div class="box">
-            <Nothing email={email} />
+            {isArchive ? (
+              <Empty icon="mail" title={say("none_archived")}>
+                {say("none_archived_why")}
+              </Empty>
+            ) : (
+              <Nothing email={email} />
+            )}
           </div>
         ) : (
           <>
+            <Selection
+              handle={handle}
+              entries={all.map(({ id, unread }) => ({ id, isUnread: unread > 0 }))}
+              open={open}
+              onLeft={() => go(mailPath(handle) + searchOf())}
+            />
             <ThreadRows handle={handle} own={email} threads={all} open={open} />
             <More of={threads} />
           </>
@@ -129,11 +148,21 @@ const Messages = ({ handle, email, open, asked }: ListProps & { readonly asked: 
   return (
     <Loaded of={mail} lines={8}>
       {({ pages }) => {
-        const messages = pages.flatMap((page) => page.messages)
+        const messages = staying(pages.flatMap((page) => page.messages))
         return (
           <>
+            <Selection
+              handle={handle}
+              entries={messages.map(({ id, direction, seen, flagged }) => ({
+                id,
+                isUnread: direction === "inbound" && !seen,
+                isFlagged: flagged,
+              }))}
+              open={open}
+              onLeft={() => go(mailPath(handle) + searchOf())}
+            />
             {messages.length > 0 ? (
-              <MailRows handle={handle} messages={messages} open={open} search={place.value.search} />
+              <MailRows handle={handle} messages={messages} open={open} search={searchOf()} isSelectable />
             ) : mail.hasNextPage ? null : (
               <div class="box">
                 {!byWayAlone ? (

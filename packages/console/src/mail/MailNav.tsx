@@ -12,6 +12,7 @@ const parts = [
   ["", "conversations"],
   ["?direction=inbound", "inbound"],
   ["?direction=outbound", "outbound"],
+  ["?archived=1", "in_archive"],
   ["/drafts", "drafts"],
   ["/approvals", "waiting"],
 ] as const
@@ -21,6 +22,7 @@ const partAt = (own: string): (typeof parts)[number][0] => {
   const rest = place.value.path.slice(own.length)
   if (rest === "/drafts") return rest
   if (rest.startsWith("/approvals")) return "/approvals"
+  if (query.value.get("archived") !== null) return "?archived=1"
   const direction = query.value.get("direction")
   return direction === "inbound" || direction === "outbound" ? `?direction=${direction}` : ""
 }

@@ -4,6 +4,7 @@ import type { Answer } from "../client/Client.ts"
 import { readyTimes } from "../texts/Texts.ts"
 import { Icon } from "../ui/Icon.tsx"
 import { Time } from "../ui/Time.tsx"
+import { Pick } from "./Selection.tsx"
 import { say } from "./texts.ts"
 import { Verdict } from "./Verdict.tsx"
 import "./mail.css"
@@ -28,16 +29,21 @@ interface RowsProps {
   readonly open?: string | undefined
   /** The query that leads back to this list. */
   readonly search?: string
+  readonly isSelectable?: boolean
 }
 
-export const MailRows = ({ handle, messages, open, search = "" }: RowsProps) => (
+export const MailRows = ({ handle, messages, open, search = "", isSelectable }: RowsProps) => (
   <ul class="box rows mails" data-list>
     {messages.map((message) => (
       <li
         key={message.id}
+        data-entry={message.id}
         {...(message.id === open ? { "data-open": "" } : {})}
         {...(message.direction === "inbound" && !message.seen ? { "data-unread": "" } : {})}
       >
+        {isSelectable === true ? (
+          <Pick id={message.id} name={message.subject === "" ? say("no_subject") : message.subject} />
+        ) : null}
         <span class="sender one-line">
           <bdi>{correspondent(message)}</bdi>
         </span>

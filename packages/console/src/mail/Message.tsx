@@ -1,18 +1,16 @@
 /** A message of a conversation, collapsed or expanded. */
 import { useEffect } from "preact/hooks"
 import { mailPath } from "../router/Paths.ts"
-import { useCommand } from "../client/Commands.ts"
-import { type Answer, call } from "../client/Client.ts"
-import { outdated, useCall } from "../client/Queries.ts"
+import type { Answer } from "../client/Client.ts"
+import { useCall } from "../client/Queries.ts"
 import { bytes, readyTimes } from "../texts/Texts.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { ConfirmButton } from "../ui/Dialog.tsx"
 import { Icon } from "../ui/Icon.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Facts, Status } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
-import { tell } from "../ui/Toast.tsx"
+import { remove } from "./Bulk.ts"
 import { Body, type Message } from "./Body.tsx"
 import { DeliveryState } from "./Delivery.tsx"
 import { Labels, useMarking } from "./Marks.tsx"
@@ -60,11 +58,6 @@ const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
   const seen = useMarking(handle, message.id)
   const flagged = useMarking(handle, message.id)
   const labels = useMarking(handle, message.id)
-  const remove = useCommand(async () => {
-    await call("DELETE /api/identities/:handle/messages/:id", { params: { handle, id: message.id } })
-    onRemoved()
-    await outdated(["/api/identities/:handle/messages", "/api/identities/:handle/threads"], handle)
-  })
   const write = (how: string) => `/console${mailPath(handle)}/compose?${how}=${message.id}`
   const isToMany = message.to.length + message.cc.length > 1
   return (
@@ -96,18 +89,17 @@ const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
             {say(message.flagged ? "flagged" : "flag")}
           </Button>
           <Labels handle={handle} labels={message.labels} mark={labels} />
-          <ConfirmButton
+          <Button
             small
-            kind="danger"
+            kind="plain"
             icon="trash"
-            name={say("remove")}
-            title={say("remove_title")}
-            doing={say("remove")}
-            command={remove}
-            onDone={() => tell(say("removed"))}
-          >
-            <p>{say("remove_why")}</p>
-          </ConfirmButton>
+            busy={false}
+            aria-label={say("remove")}
+            onClick={() => {
+              remove(handle, [message.id])
+              onRemoved()
+            }}
+          />
         </span>
       </div>
       <ProblemNote failure={seen.failure ?? flagged.failure ?? labels.failure} />

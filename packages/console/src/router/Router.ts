@@ -1,6 +1,7 @@
 /** The client-side router for paths below `/console`. */
 import { computed, signal } from "@preact/signals"
 import type { ComponentType } from "preact"
+import { enterEntry, leaveEntry, newEntry } from "./Scroll.ts"
 
 export const base = "/console"
 
@@ -42,7 +43,10 @@ const pathOf = (to: string) => to.split("?", 1)[0]!.replace(/\/+$/, "") || "/"
 
 export const go = (to: string, how: "push" | "replace" = "push") => {
   if (!mayLeave(pathOf(to))) return
-  history[how === "push" ? "pushState" : "replaceState"](null, "", base + to)
+  leaveEntry()
+  if (how === "push") history.pushState(newEntry(), "", base + to)
+  else history.replaceState(history.state, "", base + to)
+  enterEntry(false)
   place.value = read()
 }
 
@@ -125,11 +129,22 @@ export const routeOf = (routes: ReadonlyArray<PageRoute>, at: string) =>
 
 /** Handles links below `/console/` without reloading, and preloads their pages on hover and focus. */
 export const listen = (routes: ReadonlyArray<PageRoute>) => {
+  // The browser would restore the position before the page has loaded.
+  history.scrollRestoration = "manual"
   addEventListener("popstate", () => {
     const next = read()
-    if (mayLeave(next.path)) place.value = next
-    else history.pushState(null, "", base + place.peek().path + place.peek().search)
+    leaveEntry()
+    if (mayLeave(next.path)) {
+      enterEntry(true)
+      place.value = next
+    } else {
+      history.pushState(newEntry(), "", base + place.peek().path + place.peek().search)
+      enterEntry(false)
+    }
   })
+  // A reload shows the same position.
+  addEventListener("pagehide", leaveEntry)
+  enterEntry(true)
   document.addEventListener("click", (event) => {
     const link = ownLink(event.target)
     if (link === undefined || !isPlain(event) || link.pathname.startsWith(`${base}/mail/`)) return

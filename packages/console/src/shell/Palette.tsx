@@ -8,6 +8,7 @@ import { go } from "../router/Router.ts"
 import { Icon, type IconName } from "../ui/Icon.tsx"
 import { useIdentities } from "./Identities.ts"
 import { places } from "./places.ts"
+import { stopAllMail } from "./StopMail.tsx"
 import { say } from "./texts.ts"
 
 export const open = signal(false)
@@ -21,25 +22,40 @@ interface Entry {
 
 const fold = (text: string) => text.toLowerCase().normalize("NFD").replaceAll(/\p{M}/gu, "")
 
-/** Ranks an entry: prefix first, then word prefix, substring, and subsequence. 9 means no match. */
+/** The rank of an entry without a match. */
+const none = 9
+
+const wordsOf = (text: string) =>
+  fold(text)
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== "")
+
+/**
+ * Ranks an entry: the text starts with what was typed, then each typed word starts a word of the text, of the text or its other
+ * names, or is part of one.
+ */
 const rank = (entry: Entry, typed: string): number => {
-  const name = fold(`${entry.text} ${entry.also ?? ""}`)
-  if (name.startsWith(typed)) return 0
-  if (name.includes(` ${typed}`)) return 1
-  if (name.includes(typed)) return 2
-  let at = 0
-  for (const letter of typed) {
-    at = name.indexOf(letter, at) + 1
-    if (at === 0) return 9
-  }
-  return 3
+  if (fold(entry.text).startsWith(typed)) return 0
+  const wanted = wordsOf(typed)
+  const own = wordsOf(entry.text)
+  const all = [...own, ...wordsOf(entry.also ?? "")]
+  const matches = (words: ReadonlyArray<string>, holds: (word: string, part: string) => boolean) =>
+    wanted.every((part) => words.some((word) => holds(word, part)))
+  if (matches(own, (word, part) => word.startsWith(part))) return 1
+  if (matches(all, (word, part) => word.startsWith(part))) return 2
+  return matches(all, (word, part) => word.includes(part)) ? 3 : none
 }
 
 const useEntries = (): ReadonlyArray<Entry> => {
   const handles = (useIdentities().data?.identities ?? []).map(({ handle }) => handle)
   const to = (path: string) => () => go(path)
   return [
-    ...places.map(({ to: path, key, icon }) => ({ text: say(key), icon, run: to(path) })),
+    ...places.map(({ to: path, key, icon }) => ({
+      text: say(key),
+      ...(key === "settings" && { also: say("language_also") }),
+      icon,
+      run: to(path),
+    })),
     ...handles.flatMap((handle): ReadonlyArray<Entry> => {
       const at = identityPath(handle)
       return [
@@ -51,9 +67,29 @@ const useEntries = (): ReadonlyArray<Entry> => {
         { text: say("connectors_of", { handle }), also: handle, icon: "connector", run: to(`${at}/connectors`) },
         { text: say("programs_of", { handle }), also: handle, icon: "mail", run: to(`${at}/mail/programs`) },
         { text: say("profile_of", { handle }), also: handle, icon: "card", run: to(`${at}/profile`) },
+        { text: say("drafts_of", { handle }), icon: "mail", run: to(`${at}/mail/drafts`) },
+        { text: say("approvals_of", { handle }), icon: "check", run: to(`${at}/mail/approvals`) },
+        {
+          text: say("mail_settings_of", { handle }),
+          also: say("mail_settings_also"),
+          icon: "settings",
+          run: to(`${at}/mail/settings`),
+        },
+        {
+          text: say("identity_settings_of", { handle }),
+          also: say("identity_settings_also"),
+          icon: "settings",
+          run: to(`${at}/settings`),
+        },
       ]
     }),
     { text: say("new_identity"), icon: "plus", run: to("/identities/new") },
+    { text: say("stop_all"), also: say("stop_also"), icon: "stop", run: () => void stopAllMail() },
+    { text: say("limits"), also: say("limits_also"), icon: "activity", run: to("/settings/limits") },
+    { text: say("audit"), icon: "activity", run: to("/activity/audit") },
+    { text: say("data"), icon: "settings", run: to("/settings/data") },
+    { text: say("terms"), icon: "settings", run: to("/settings/terms") },
+    { text: say("devices"), also: say("devices_also"), icon: "key", run: to("/keys/devices") },
     { text: say("documentation"), icon: "out", run: () => window.open("/api/docs", "_blank", "noopener") },
     { text: say("sign_out"), icon: "out", run: () => maySignOut() && void signOut() },
   ]
@@ -67,7 +103,7 @@ const Opened = () => {
   const wanted = fold(typed.trim())
   const found = entries
     .map((entry, index) => ({ entry, index, rank: wanted === "" ? 0 : rank(entry, wanted) }))
-    .filter(({ rank }) => rank < 9)
+    .filter(({ rank }) => rank < none)
     .toSorted((one, other) => one.rank - other.rank || one.index - other.index)
     .slice(0, 12)
     .map(({ entry }) => entry)

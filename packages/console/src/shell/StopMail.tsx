@@ -71,6 +71,13 @@ const start = async (handles: ReadonlyArray<string>) => {
   if (failed !== undefined) throw failed.reason
 }
 
+/** Stops all outgoing mail and reports the outcome. */
+export const stopAllMail = () =>
+  stopAll().then(
+    () => tell(say("all_stopped")),
+    () => tell(say("not_stopped", { handles: list(stops.peek().handles ?? [say("identities")]) })),
+  )
+
 export const StopButton = () => {
   const { handles, stopped } = stops.value
   const running = handles?.filter((handle) => !stopped.includes(handle)) ?? []

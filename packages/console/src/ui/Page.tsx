@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { place } from "../router/Router.ts"
+import { scrollPage } from "../router/Scroll.ts"
 import { Icon, type IconName } from "./Icon.tsx"
 
 interface PageProps {
@@ -25,11 +26,10 @@ export const Page = ({ title, heading, lead, actions, wide, children }: PageProp
   }, [title])
   useEffect(() => {
     const at = place.peek().path
+    if (focused === at) return
     // The browser places the focus on the first page.
-    if (focused !== undefined && focused !== at) {
-      head.current?.focus({ preventScroll: true })
-      scrollTo(0, 0)
-    }
+    if (focused !== undefined) head.current?.focus({ preventScroll: true })
+    scrollPage()
     focused = at
   })
   return (

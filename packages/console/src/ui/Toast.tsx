@@ -6,7 +6,8 @@ import { say } from "./texts.ts"
 interface Toast {
   readonly id: number
   readonly text: string
-  readonly offer?: { readonly text: string; readonly run: () => void }
+  /** An action. `millis` limits the time in which it is possible. */
+  readonly offer?: { readonly text: string; readonly run: () => void; readonly millis?: number }
 }
 
 const toasts = signal<ReadonlyArray<Toast>>([])
@@ -17,7 +18,8 @@ const drop = (id: number) => (toasts.value = toasts.value.filter((one) => one.id
 export const tell = (text: string, offer?: Toast["offer"]) => {
   const id = count++
   toasts.value = [...toasts.value.slice(-2), { id, text, ...(offer && { offer }) }]
-  if (offer === undefined) setTimeout(drop, 5000, id)
+  const millis = offer === undefined ? 5000 : offer.millis
+  if (millis !== undefined) setTimeout(drop, millis, id)
 }
 
 export const Toasts = () => (

@@ -187,6 +187,6 @@ export type MessagesPatch = typeof MessagesPatch.Type
 export const MessagesRemoval = Schema.Struct(named).annotate({ identifier: "MessagesRemoval" })
 
 export const MessagesChanged = Schema.Struct({
-  changed: Schema.Int,
+  changed: Schema.Array(MessageId),
   more: Schema.Boolean,
 }).annotate({ identifier: "MessagesChanged" })

@@ -1945,8 +1945,8 @@ class MessageSummary(_MessageSummary):
 
 
 class MessagesChanged(TypedDict):
-    changed: int
-    """The number of messages that this request changed."""
+    changed: List[str]
+    """The ids of the messages that this request changed."""
     more: bool
     """Whether messages are left to be changed: repeat the request."""
 
