@@ -32,10 +32,11 @@ export default defineConfig({
             // The mail pages share one chunk; there would be seven small ones otherwise.
             {
               name: "mail",
-              test: /console\/src\/(?:mail\/\w+\.ts|approvals\/texts)/,
+              test: /console\/src\/(?:mail\/(?!MailList)\w+\.ts|approvals\/texts)/,
               minShareCount: 3,
               priority: 1,
             },
+            { name: "list", test: /console\/src\/mail\/(?:MailList|selection)/, minShareCount: 2, priority: 1 },
             { name: (id) => /console\/src\/(?!mail|compose)(\w+)\//.exec(id)?.[1] ?? null, minShareCount: 2 },
           ],
         },

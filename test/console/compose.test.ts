@@ -5,6 +5,9 @@ import { violations } from "../harness/Console.ts"
 import { draftKept, startConsoleMail } from "../harness/ConsoleMail.ts"
 import { has } from "../harness/Programs.ts"
 
+/** A picture of one pixel. */
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
 /** Sends, and lets the time pass in which sending can be undone. The page's clock must be installed. */
 const sendNow = async (page: Page) => {
   await page.getByRole("button", { name: "Send", exact: true, disabled: false }).click()
@@ -121,6 +124,45 @@ describe.skipIf(!has("chromium"))("The composer", { timeout: 120_000 }, () => {
     await page.waitForURL("**/mail/msg_*")
     await mail.delivered("undo@example.org")
     expect(mail.relay.taken.filter(({ to }) => to.includes("undo@example.org"))).toHaveLength(1)
+    await context.close()
+  })
+
+  it("attaches pasted and dropped files with a preview, and sends formatted text with a plain part", async () => {
+    const { handle } = await mail.agent()
+    await mail.api("POST", `${handle}/allowed-recipients`, { address: "format@example.org" })
+    const { context, page, seen } = await mail.open(`${handle}/mail/compose?to=format@example.org`)
+    const text = page.getByLabel("Text", { exact: true })
+    await text.fill("Some **bold** text <b>x</b>\n\n> ![pixel](https://tracker.example/p.png) [x](javascript:alert(1))")
+    const give = (type: "paste" | "drop", names: ReadonlyArray<string>) =>
+      page.evaluate(`(() => {
+        const data = new DataTransfer()
+        const bytes = Uint8Array.from(atob(${JSON.stringify(pixel)}), (letter) => letter.charCodeAt(0))
+        for (const name of ${JSON.stringify(names)}) data.items.add(new File([bytes], name, { type: "image/png" }))
+        const how = { bubbles: true, cancelable: true }
+        const event = ${JSON.stringify(type)} === "paste"
+          ? new ClipboardEvent("paste", { ...how, clipboardData: data })
+          : new DragEvent("drop", { ...how, dataTransfer: data })
+        document.querySelector("main textarea").dispatchEvent(event)
+      })()`)
+    await give("paste", ["pasted.png"])
+    const attachments = page.getByRole("list", { name: "Attachments" })
+    await attachments.getByText("pasted.png").waitFor()
+    await give("drop", ["one.png", "two.png"])
+    await attachments.getByText("two.png").waitFor()
+    expect(await attachments.locator("img").count()).toBe(3)
+    expect(await violations(page)).toEqual([])
+    await page.getByRole("checkbox", { name: "Send with formatting" }).check()
+    await page.clock.install()
+    await sendNow(page)
+    await page.waitForURL("**/mail/msg_*")
+    await mail.delivered("format@example.org")
+    const id = new URL(page.url()).pathname.split("/").at(-1)
+    const { body } = await mail.api("GET", `${handle}/messages/${id}`)
+    expect(body.text).toContain("Some **bold** text")
+    expect(body.html).toContain("<strong>bold</strong> text &lt;b&gt;x&lt;/b&gt;")
+    expect(body.html).not.toMatch(/<img|javascript:/)
+    expect(body.attachments.map(({ filename }: any) => filename)).toEqual(["pasted.png", "one.png", "two.png"])
+    expect(seen.foreign).toEqual([])
     await context.close()
   })
 

@@ -35,6 +35,7 @@ describe.skipIf(!has("chromium"))("Mail in the console by keyboard", { timeout: 
     await page.keyboard.press("c")
     await page.waitForURL("**/mail/compose")
     await page.goBack()
+    await row(page, "Two").waitFor()
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
     await page.waitForURL("**/threads/thr_*")
@@ -121,7 +122,6 @@ describe.skipIf(!has("chromium"))("Mail in the console by keyboard", { timeout: 
       () => mail.api("GET", `${handle}/messages`),
       ({ body }) => body.messages.length === 2,
     )
-    expect(requests.slice(4)).toEqual(["POST messages/remove"])
     expect(seen).toEqual({ errors: [], foreign: [] })
     await context.close()
   })

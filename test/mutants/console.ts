@@ -80,14 +80,14 @@ export const console: Mutants = {
     tests: ["console/keyboard"],
   },
   "undone-deletion": {
-    file: "console/src/mail/Bulk.ts",
+    file: "console/src/mail/selection/Bulk.ts",
     from: "    if (!deletions.delete(deletion)) return\n    clearTimeout(deletion.timer)\n    stayed(ids)",
     to: "    stayed(ids)",
     bug: "a deletion that was undone is made all the same",
     tests: ["console/keyboard"],
   },
   "undo-marks-too-much": {
-    file: "console/src/mail/Bulk.ts",
+    file: "console/src/mail/selection/Bulk.ts",
     from: "void patch(handle, messages, back)",
     to: "void patch(handle, ids.slice(1), back)",
     bug: "undo does not change back what was changed",
@@ -99,6 +99,20 @@ export const console: Mutants = {
     to: "if (!letters.peek() ||",
     bug: "typing a message archives it",
     tests: ["console/keyboard"],
+  },
+  "quoted-html-is-sent": {
+    file: "console/src/compose/formatting.ts",
+    from: "html: ({ text }) => escaped(text),",
+    to: "html: ({ text }) => text,",
+    bug: "HTML of strangers in quoted text is sent as HTML",
+    tests: ["console/compose"],
+  },
+  "formatted-without-plain-part": {
+    file: "console/src/compose/Composer.tsx",
+    from: "{ ...mail, html }, key)",
+    to: "{ ...mail, html, text: html }, key)",
+    bug: "the plain part of a formatted message is HTML",
+    tests: ["console/compose"],
   },
   "forms-overwrite-input": {
     file: "console/src/ui/Form.tsx",

@@ -5,7 +5,7 @@
 import { signal } from "@preact/signals"
 import type { Api } from "@svc/domain/Api"
 import type { EventType } from "@svc/domain/events/Event"
-import { client, outdated } from "./Queries.ts"
+import { allOutdated, outdated } from "./Queries.ts"
 
 export interface Happened {
   readonly id: string
@@ -150,7 +150,7 @@ export const applyEvent = (event: Happened) => {
 
 /** Applies changed resources; null if some may have been missed. */
 export const applyChanges = (changes: ReadonlyArray<Changed> | null) => {
-  if (changes === null) return void client.invalidateQueries()
+  if (changes === null) return void allOutdated()
   for (const { resource, handle } of changes) {
     // A newer service may name kinds that this build does not know.
     if (!unseenAtHome.has(resource)) invalidate("overview", ["/api/overview"], null)

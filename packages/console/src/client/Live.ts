@@ -14,7 +14,7 @@ import {
   invalidateFor,
   latest,
 } from "./Invalidation.ts"
-import { client } from "./Queries.ts"
+import { allOutdated } from "./Queries.ts"
 
 /** `offline`: no network, or no response from the service. */
 export const connection = signal<"connecting" | "live" | "offline">("connecting")
@@ -112,7 +112,7 @@ export const follow = () => {
       become("live")
       // Events are sent again, but changes of resources in between are lost.
       if (wasOpen) {
-        void client.invalidateQueries()
+        void allOutdated()
         channel.postMessage({ changes: null } satisfies Word)
       }
       wasOpen = true

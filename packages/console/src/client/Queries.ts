@@ -95,6 +95,12 @@ export const outdated = (paths: ReadonlyArray<string>, handle?: string | null) =
       concerns(input, handle),
   })
 
+/** Invalidates everything that was read from the API; what a composer began with is not read again. */
+export const allOutdated = () =>
+  client.invalidateQueries({
+    predicate: ({ queryKey: [route] }) => typeof route === "string" && route.startsWith("GET "),
+  })
+
 /** Returns the cached data of a query. */
 export const known = <R extends Reading>(route: R, input: Input<R>) =>
   client.getQueryData<Answer<R>>(keyOf(route, input as object))

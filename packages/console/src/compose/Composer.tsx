@@ -1,5 +1,5 @@
 /** The message editor: saves a draft while a person types, and checks recipients before sending. */
-import { useEffect, useMemo, useState } from "preact/hooks"
+import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { mailPath } from "../router/Paths.ts"
 import { outdated, useCall } from "../client/Queries.ts"
@@ -7,7 +7,7 @@ import { unsavedInput } from "../client/Unsaved.ts"
 import { go, guardWhile } from "../router/Router.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { ConfirmButton } from "../ui/Dialog.tsx"
-import { TextArea, TextField } from "../ui/Field.tsx"
+import { Check, TextArea, TextField } from "../ui/Field.tsx"
 import { Form, RestoredNote, wrongAt } from "../ui/Form.tsx"
 import { Note } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
@@ -17,7 +17,7 @@ import type { Beginning } from "./initial.ts"
 import { type DraftKeeper, keepDraft, type Mail, type UnsavedDraft } from "./draft.ts"
 import { splitQuote } from "./answering.ts"
 import { useDelayed } from "./delayed.ts"
-import { Files } from "./Files.tsx"
+import { Files, useFiles } from "./Files.tsx"
 import { PeopleField } from "./PeopleField.tsx"
 import { useJudged, useKnown } from "./recipients.ts"
 import { Refusals } from "./Refusals.tsx"
@@ -106,6 +106,22 @@ const Stopped = ({ handle }: { readonly handle: string }) => {
   )
 }
 
+const formatKey = "svc-format"
+const isFormattedByDefault = () => {
+  try {
+    return localStorage.getItem(formatKey) === "on"
+  } catch {
+    return false
+  }
+}
+const formatByDefault = (is: boolean) => {
+  try {
+    localStorage.setItem(formatKey, is ? "on" : "off")
+  } catch {
+    // Storage is not available: the choice is for this message.
+  }
+}
+
 interface ComposerProps {
   readonly handle: string
   readonly email: string
@@ -141,11 +157,16 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
   /** The quote is folded until it is shown; it is always below what is written. */
   const [isFolded, setFolded] = useState(true)
   const { own, quoted } = isFolded ? splitQuote(text) : { own: text, quoted: "" }
+  /** The latest content, also for a file that was read while the text changed. */
+  const current = useRef(mail)
   const change = (part: Partial<Mail>) => {
-    const next = { ...mail, ...part }
+    const next = { ...current.current, ...part }
+    current.current = next
     setMail(next)
     keeper.change(next)
   }
+  const [isFormatted, setFormatted] = useState(() => mail.html === undefined && isFormattedByDefault())
+  const files = useFiles(attachments, (attachments) => change({ attachments }))
   useEffect(() => {
     // Saves pending changes when the page is left or hidden, because mobile browsers may end hidden pages.
     const hide = () => {
@@ -174,7 +195,9 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
   }
   const isReady = to.length > 0 && judged.every(({ is }) => is === "allowed") && !isStopped
   const send = useCommand(async (key) => {
-    const sent = await keeper.send(mail, key)
+    // The formatting is loaded when it is first needed.
+    const html = isFormatted ? (await import("./formatting.ts")).htmlOf(text) : undefined
+    const sent = await keeper.send(html === undefined ? mail : { ...mail, html }, key)
     if (sent === undefined) return
     tell(say(sent.status === "queued" ? "queued" : "awaiting"))
     go(`${mailPath(handle)}/${sent.id}`, "replace")
@@ -201,6 +224,7 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
   return (
     <Form
       class="form composer"
+      {...files.target}
       onDone={() => {
         if (isReady) waiting.start()
       }}
@@ -278,7 +302,17 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
           </div>
         )}
       </div>
-      {mail.html === undefined ? null : (
+      {mail.html === undefined ? (
+        <Check
+          checked={isFormatted}
+          onValue={(is) => {
+            setFormatted(is)
+            formatByDefault(is)
+          }}
+        >
+          {say("format")} <span class="muted small">{say("format_why")}</span>
+        </Check>
+      ) : (
         <Note>
           <div class="bar spread">
             <span class="grow">{say("has_html")}</span>
@@ -286,6 +320,7 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
               small
               onClick={() => {
                 const { html: _, ...rest } = mail
+                current.current = rest
                 setMail(rest)
                 keeper.change(rest)
               }}
@@ -295,7 +330,7 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
           </div>
         </Note>
       )}
-      <Files value={attachments} onValue={(attachments) => change({ attachments })} />
+      <Files of={files} />
       <ProblemNote failure={send.failure} />
       <div class="actions">
         {waiting.seconds === undefined ? (

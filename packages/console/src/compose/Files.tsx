@@ -1,55 +1,84 @@
 /** The attachments of a draft: chosen, dropped or pasted, with the remaining space. */
-import { useId, useState } from "preact/hooks"
+import { useId, useRef, useState } from "preact/hooks"
 import { bytes } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
 import { Icon } from "../ui/Icon.tsx"
-import { type Attached, attached, attachedAtMost, sizeOf } from "./attaching.ts"
+import { type Attached, attached, attachedAtMost, previewOf, sizeOf } from "./attaching.ts"
 import { say } from "./texts.ts"
 
 const filesAtMost = 50
 
-interface FilesProps {
-  readonly value: ReadonlyArray<Attached>
-  readonly onValue: (value: ReadonlyArray<Attached>) => void
+/** A file that is being read, with the share that was read. */
+interface Reading {
+  readonly name: string
+  readonly share: number
 }
 
-export const Files = ({ value, onValue }: FilesProps) => {
-  const id = useId()
+/** Adds files to a draft: chosen, dropped or pasted. */
+export const useFiles = (value: ReadonlyArray<Attached>, onValue: (value: ReadonlyArray<Attached>) => void) => {
   const [wrong, setWrong] = useState<string>()
-  const [busy, setBusy] = useState(false)
+  const [reading, setReading] = useState<Reading>()
+  const latest = useRef(value)
+  latest.current = value
   const used = value.reduce((sum, one) => sum + sizeOf(one), 0)
   const take = async (files: ReadonlyArray<File>) => {
     setWrong(undefined)
     const wanted = files.reduce((sum, { size }) => sum + size, used)
     if (wanted > attachedAtMost) return setWrong(say("too_large", { size: bytes(wanted), most: bytes(attachedAtMost) }))
     if (value.length + files.length > filesAtMost) return setWrong(say("too_many", { count: filesAtMost }))
-    setBusy(true)
     try {
-      const read: Array<Attached> = []
-      for (const file of files) read.push(await attached(file, file.name, file.type))
-      onValue([...value, ...read])
+      for (const file of files) {
+        const at = (share: number) => setReading({ name: file.name, share })
+        at(0)
+        const read = await attached(file, file.name, file.type, at)
+        latest.current = [...latest.current, read]
+        onValue(latest.current)
+      }
     } catch {
       setWrong(say("unreadable"))
     } finally {
-      setBusy(false)
+      setReading(undefined)
     }
   }
+  /** Takes the files of a paste or a drop, if there are any. */
+  const takeFrom = (event: Event, data: DataTransfer | null) => {
+    const files = [...(data?.files ?? [])]
+    if (files.length === 0) return
+    event.preventDefault()
+    void take(files)
+  }
+  return {
+    value,
+    onValue,
+    used,
+    wrong,
+    reading,
+    take,
+    /** Props of the element on which files can be dropped and pasted. */
+    target: {
+      onDragOver: (event: DragEvent) => {
+        if (event.dataTransfer?.types.includes("Files") === true) event.preventDefault()
+      },
+      onDrop: (event: DragEvent) => takeFrom(event, event.dataTransfer),
+      onPaste: (event: ClipboardEvent) => takeFrom(event, event.clipboardData),
+    },
+  }
+}
+
+export const Files = ({ of }: { readonly of: ReturnType<typeof useFiles> }) => {
+  const id = useId()
+  const { value, onValue, used, wrong, reading, take } = of
   return (
-    <div
-      class="stack"
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        const files = [...(event.dataTransfer?.files ?? [])]
-        if (files.length === 0) return
-        event.preventDefault()
-        void take(files)
-      }}
-    >
+    <div class="stack">
       {value.length === 0 ? null : (
         <ul class="box rows attachments" aria-label={say("attachments")}>
           {value.map((file, index) => (
             <li key={`${index}${file.filename}`}>
-              <Icon name="clip" />
+              {previewOf(file) === undefined ? (
+                <Icon name="clip" />
+              ) : (
+                <img class="file-preview" src={previewOf(file)} alt="" />
+              )}
               <bdi class="grow one-line">{file.filename}</bdi>
               <span class="muted small number">{bytes(sizeOf(file))}</span>
               <Button
@@ -70,7 +99,7 @@ export const Files = ({ value, onValue }: FilesProps) => {
           data-kind="normal"
           data-small
           for={id}
-          aria-busy={busy}
+          aria-busy={reading !== undefined}
         >
           <Icon name="clip" />
           {say("attach")}
@@ -92,6 +121,14 @@ export const Files = ({ value, onValue }: FilesProps) => {
             : say("room_used", { used: bytes(used), most: bytes(attachedAtMost) })}
         </span>
       </div>
+      {reading === undefined ? null : (
+        <label class="bar small muted">
+          <span class="one-line">
+            {say("reading")} <bdi>{reading.name}</bdi>
+          </span>
+          <progress value={reading.share} max={1} />
+        </label>
+      )}
       {wrong === undefined ? null : (
         <div class="field">
           <span class="wrong" role="alert">

@@ -8,9 +8,9 @@ import { Button } from "../ui/Button.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty } from "../ui/Page.tsx"
 import { useKeys } from "../ui/Keys.ts"
-import { flag, mark } from "./Bulk.ts"
+import { flag, mark } from "./selection/Bulk.ts"
 import { MessageItem } from "./Message.tsx"
-import { isSelecting, staying } from "./Selection.tsx"
+import { isSelecting, staying } from "./selection/Selection.tsx"
 import { say } from "./texts.ts"
 
 type Page = Answer<"GET /api/identities/:handle/threads/:id">

@@ -7,7 +7,8 @@ import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty } from "../ui/Page.tsx"
 import { Filters, narrowed } from "./Filters.tsx"
 import { MailRows } from "./MailRows.tsx"
-import { Pick, searchOf, Selection, staying } from "./Selection.tsx"
+import { Pick, searchOf, Selection, staying } from "./selection/Selection.tsx"
+import { say as sayOfSelection } from "./selection/texts.ts"
 import { say } from "./texts.ts"
 import { mailPath } from "../router/Paths.ts"
 import type { Answer } from "../client/Client.ts"
@@ -43,7 +44,7 @@ export const ThreadRows = ({ handle, own, threads, open }: RowsProps) => (
         {...(thread.id === open ? { "data-open": "" } : {})}
         {...(thread.unread > 0 ? { "data-unread": "" } : {})}
       >
-        <Pick id={thread.id} name={thread.subject === "" ? say("no_subject") : thread.subject} />
+        {pickOf(thread)}
         <span class="sender one-line">
           {people(thread, own)
             .slice(0, 3)
@@ -117,8 +118,8 @@ const Conversations = ({ handle, email, open }: ListProps) => {
         return all.length === 0 ? (
           <div class="box">
             {isArchive ? (
-              <Empty icon="mail" title={say("none_archived")}>
-                {say("none_archived_why")}
+              <Empty icon="mail" title={sayOfSelection("none_archived")}>
+                {sayOfSelection("none_archived_why")}
               </Empty>
             ) : (
               <Nothing email={email} />
@@ -141,6 +142,10 @@ const Conversations = ({ handle, email, open }: ListProps) => {
   )
 }
 
+const pickOf = ({ id, subject }: { readonly id: string; readonly subject: string }) => (
+  <Pick id={id} name={subject === "" ? say("no_subject") : subject} />
+)
+
 const Messages = ({ handle, email, open, asked }: ListProps & { readonly asked: object }) => {
   const mail = useList("GET /api/identities/:handle/messages", { params: { handle }, query: { limit: 50, ...asked } })
   const byWayAlone = Object.keys(asked).join() === "direction"
@@ -162,7 +167,7 @@ const Messages = ({ handle, email, open, asked }: ListProps & { readonly asked: 
               onLeft={() => go(mailPath(handle) + searchOf())}
             />
             {messages.length > 0 ? (
-              <MailRows handle={handle} messages={messages} open={open} search={searchOf()} isSelectable />
+              <MailRows handle={handle} messages={messages} open={open} search={searchOf()} pick={pickOf} />
             ) : mail.hasNextPage ? null : (
               <div class="box">
                 {!byWayAlone ? (

@@ -1,10 +1,10 @@
 /** A list of messages. Text by senders is isolated from the text direction around it. */
 import { mailPath } from "../router/Paths.ts"
+import type { ComponentChildren } from "preact"
 import type { Answer } from "../client/Client.ts"
 import { readyTimes } from "../texts/Texts.ts"
 import { Icon } from "../ui/Icon.tsx"
 import { Time } from "../ui/Time.tsx"
-import { Pick } from "./Selection.tsx"
 import { say } from "./texts.ts"
 import { Verdict } from "./Verdict.tsx"
 import "./mail.css"
@@ -29,10 +29,11 @@ interface RowsProps {
   readonly open?: string | undefined
   /** The query that leads back to this list. */
   readonly search?: string
-  readonly isSelectable?: boolean
+  /** Returns the control that selects a message. */
+  readonly pick?: (message: Summary) => ComponentChildren
 }
 
-export const MailRows = ({ handle, messages, open, search = "", isSelectable }: RowsProps) => (
+export const MailRows = ({ handle, messages, open, search = "", pick }: RowsProps) => (
   <ul class="box rows mails" data-list>
     {messages.map((message) => (
       <li
@@ -41,9 +42,7 @@ export const MailRows = ({ handle, messages, open, search = "", isSelectable }: 
         {...(message.id === open ? { "data-open": "" } : {})}
         {...(message.direction === "inbound" && !message.seen ? { "data-unread": "" } : {})}
       >
-        {isSelectable === true ? (
-          <Pick id={message.id} name={message.subject === "" ? say("no_subject") : message.subject} />
-        ) : null}
+        {pick?.(message)}
         <span class="sender one-line">
           <bdi>{correspondent(message)}</bdi>
         </span>

@@ -16,7 +16,7 @@ import { Status } from "../ui/Page.tsx"
 import { Toasts } from "../ui/Toast.tsx"
 import { useIdentities } from "./Identities.ts"
 import { LookChoice } from "./Look.tsx"
-import { open as palette, Palette } from "./Palette.tsx"
+import { palette } from "./Overlays.ts"
 import { places } from "./places.ts"
 import { Shortcuts } from "./Shortcuts.tsx"
 import { StopButton, StoppedBar, StopWatch } from "./StopMail.tsx"
@@ -197,7 +197,6 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
       </div>
     </div>
     <Toasts />
-    <Palette />
     <Shortcuts />
     <StopWatch />
     <Spoken />

@@ -1,24 +1,12 @@
 /** Keyboard shortcuts. Single letters are off in text fields, and can be disabled. */
-import { signal } from "@preact/signals"
-import { useLayoutEffect } from "preact/hooks"
+import type { FunctionComponent } from "preact"
+import { useEffect, useLayoutEffect, useState } from "preact/hooks"
+import { later } from "../client/Idle.ts"
 import { mailPath } from "../router/Paths.ts"
 import { go, path } from "../router/Router.ts"
-import { Dialog } from "../ui/Dialog.tsx"
-import { Check } from "../ui/Field.tsx"
 import { boundTo } from "../ui/Keys.ts"
-import { open as palette } from "./Palette.tsx"
+import { help, letters, palette } from "./Overlays.ts"
 import { places } from "./places.ts"
-import { say } from "./texts.ts"
-
-const kept = () => {
-  try {
-    return localStorage.getItem("svc-letters") !== "off"
-  } catch {
-    return true
-  }
-}
-const letters = signal(kept())
-const help = signal(false)
 
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement &&
@@ -48,7 +36,7 @@ const press = (event: KeyboardEvent) => {
     return
   }
   if (!letters.peek() || isTyping(event.target) || event.metaKey || event.ctrlKey || event.altKey) return
-  if (document.querySelector("dialog[open]") !== null) return
+  if (palette.peek() || help.peek() || document.querySelector("dialog[open]") !== null) return
   if (Date.now() - going < 1200) {
     going = 0
     const to = places.find(({ letter }) => letter === event.key)
@@ -70,16 +58,19 @@ const press = (event: KeyboardEvent) => {
   else if (event.key === "?") help.value = true
 }
 
-const Keys = ({ of, keys }: { readonly of: string; readonly keys: ReadonlyArray<string> }) => (
-  <div class="bar spread">
-    <span>{of}</span>
-    <span class="bar">
-      {keys.map((key) => (
-        <kbd key={key}>{key}</kbd>
-      ))}
-    </span>
-  </div>
-)
+/** An overlay that is loaded when the browser is idle, or when it is opened. */
+const useOverlay = (isOpen: boolean, load: () => Promise<{ readonly default: FunctionComponent }>) => {
+  const [Loaded, setLoaded] = useState<FunctionComponent>()
+  const get = () =>
+    void load()
+      .then((module) => setLoaded(() => module.default))
+      .catch(() => undefined)
+  useEffect(() => later(get), [])
+  useEffect(() => {
+    if (isOpen && Loaded === undefined) get()
+  }, [isOpen])
+  return isOpen ? Loaded : undefined
+}
 
 export const Shortcuts = () => {
   // Registered before the first paint, so that no key press is lost.
@@ -87,34 +78,12 @@ export const Shortcuts = () => {
     addEventListener("keydown", press)
     return () => removeEventListener("keydown", press)
   }, [])
-  if (!help.value) return null
+  const Palette = useOverlay(palette.value, () => import("./palette/Palette.tsx"))
+  const Help = useOverlay(help.value, () => import("./palette/Help.tsx"))
   return (
-    <Dialog title={say("shortcuts")} onClose={() => (help.value = false)}>
-      <div class="stack">
-        <Keys of={say("keys_palette")} keys={["Ctrl/⌘", "K"]} />
-        <Keys of={say("keys_search")} keys={["/"]} />
-        <Keys of={say("keys_go")} keys={["g", "h i a v k s"]} />
-        <Keys of={say("keys_list")} keys={["j", "k"]} />
-        <Keys of={say("keys_create")} keys={["c"]} />
-        <h3>{say("keys_mail")}</h3>
-        <Keys of={say("keys_reply")} keys={["r", "a", "f"]} />
-        <Keys of={say("keys_compose")} keys={["c"]} />
-        <Keys of={say("keys_archive")} keys={["e"]} />
-        <Keys of={say("keys_delete")} keys={["#"]} />
-        <Keys of={say("keys_flag")} keys={["s"]} />
-        <Keys of={say("keys_unread")} keys={["u"]} />
-        <Keys of={say("keys_select")} keys={["x"]} />
-        <Keys of={say("keys_help")} keys={["?"]} />
-        <Check
-          checked={letters.value}
-          onValue={(on) => {
-            letters.value = on
-            localStorage.setItem("svc-letters", on ? "on" : "off")
-          }}
-        >
-          {say("keys_single")}
-        </Check>
-      </div>
-    </Dialog>
+    <>
+      {Palette === undefined ? null : <Palette />}
+      {Help === undefined ? null : <Help />}
+    </>
   )
 }

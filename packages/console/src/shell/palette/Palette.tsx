@@ -1,17 +1,16 @@
 /** The command palette: finds pages, Identities and actions among the data in memory. */
-import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
-import { identityPath } from "../router/Paths.ts"
-import { signOut } from "../client/Session.ts"
-import { maySignOut } from "../client/Unsaved.ts"
-import { go } from "../router/Router.ts"
-import { Icon, type IconName } from "../ui/Icon.tsx"
-import { useIdentities } from "./Identities.ts"
-import { places } from "./places.ts"
-import { stopAllMail } from "./StopMail.tsx"
+import { identityPath } from "../../router/Paths.ts"
+import { signOut } from "../../client/Session.ts"
+import { maySignOut } from "../../client/Unsaved.ts"
+import { go } from "../../router/Router.ts"
+import { Icon, type IconName } from "../../ui/Icon.tsx"
+import { useIdentities } from "../Identities.ts"
+import { places } from "../places.ts"
+import { stopAllMail } from "../StopMail.tsx"
+import { palette as open } from "../Overlays.ts"
+import { say as sayInShell } from "../texts.ts"
 import { say } from "./texts.ts"
-
-export const open = signal(false)
 
 interface Entry {
   readonly text: string
@@ -51,7 +50,7 @@ const useEntries = (): ReadonlyArray<Entry> => {
   const to = (path: string) => () => go(path)
   return [
     ...places.map(({ to: path, key, icon }) => ({
-      text: say(key),
+      text: sayInShell(key),
       ...(key === "settings" && { also: say("language_also") }),
       icon,
       run: to(path),
@@ -83,19 +82,19 @@ const useEntries = (): ReadonlyArray<Entry> => {
         },
       ]
     }),
-    { text: say("new_identity"), icon: "plus", run: to("/identities/new") },
-    { text: say("stop_all"), also: say("stop_also"), icon: "stop", run: () => void stopAllMail() },
+    { text: sayInShell("new_identity"), icon: "plus", run: to("/identities/new") },
+    { text: sayInShell("stop_all"), also: say("stop_also"), icon: "stop", run: () => void stopAllMail() },
     { text: say("limits"), also: say("limits_also"), icon: "activity", run: to("/settings/limits") },
     { text: say("audit"), icon: "activity", run: to("/activity/audit") },
     { text: say("data"), icon: "settings", run: to("/settings/data") },
     { text: say("terms"), icon: "settings", run: to("/settings/terms") },
     { text: say("devices"), also: say("devices_also"), icon: "key", run: to("/keys/devices") },
-    { text: say("documentation"), icon: "out", run: () => window.open("/api/docs", "_blank", "noopener") },
-    { text: say("sign_out"), icon: "out", run: () => maySignOut() && void signOut() },
+    { text: sayInShell("documentation"), icon: "out", run: () => window.open("/api/docs", "_blank", "noopener") },
+    { text: sayInShell("sign_out"), icon: "out", run: () => maySignOut() && void signOut() },
   ]
 }
 
-const Opened = () => {
+const Palette = () => {
   const dialog = useRef<HTMLDialogElement>(null)
   const [typed, setTyped] = useState("")
   const [at, setAt] = useState(0)
@@ -137,11 +136,11 @@ const Opened = () => {
         <input
           type="text"
           role="combobox"
-          aria-label={say("search")}
+          aria-label={sayInShell("search")}
           aria-expanded="true"
           aria-controls="palette-list"
           {...(found.length > 0 ? { "aria-activedescendant": `palette-${chosen}` } : {})}
-          placeholder={say("search")}
+          placeholder={sayInShell("search")}
           autocomplete="off"
           spellcheck={false}
           value={typed}
@@ -176,4 +175,4 @@ const Opened = () => {
   )
 }
 
-export const Palette = () => (open.value ? <Opened /> : null)
+export default Palette

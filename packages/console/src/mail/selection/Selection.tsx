@@ -1,8 +1,9 @@
 /** The selected entries of the mail list, which the page's address names, and the actions on them by button and by key. */
-import { place, query, refine } from "../router/Router.ts"
-import { Button } from "../ui/Button.tsx"
-import { useKeys } from "../ui/Keys.ts"
+import { place, query, refine } from "../../router/Router.ts"
+import { Button } from "../../ui/Button.tsx"
+import { useKeys } from "../../ui/Keys.ts"
 import { archive, flag, type Id, leaving, mark, remove } from "./Bulk.ts"
+import { say as sayOfMail } from "../texts.ts"
 import { say } from "./texts.ts"
 
 export interface Entry {
@@ -119,18 +120,18 @@ export const Selection = ({ handle, entries, open, onLeft }: SelectionProps) => 
         {say("select_all")}
       </Button>
       <Button small busy={false} onClick={doMark}>
-        {say(chosen.some(({ isUnread }) => isUnread) ? "mark_read" : "mark_unread")}
+        {sayOfMail(chosen.some(({ isUnread }) => isUnread) ? "mark_read" : "mark_unread")}
       </Button>
       {areMessages ? (
         <Button small busy={false} icon="star" onClick={doFlag}>
-          {say("flag")}
+          {sayOfMail("flag")}
         </Button>
       ) : null}
       <Button small busy={false} onClick={doArchive}>
         {say(isArchive ? "unarchive" : "archive")}
       </Button>
       <Button small busy={false} kind="danger" icon="trash" onClick={doRemove}>
-        {say("remove")}
+        {sayOfMail("remove")}
       </Button>
       <Button small kind="plain" icon="cross" aria-label={say("select_none")} onClick={() => select([])} />
     </div>

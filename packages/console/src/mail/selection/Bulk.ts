@@ -3,9 +3,9 @@
  * once and made after some seconds, or when the page is closed, because the service cannot restore a message.
  */
 import { signal } from "@preact/signals"
-import { call, type Input } from "../client/Client.ts"
-import { outdated } from "../client/Queries.ts"
-import { tell } from "../ui/Toast.tsx"
+import { call, type Input } from "../../client/Client.ts"
+import { outdated } from "../../client/Queries.ts"
+import { tell } from "../../ui/Toast.tsx"
 import { say } from "./texts.ts"
 
 /** An entry of a list: a conversation (`thr_…`) or a message (`msg_…`). */
