@@ -52,7 +52,7 @@ const guide = () => {
 }
 
 describe.skipIf(!has("pythonHttpx"))("Python SDK", () => {
-  it.each(["test_sdk", "test_async"])("passes %s", { timeout: 120_000 }, async (name) => {
+  it.each(["test_sdk", "test_async"])("passes %s", { timeout: 240_000 }, async (name) => {
     expect(await python(["-m", "unittest", name], tests)).toMatch(/^OK$/m)
   })
 

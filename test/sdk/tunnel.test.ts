@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, request } from "node:http"
 import type { AddressInfo } from "node:net"
 import { createClient, type OpenTunnel, type TunnelHandler } from "@agent-identity/sdk"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
 import { signUp } from "../harness/Client.ts"
 import { fetchPublic, hostOf } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -77,7 +77,10 @@ describe("A tunnel of the SDK", () => {
       if (request.url.endsWith("/bad")) throw new Error("a handler that fails")
       return new Response("good")
     })
+    const log = vi.spyOn(console, "error").mockImplementation(() => undefined)
     expect((await visit("/bad")).status).toBe(500)
+    expect(log).toHaveBeenCalledWith(new Error("a handler that fails"))
+    log.mockRestore()
     expect((await visit("/good")).body).toBe("good")
   })
 

@@ -65,13 +65,13 @@ def server(handler: Type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 def eventually(ready: Callable[[], Any]) -> Any:
     """Returns the first value that is not empty."""
-    ends = time.monotonic() + 20
+    ends = time.monotonic() + 60
     while time.monotonic() < ends:
         value = ready()
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError("The condition did not hold within 20 s")
+    raise AssertionError("The condition did not hold within 60 s")
 
 
 class Receiver(BaseHTTPRequestHandler):
