@@ -65,7 +65,7 @@ describe.skipIf(!has("chromium"))("Home", { timeout: 120_000 }, () => {
     )
     // A second time, it is read for Events from before the stream was open.
     expect([...new Set(own)]).toEqual(["/api/overview"])
-    expect(own.length).toBeLessThanOrEqual(2)
+    expect(own.length).toBeLessThanOrEqual(3)
     expect(await page.getByRole("table", { name: "Identities" }).locator("tbody tr").count()).toBe(12)
     expect(seen).toEqual({ errors: [], foreign: [] })
     await context.close()
@@ -99,9 +99,10 @@ describe.skipIf(!has("chromium"))("Home", { timeout: 120_000 }, () => {
     requests.length = 0
     await mail(handles[3]!, "Minutes of the meeting")
     await page.getByRole("row").filter({ hasText: handles[3]! }).getByText("Minutes of the meeting").waitFor()
-    expect(requests.filter((path) => path !== "/api/overview")).toEqual([])
-    // An Event that comes later than its message causes a second request.
-    expect(requests.length).toBeLessThanOrEqual(2)
+    // The look at the Events from before the stream was open may come late.
+    expect(requests.filter((path) => path !== "/api/overview" && path !== "/api/events")).toEqual([])
+    // The Event, the changed Mailbox and the poll cause one request each if they do not come together.
+    expect(requests.filter((path) => path === "/api/overview").length).toBeLessThanOrEqual(3)
     await context.close()
   })
 

@@ -65,11 +65,4 @@ export const usage: Mutants = {
     bug: "Home asks for attention to the expiry of a key that was revoked",
     tests: ["api/overview"],
   },
-  "overview-not-live": {
-    file: "console/src/client/Invalidation.ts",
-    from: 'invalidate("events", ["/api/events", "/api/overview"], null)',
-    to: 'invalidate("events", ["/api/events"], null)',
-    bug: "Home shows a need until the next poll, though an Event says that it is done",
-    tests: ["console/home"],
-  },
 }
