@@ -77,6 +77,14 @@ const members: Readonly<Record<string, Readonly<Record<string, ReturnType<typeof
     tag_folders: free(false),
   },
   "/api/identities/{handle}/proof": { audiences: free("any") },
+  "/api/identities/{handle}/messages": {
+    ids: free([]),
+    threads: free([]),
+    seen: free(true),
+    flagged: free(true),
+    add_labels: free([]),
+    remove_labels: free([]),
+  },
   "/api/identities/{handle}/messages/{id}": { seen: free(true), flagged: free(true), labels: free([]) },
   "/api/identities/{handle}/tunnel": {
     host_header: free("preserve"),

@@ -59,15 +59,18 @@ describe("svc token", { timeout: 60_000 }, () => {
 
   it("keeps a file fresh that only the user can read", async () => {
     const running = startSvc(around(), "token", "--audience", "a.example", "--write", file(), "--every", "1s")
-    const read = async () => (existsSync(file()) ? readFileSync(file(), "utf8") : "")
-    const first = await eventually(read, (text) => text !== "", 30)
-    expect(statSync(file()).mode & 0o777).toBe(0o600)
-    const next = await eventually(read, (text) => text !== first, 30)
-    expect(next.split(".")).toHaveLength(3)
-    for (const token of [first, next]) await verified(token, "a.example")
-    expect(decodeJwt(next).jti).not.toBe(decodeJwt(first).jti)
-    running.stop()
-    await running.ended
+    try {
+      const read = async () => (existsSync(file()) ? readFileSync(file(), "utf8") : "")
+      const first = await eventually(read, (text) => text !== "", 30)
+      expect(statSync(file()).mode & 0o777).toBe(0o600)
+      const next = await eventually(read, (text) => text !== first, 30)
+      expect(next.split(".")).toHaveLength(3)
+      for (const token of [first, next]) await verified(token, "a.example")
+      expect(decodeJwt(next).jti).not.toBe(decodeJwt(first).jti)
+    } finally {
+      running.stop()
+      await running.ended
+    }
   })
 
   it("ends with the reason when no token may be issued, and refuses an interval that is too long", async () => {
