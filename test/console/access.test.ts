@@ -52,6 +52,45 @@ describe.skipIf(!has("chromium"))("Connected apps and audit log in the console",
     await context.close()
   })
 
+  it("opens the page that was requested before sign-in, if that was recently, and shows no data of another account", async () => {
+    const [ada, bob] = [await owner(), await owner()]
+    await bob.context.close()
+    const { base } = site.service
+    const { context, page } = ada
+    const cookies = page.context()
+    const signInAs = ({ session }: { readonly session: string }) =>
+      cookies.addCookies([{ name: "svc_session", value: session, url: base, httpOnly: true, sameSite: "Lax" }])
+    const leave = (millisAgo: number) =>
+      page.evaluate(
+        `localStorage.setItem("svc-return", JSON.stringify({ path: "/activity/audit", at: Date.now() - ${millisAgo} }))`,
+      )
+    await page.goto(`${base}/console`)
+    await page.getByText(ada.handle).first().waitFor()
+    await leave(15 * 60_000)
+    await page.goto(`${base}/console`)
+    await page.getByText(ada.handle).first().waitFor()
+    expect(page.url()).not.toContain("audit")
+    await leave(14 * 60_000)
+    await page.goto(`${base}/console`)
+    await page.waitForURL(`${base}/console/activity/audit`)
+
+    await page.goto(`${base}/console`)
+    await page.getByText(ada.handle).first().waitFor()
+    // No answer for the other account arrives yet.
+    let answer = () => {}
+    const answered = new Promise<void>((resolve) => (answer = resolve))
+    await page.route(/\/api\/(?!auth)/, async (route) => {
+      await answered
+      await route.continue()
+    })
+    await signInAs(bob)
+    await page.evaluate(`new BroadcastChannel("svc-session").postMessage("changed")`)
+    await page.getByText(ada.handle).first().waitFor({ state: "detached" })
+    answer()
+    await page.getByText(bob.handle).first().waitFor()
+    await context.close()
+  })
+
   it("filters audit records by category and outcome, and shows names as text", async () => {
     const { session, handle, context, seen, page } = await owner()
     const made = await call(site.service.base, "POST", "/api/keys", { token: session, body: { name: "<i>ci</i>" } })

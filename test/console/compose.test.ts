@@ -69,13 +69,21 @@ describe.skipIf(!has("chromium"))("The composer", { timeout: 120_000 }, () => {
 
   it("completes recipients from Allowed Recipients and recent mail on Enter and Tab", async () => {
     const { handle } = await mail.agent()
-    await mail.api("POST", `${handle}/allowed-recipients`, { address: "board@example.org" })
+    for (const address of ["board@example.org", "boardwalk@example.org"]) {
+      await mail.api("POST", `${handle}/allowed-recipients`, { address })
+    }
+    await mail.service.query(
+      (sql) =>
+        sql`update allowed_recipient set suppressed_at = now(), suppression = '{}' where address = 'boardwalk@example.org'`,
+    )
     await mail.arrives(handle, { subject: "Hello", text: "x" })
     const { context, page } = await mail.open(`${handle}/mail/compose`)
     const to = page.getByRole("combobox", { name: "To" })
     const option = (name: RegExp) => page.getByRole("option", { name })
     await to.pressSequentially("boa")
     await option(/board@example\.org/).waitFor()
+    // Suppressed recipients are not suggested.
+    expect(await page.getByRole("option").count()).toBe(1)
     expect(await violations(page)).toEqual([])
     await to.press("Enter")
     await to.pressSequentially("gra")

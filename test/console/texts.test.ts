@@ -8,7 +8,9 @@ type Text = string | Readonly<Record<string, string>>
 type InAll = readonly [Text, Text, Text]
 
 // The console has its own type configuration, so its modules are imported without types.
-const { ago, languages, speak, tables, texts } = await import(path.join(root, "packages/console/src/texts/Texts.ts"))
+const { ago, bytes, languages, speak, tables, texts } = await import(
+  path.join(root, "packages/console/src/texts/Texts.ts")
+)
 const files = globSync("packages/console/src/**/{texts,events}.ts", { cwd: root })
 for (const file of files) await import(path.join(root, file))
 
@@ -63,6 +65,16 @@ describe("A text of the console", () => {
         expect(ago(then, now), `${language}: ${count} ${unit}`).toBe(intl.format(count, unit))
       }
     }
+  })
+
+  it("shows sizes in powers of 1000", () => {
+    speak("en")
+    expect([999, 1000, 1_400_000, 1_000_000_000].map((size) => bytes(size))).toEqual([
+      "999 bytes",
+      "1 kB",
+      "1.4 MB",
+      "1 GB",
+    ])
   })
 
   it("depends on the count and the language", () => {

@@ -22,6 +22,7 @@ import { sdks } from "./sdks.ts"
 import { secondSteps } from "./second-steps.ts"
 import { staleHolders } from "./stale-holders.ts"
 import { surfaces } from "./surfaces.ts"
+import { consoleAndEdge } from "./console-and-edge.ts"
 import { tenancyAndTime } from "./tenancy-and-time.ts"
 import { tunnelEdge } from "./tunnel-edge.ts"
 import { usage } from "./usage.ts"
@@ -49,6 +50,7 @@ export const mutants: Mutants = {
   ...secondSteps,
   ...staleHolders,
   ...surfaces,
+  ...consoleAndEdge,
   ...tenancyAndTime,
   ...tunnelEdge,
   ...usage,

@@ -87,6 +87,19 @@ describe("the guarded client", () => {
     expect(paths).toEqual(["/expired"])
   })
 
+  it("never sends a request to a URL with credentials", async () => {
+    let reached = 0
+    const port = await http((_, response) => (reached++, response.end()))
+    for (const credentials of ["user:pw", "user", ":pw"]) {
+      const url = new URL(`http://${credentials}@127.0.0.1:${port}/`)
+      const answer = await withClient({}, (client) =>
+        client.ask(url, { method: "GET", headers: {}, atMost: 100 }, { request: Effect.void, isPermitted: () => true }),
+      )
+      expect(answer).toMatchObject(failure("refused_address"))
+    }
+    expect(reached).toBe(0)
+  })
+
   it("returns a redirect without following it", async () => {
     let followed = 0
     const inner = await http((_, response) => (followed++, response.end()))
@@ -190,9 +203,11 @@ describe("the guarded client", () => {
       failure: { message: expect.stringContaining("https") },
     })
     expect(await judge("nonsense")).toMatchObject({ failure: { message: expect.stringContaining("absolute") } })
-    expect(await judge("https://user:pw@hooks.example/")).toMatchObject({
-      failure: { message: expect.stringContaining("credentials") },
-    })
+    for (const credentials of ["user:pw", "user", ":pw"]) {
+      expect(await judge(`https://${credentials}@hooks.example/`), credentials).toMatchObject({
+        failure: { message: expect.stringContaining("credentials") },
+      })
+    }
     expect(await judge("https://hooks.example/", { resolve: answering("10.0.0.1") })).toMatchObject({
       failure: { message: expect.stringContaining("public addresses") },
     })

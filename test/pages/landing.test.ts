@@ -76,7 +76,15 @@ describe("Pages", () => {
       expect(html, path).not.toContain("noindex")
       expect(html, path).toMatch(/<title>[^<]+<\/title>/)
     }
-    for (const path of paths("/auth/sign-in", "/auth/device", "/auth/magic-link", "/@nobody-here", "/connectors")) {
+    const link = `/auth/magic-link?token=${"x".repeat(43)}`
+    for (const path of paths(
+      "/auth/sign-in",
+      "/auth/device",
+      link,
+      "/auth/magic-link",
+      "/@nobody-here",
+      "/connectors",
+    )) {
       expect((await getPage(path, { accept: "text/html" })).html, path).toContain(
         '<meta name="robots" content="noindex">',
       )

@@ -81,6 +81,11 @@ describe("a reply", () => {
     })
   })
 
+  it("names the first message of a long thread and the newest ones", () => {
+    const references = Array.from({ length: 45 }, (_, n) => `<${n}@example.org>`)
+    expect(answer({ references }).references).toEqual([references[0], ...references.slice(-38), "<one@example.org>"])
+  })
+
   it("belongs to the thread of a message whose id has no @, but not if the id cannot be sent in a header", () => {
     expect(answer({ message_id: "<20261122.A1>", references: ["<first>"] })).toMatchObject({
       in_reply_to: "<20261122.A1>",

@@ -242,7 +242,12 @@ describe("the transfer limit of an Org", () => {
     expect(blocked.status).toBe(429)
     expect(JSON.parse(blocked.body).code).toBe("tunnel_transfer_blocked")
     expect(Number(blocked.headers["retry-after"])).toBeGreaterThan(0)
+    let reached = 0
+    const count = () => void reached++
+    origin.on("connection", count)
     expect(await sendRaw(other.identity.tunnel.port, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")).toBe("")
+    origin.off("connection", count)
+    expect(reached).toBe(0)
     const limits = (await events()).filter(
       ({ type }: any) => type === "limit.near" || type === "tunnel.transfer_blocked",
     )

@@ -44,7 +44,8 @@ const Console = () => {
       return now.session.tos.gated ? (
         <Outlet routes={gate} />
       ) : (
-        <Shell>
+        // Another account gets pages of its own: no query, input or message of the one before stays on them.
+        <Shell key={now.session.org.id}>
           <Outlet routes={routes} />
         </Shell>
       )

@@ -64,8 +64,11 @@ export const look = async (): Promise<void> => {
   try {
     const session = await call("GET /api/auth/session")
     const before = state.peek()
-    // Data of another account must not stay visible.
-    if ("session" in before && before.session.org.id !== session.org.id) client.clear()
+    if ("session" in before && before.session.org.id !== session.org.id) {
+      // Data of another account must not stay visible, and its live stream ends.
+      unfollow()
+      client.clear()
+    }
     if (language.peek() !== session.org.language) speak(session.org.language)
     storeUnsavedFor(session.org.id)
     const isNew = before.is === "unknown" || before.is === "out"

@@ -1,0 +1,96 @@
+/** Planted bugs in the console's client, the edge of the Tunnels, pages and mail, found unnoticed by a sample of all areas. */
+import type { Mutants } from "./Mutant.ts"
+
+export const consoleAndEdge: Mutants = {
+  "url-with-password": {
+    file: "cluster/src/net/GuardedClient.ts",
+    from: ' && username === "" && password === ""',
+    to: ' && username === ""',
+    bug: "a Webhook's URL may contain a password",
+    tests: ["net/guarded-client"],
+  },
+  "bytes-in-1024": {
+    file: "console/src/texts/Texts.ts",
+    from: "Math.floor(Math.log10(value) / 3)",
+    to: "Math.floor(Math.log2(value) / 10)",
+    bug: "1000 bytes are shown as 1,000 byte instead of 1 kB",
+    tests: ["console/texts"],
+  },
+  "subject-prefix-doubled": {
+    file: "cluster/src/mail/sending/ReplyHeaders.ts",
+    from: "chain.length <= referencesAtMost ? chain : [chain[0]!, ...chain.slice(1 - referencesAtMost)]",
+    to: "chain.length <= referencesAtMost ? chain : chain.slice(-referencesAtMost)",
+    bug: "a long conversation loses its first id, by which it is recognised",
+    tests: ["sending/answering"],
+  },
+  "expired-input-kept": {
+    file: "console/src/client/Unsaved.ts",
+    from: "> storedMillis) localStorage.removeItem(key)",
+    to: "> storedMillis * 1000) localStorage.removeItem(key)",
+    bug: "unsaved messages stay in the browser for years",
+    tests: ["console/unsaved-entries"],
+  },
+  "deleting-identity-routed": {
+    file: "tunnel-edge/src/edge/routing/Routes.ts",
+    from: 'found?.status === "deleting" ? undefined : found',
+    to: "found",
+    bug: "requests reach the agent of an Identity that is being deleted",
+    tests: ["tunnel/routes"],
+  },
+  "connect-name-of-other-domain": {
+    file: "tunnel-edge/src/edge/routing/Hosts.ts",
+    from: 'takesLinks: (host) => host === connect || book.environment === "development"',
+    to: "takesLinks: () => true",
+    bug: "in production agents may dial any host of the edge, also one of another agent",
+    tests: ["tunnel/routes"],
+  },
+  "proxy-header-family": {
+    file: "tunnel-edge/src/edge/tcp/TcpPorts.ts",
+    from: "`PROXY ${family} ${from} ${to} ${sourceOf(socket)?.port ?? socket.remotePort} ${socket.localPort}",
+    to: "`PROXY ${family} ${from} ${to} ${socket.localPort} ${sourceOf(socket)?.port ?? socket.remotePort}",
+    bug: "the PROXY header swaps the ports",
+    tests: ["tunnel/settings"],
+  },
+  "wrong-budget-org": {
+    file: "tunnel-edge/src/edge/tcp/RawConnections.ts",
+    from: "    if (metering.blockedFor(standing.orgId) > 0) return undefined\n",
+    to: "",
+    bug: "raw connections are opened although the day's transfer is used up",
+    tests: ["tunnel/settings"],
+  },
+  "magic-link-cached": {
+    file: "api/src/pages/MagicLinkPage.ts",
+    from: "page({ title: words[lang].title, lang, body, status, unlisted: true })",
+    to: "page({ title: words[lang].title, lang, body, status })",
+    bug: "search engines may index pages of sign-in links",
+    tests: ["pages/landing"],
+  },
+  "own-suggested": {
+    file: "console/src/compose/recipients.ts",
+    from: "expired || suppressed !== null ? [] :",
+    to: "expired ? [] :",
+    bug: "the composer suggests recipients that are suppressed",
+    tests: ["console/compose"],
+  },
+  "return-never-expires": {
+    file: "console/src/client/Session.ts",
+    from: "Date.now() - kept.at < keptMillis && kept.path",
+    to: "kept.path",
+    bug: "the console opens a page that somebody left days ago",
+    tests: ["console/access"],
+  },
+  "other-account-stays": {
+    file: "console/src/client/Session.ts",
+    from: "      client.clear()\n    }\n",
+    to: "    }\n",
+    bug: "data of another account stay visible after signing in to a second one",
+    tests: ["console/access"],
+  },
+  "pages-of-other-account-stay": {
+    file: "console/src/Console.tsx",
+    from: "<Shell key={now.session.org.id}>",
+    to: "<Shell>",
+    bug: "pages that are open keep the data of the account that was signed in before",
+    tests: ["console/access"],
+  },
+}
