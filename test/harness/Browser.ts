@@ -33,10 +33,19 @@ export const takeContext = async (browser: Browser, options: BrowserContextOptio
   } else free.delete(kept)
   const { context } = kept
   const [tab] = context.pages()
+  // A fake clock is a script of the context that cannot be removed, and that the frames of later tests would report.
+  let hasFakeClock = false
+  const { clock } = context
+  const install = clock.install.bind(clock)
+  clock.install = (options) => {
+    hasFakeClock = true
+    return install(options)
+  }
   return {
     context,
-    /** Removes pages, cookies and stored data of this origin; caches stay. */
+    /** Removes pages, cookies and stored data of this origin; caches stay. A context with a fake clock is closed. */
     release: async (origin: string) => {
+      if (hasFakeClock) return context.close()
       for (const page of context.pages()) if (page !== tab) await page.close()
       await context.clearCookies()
       const cdp = await context.newCDPSession(tab!)
