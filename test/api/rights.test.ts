@@ -42,6 +42,7 @@ const at = (path: string) => `/api/identities/${handle}${path}`
 
 /** A value that weakens no protection of the account holder, so that the scope of the operation suffices. */
 const free = (value: unknown) => ({ value, loosens: false })
+const allFree = (names: string) => Object.fromEntries(names.split(" ").map((name) => [name, free([])]))
 /** A value that weakens a protection of the account holder. */
 const loosens = (value: unknown) => ({ value, loosens: true })
 
@@ -77,14 +78,7 @@ const members: Readonly<Record<string, Readonly<Record<string, ReturnType<typeof
     tag_folders: free(false),
   },
   "/api/identities/{handle}/proof": { audiences: free("any") },
-  "/api/identities/{handle}/messages": {
-    ids: free([]),
-    threads: free([]),
-    seen: free(true),
-    flagged: free(true),
-    add_labels: free([]),
-    remove_labels: free([]),
-  },
+  "/api/identities/{handle}/messages": allFree("ids threads seen flagged add_labels remove_labels"),
   "/api/identities/{handle}/messages/{id}": { seen: free(true), flagged: free(true), labels: free([]) },
   "/api/identities/{handle}/tunnel": {
     host_header: free("preserve"),
