@@ -92,6 +92,8 @@ const itemsOf = (length: number, { at, schema }: Limit): ReadonlyArray<unknown> 
     allowed_networks: (index) => `10.0.0.${index}`,
     handles: (index) => `someone${index}`,
     event_types: () => "email.received",
+    ids: () => "msg_01kjr8xr3v7k2t9m4q6w8y0zab",
+    threads: () => "thr_01kjr8xr3v7k2t9m4q6w8y0zab",
     references: (index) => `<${index}@example.org>`,
     interfaces: (index) => ({
       url: `https://example.org/${index}`,

@@ -37,7 +37,7 @@ import type { Initiator } from "@svc/domain/account/Initiator"
 import { allows } from "@svc/domain/account/Scope"
 import { reservedScopeOf, scopeOf } from "@svc/domain/account/EndpointScope"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
-import type { InvalidRequest } from "@svc/domain/problems/Problem"
+import { type InvalidRequest, Unauthenticated } from "@svc/domain/problems/Problem"
 import { CredentialLookup, type Resolved } from "@svc/cluster/account/CredentialLookup"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
@@ -67,6 +67,9 @@ for (const { endpoints } of Object.values(Api.groups)) {
     scopeOf(endpoint)
   }
 }
+
+/** Tokens of apps are valid for the MCP tools only (RFC 8707), whatever the lookup returns. */
+const onlyForTools = new Unauthenticated({ detail: "This credential is for the MCP server only." })
 
 const make = Effect.gen(function* () {
   const book = yield* Addresses
@@ -135,6 +138,7 @@ const make = Effect.gen(function* () {
   ) {
     const { source } = exchange
     const { org } = known.caller
+    if (known.caller.kind === "grant" && source.via !== "mcp") return yield* onlyForTools
     const networkProblem = judgeNetwork(known.caller, source)
     if (networkProblem !== undefined) return yield* networkProblem
     yield* take(exchange, org.id, "calls")

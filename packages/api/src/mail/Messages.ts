@@ -11,7 +11,7 @@ import { Effect, Semaphore } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
-import { unchanged } from "../EntityTags.ts"
+import { unchanged, untagged } from "../EntityTags.ts"
 import { RequestContext } from "../RequestContext.ts"
 import * as Download from "./Download.ts"
 import { encode, slice } from "./TextSlice.ts"
@@ -106,7 +106,8 @@ export const layer = RequestServices.group(
         if (marked.length === 0) return yield* noMessage()
         return yield* messages.summary(subject.id, params.id)
       }),
-      patchMany: Effect.fnUntraced(function* ({ payload }) {
+      patchMany: Effect.fnUntraced(function* ({ payload, headers }) {
+        yield* untagged(headers["if-match"])
         const subject = yield* Subject
         const { ids = [], threads = [], ...change } = payload
         const message_ids = yield* messages.idsOf(subject.id, { ids, threads }, change, limits.messages)

@@ -107,7 +107,7 @@ export const layer = HttpRouter.use((router) =>
         present: yield* grants.present(org.id, wanted.client.id, wanted.redirect),
         request: request.id,
         seal: sealOf(caller, request.id),
-        ...(problem === undefined ? {} : { told: problem }),
+        ...(problem === undefined ? {} : { notice: problem }),
       }
       const say = words[org.language]
       return alone(

@@ -186,9 +186,10 @@ export class MessageApi extends HttpApiGroup.make("messages")
       }),
     HttpApiEndpoint.patch("patchMany", "/api/identities/:handle/messages", {
       params,
+      headers: conditional,
       payload: MessagesPatch,
       success: MessagesChanged,
-      error: [NotFound, Unavailable],
+      error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Change the flags of several messages or conversations at once"),
