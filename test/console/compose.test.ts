@@ -135,6 +135,28 @@ describe.skipIf(!has("chromium"))("The composer", { timeout: 120_000 }, () => {
     await context.close()
   })
 
+  it("asks nothing after sending, also in a tab that renders no frames", async () => {
+    const { handle } = await mail.agent()
+    await mail.api("POST", `${handle}/allowed-recipients`, { address: "hidden@example.org" })
+    const { context, page } = await mail.open(`${handle}/mail/compose?to=hidden@example.org`)
+    const questions: Array<string> = []
+    page.on("dialog", (dialog) => (questions.push(dialog.message()), void dialog.dismiss()))
+    await page.getByLabel("Text", { exact: true }).fill("Sent.")
+    await draftKept(page)
+    await page.getByRole("button", { name: "Send", exact: true, disabled: false }).click()
+    await page.getByText("Not sent yet: sending in").waitFor()
+    // The browser stops the frames of hidden tabs, and delays short timers.
+    await page.evaluate(`{
+      const timer = window.setTimeout
+      window.requestAnimationFrame = () => 0
+      window.setTimeout = (run, delay, ...given) => timer(run, delay === 35 ? 5000 : delay, ...given)
+    }`)
+    await page.getByRole("button", { name: "Send now" }).click()
+    await page.waitForURL("**/mail/msg_*")
+    expect(questions).toEqual([])
+    await context.close()
+  })
+
   it("attaches pasted and dropped files with a preview, and sends formatted text with a plain part", async () => {
     const { handle } = await mail.agent()
     await mail.api("POST", `${handle}/allowed-recipients`, { address: "format@example.org" })

@@ -121,4 +121,11 @@ export const console: Mutants = {
     bug: "a change elsewhere replaces what a person is typing",
     tests: ["console/live"],
   },
+  "question-after-sending": {
+    file: "console/src/compose/delayed.ts",
+    from: "    isPending.current = false\n",
+    to: "",
+    bug: "a tab in the background asks whether to leave a message unsent that was sent, and stays on the composer",
+    tests: ["console/compose"],
+  },
 }

@@ -1,5 +1,5 @@
 /** Sending that waits, so that it can be undone. Nothing is sent if the page is left or closed meanwhile. */
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { guardWhile } from "../router/Router.ts"
 import { say } from "./texts.ts"
 
@@ -9,8 +9,14 @@ const delaySeconds = 10
 export const useDelayed = (run: () => void) => {
   const [due, setDue] = useState<number>()
   const [now, setNow] = useState(0)
-  const finish = () => {
+  /** Ends at once: the cleanup of an effect waits for the next frame, and the message may be sent before it. */
+  const isPending = useRef(false)
+  const end = () => {
+    isPending.current = false
     setDue(undefined)
+  }
+  const finish = () => {
+    end()
     run()
   }
   useEffect(() => {
@@ -18,7 +24,7 @@ export const useDelayed = (run: () => void) => {
     const tick = setInterval(() => setNow(performance.now()), 250)
     const timer = setTimeout(finish, due - performance.now())
     const free = guardWhile(
-      () => true,
+      () => isPending.current,
       () => say("leave_sending"),
     )
     return () => {
@@ -32,9 +38,11 @@ export const useDelayed = (run: () => void) => {
     seconds:
       due === undefined ? undefined : Math.max(0, Math.ceil((due - Math.max(now, due - delaySeconds * 1000)) / 1000)),
     start: () => {
-      if (due === undefined) setDue(performance.now() + delaySeconds * 1000)
+      if (due !== undefined) return
+      isPending.current = true
+      setDue(performance.now() + delaySeconds * 1000)
     },
-    cancel: () => setDue(undefined),
+    cancel: end,
     finish,
   }
 }
