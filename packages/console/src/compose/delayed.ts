@@ -1,5 +1,5 @@
 /** Sending that waits, so that it can be undone. Nothing is sent if the page is left or closed meanwhile. */
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { guardWhile } from "../router/Router.ts"
 import { say } from "./texts.ts"
 
@@ -19,7 +19,8 @@ export const useDelayed = (run: () => void) => {
     end()
     run()
   }
-  useEffect(() => {
+  // Before the browser paints: the page is not left without a question once the countdown is shown.
+  useLayoutEffect(() => {
     if (due === undefined) return undefined
     const tick = setInterval(() => setNow(performance.now()), 250)
     const timer = setTimeout(finish, due - performance.now())

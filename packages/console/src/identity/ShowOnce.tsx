@@ -2,7 +2,7 @@
  * The secrets of a new or rotated Identity, until the account holder confirms that they are stored or they expire, and the
  * snippets that configure an agent. The component keeps secrets in its state, never in the query cache.
  */
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useState } from "preact/hooks"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { guardWhile } from "../router/Router.ts"
@@ -126,7 +126,7 @@ export const ShowOnce = ({ identity, secrets, forget }: ShowOnceProps) => {
   })
   // Confirmation in progress needs no warning.
   const asks = waits && !command.busy
-  useEffect(
+  useLayoutEffect(
     () =>
       asks
         ? guardWhile(

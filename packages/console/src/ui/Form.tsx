@@ -96,7 +96,8 @@ export const useForm = <V extends object>(
   useLayoutEffect(() => {
     if (isRestored) store?.adopt()
   }, [])
-  useEffect(() => (stored === undefined ? undefined : guardWhile(isChanged, () => say("leave_form"))), [])
+  // Before the browser paints, so that a reload right after the form appears is asked about as well.
+  useLayoutEffect(() => (stored === undefined ? undefined : guardWhile(isChanged, () => say("leave_form"))), [])
   // Before the browser paints, so that a reload right after typing loses nothing.
   useLayoutEffect(() => {
     if (isBusy.current) return
