@@ -123,8 +123,8 @@ export const console: Mutants = {
   },
   "question-after-sending": {
     file: "console/src/compose/delayed.ts",
-    from: "    isPending.current = false\n",
-    to: "",
+    from: "import { useLayoutEffect, useState }",
+    to: "import { useEffect as useLayoutEffect, useState }",
     bug: "a tab in the background asks whether to leave a message unsent that was sent, and stays on the composer",
     tests: ["console/compose"],
   },
