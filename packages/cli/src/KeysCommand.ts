@@ -1,6 +1,6 @@
 /**
  * Makes the commands of keys that rotate in generations: `svc dkim` and `svc issuer` print the keys, and `rotate` creates
- * new ones. What a command needs is loaded on demand, because it loads all settings of the service and its store.
+ * new ones. Their modules load all settings of the service and its store, so they are imported when a command runs.
  */
 import { type Cause, Effect, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -9,7 +9,7 @@ import type { Settings } from "./serve/Settings.ts"
 /** The error was already printed. */
 class KeysFailed extends Schema.TaggedError<KeysFailed>()("ServeFailed", {}) {}
 
-/** What the module of the keys exports. */
+/** The exports of a module of keys. */
 interface Keys<K, E> {
   /** Lists the keys. Creates the first ones, and new ones if `rotate` is set. */
   readonly listed: (settings: Settings, rotate: boolean) => Effect.Effect<ReadonlyArray<K>, E>

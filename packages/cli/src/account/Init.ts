@@ -1,6 +1,6 @@
 /**
- * `svc init`: sets up an agent in one dialogue: login, Identity, `.env` with the Identity's key, and the MCP server of a client. Every question
- * is also a flag, and without a terminal nothing is asked.
+ * `svc init` sets up an agent in one dialogue: login, Identity, `.env` with the Identity's key, and the MCP server of a client. A flag answers
+ * each question in advance. Without a terminal, the command takes the defaults.
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import * as path from "node:path"

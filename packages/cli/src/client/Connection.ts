@@ -117,14 +117,20 @@ export const call = (
 
 const Who = Schema.Struct({ caller: Schema.Struct({ handle: Schema.NullOr(Schema.String) }) })
 
-/** Returns the Handle that `--handle` names, or that of the credential's own Identity. */
-export const handleOf = Effect.fnUntraced(function* ({ api, key }: Connection, flag: Option.Option<string>) {
+/** Returns the Handle that `--handle` names, or that of the credential's own Identity; null if it has none. */
+export const optionalHandleOf = Effect.fnUntraced(function* ({ api, key }: Connection, flag: Option.Option<string>) {
   if (Option.isSome(flag)) return flag.value.replace(/^@/, "")
   const who = yield* understood(
     api,
     Schema.decodeUnknownEffect(Who)(yield* call(api, "GET", "/api/auth/whoami", { key })),
   )
-  return who.caller.handle ?? (yield* new NotLoggedIn({ message: "Name the Identity: --handle <handle>." }))
+  return who.caller.handle
+})
+
+/** Returns the Handle like {@link optionalHandleOf}, or fails if there is none. */
+export const handleOf = Effect.fnUntraced(function* (connection: Connection, flag: Option.Option<string>) {
+  const handle = yield* optionalHandleOf(connection, flag)
+  return handle ?? (yield* new NotLoggedIn({ message: "Name the Identity: --handle <handle>." }))
 })
 
 const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value)

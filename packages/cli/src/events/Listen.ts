@@ -3,21 +3,19 @@
  * the live stream, so the program needs no public address and no Webhook. A delivery that fails is shown and not repeated.
  */
 import { createClient, type Event } from "@agent-identity/sdk"
-import { newSecret, signedHeaders } from "@svc/cluster/webhooks/DeliveryRequest"
-import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { bodyOf, newSecret, signedHeaders } from "@svc/cluster/webhooks/DeliveryRequest"
+import { Timing } from "@svc/cluster/Timing"
+import { fromPublic } from "@svc/domain/Ids"
 import { eventTypes } from "@svc/domain/events/Event"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
+import { call, connect, explain, Misused, optionalHandleOf, understood } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { say, sayJson } from "../client/Printing.ts"
 
 const decodeEvents = Schema.decodeUnknownEffect(
   Schema.Struct({ events: Schema.Array(Schema.Struct({ id: Schema.String })) }),
 )
-
-/** The time that the service gives a receiver. */
-const patience = 10_000
 
 /** Completes `3000` and `localhost:3000/hook` to an address. */
 export const targetOf = (text: string) => {
@@ -39,35 +37,28 @@ const typesOf = Effect.fnUntraced(function* (list: Option.Option<string>) {
   return new Set(types)
 })
 
-/** Returns the body of a delivery, as `webhooks.md` describes it. */
-const bodyOf = (event: Event, request: string): string =>
-  JSON.stringify({
-    request_id: toPublic("req_", request),
-    timestamp: new Date().toISOString(),
-    id: event.id,
-    type: event.type,
-    created_at: event.created_at,
-    identity_id: event.identity_id,
-    handle: event.handle,
-    identity: { id: event.identity_id, handle: event.handle },
-    data: event.data,
-  })
-
 const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
-  if (error.name === "TimeoutError") return "no response within 10 seconds"
+  if (error.name === "TimeoutError") return `no response within ${Timing.deliveryTimeoutMillis / 1000} seconds`
   const cause = error.cause instanceof Error ? error.cause : error
   return cause.message || String(Reflect.get(cause, "code"))
 }
 
 /** Posts a delivery; returns its status or why it failed. */
-const deliver = Effect.fnUntraced(function* (target: string, event: Event, secret: string) {
-  const body = bodyOf(event, yield* makeUuidV7)
+const deliver = Effect.fnUntraced(function* (target: string, identityId: string, event: Event, secret: string) {
+  const at = new Date()
+  const delivered = {
+    event_id: fromPublic("evt_", event.id)!,
+    event_type: event.type,
+    event_data: event.data,
+    event_created_at: new Date(event.created_at),
+  }
+  const body = yield* bodyOf({ id: identityId, handle: event.handle ?? "" }, delivered, at)
   const headers = {
     "content-type": "application/json",
-    ...signedHeaders({ id: event.id, at: new Date(), body, secrets: [secret] }),
+    ...signedHeaders({ id: event.id, at, body, secrets: [secret] }),
   }
-  const signal = AbortSignal.timeout(patience)
+  const signal = AbortSignal.timeout(Timing.deliveryTimeoutMillis)
   return yield* Effect.tryPromise({
     try: async () => {
       const response = await fetch(target, { method: "POST", headers, body, redirect: "manual", signal })
@@ -104,15 +95,15 @@ export const command = Command.make(
   },
   Effect.fnUntraced(
     function* (flags) {
-      const { api, key } = yield* connect(flags.api)
+      const connection = yield* connect(flags.api)
+      const { api, key } = connection
       const types = yield* typesOf(flags.events)
       const target = yield* Effect.transposeOption(Option.map(flags.forward, targetOf))
       const secret = Option.getOrElse(flags.secret, newSecret)
       if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) {
         return yield* new Misused({ message: "--secret must be whsec_ and at least 24 bytes in base64." })
       }
-      const who = (yield* call(api, "GET", "/api/auth/whoami", { key })) as { caller?: { handle?: string | null } }
-      const handle = Option.getOrElse(flags.handle, () => who.caller?.handle ?? undefined)?.replace(/^@/, "")
+      const handle = (yield* optionalHandleOf(connection, flags.handle)) ?? undefined
       // Reports an unknown Identity before the stream is opened.
       if (handle !== undefined) yield* call(api, "GET", `/api/identities/${encodeURIComponent(handle)}`, { key })
       const client = createClient({ key: Redacted.value(key), baseUrl: api })
@@ -142,7 +133,7 @@ export const command = Command.make(
           // A Webhook belongs to an Identity, so Events of the account are shown and not forwarded.
           const outcome =
             Option.isSome(target) && event.identity_id !== null
-              ? yield* deliver(target.value, event, secret)
+              ? yield* deliver(target.value, event.identity_id, event, secret)
               : undefined
           if (flags.json) yield* sayJson(outcome === undefined ? event : { ...event, forwarded: outcome })
           else {

@@ -3,9 +3,9 @@
  * Identity to itself. The command removes what it added: the own address as Allowed Recipient.
  */
 import { Effect, Option, Schedule, Schema } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
-import { call, connect, type Connection, explain, Misused, understood } from "../client/Connection.ts"
-import { apiFlag } from "../client/Flags.ts"
+import { Argument, Command } from "effect/cli"
+import { call, connect, type Connection, explain, handleOf, Misused, understood } from "../client/Connection.ts"
+import { apiFlag, handleFlag } from "../client/Flags.ts"
 import { say } from "../client/Printing.ts"
 
 const decodeIdentity = Schema.decodeUnknownEffect(Schema.Struct({ handle: Schema.String, email: Schema.String }))
@@ -68,20 +68,13 @@ export const command = Command.make(
     event: Argument.Literals("event", Object.keys(triggers) as ReadonlyArray<keyof typeof triggers>).pipe(
       Argument.withDescription(`The Event type: ${Object.keys(triggers).join(", ")}.`),
     ),
-    handle: Flag.String("handle").pipe(
-      Flag.withDescription("The Identity. A key of one Identity needs no handle."),
-      Flag.optional,
-    ),
+    handle: handleFlag,
     api: apiFlag,
   },
   Effect.fnUntraced(
     function* (flags) {
       const connection = yield* connect(flags.api)
-      const who = (yield* call(connection.api, "GET", "/api/auth/whoami", { key: connection.key })) as {
-        caller?: { handle?: string | null }
-      }
-      const handle = Option.getOrElse(flags.handle, () => who.caller?.handle ?? undefined)?.replace(/^@/, "")
-      if (handle === undefined) return yield* new Misused({ message: "Pass the Identity with --handle." })
+      const handle = yield* handleOf(connection, flags.handle)
       yield* say(yield* triggers[flags.event](connection, handle))
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),

@@ -5,6 +5,7 @@
 import { type AddressBook, Addresses, email } from "@svc/domain/Addresses"
 import type { IdentityStatus } from "@svc/domain/IdentityRef"
 import { toPublic } from "@svc/domain/Ids"
+import type { Prefix } from "@svc/domain/IdSchemas"
 import {
   type IdentityOverview,
   keyNoticeMillis,
@@ -15,8 +16,6 @@ import {
 import { Clock, Context, Effect, Layer } from "effect"
 import { orUnavailable, Reads, type Sql } from "../store/Database.ts"
 import { joinFailing } from "../webhooks/WebhookState.ts"
-
-type Prefix = Parameters<typeof toPublic>[0]
 
 interface NeedRow {
   readonly kind: "provisioning" | "approval" | "webhook" | "key"

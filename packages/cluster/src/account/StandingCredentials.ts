@@ -1,10 +1,10 @@
 /**
  * Watches the credentials of long-lived connections (streams, waits, links). One query per process checks all watched
- * credentials; a connection needs none of its own. A key is valid until it is revoked or expires, a session likewise,
+ * credentials, so connections send no queries of their own. A key is valid until it is revoked or expires, a session likewise,
  * and a Grant as long as it allows the use, which its holder may withdraw. No credential of an Org that is being
  * deleted is valid.
  *
- * While the store is unreachable nothing is checked, and nothing new can be read from it either.
+ * While the store is unreachable, credentials are not checked. A connection can read nothing new from the store then.
  */
 import type { CredentialKind } from "@svc/domain/account/Account"
 import { allows, scopesOf, type ScopeName } from "@svc/domain/account/Scope"

@@ -24,7 +24,7 @@ const decode = Schema.decodeUnknownEffect(StoredCard)
 /** Batches are limited well below the size of a statement, since a batch only writes its last card. */
 const together = { most: 64 }
 
-/** What signing a card takes. */
+/** The parameters for signing a card. */
 interface Signer {
   readonly book: AddressBook
   readonly sealing: Sealing["Service"]
@@ -204,7 +204,7 @@ const answers = Effect.fnUntraced(function* (
 ) {
   const planOf = new Map(planned.map((plan) => [plan.asked, plan]))
   const isRepeated = ({ commandId }: ReceivedCommand<Change>) => commandId !== undefined && done.has(commandId)
-  // Only a commit proves that the state in memory is current, and without a change there was none.
+  // The state in memory is known to be current only after a commit. Without a change, there was no commit.
   const isRead =
     changes.some(isRepeated) || (stored === undefined && planned.some(({ changed }) => changed !== undefined))
   const present = isRead ? yield* read(write) : undefined

@@ -1,4 +1,4 @@
-/** Sending that waits, so that it can be undone. Nothing is sent if the page is left or closed meanwhile. */
+/** Sending that waits, so that it can be undone. If the page is left or closed before, the message is not sent. */
 import { useLayoutEffect, useState } from "preact/hooks"
 import { guardWhile } from "../router/Router.ts"
 import { say } from "./texts.ts"
@@ -13,7 +13,7 @@ export const useDelayed = (run: () => void) => {
     setDue(undefined)
     run()
   }
-  // Without waiting for a frame, which a hidden tab does not render: the question begins with the countdown and ends with it.
+  // A layout effect does not wait for a frame, which a hidden tab never renders. The question begins and ends with the countdown.
   useLayoutEffect(() => {
     if (due === undefined) return undefined
     const tick = setInterval(() => setNow(performance.now()), 250)

@@ -66,7 +66,7 @@ export const Selection = ({ handle, entries, open, onLeft }: SelectionProps) => 
     if (chosen.length > 0) return chosen
     const one = focusedOf(entries) ?? entries.find(({ id }) => id === open)
     if (one !== undefined) return [one]
-    // What is open may not be in the list.
+    // The open message may be missing from the list.
     return open === undefined ? [] : [{ id: open, isUnread: false }]
   }
   const act = (run: (ids: ReadonlyArray<Id>, found: ReadonlyArray<Entry>) => unknown, leaves = false) => {
