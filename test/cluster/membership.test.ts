@@ -168,7 +168,7 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
     }),
   )
 
-  it.effect("ends a session that is idle for as long as the shards of a frozen process may stay", () =>
+  it.effect("ends an idle session after the expiration of shard locks, so that a frozen process loses its shards", () =>
     Effect.gen(function* () {
       const one = yield* process(7)
       yield* one.join

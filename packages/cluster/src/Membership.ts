@@ -13,7 +13,7 @@
  *   would otherwise wait until their own deadline.
  * - While a shard that belongs to this runner is still locked by its previous owner, the runner tries again every
  *   `shardAcquire`.
- * - A slow confirmation of the shard locks is not a loss. The library gives up all shards of a runner if one takes longer
+ * - A slow confirmation of the shard locks is not treated as a loss. The library gives up all shards of a runner if one takes longer
  *   than a third of `shardLockExpiration`, which happens on a busy machine. The locks end with their session only, and a
  *   session with a statement in flight is not idle. Here the runner keeps its shards for `shardLockExpiration` after the
  *   start of the last successful confirmation.
