@@ -1,15 +1,14 @@
-/** Signed web requests (Web Bot Auth), verified as sites verify them, and the directory of keys that the edge serves. */
-import { createHash, createPublicKey, verify as verifyBytes } from "node:crypto"
+/** Signed web requests (Web Bot Auth), verified as sites verify them. */
+import { createHash } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { createClient } from "@agent-identity/sdk"
 import { component, verifySignature, webcrypto } from "http-message-sig"
 import type { JWK } from "jose"
-import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { fetchPublic, hostOf, openConnection } from "../harness/Public.ts"
+import { fetchPublic, hostOf } from "../harness/Public.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 import { runSvc } from "../harness/Svc.ts"
 import { directoryOf, directoryPath, startSite, verifiedOrigin } from "./Sites.ts"
@@ -200,84 +199,6 @@ describe("nothing is signed", () => {
     expect([401, 404, 409]).toContain((await sign(session, {}, name)).status)
     for (const document of [directoryPath, "/.well-known/did.json"]) {
       expect((await fetchPublic(service.edgePort, name, document)).status).toBe(404)
-    }
-  })
-})
-
-/** Verifies the directory's signature from its text, without a library. */
-const isBound = (headers: Readonly<Record<string, unknown>>, jwk: JWK, authority: string) => {
-  const input = String(headers["signature-input"]).replace(/^sig1=/, "")
-  const base = `"@authority";req: ${authority}\n"@signature-params": ${input}`
-  const signature = Buffer.from(/^sig1=:(.+):$/.exec(String(headers["signature"]))![1]!, "base64")
-  return verifyBytes(null, Buffer.from(base), createPublicKey({ key: jwk as never, format: "jwk" }), signature)
-}
-
-describe("the directory at the Tunnel's hostname", () => {
-  it("is signed for its own origin by each key that it lists", async () => {
-    const { status, headers, keys } = await directoryOf(service.edgePort, handle)
-    expect(status).toBe(200)
-    expect(headers["content-type"]).toBe("application/http-message-signatures-directory+json")
-    expect(headers["access-control-allow-origin"]).toBe("*")
-    expect(keys).toHaveLength(1)
-    expect(keys[0]).toMatchObject({ kty: "OKP", crv: "Ed25519" })
-    expect(keys[0]).not.toHaveProperty("d")
-    expect(String(headers["signature-input"])).toMatch(
-      new RegExp(
-        `^sig1=\\("@authority";req\\);created=\\d+;expires=\\d+;keyid="${keys[0]!.kid}";.*tag="http-message-signatures-directory"$`,
-      ),
-    )
-    expect(isBound(headers, keys[0]!, `${hostOf(handle)}:${service.edgePort}`)).toBe(true)
-    expect(isBound(headers, keys[0]!, `mallory.tunnel.localhost:${service.edgePort}`)).toBe(false)
-  })
-
-  it("comes with a DID document of the hostname, which names the profile's DID", async () => {
-    const { status, headers, body } = await fetchPublic(service.edgePort, handle, "/.well-known/did.json")
-    expect([status, headers["content-type"]]).toEqual([200, "application/did+json"])
-    const document = JSON.parse(body)
-    expect(document.id).toBe(`did:web:${encodeURIComponent(`${hostOf(handle)}:${service.edgePort}`)}`)
-    const profile = (await call(service.base, "GET", `/@${handle}/did.json`)).body
-    expect(document.alsoKnownAs).toContain(profile.id)
-    expect(document.verificationMethod[0].publicKeyJwk).toEqual(profile.verificationMethod[0].publicKeyJwk)
-  })
-
-  it("cannot be forged by the connected agent, not even on an open connection or behind a password", async () => {
-    const forged = JSON.stringify({ keys: [{ kty: "OKP", crv: "Ed25519", x: "forged" }] })
-    const tunnel = connectTunnel({
-      key,
-      edge: `http://connect.tunnel.localhost:${service.edgePort}`,
-      handler: (request, response) => response.end(request.url === "/hello" ? "hello" : forged),
-    })
-    await tunnel.ready
-    try {
-      const { keys } = await directoryOf(service.edgePort, handle)
-      expect(keys[0]!.x).not.toBe("forged")
-      const head = (target: string) => `GET ${target} HTTP/1.1\r\nHost: ${hostOf(handle)}\r\n\r\n`
-      const connection = await openConnection(service.edgePort)
-      expect(await connection.say(head("/hello"), /hello$/)).toContain("200")
-      const answer = await connection.say(head(`${directoryPath}?a=1`), /]}$/)
-      expect(answer).toContain("application/http-message-signatures-directory+json")
-      expect(answer).not.toContain("forged")
-      await connection.closed
-      const both = await openConnection(service.edgePort)
-      const pipelined = await both.say(head("/hello") + head(directoryPath), /]}$/)
-      expect(pipelined).toMatch(/hello[^]*directory\+json/)
-      expect(pipelined).not.toContain("forged")
-      await both.closed
-      await call(service.base, "PATCH", `/api/identities/${handle}/tunnel`, {
-        token: session,
-        body: { basic_auth: { username: "ada", password: "countess" } },
-      })
-      expect((await fetchPublic(service.edgePort, handle, "/hello")).status).toBe(401)
-      expect((await directoryOf(service.edgePort, handle)).keys).toEqual(keys)
-      // Everything else is the agent's.
-      await call(service.base, "PATCH", `/api/identities/${handle}/tunnel`, {
-        token: session,
-        body: { basic_auth: null },
-      })
-      expect((await fetchPublic(service.edgePort, handle, "/.well-known/other")).body).toBe(forged)
-      expect((await fetchPublic(service.edgePort, handle, directoryPath, { method: "POST" })).body).toBe(forged)
-    } finally {
-      await tunnel.close()
     }
   })
 })

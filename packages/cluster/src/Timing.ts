@@ -239,6 +239,11 @@ export const Timing = {
   issuerReloadMillis: minute,
   /** How long a rotated key of an Identity stays published, for copies of cards that it signed. */
   signingKeyOverlapMillis: 7 * day,
+  /**
+   * How long a rotated key stays in the signature directory. A signature of a request is valid for a minute; clocks of
+   * verifiers may differ.
+   */
+  directoryOverlapMillis: 5 * minute,
 
   // --- Webhooks
 

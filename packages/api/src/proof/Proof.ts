@@ -106,7 +106,7 @@ export const layer = RequestServices.group(
         const isFree =
           caller.kind === "session" || (caller.kind === "admin_key" && allows(caller.scopes, "proof:admin"))
         const request = { id, audience, seconds, nonce, algorithm, isFree } as const
-        return yield* onRecord((note) => tokens.issue(subject, caller, request, note))
+        return yield* onRecord((note) => tokens.issue(subject, caller, request, note, subject.by))
       }),
       createSignature: Effect.fnUntraced(function* ({ payload }) {
         const subject = yield* Subject

@@ -3,16 +3,22 @@
  * whether it may be handed out.
  */
 import { type AddressBook, Addresses, email } from "@svc/domain/Addresses"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { AudienceNotAllowed, NotFound } from "@svc/domain/problems/Problem"
 import type { ProofSettings } from "@svc/domain/proof/IdentityToken"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { AuditNote } from "../actor/Write.ts"
 import { orClosed } from "../audit/Audit.ts"
 import { auditWriteWith } from "../audit/AuditWrite.ts"
+import { raise } from "../events/Raise.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
 import { type Credential, endOf, permitted, type ProofSubject } from "./IssuePermission.ts"
 import { type IssuerAlgorithm, IssuerKeys } from "./IssuerKeys.ts"
 import { jose } from "./Libraries.ts"
+
+/** Events about refusals per Identity and hour, since an agent chooses the audiences for which it asks. */
+const refusalsAtMost = 10
 
 export interface TokenRequest {
   readonly id: string
@@ -41,11 +47,31 @@ const make = Effect.gen(function* () {
   const book = yield* Addresses
   const keys = yield* IssuerKeys
 
+  /** Raises `token.refused`, unless the last hour has an Event for this audience, or ten. */
+  const raiseRefusal = (subject: ProofSubject, audience: string, at: Date, by: Initiator) => {
+    const identity = { id: subject.id, handle: subject.handle, orgId: subject.orgId }
+    return orUnavailable(sql`
+      with recent as (
+        select e.data->>'audience' as audience from event e
+        where e.org_id = ${subject.orgId}::uuid and e.type = 'token.refused' and e.identity_id = ${subject.id}::uuid
+          and e.created_at > ${at}::timestamptz - ${Timing.refusalWindow}::interval
+      ),
+      news as (
+        select i.id from identity i where i.id = ${subject.id}::uuid and i.status <> 'deleting'
+          and (select count(*) < ${refusalsAtMost} from recent)
+          and not exists (select from recent where audience = ${audience}::text)
+        for share
+      ),
+      ${raise({ sql, identity, at, by }, "news", "token.refused", { audience })}
+      select 1`)
+  }
+
   const issue = Effect.fnUntraced(function* (
     subject: ProofSubject,
     caller: Credential,
     request: TokenRequest,
     note: AuditNote,
+    by: Initiator,
   ) {
     const { SignJWT } = yield* Effect.promise(jose)
     const now = yield* Clock.currentTimeMillis
@@ -67,6 +93,7 @@ const make = Effect.gen(function* () {
       select from proof_setting p where p.identity_id = ${subject.id}::uuid
         and (p.audiences = '"any"'::jsonb or (jsonb_typeof(p.audiences) = 'array' and p.audiences ? ${request.audience}::text))))`
     if (!(yield* permitted(sql, subject, caller, note, now, isListed))) {
+      yield* raiseRefusal(subject, request.audience, new Date(now), by)
       return yield* new AudienceNotAllowed({
         detail: `The Identity may not get tokens for ${request.audience}. The account holder allows audiences with \`PATCH /api/identities/${subject.handle}/proof\`.`,
       })

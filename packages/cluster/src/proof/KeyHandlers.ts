@@ -1,4 +1,5 @@
 /** Writes the keys of an Identity: rotates its pair, publishes keys of the agent, and removes them. */
+import type { AddressBook } from "@svc/domain/Addresses"
 import { Conflict, NotFound } from "@svc/domain/problems/Problem"
 import { type PublicJwk, registeredAtMost } from "@svc/domain/proof/SigningKey"
 import { Effect } from "effect"
@@ -8,13 +9,19 @@ import { auditWriteWith } from "../audit/AuditWrite.ts"
 import { raise } from "../events/Raise.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
-import { generate, insertPair } from "./SigningKeys.ts"
+import { generate, insertPair, opened } from "./SigningKeys.ts"
+import { signDirectory } from "./WebBotAuth.ts"
 
 /** The part of the actor's memory with the opened key, which signs cards. */
 export const cachedKey = "signing-key"
 
-export const handlers = ({ onReady, onPresent }: ActorHandlers, sealing: Sealing["Service"]) => ({
-  RotateSigningKey: onReady(once("RotateSigningKey", (write: Write) => rotate(write, sealing))),
+interface Signer {
+  readonly book: AddressBook
+  readonly sealing: Sealing["Service"]
+}
+
+export const handlers = ({ onReady, onPresent }: ActorHandlers, signer: Signer) => ({
+  RotateSigningKey: onReady(once("RotateSigningKey", (write: Write) => rotate(write, signer))),
   AddSigningKey: onReady(once("AddSigningKey", add)),
   RemoveSigningKey: onPresent(once("RemoveSigningKey", remove)),
 })
@@ -23,15 +30,31 @@ interface Tenant {
   readonly org_id: string
 }
 
+/**
+ * Signs the directory with the current key for the time in which it stays listed after the rotation, because the private
+ * key does not exist any more then.
+ */
+const farewell = Effect.fnUntraced(function* ({ sql, identity, at }: Write, { book, sealing }: Signer) {
+  const [row] = yield* sql<{ kid: string; sealed: Uint8Array }>`
+    select kid, sealed from signing_key where identity_id = ${identity.id} and origin = 'service' and retired_at is null`
+  if (row === undefined) return null
+  const key = yield* opened(sealing, identity, identity.dataKey, row.kid, row.sealed)
+  const seconds = Timing.directoryOverlapMillis / 1000
+  return JSON.stringify(yield* signDirectory(book, identity.handle, key, at.getTime(), seconds))
+})
+
 /** Replaces the pair. The former one loses its private key, and stays published. */
-const rotate = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Service"]) {
+const rotate = Effect.fnUntraced(function* (write: Write, signer: Signer) {
   const { sql, identity, at } = write
+  const { sealing } = signer
+  const directory = yield* farewell(write, signer)
   const pair = yield* generate(sealing, identity, identity.dataKey)
   const until = new Date(at.getTime() + Timing.signingKeyOverlapMillis)
   yield* commit(
     write,
     sql`former as (
-      update signing_key set sealed = null, retired_at = ${at}::timestamptz, published_until = ${until}::timestamptz
+      update signing_key set sealed = null, retired_at = ${at}::timestamptz, published_until = ${until}::timestamptz,
+        directory = ${directory}::jsonb
       where identity_id = ${identity.id} and origin = 'service' and retired_at is null and exists (select from fence)
       returning kid
     ),

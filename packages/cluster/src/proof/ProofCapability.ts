@@ -1,4 +1,5 @@
 /** The keys with which others verify Identities. */
+import { Addresses } from "@svc/domain/Addresses"
 import { Effect } from "effect"
 import { type Capability, cascades, exportedRows } from "../Capability.ts"
 import { Sealing } from "../sealing/Sealing.ts"
@@ -13,7 +14,8 @@ const settings = "proof.jsonl"
 
 export const proof = {
   name: "proof",
-  handlers: ({ handling }) => Effect.map(Sealing, (sealing) => KeyHandlers.handlers(handling, sealing)),
+  handlers: ({ handling }) =>
+    Effect.map(Effect.all({ book: Addresses, sealing: Sealing }), (signer) => KeyHandlers.handlers(handling, signer)),
   work: { identity: [], org: [] },
   queries: [SigningKeys.layer, IssuerKeys.layer, IdentityTokens.layer, RequestSignatures.layer],
   exports: [

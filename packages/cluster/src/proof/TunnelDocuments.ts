@@ -6,11 +6,19 @@ import { Addresses, tunnelDid } from "@svc/domain/Addresses"
 import { canonical } from "@svc/domain/handles/Handle"
 import { Clock, Context, Effect, Layer } from "effect"
 import { orUnavailable, Reads } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
 import type { PublicJwk } from "@svc/domain/proof/SigningKey"
 import { didDocument } from "./DidDocument.ts"
 import type { ProofSubject } from "./IssuePermission.ts"
 import { SigningKeys } from "./SigningKeys.ts"
-import { directoryOf, directoryPath, directoryType, signDirectory } from "./WebBotAuth.ts"
+import {
+  directoryFields,
+  directoryOf,
+  directoryPath,
+  type DirectorySignature,
+  directoryType,
+  signDirectory,
+} from "./WebBotAuth.ts"
 
 const didPath = "/.well-known/did.json"
 const paths: ReadonlySet<string> = new Set([directoryPath, didPath])
@@ -39,22 +47,33 @@ const make = Effect.gen(function* () {
 
   /**
    * Returns the directory. Signing comes first and the check after it, so that a directory is never signed after a stop.
-   * During a stop the directory has no signatures.
+   * During a stop the directory has no signatures. A key that was just rotated stays listed, since what it signed is
+   * valid for a minute; it signed the directory before the rotation.
    */
   const directory = Effect.fnUntraced(function* (owner: ProofSubject) {
     for (let n = 0; n < attempts; n++) {
       const key = yield* keys.signing(owner)
       if (key === undefined) return undefined
-      const signed = yield* signDirectory(book, owner.handle, key, yield* Clock.currentTimeMillis)
-      const [row] = yield* orUnavailable(sql<{ jwk: PublicJwk; stopped: boolean }>`
-        select k.jwk, m.stopped_at is not null as stopped
+      const now = yield* Clock.currentTimeMillis
+      const signed = yield* signDirectory(book, owner.handle, key, now)
+      const since = new Date(now - Timing.directoryOverlapMillis)
+      const rows = yield* orUnavailable(sql<{
+        kid: string
+        jwk: PublicJwk
+        directory: DirectorySignature | null
+        stopped: boolean
+      }>`
+        select k.kid, k.jwk, k.directory, m.stopped_at is not null as stopped
         from identity i join mailbox m on m.identity_id = i.id join signing_key k on k.identity_id = i.id
-        where i.id = ${owner.id}::uuid and i.status = 'ready' and k.kid = ${key.kid}::text and k.retired_at is null`)
-      if (row === undefined) continue
+        where i.id = ${owner.id}::uuid and i.status = 'ready' and k.origin = 'service'
+          and (k.retired_at is null or (k.retired_at > ${since}::timestamptz and k.directory is not null))
+        order by k.retired_at desc nulls first`)
+      const [current] = rows
+      if (current?.kid !== key.kid) continue
       const found: TunnelDocument = {
         contentType: directoryType,
-        body: directoryOf([row.jwk]),
-        headers: row.stopped ? {} : signed,
+        body: directoryOf(rows.map(({ jwk }) => jwk)),
+        headers: current.stopped ? {} : directoryFields(rows.map(({ directory }) => directory ?? signed)),
       }
       return found
     }

@@ -17,7 +17,7 @@ export const directoryType = "application/http-message-signatures-directory+json
 /** The label of a signature, which is also the member of `Signature-Agent` with its origin. */
 const label = "sig1"
 /** Seconds for which the signature of a directory is valid. A verifier may keep the directory as long. */
-const directorySeconds = 300
+export const directorySeconds = 300
 
 const signerOf = ({ key }: PrivateKey) => ({
   algorithm: "ed25519",
@@ -81,12 +81,19 @@ export const signRequest = Effect.fnUntraced(function* (
   return { "signature-agent": agent, "signature-input": signatureInput, signature }
 })
 
-/** Returns the fields that sign the directory: one signature of the key, which binds the key to the origin. */
+/** A signature of the directory, without its label. */
+export interface DirectorySignature {
+  readonly input: string
+  readonly signature: string
+}
+
+/** Signs the directory, which binds the key to the origin. */
 export const signDirectory = Effect.fnUntraced(function* (
   book: AddressBook,
   handle: string,
   key: PrivateKey,
   now: number,
+  seconds: number = directorySeconds,
 ) {
   const { component, createSignatureSync } = yield* Effect.promise(httpSignatures)
   const created = Math.floor(now / 1000)
@@ -100,12 +107,21 @@ export const signDirectory = Effect.fnUntraced(function* (
     {
       label,
       components: [component("@authority", { req: true })],
-      parameters: parametersOf({ created, expires: created + directorySeconds }, key, directoryTag),
+      parameters: parametersOf({ created, expires: created + seconds }, key, directoryTag),
       signer: signerOf(key),
     },
   )
-  return { "signature-input": signatureInput, signature }
+  const bare = (field: string) => field.slice(`${label}=`.length)
+  const signed: DirectorySignature = { input: bare(signatureInput), signature: bare(signature) }
+  return signed
 })
+
+/** Returns the fields with one signature for each key of the directory. */
+export const directoryFields = (signatures: ReadonlyArray<DirectorySignature>) => {
+  const labelled = (member: keyof DirectorySignature) =>
+    signatures.map((signed, n) => `sig${n + 1}=${signed[member]}`).join(", ")
+  return { "signature-input": labelled("input"), signature: labelled("signature") }
+}
 
 /** Returns the directory's content. It lists only keys that sign it. */
 export const directoryOf = (keys: ReadonlyArray<PublicJwk>): string => JSON.stringify({ keys })

@@ -51,6 +51,7 @@ const byEvent: { readonly [T in EventType]: ReadonlyArray<string> } = {
   "signing_key.added": of("signing-keys"),
   "signing_key.removed": of("signing-keys"),
   "signing_key.rotated": of("signing-keys"),
+  "token.refused": of("proof"),
   "tunnel.connected": [identities],
   "tunnel.disconnected": [identities],
   "webhook.failed": of("webhooks"),

@@ -32,6 +32,7 @@ const words = {
   ],
   "signing_key.removed": ["signing key removed", "Signierschlüssel entfernt", "clé de signature retirée"],
   "signing_key.rotated": ["signing key rotated", "Signierschlüssel erneuert", "clé de signature renouvelée"],
+  "token.refused": ["was refused a token", "hat kein Token erhalten", "n’a pas obtenu de jeton"],
   "card.updated": ["changed its card", "hat die Karte geändert", "a modifié sa carte"],
   "tunnel.connected": ["opened its tunnel", "hat den Tunnel geöffnet", "a ouvert son tunnel"],
   "tunnel.disconnected": ["closed its tunnel", "hat den Tunnel geschlossen", "a fermé son tunnel"],

@@ -32,7 +32,7 @@ export const eventTypes: ReadonlyArray<EventType> = [...identityEventTypes, ...o
 type Subject = IdentityEventType extends infer T ? (T extends `${infer S}.${string}` ? S : never) : never
 
 /** The capability of Events whose type does not begin with its name. */
-const renamed = { email: "mail", signing_key: "proof" } as const satisfies Readonly<
+const renamed = { email: "mail", signing_key: "proof", token: "proof" } as const satisfies Readonly<
   Record<Exclude<Subject, Capability>, Capability>
 >
 

@@ -7,6 +7,7 @@ type Data = Readonly<Record<string, unknown>>
 /** Replacements for placeholders whose value the Event lacks. */
 const unknowns = {
   somebody: ["somebody", "jemandem", "quelqu’un"],
+  audience: ["another service", "einen anderen Dienst", "un autre service"],
   holder: ["the account holder", "der Kontoinhaber", "le titulaire du compte"],
   admin: ["an Admin Key", "ein Admin Key", "une clé Admin"],
   own: ["its own key", "der eigene Schlüssel", "sa propre clé"],
@@ -87,6 +88,11 @@ const sentences = {
     "The signing key of {h} was rotated",
     "Der Signierschlüssel von {h} wurde erneuert",
     "La clé de signature de {h} a été renouvelée",
+  ],
+  "token.refused": [
+    "{h} was refused a token for {audience}",
+    "{h} durfte kein Token für {audience} erhalten",
+    "{h} n’a pas obtenu de jeton pour {audience}",
   ],
   "card.updated": [
     "{h} changed its card{changed}",
@@ -247,6 +253,7 @@ const placesOf = (
         ? say([": the Mailbox is full", ": das Postfach ist voll", "\u00a0: la boîte mail est pleine"])
         : say([": too large", ": zu groß", "\u00a0: trop volumineux"]),
     kid: mark(said(data["kid"])),
+    audience: or(said(data["audience"]), unknowns.audience),
     changed: Array.isArray(data["changed"]) ? after(data["changed"].join(", ")) : "",
     event_type: said(data["event_type"]),
     failure: data["error"] == null ? after(String(data["status_code"] ?? "")) : after(data["error"]),

@@ -9,4 +9,8 @@ export const proofEvents = {
   "signing_key.rotated": Schema.Struct({ kid: Schema.String, replaces: Schema.NullOr(Schema.String) }).annotate({
     description: "The key with which the service signs for the Identity was replaced.",
   }),
+  "token.refused": Schema.Struct({ audience: Schema.String }).annotate({
+    description:
+      "A token was refused because the Identity may not have one for this audience. Raised at most once an hour for an audience, and at most ten times an hour; the audit log has every refusal.",
+  }),
 } as const

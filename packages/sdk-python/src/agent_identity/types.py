@@ -12,9 +12,9 @@ else:
 
 AuditSourceVia: TypeAlias = Literal["rest", "mcp", "console", "imap", "smtp", "tunnel", "page"]
 CardUpdatedDataChanged: TypeAlias = Literal["name", "description", "version", "documentation_url", "icon_url", "provider", "capabilities", "default_input_modes", "default_output_modes", "interfaces", "skills"]
-EventsListType: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "identity.deleted", "tunnel.transfer_blocked", "api_key.created", "api_key.revoked", "grant.created", "grant.changed", "grant.revoked", "api_key.rotated", "api_key.expiring", "api_key.expired", "limit.near", "audit.gap", "audit.head", "account.deletion_started"]
+EventsListType: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.deleted", "tunnel.transfer_blocked", "api_key.created", "api_key.revoked", "grant.created", "grant.changed", "grant.revoked", "api_key.rotated", "api_key.expiring", "api_key.expired", "limit.near", "audit.gap", "audit.head", "account.deletion_started"]
 LimitUseName: TypeAlias = Literal["calls", "identity_create", "handle_check", "streams_org", "identity_quota", "tunnel_transfer", "mail_hourly", "mailbox_bytes"]
-WebhooksCreateEventTypes: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "*"]
+WebhooksCreateEventTypes: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "*"]
 
 
 class AccountDeletion(TypedDict):
@@ -2632,6 +2632,28 @@ class ThreadsReadResult(TypedDict):
     """The `cursor` of the next page; null on the last page."""
 
 
+class TokenRefusedData(TypedDict):
+    """A token was refused because the Identity may not have one for this audience. Raised at most once an hour for an audience, and at most ten times an hour; the audit log has every refusal."""
+
+    audience: str
+    """The service, as it expects itself in `aud`."""
+
+
+class TokenRefusedEvent(TypedDict):
+    id: str
+    """The id of the resource."""
+    created_at: str
+    """The time of creation."""
+    type: Literal["token.refused"]
+    """The type."""
+    identity_id: str
+    """The id of the Identity; null if the whole Org is concerned."""
+    handle: str
+    """The registered Handle."""
+    data: TokenRefusedData
+    """The data of the Event, by type."""
+
+
 class Tunnel(TypedDict):
     hostname: str
     """The public hostname."""
@@ -2978,7 +3000,7 @@ class WholeApproval(_WholeApproval):
 
 A2aAgentCard: TypeAlias = Dict[str, Any]
 AccountDeletionStartedData: TypeAlias = Dict[str, Any]
-Event: TypeAlias = Union[IdentityReadyEvent, IdentityFailedEvent, EmailReceivedEvent, EmailSentEvent, EmailBouncedEvent, EmailRefusedEvent, EmailRecipientBlockedEvent, EmailApprovalRequestedEvent, EmailApprovedEvent, EmailApprovalRefusedEvent, MailStoppedEvent, MailStartedEvent, CardUpdatedEvent, TunnelConnectedEvent, TunnelDisconnectedEvent, WebhookFailedEvent, ConnectorConnectedEvent, ConnectorStoppedEvent, ConnectorRecoveredEvent, ConnectorMentionEvent, ConnectorReplyEvent, ConnectorDmEvent, SigningKeyAddedEvent, SigningKeyRemovedEvent, SigningKeyRotatedEvent, IdentityDeletedEvent, TunnelTransferBlockedEvent, ApiKeyCreatedEvent, ApiKeyRevokedEvent, GrantCreatedEvent, GrantChangedEvent, GrantRevokedEvent, ApiKeyRotatedEvent, ApiKeyExpiringEvent, ApiKeyExpiredEvent, LimitNearEvent, AuditGapEvent, AuditHeadEvent, AccountDeletionStartedEvent]
+Event: TypeAlias = Union[IdentityReadyEvent, IdentityFailedEvent, EmailReceivedEvent, EmailSentEvent, EmailBouncedEvent, EmailRefusedEvent, EmailRecipientBlockedEvent, EmailApprovalRequestedEvent, EmailApprovedEvent, EmailApprovalRefusedEvent, MailStoppedEvent, MailStartedEvent, CardUpdatedEvent, TunnelConnectedEvent, TunnelDisconnectedEvent, WebhookFailedEvent, ConnectorConnectedEvent, ConnectorStoppedEvent, ConnectorRecoveredEvent, ConnectorMentionEvent, ConnectorReplyEvent, ConnectorDmEvent, SigningKeyAddedEvent, SigningKeyRemovedEvent, SigningKeyRotatedEvent, TokenRefusedEvent, IdentityDeletedEvent, TunnelTransferBlockedEvent, ApiKeyCreatedEvent, ApiKeyRevokedEvent, GrantCreatedEvent, GrantChangedEvent, GrantRevokedEvent, ApiKeyRotatedEvent, ApiKeyExpiringEvent, ApiKeyExpiredEvent, LimitNearEvent, AuditGapEvent, AuditHeadEvent, AccountDeletionStartedEvent]
 IdentityReadyData: TypeAlias = Dict[str, Any]
 TunnelConnectedData: TypeAlias = Dict[str, Any]
 TunnelDisconnectedData: TypeAlias = Dict[str, Any]

@@ -17,6 +17,8 @@ export const proof: ReadonlyArray<string> = [
     retired_at timestamptz,
     -- When a retired key disappears from the published documents.
     published_until timestamptz,
+    -- The signature of the directory that a retired key made before it was rotated: {"input", "signature"}.
+    directory jsonb,
     primary key (identity_id, kid)
   )`,
   `create unique index signing_key_current on signing_key (identity_id) where origin = 'service' and retired_at is null`,
