@@ -1,4 +1,5 @@
 /** The types and the table of calls of the TypeScript SDK. */
+import { newestVersion } from "../../packages/domain/src/Versions.ts"
 import { type Call, groups, identifier, type Json, nameOf, schemas } from "./Contract.ts"
 
 const camel = (name: string) => name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
@@ -81,6 +82,9 @@ export const typeScript = (): string =>
       "  }",
     ]),
     "}",
+    "",
+    "/** The version of the API that these types describe. */",
+    `export const apiVersion = ${JSON.stringify(newestVersion)}`,
     "",
     "/** What the client needs of each call: method, path, and flags. */",
     "export const calls = {",

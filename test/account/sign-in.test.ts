@@ -128,13 +128,17 @@ layer(storesLayer)("a session", (it) => {
     }),
   )
 
-  it.effect("changes the language only from the one that it has seen", () =>
+  it.effect("changes settings only from those that it has seen, and keeps the others", () =>
     Effect.gen(function* () {
       const { org } = yield* consume(yield* requested(newEmail()))
       const accounts = yield* Accounts
-      expect(yield* accounts.setLanguage(org, "fr", "de")).toBe(false)
-      expect(yield* accounts.setLanguage(org, "fr", "en")).toBe(true)
-      expect(yield* accounts.setLanguage(org, "de", null)).toBe(true)
+      const { api_version } = org
+      expect(yield* accounts.setSettings(org, { language: "fr" }, { language: "de", api_version })).toBe(false)
+      expect(yield* accounts.setSettings(org, { language: "fr" }, org)).toBe(true)
+      expect(yield* accounts.setSettings(org, { api_version: "2020-01-01" }, null)).toBe(true)
+      expect(yield* accounts.setSettings(org, { language: "de" }, { language: "fr", api_version })).toBe(false)
+      const seen = { language: "fr", api_version: "2020-01-01" } as const
+      expect(yield* accounts.setSettings(org, { language: "de" }, seen)).toBe(true)
     }),
   )
 

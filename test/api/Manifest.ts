@@ -139,7 +139,8 @@ grants.update session
 grants.revoke org
 public.hit public
 public.contact public
-public.clientMetadata public`
+public.clientMetadata public
+public.versions public`
 
 export const endpoints = new Map<string, HttpApiEndpoint.Top>(
   Object.entries(Api.groups).flatMap(([group, of]) =>

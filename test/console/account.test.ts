@@ -1,5 +1,6 @@
 /** Account pages: secrets, keys, devices, sessions, limits, exports, mail programs. */
 import type { Page } from "playwright-core"
+import { newestVersion } from "@svc/domain/Versions"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { openContext, startConsole, type TestConsole } from "../harness/Console.ts"
@@ -137,6 +138,22 @@ describe.skipIf(!has("chromium"))("Account pages of the console", { timeout: 120
       ({ status }) => status === 401,
     )
     expect((await api("GET", "/api/auth/session")).status).toBe(200)
+    await context.close()
+  })
+
+  it("shows the account's version of the API and changes it", async () => {
+    const { page, context, api, email } = await open("/settings")
+    await site.service.query((sql) => sql`update org set api_version = '2026-01-01' where email = ${email}`)
+    await page.reload()
+    const choice = page.getByLabel("API version")
+    expect(await choice.inputValue()).toBe("2026-01-01")
+    await choice.selectOption({ label: `${newestVersion} (newest)` })
+    await eventually(
+      () => api("GET", "/api/account"),
+      ({ body }) => body.api_version === newestVersion,
+    )
+    await page.reload()
+    expect(await choice.inputValue()).toBe(newestVersion)
     await context.close()
   })
 

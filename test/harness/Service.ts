@@ -23,7 +23,8 @@ import { type Parts, realParts } from "@svc/cli/serve/Parts"
 import * as Serve from "@svc/cli/serve/Serve"
 import { load } from "@svc/cli/serve/Settings"
 import * as Stores from "@svc/cluster/store/Database"
-import { ConfigProvider, Effect, Layer, References, Scope } from "effect"
+import { type DatedVersion, Versions } from "@svc/domain/Versions"
+import { ConfigProvider, Effect, identity, Layer, References, Scope } from "effect"
 import { freePort, portRange } from "./Ports.ts"
 import { closeScope, makeDatabase } from "./Database.ts"
 import { unlimited } from "./Unlimited.ts"
@@ -31,6 +32,8 @@ import { unlimited } from "./Unlimited.ts"
 export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly parts?: Partial<Parts>
+  /** Versions of the API in place of the served ones. */
+  readonly versions?: ReadonlyArray<DatedVersion>
 }
 
 export const startService = async (options: ServiceOptions = {}) => {
@@ -59,7 +62,10 @@ export const startService = async (options: ServiceOptions = {}) => {
   const store = { connection: database.settings, place: "test", embeddedHome: undefined }
   const layer = Serve.layer(settings, store, new Set(roles), { ...realParts, ...options.parts })
   await Effect.runPromise(
-    Layer.buildWithScope(layer, serving).pipe(Effect.provideService(References.MinimumLogLevel, "Error")),
+    Layer.buildWithScope(layer, serving).pipe(
+      Effect.provideService(References.MinimumLogLevel, "Error"),
+      options.versions === undefined ? identity : Effect.provideService(Versions, options.versions),
+    ),
   )
   const stores = await Effect.runPromise(Layer.buildWithScope(Layer.fresh(Stores.layer(database.settings)), scope))
   return {

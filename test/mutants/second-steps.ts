@@ -67,8 +67,8 @@ export const secondSteps: Mutants = {
   },
   "language-of-any-version": {
     file: "cluster/src/account/Accounts.ts",
-    from: "and (${seen}::text is null or language = ${seen}) returning 1",
-    to: "and (${seen}::text is null or true) returning 1",
+    from: "(language = ${seen?.language ?? null} and",
+    to: "(true and",
     bug: "a change of the language overwrites a newer one in spite of If-Match",
     tests: ["account/sign-in"],
   },

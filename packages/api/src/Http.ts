@@ -5,6 +5,7 @@
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
+import { Versions } from "@svc/domain/Versions"
 import { Cause, Context, Effect, Layer, type Option, Redacted, References } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse, HttpServerError } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -36,6 +37,7 @@ import * as RequestServices from "./http/RequestServices.ts"
 import * as Health from "./health/Health.ts"
 import { compressed } from "./http/Compression.ts"
 import * as Routing from "./http/Routing.ts"
+import { inOlderForm } from "./http/Translations.ts"
 import * as Identities from "./identity/Identities.ts"
 import { type Proxies, sourceOf, TrustedProxies } from "./limits/ClientAddress.ts"
 import { noteOf } from "./limits/RateLimitHeaders.ts"
@@ -145,8 +147,8 @@ const isClientGone = (cause: Cause.Cause<unknown>): boolean =>
 /** Every response carries the request id, and no authenticated response is cacheable. */
 export const everywhere = HttpRouter.middleware(
   Effect.map(
-    Effect.all([Addresses, Routing.make(ProblemPages.notFound), RequestLog, CredentialLookup]),
-    ([book, guarded, log, credentials]) =>
+    Effect.all([Addresses, Routing.make(ProblemPages.notFound), RequestLog, CredentialLookup, Versions]),
+    ([book, guarded, log, credentials, versions]) =>
       (answer) =>
         Effect.gen(function* () {
           const startedAt = performance.now()
@@ -161,6 +163,8 @@ export const everywhere = HttpRouter.middleware(
             handed?.source ?? sourceOf(yield* TrustedProxies, request, request !== named),
             handed?.equalTo,
           )
+          // Tools are of the newest version, which the list of tools describes.
+          if (!given.url.startsWith("/api/mcp")) exchange.version = request.headers["svc-version"]
           const isStranger =
             handed === undefined && Bodies.isLarge(request) && !(yield* isKnown(credentials, request, exchange))
           // A body that is too long by its Content-Length is rejected without waiting for it.
@@ -201,13 +205,15 @@ export const everywhere = HttpRouter.middleware(
             return answered
           }
           const tagged = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
-          const packed = compressed(exchange, request, tagged)
-          const response = packed === undefined ? tagged : yield* packed
+          const dated = exchange.older === undefined ? tagged : inOlderForm(tagged, exchange.older)
+          const packed = compressed(exchange, request, dated)
+          const response = packed === undefined ? dated : yield* packed
           const headers: Record<string, string> = {
             ...exchange.headers,
             "request-id": requestId,
             "x-content-type-options": "nosniff",
           }
+          if (request.url.startsWith("/api/")) headers["svc-version"] = exchange.version ?? versions.at(-1)!.version
           if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
           RequestMetrics.recordResponse(request.method, exchange.endpoint, response.status, startedAt)
           if (log !== undefined)

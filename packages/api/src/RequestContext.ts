@@ -3,6 +3,7 @@
  * callbacks that run with the response.
  */
 import { makeUuidV7, makePublic } from "@svc/domain/Ids"
+import type { Translation } from "@svc/domain/Versions"
 import type { Act, AuditWrite } from "@svc/cluster/audit/AuditWrite"
 import { Context, Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
@@ -47,6 +48,10 @@ export interface RequestContextState {
   endpoint: Endpoint | undefined
   /** The response is a single resource; its entity tag is computed from its bytes. */
   tagged: boolean
+  /** The version of the API that the request names, else that of its account; undefined for the newest. */
+  version: string | undefined
+  /** Translates the response of a request of an older version. */
+  older: Translation["response"]
   /** The response may be compressed even on a path that excludes compression. */
   openly: boolean
   /** Runs with the final response before it is sent. */
@@ -73,6 +78,8 @@ export const makeRequestContext = (
   headers: {},
   endpoint: undefined,
   tagged: false,
+  version: undefined,
+  older: undefined,
   openly: false,
   settle: undefined,
   commandId: undefined,

@@ -2,6 +2,7 @@
  * Sends one call: retries with one `Idempotency-Key`, so that a repeat has no second effect; waits as long as the service
  * asks; and turns problem bodies into errors.
  */
+import { apiVersion } from "./generated.ts"
 import { ApiError, ConnectionError, type Problem } from "./Errors.ts"
 
 export interface ClientOptions {
@@ -106,7 +107,11 @@ export const makeTransport = (settings: ClientOptions = {}): Transport => {
       const { method, path, body, takesKey = false, waitSeconds = 0 } = outgoing
       const retries = options.retries ?? settings.retries ?? 3
       const timeout = (options.timeout ?? settings.timeout ?? 30_000) + waitSeconds * 1000
-      const headers: Record<string, string> = { accept: "application/json", ...options.headers }
+      const headers: Record<string, string> = {
+        accept: "application/json",
+        "svc-version": apiVersion,
+        ...options.headers,
+      }
       if (key !== undefined) headers["authorization"] = `Bearer ${key}`
       if (body !== undefined) headers["content-type"] = "application/json"
       if (options.ifMatch !== undefined) headers["if-match"] = options.ifMatch

@@ -5,6 +5,7 @@ export type Internal = { readonly detail: string; readonly instance: string; rea
 export type UnsupportedMediaType = { readonly detail: string; readonly instance: string; readonly code: "unsupported_media_type"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/unsupported_media_type"; readonly status: 415; readonly title: "The body's media type is not supported" }
 export type PayloadTooLarge = { readonly detail: string; readonly instance: string; readonly code: "payload_too_large"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/payload_too_large"; readonly status: 413; readonly title: "The body is too large" }
 export type InvalidRequest = { readonly detail: string; readonly instance: string; readonly code: "invalid_request"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/invalid_request"; readonly status: 400; readonly title: "The request is not valid" }
+export type ApiVersion = { readonly version: string; readonly changes: ReadonlyArray<string> }
 export type Unavailable = { readonly detail: string; readonly instance: string; readonly code: "unavailable"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/unavailable"; readonly status: 503; readonly title: "The service is temporarily unavailable" }
 export type NotFound = { readonly detail: string; readonly instance: string; readonly code: "not_found"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/not_found"; readonly status: 404; readonly title: "The resource does not exist" }
 export type MailRelayUnavailable = { readonly detail: string; readonly instance: string; readonly code: "mail_relay_unavailable"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/mail_relay_unavailable"; readonly status: 503; readonly title: "The mail relay is unavailable" }
@@ -239,7 +240,7 @@ export type AuditHead = { readonly org_id: string; readonly seq: number; readonl
 export type AuditUsage = { readonly hour: string; readonly actor: { readonly kind: "session" | "admin_key" | "identity_key" | "grant" | "imap_password" | "nobody"; readonly id: string }; readonly action: string; readonly tool: string | null; readonly identity: string | null; readonly count: number }
 export type ConfirmationMismatch = { readonly detail: string; readonly instance: string; readonly code: "confirmation_mismatch"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/confirmation_mismatch"; readonly status: 400; readonly title: "The confirmation does not match" }
 export type AccountDeletion = { readonly status: "deleting"; readonly requested_at: string; readonly identities: number }
-export type Org = { readonly id: string; readonly email: string; readonly language: "en" | "de" | "fr"; readonly tos_version: string; readonly tos_accepted_at: string; readonly email_verified_at: null | string; readonly created_at: string }
+export type Org = { readonly id: string; readonly email: string; readonly language: "en" | "de" | "fr"; readonly api_version: string; readonly tos_version: string; readonly tos_accepted_at: string; readonly email_verified_at: null | string; readonly created_at: string }
 export type TosVersionMismatch = { readonly detail: string; readonly instance: string; readonly code: "tos_version_mismatch"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/tos_version_mismatch"; readonly status: 409; readonly title: "This is not the current version of the Terms" }
 export type TermsStatus = { readonly current_version: string; readonly accepted_version: string; readonly accepted_at: string; readonly effective_at: null | string; readonly gated: boolean }
 export type CallerView = { readonly kind: "session" | "admin_key" | "identity_key" | "grant"; readonly key_id: string | null; readonly key_name: string | null; readonly identity_id: string | null; readonly handle: string | null; readonly handles: ReadonlyArray<string> | null; readonly scopes: ReadonlyArray<string>; readonly networks: ReadonlyArray<string> | null; readonly expires_at: null | string; readonly grant_id: string | null; readonly client: string | null }
@@ -312,8 +313,8 @@ export interface Calls {
   readonly account: {
     /** Read the account. */
     readonly read: { readonly input: {}; readonly output: Org }
-    /** Change the account's language. */
-    readonly update: { readonly input: { readonly language?: "en" | "de" | "fr" }; readonly output: Org }
+    /** Change the account's language or version of the API. */
+    readonly update: { readonly input: { readonly language?: "en" | "de" | "fr"; readonly api_version?: string }; readonly output: Org }
     /** Accept the current Terms of Service. */
     readonly acceptTerms: { readonly input: { readonly version: string }; readonly output: TermsStatus }
     /** Delete the account and everything in it. */
@@ -612,8 +613,13 @@ export interface Calls {
     readonly contact: { readonly input: { readonly name: string; readonly email: string; readonly message: string; readonly subject?: string }; readonly output: void }
     /** Read the OAuth client metadata for a platform. */
     readonly clientMetadata: { readonly input: { readonly platform: "bluesky" | "mastodon" }; readonly output: Readonly<Record<string, unknown>> }
+    /** List the versions of the API. */
+    readonly versions: { readonly input: {}; readonly output: { readonly newest: string; readonly versions: ReadonlyArray<ApiVersion> } }
   }
 }
+
+/** The version of the API that these types describe. */
+export const apiVersion = "2026-11-25"
 
 /** What the client needs of each call: method, path, and flags. */
 export const calls = {
@@ -810,5 +816,6 @@ export const calls = {
     hit: ["POST","/api/hits"],
     contact: ["POST","/api/contact"],
     clientMetadata: ["GET","/api/connectors/{platform}/client-metadata.json"],
+    versions: ["GET","/api/versions"],
   },
 } as const

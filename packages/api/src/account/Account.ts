@@ -4,6 +4,7 @@ import { Org } from "@svc/domain/account/Account"
 import { Caller, Realm } from "@svc/domain/account/Authorization"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { ConfirmationMismatch, NotFound } from "@svc/domain/problems/Problem"
+import { refusalOf, Versions } from "@svc/domain/Versions"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Exports } from "@svc/cluster/account/exports/Exports"
 import { Effect } from "effect"
@@ -24,6 +25,7 @@ export const account = RequestServices.group(
   Effect.fn(function* (handlers) {
     const accounts = yield* Accounts
     const askOrg = yield* ActorCalls.ofOrg
+    const versions = yield* Versions
 
     return handlers.handleAll({
       acceptTerms: Effect.fnUntraced(function* ({ payload }) {
@@ -33,12 +35,15 @@ export const account = RequestServices.group(
       read: () => Effect.map(Caller, ({ org }) => withTag(org)),
       update: Effect.fnUntraced(function* ({ payload, headers }) {
         const { org } = yield* Caller
-        const { language } = payload
         const condition = headers["if-match"]
         yield* asRead(condition, Effect.succeed(org))
-        if (language === undefined) return withTag(org)
-        const isSet = yield* accounts.setLanguage(org, language, condition === undefined ? null : org.language)
-        return isSet || condition === undefined ? withTag({ ...org, language }) : yield* notAsSeen()
+        const { api_version } = payload
+        const refusal = api_version === undefined ? undefined : refusalOf(versions, api_version, "/api_version")
+        if (refusal !== undefined) return yield* refusal
+        if (Object.keys(payload).length === 0) return withTag(org)
+        const changed = { ...org, ...payload }
+        const isSet = yield* accounts.setSettings(org, payload, condition === undefined ? null : org)
+        return isSet || condition === undefined ? withTag(changed) : yield* notAsSeen()
       }),
       remove: Effect.fnUntraced(function* ({ payload }) {
         const caller = yield* Caller

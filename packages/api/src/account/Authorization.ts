@@ -38,6 +38,7 @@ import { allows } from "@svc/domain/account/Scope"
 import { reservedScopeOf, scopeOf } from "@svc/domain/account/EndpointScope"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
 import { type InvalidRequest, Unauthenticated } from "@svc/domain/problems/Problem"
+import { translationOf, Versions, versionOfSetting } from "@svc/domain/Versions"
 import { CredentialLookup, type Resolved } from "@svc/cluster/account/CredentialLookup"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
@@ -48,6 +49,7 @@ import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/h
 import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { RequestContext, type RequestContextState } from "../RequestContext.ts"
 import * as Recording from "../audit/AuditRecorder.ts"
+import { inNewerForm } from "../http/Translations.ts"
 import * as Idempotency from "../idempotency/Idempotency.ts"
 import { limited } from "../limits/PublicLimit.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
@@ -81,11 +83,23 @@ const make = Effect.gen(function* () {
   const recording = yield* Recording.make
   const usage = yield* UsageCounters
   const feed = yield* ChangeFeed
+  const versions = yield* Versions
+  const newest = versions.at(-1)!.version
 
   const take = (exchange: RequestContextState, org: string, budget: Budget) =>
     Effect.map(limits.take(org, budget), ({ quota, remaining, resetSeconds }) =>
       note(exchange, { name: budget, quota, windowSeconds: 60, remaining, resetSeconds }),
     )
+
+  /** Returns the request in the form of the newest version, and remembers how to translate the response back. */
+  const inVersion = (exchange: RequestContextState, group: HttpApiGroup.Top, endpoint: HttpApiEndpoint.Top) =>
+    Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
+      const { version } = exchange
+      if (version === undefined || version === newest) return request
+      const translation = translationOf(versions, version, `${group.identifier}.${endpoint.identifier}`)
+      exchange.older = translation?.response
+      return translation?.request === undefined ? request : inNewerForm(request, translation.request)
+    })
 
   const callerOf = (caller: CallerInfo, requestId: string): CallerOfRequest => {
     const by: Initiator = {
@@ -106,7 +120,7 @@ const make = Effect.gen(function* () {
 
   /** Returns the caller and the Identity of the request, or fails with the refusal, which is audited. */
   const judgement = Effect.fnUntraced(function* (call: Call) {
-    const { credential, endpoint } = call
+    const { credential, endpoint, group } = call
     const policy = policyOf(endpoint)
     const { params } = yield* HttpRouter.RouteContext
     const query = yield* HttpServerRequest.ParsedSearchParams
@@ -117,13 +131,20 @@ const make = Effect.gen(function* () {
       credentials.resolveNaming(credential, handle?.readable === true ? handle.canonical : "", source),
       (refused) => recording.turnedAway(call, credential, exchange, refused),
     )
+    // The console and the tools are of this release; everyone else keeps the version of the account.
+    if (exchange.source.via === "rest") exchange.version ??= versionOfSetting(versions, known.caller.org.api_version)
+    const request = yield* inVersion(exchange, group, endpoint)
     const identity = yield* Effect.tapError(
-      judgeKnown(call, policy, known, handle, params, query, exchange),
+      Effect.provideService(
+        judgeKnown(call, policy, known, handle, params, query, exchange),
+        HttpServerRequest.HttpServerRequest,
+        request,
+      ),
       (refused) => recording.refused(call, known.caller, params, exchange, refused),
     )
     usage.add(identity == null ? { org: known.caller.org.id } : { identity: identity.id }, "call", { count: 1 })
     exchange.tagged = Context.get(endpoint.annotations, Tagged)
-    return { caller: callerOf(known.caller, exchange.requestId), identity, params, query, exchange }
+    return { caller: callerOf(known.caller, exchange.requestId), identity, params, query, exchange, request }
   })
 
   /** Returns the Identity that the request of a known caller refers to. */
@@ -190,7 +211,7 @@ const make = Effect.gen(function* () {
   const admit = <E, R>(
     handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
     call: Call,
-    { caller, identity, params, query, exchange }: Admitted,
+    { caller, identity, params, query, exchange, request }: Admitted,
   ) =>
     Effect.provideService(
       recording.recorded(
@@ -210,7 +231,7 @@ const make = Effect.gen(function* () {
       ),
       Caller,
       caller,
-    )
+    ).pipe(Effect.provideService(HttpServerRequest.HttpServerRequest, request))
 
   /** A request without a proof is malformed; decoding rejects it before a handler needs the proof. */
   const withProof = <A, E, R, I, S>(handler: Effect.Effect<A, E, R>, tag: Context.Key<I, S>, proof: S | undefined) =>
@@ -243,7 +264,7 @@ const make = Effect.gen(function* () {
   })
 
   /** Fails with `rate_limited`; only endpoints with a limit declare it. */
-  const anyone = Open.of((handler, { endpoint }) => {
+  const anyone = Open.of((handler, { endpoint, group }) => {
     const limit = Context.getOrUndefined(endpoint.annotations, AddressLimit)
     // Public endpoints run their own queries.
     const judged =
@@ -253,7 +274,14 @@ const make = Effect.gen(function* () {
             const refused = needlessQuery(endpoint, query)
             return refused === undefined ? handler : Effect.die(refused)
           })
-    return limit === undefined ? judged : Effect.andThen(Effect.orDie(limited(publicLimits, limit)), judged)
+    const translated = Effect.flatMap(RequestContext, (exchange) =>
+      exchange.version === undefined
+        ? judged
+        : Effect.flatMap(inVersion(exchange, group, endpoint), (request) =>
+            Effect.provideService(judged, HttpServerRequest.HttpServerRequest, request),
+          ),
+    )
+    return limit === undefined ? translated : Effect.andThen(Effect.orDie(limited(publicLimits, limit)), translated)
   })
 
   return Context.make(Open, anyone).pipe(

@@ -63,7 +63,7 @@ export const preflight = (book: AddressBook, request: HttpServerRequest.HttpServ
 }
 
 const exposed =
-  "www-authenticate, retry-after, ratelimit, ratelimit-policy, etag, location, request-id, content-disposition"
+  "www-authenticate, retry-after, ratelimit, ratelimit-policy, etag, location, request-id, svc-version, content-disposition"
 
 /** Returns the headers that let a page of another origin read the response; undefined for requests of programs and for other paths. */
 export const readable = (book: AddressBook, request: HttpServerRequest.HttpServerRequest, path: string) => {

@@ -12,6 +12,7 @@ import {
   type Problem,
   UnsupportedMediaType,
 } from "@svc/domain/problems/Problem"
+import { refusalOf, Versions } from "@svc/domain/Versions"
 import { Effect } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { render } from "../problems/Render.ts"
@@ -161,7 +162,7 @@ export const elsewhere = (nowhere: Nowhere) =>
   )
 
 export const make = (nowhere: Nowhere) =>
-  Effect.map(Addresses, (book) => {
+  Effect.map(Effect.all([Addresses, Versions]), ([book, versions]) => {
     const answer = answerElsewhere(book, nowhere)
 
     /** Handles OPTIONS and unsupported methods of a known path; other requests go to their route. */
@@ -177,8 +178,11 @@ export const make = (nowhere: Nowhere) =>
     }
 
     /** Rejects a request by its head alone; undefined for most requests. */
-    const refusedBody = (request: HttpServerRequest.HttpServerRequest) => {
+    const refusedHead = (request: HttpServerRequest.HttpServerRequest) => {
       const { headers } = request
+      const version = headers["svc-version"]
+      const unknown = version === undefined ? undefined : refusalOf(versions, version, "/svc-version")
+      if (unknown !== undefined && request.url.startsWith("/api/")) return refuse(book, unknown)
       const coding = headers["content-encoding"]
       if (coding !== undefined && coding.toLowerCase() !== "identity") {
         return refuse(
@@ -196,7 +200,7 @@ export const make = (nowhere: Nowhere) =>
     const handled = <E, R>(request: HttpServerRequest.HttpServerRequest, routes: Handled<E, R>): Handled<E, R> => {
       if (!namesHost(request)) return refuse(book, noOneHost, { connection: "close" })
       if (request.method === "OPTIONS") return options(request)
-      const refused = refusedBody(request)
+      const refused = refusedHead(request)
       if (refused !== undefined) return refused
       if (hasEmptySegment(pathOf(request.url)) && allowedAt(request).length === 0) return answer(request)
       const answered = Effect.catchIf(routes, isUnrouted, () => answer(request)) as Handled<E, R>

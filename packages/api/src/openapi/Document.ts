@@ -106,6 +106,7 @@ curl -s "$BASE/api/identities/ada/messages?wait=60" -H "authorization: Bearer $K
 - A request body may have up to 1 MiB: 10 MiB to send a message or store a draft, 8 MiB to post or send a direct message through a Connector, 64 KiB without a credential. A tool call over MCP has the limit of its endpoint. Larger bodies fail with 413 \`payload_too_large\`.
 - Unknown members of a request are rejected. Responses may gain new members; ignore unknown ones.
 - A request other than GET is safe to repeat with the same \`Idempotency-Key\`. The response to a repeat has \`Idempotent-Replayed: true\`.
+- The API has dated versions (\`GET /api/versions\`). A request is answered in the version of its \`Svc-Version\` header, else in that of the account; the response has the same header. This document describes the newest version.
 - Every response has a \`request-id\` header. Timestamps are RFC 3339 in UTC.`
 
 /** Groups in the order in which they come to be used. */

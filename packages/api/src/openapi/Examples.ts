@@ -18,6 +18,7 @@ export interface JsonSchema {
 }
 
 const uuid = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"
+const ofFormat: Readonly<Record<string, string>> = { date: "2026-11-20", "date-time": "2026-11-20T12:00:00.000Z", uuid }
 const publicId = "01kjr8xr3v7k2t9m4q6w8y0zab"
 const token = "0123456789abcdefghijABCDEFGHIJ0123456789abcABCDEF"
 
@@ -334,8 +335,7 @@ export const exampleOf = (schema: JsonSchema, resolve: (ref: string) => JsonSche
   make(schema, resolve, { member: "", owner, depth: 0 })
 
 const text = (schema: JsonSchema, name: string): string => {
-  if (schema.format === "date-time") return "2026-11-20T12:00:00.000Z"
-  if (schema.format === "uuid") return uuid
+  if (schema.format !== undefined && schema.format in ofFormat) return ofFormat[schema.format]!
   if (schema.format === "email" || schema.format === "idn-email") return "grace@example.org"
   const prefix = /\^([a-z]{2,4}_)/.exec(allPatterns(schema))?.[1]
   if (prefix !== undefined) return prefix + publicId

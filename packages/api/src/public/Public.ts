@@ -1,4 +1,5 @@
 /** Page views, the contact form, and the client metadata that platforms fetch. */
+import { Versions } from "@svc/domain/Versions"
 import { Addresses, type AddressBook } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { MailRelayUnavailable, type Unavailable } from "@svc/domain/problems/Problem"
@@ -35,7 +36,14 @@ export const layer = (contact: ContactSettings) =>
       const book = yield* Addresses
       const keys = yield* ServiceKey
 
+      const versions = yield* Versions
+      const listed = {
+        newest: versions.at(-1)!.version,
+        versions: versions.map(({ version, changes }) => ({ version, changes: changes.map(({ summary }) => summary) })),
+      }
+
       return handlers.handleAll({
+        versions: () => Effect.succeed(listed),
         hit: ({ payload }) => views.count(payload),
         contact: Effect.fnUntraced(function* ({ payload }) {
           const letter = {

@@ -2,6 +2,7 @@
  * The API client of the command line. The address comes from `--api`, `SVC_API_URL` or the stored login; the credential
  * from `SVC_KEY` or the stored login.
  */
+import { newestVersion } from "@svc/domain/Versions"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { report } from "./Printing.ts"
 import * as Login from "./Login.ts"
@@ -141,7 +142,11 @@ const isObject = (value: unknown) => typeof value === "object" && value !== null
  */
 export const send = Effect.fnUntraced(function* (api: string, request: Request) {
   const response = yield* Effect.tryPromise({
-    try: (signal) => fetch(request, { signal, redirect: "manual" }),
+    try: (signal) => {
+      // The command prints the representations of its own release.
+      request.headers.set("svc-version", newestVersion)
+      return fetch(request, { signal, redirect: "manual" })
+    },
     catch: (error) => new OutOfReach({ message: `${api} is unreachable: ${reasonOf(error)}` }),
   })
   const text = yield* Effect.tryPromise({

@@ -10,6 +10,7 @@ import type {
   TermsStatus,
 } from "@svc/domain/account/Account"
 import type { PageRequest } from "@svc/domain/Paging"
+import { Versions } from "@svc/domain/Versions"
 import {
   InviteRequired,
   MagicLinkInvalid,
@@ -42,6 +43,9 @@ const linkWindowMillis = 15 * 60 * 1000
 /** The first half of the advisory locks for counting an Org's links: "link" in ASCII. */
 const linkLock = 0x6c_69_6e_6b
 
+/** The settings that the account holder may change. */
+type Settings = Pick<Org, "language" | "api_version">
+
 type SessionRow = Omit<ListedSession, "current">
 
 /** Returns the printable part of the browser's User-Agent. */
@@ -66,6 +70,8 @@ const make = (settings: AccountSettings) =>
     const sql = yield* Writes
     const sealing = yield* Sealing
     const feed = yield* ChangeFeed
+    /** A new account keeps the version of its day until the account holder changes it. */
+    const newest = (yield* Versions).at(-1)!.version
 
     const admit = (request: MagicLinkRequest): Effect.Effect<void, InviteRequired | TosNotAccepted> => {
       const invited = request.invite_code !== undefined && settings.inviteCodes.has(request.invite_code)
@@ -83,8 +89,8 @@ const make = (settings: AccountSettings) =>
       // Two concurrent first contacts create one Org.
       yield* sql`
         with made as (
-          insert into org (id, email, language, tos_version, tos_accepted_at, data_key, created_at)
-          values (${id}, ${email}, ${language}, ${settings.tosVersion}, ${now}, ${sealed}, ${now})
+          insert into org (id, email, language, api_version, tos_version, tos_accepted_at, data_key, created_at)
+          values (${id}, ${email}, ${language}, ${newest}, ${settings.tosVersion}, ${now}, ${sealed}, ${now})
           on conflict (email) do nothing
           returning id
         )
@@ -162,7 +168,7 @@ const make = (settings: AccountSettings) =>
                  ${shownAgent(userAgent)}::text
           from verified
         )
-        select id as org_id, email, language, status as org_status, tos_version, tos_accepted_at, email_verified_at, created_at as org_created_at
+        select id as org_id, email, language, api_version, status as org_status, tos_version, tos_accepted_at, email_verified_at, created_at as org_created_at
         from verified`
       signIns.of(row === undefined ? "refused" : "opened").n++
       if (row === undefined) return yield* new MagicLinkInvalid({ detail: "The link is unknown, used or expired." })
@@ -212,14 +218,16 @@ const make = (settings: AccountSettings) =>
           ),
         ),
       /**
-       * Sets the language and returns whether it was set. It is not set if `seen` is given and the Org has another
-       * language.
+       * Changes settings and returns whether it did. It does not if `seen` is given and the Org has other settings.
        */
-      setLanguage: (org: Org, language: Language, seen: Language | null) =>
+      setSettings: ({ id }: Org, { language, api_version }: Partial<Settings>, seen: Settings | null) =>
         orUnavailable(
           Effect.map(
-            sql`update org set language = ${language} where id = ${org.id} and status = 'active'
-                  and (${seen}::text is null or language = ${seen}) returning 1`,
+            sql`update org set language = coalesce(${language ?? null}, language),
+                               api_version = coalesce(${api_version ?? null}, api_version)
+                where id = ${id} and status = 'active'
+                  and (${seen === null} or (language = ${seen?.language ?? null} and api_version = ${seen?.api_version ?? null}))
+                returning 1`,
             (rows) => rows.length > 0,
           ),
         ),

@@ -20,6 +20,7 @@ interface OrgColumns {
   readonly org_id: string
   readonly email: string
   readonly language: Language
+  readonly api_version: string
   readonly org_status: "active" | "deleting"
   readonly tos_version: string
   readonly tos_accepted_at: Date
@@ -74,6 +75,7 @@ export const orgOf = (row: OrgColumns): Org => ({
   id: row.org_id,
   email: row.email,
   language: row.language,
+  api_version: row.api_version,
   tos_version: row.tos_version,
   tos_accepted_at: row.tos_accepted_at,
   email_verified_at: row.email_verified_at,
@@ -123,7 +125,7 @@ const make = Effect.gen(function* () {
     if (lastUsed === null || now - lastUsed.getTime() > Timing.lastUsedMillis) runUse(Effect.ignore(statement()))
   }
 
-  const orgColumns = reads`o.id as org_id, o.email, o.language, o.status as org_status, o.tos_version,
+  const orgColumns = reads`o.id as org_id, o.email, o.language, o.api_version, o.status as org_status, o.tos_version,
     o.tos_accepted_at, o.email_verified_at, o.created_at as org_created_at`
 
   /** CTE `asked`: the hashes and names with their position, from 1. */

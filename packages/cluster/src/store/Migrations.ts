@@ -47,7 +47,13 @@ const baseline = Effect.gen(function* () {
   yield* requireVersion("0.1.0")
 })
 
-const migrations = { "0001_baseline": baseline }
+/** Accounts from before keep the version of the first release. */
+const apiVersionOfOrg = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`alter table org add column api_version text not null default '2026-11-25'`
+})
+
+const migrations = { "0001_baseline": baseline, "0002_api_version": apiVersionOfOrg }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63

@@ -1,8 +1,8 @@
-/** General settings: account, language, appearance and sessions. */
+/** General settings: account, language, version of the API, appearance and sessions. */
 import { useState } from "preact/hooks"
 import { useCommand, useChoice } from "../client/Commands.ts"
 import { call } from "../client/Client.ts"
-import { outdated, useList } from "../client/Queries.ts"
+import { outdated, useCall, useList } from "../client/Queries.ts"
 import { account, look as askAgain, signOut } from "../client/Session.ts"
 import { LookChoice } from "../shell/Look.tsx"
 import { language, languages, readyTimes, speak, type Language } from "../texts/Texts.ts"
@@ -49,6 +49,36 @@ const LanguageField = () => {
           </option>
         ))}
       </Select>
+      <ProblemNote failure={change.failure} />
+    </>
+  )
+}
+
+const VersionField = () => {
+  const { api_version } = account().org
+  const versions = useCall("GET /api/versions")
+  const change = useChoice(async (wanted: string) => {
+    await call("PATCH /api/account", { body: { api_version: wanted } })
+    await askAgain()
+  })
+  return (
+    <>
+      <Loaded of={versions}>
+        {({ newest, versions: known }) => (
+          <Select
+            label={say("version")}
+            hint={say("version_hint")}
+            value={api_version}
+            onValue={(wanted) => void change.run(wanted)}
+          >
+            {[...new Set([...known.map(({ version }) => version), api_version])].toReversed().map((version) => (
+              <option key={version} value={version}>
+                {version === newest ? say("version_newest", { version }) : version}
+              </option>
+            ))}
+          </Select>
+        )}
+      </Loaded>
       <ProblemNote failure={change.failure} />
     </>
   )
@@ -157,6 +187,9 @@ const SettingsPage = () => {
       </Section>
       <Section title={say("language")}>
         <LanguageField />
+      </Section>
+      <Section title={say("api")}>
+        <VersionField />
       </Section>
       <Section title={say("look")}>
         <LookChoice />

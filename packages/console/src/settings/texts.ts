@@ -15,6 +15,14 @@ export const say = texts({
     "Gilt für die Konsole und für Nachrichten an dich.",
     "Utilisée dans la console et les messages qui vous sont adressés.",
   ],
+  api: ["API", "API", "API"],
+  version: ["API version", "API-Version", "Version de l’API"],
+  version_hint: [
+    "Applies to requests without a Svc-Version header. Test your programs with the header before you change it.",
+    "Gilt für Anfragen ohne den Header Svc-Version. Teste deine Programme mit dem Header, bevor du die Version änderst.",
+    "S’applique aux requêtes sans en-tête Svc-Version. Testez vos programmes avec l’en-tête avant de la changer.",
+  ],
+  version_newest: ["{version} (newest)", "{version} (neueste)", "{version} (la plus récente)"],
   look: ["Appearance", "Darstellung", "Apparence"],
   sessions: ["Active sessions", "Aktive Sitzungen", "Sessions actives"],
   sessions_lead: [

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { Uuid } from "../IdSchemas.ts"
 import { ShownEmail, ShownUrl, Text } from "../Text.ts"
 import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
+import { VersionDate } from "../Versions.ts"
 
 export const languages = ["en", "de", "fr"] as const
 export const Language = Schema.Literals(languages)
@@ -23,6 +24,7 @@ export const Org = Schema.Struct({
   id: Uuid,
   email: ShownEmail,
   language: Language,
+  api_version: VersionDate,
   tos_version: Schema.String,
   tos_accepted_at: Timestamp,
   email_verified_at: TimestampOrNull,

@@ -8,6 +8,7 @@ import { conditional, located } from "../Precondition.ts"
 import {
   ConfirmationMismatch,
   InvalidCursor,
+  InvalidRequest,
   NotFound,
   PreconditionFailed,
   TosVersionMismatch,
@@ -32,8 +33,11 @@ const NoBody = Schema.Undefined
 
 const Confirmation = Schema.Struct({ confirm: Schema.optionalKey(Text.check(Schema.isMaxLength(300))) })
 
-/** Changes the language of the console and of mail to the account holder. */
-const AccountPatch = Schema.Struct({ language: Schema.optionalKey(Language) })
+/** Changes the language of the console and of mail to the account holder, and the version of the API for requests that name none. */
+const AccountPatch = Schema.Struct({
+  language: Schema.optionalKey(Language),
+  api_version: Schema.optionalKey(Text.check(Schema.isMaxLength(40))),
+})
 
 const tagged = HttpApiSchema.WithHeaders(Org, { etag: Schema.String })
 
@@ -53,10 +57,10 @@ export class OrgApi extends HttpApiGroup.make("account")
       payload: [AccountPatch, AccountPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
       headers: conditional,
       success: tagged,
-      error: [PreconditionFailed, Unavailable],
+      error: [InvalidRequest, PreconditionFailed, Unavailable],
     })
       .pipe(callers("session"))
-      .annotate(OpenApi.Summary, "Change the account's language"),
+      .annotate(OpenApi.Summary, "Change the account's language or version of the API"),
     HttpApiEndpoint.post("remove", "/api/account/deletion", {
       payload: [NoBody, Confirmation],
       success: HttpApiSchema.WithHeaders(AccountDeletion.pipe(HttpApiSchema.status(202)), located),

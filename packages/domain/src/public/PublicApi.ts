@@ -6,6 +6,7 @@ import { PlatformName } from "../connectors/Connector.ts"
 import { EmailAddress } from "../account/Account.ts"
 import { MailRelayUnavailable, NotFound, RateLimited, Unavailable } from "../problems/Problem.ts"
 import { Line, Text } from "../Text.ts"
+import { VersionDate } from "../Versions.ts"
 
 /** One view of a page, counted by day, host, path and language. The visitor's data is not stored. */
 export const PageView = Schema.Struct({
@@ -48,5 +49,22 @@ export class PublicApi extends HttpApiGroup.make("public")
     })
       .pipe(open)
       .annotate(OpenApi.Summary, "Read the OAuth client metadata for a platform"),
+  )
+  .add(
+    HttpApiEndpoint.get("versions", "/api/versions", {
+      success: Schema.Struct({
+        newest: VersionDate,
+        /** The served versions, oldest first. */
+        versions: Schema.Array(
+          Schema.Struct({
+            version: VersionDate,
+            /** What changed since the version before. */
+            changes: Schema.Array(Schema.String),
+          }).annotate({ identifier: "ApiVersion" }),
+        ),
+      }),
+    })
+      .pipe(open)
+      .annotate(OpenApi.Summary, "List the versions of the API"),
   )
   .annotate(OpenApi.Description, "Public operations that need no credential.") {}

@@ -157,14 +157,16 @@ class AsyncAccount(AsyncGroup):
         self,
         *,
         language: Literal["en", "de", "fr"] | NotGiven = NOT_GIVEN,
+        api_version: str | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> t.Org:
-        """Change the account's language.
+        """Change the account's language or version of the API.
 
         Args:
             language: The language of the console and of mails: `en`, `de` or `fr`.
+            api_version: The version of the API for requests without a `Svc-Version` header.
         """
-        return await self._call(_calls.ACCOUNT_UPDATE, {"language": language}, request_options)
+        return await self._call(_calls.ACCOUNT_UPDATE, {"language": language, "api_version": api_version}, request_options)
 
     async def accept_terms(
         self,
@@ -2646,6 +2648,14 @@ class AsyncPublic(AsyncGroup):
             platform: The platform.
         """
         return await self._call(_calls.PUBLIC_CLIENT_METADATA, {"platform": platform}, request_options)
+
+    async def versions(
+        self,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> t.PublicVersionsResult:
+        """List the versions of the API."""
+        return await self._call(_calls.PUBLIC_VERSIONS, {}, request_options)
 
 
 class AsyncIdentityAudit(AsyncGroup):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Dict, Generic, Mapping, Tuple, TypedDict, TypeVar
 from urllib.parse import quote, urlencode
 
-from ._version import __version__
+from ._version import API_VERSION, __version__
 
 T = TypeVar("T")
 
@@ -49,6 +49,7 @@ class Settings:
     base_url: str
     retries: int
     timeout: float
+    api_version: str = API_VERSION
 
     @staticmethod
     def of(key: str | None, base_url: str | None, retries: int, timeout: float) -> Settings:
@@ -91,7 +92,11 @@ class Request:
         return json.dumps(self.body, ensure_ascii=False).encode() if self.body else None
 
     def headers(self, settings: Settings) -> Dict[str, str]:
-        headers = {"accept": "application/json", "user-agent": f"agent-identity-python/{__version__}"}
+        headers = {
+            "accept": "application/json",
+            "svc-version": settings.api_version,
+            "user-agent": f"agent-identity-python/{__version__}",
+        }
         if settings.key is not None:
             headers["authorization"] = f"Bearer {settings.key}"
         if self.body:

@@ -275,6 +275,13 @@ class ApiKeysListResult(TypedDict):
     """The `cursor` of the next page; null on the last page."""
 
 
+class ApiVersion(TypedDict):
+    version: str
+    """The version, which is a date."""
+    changes: List[str]
+    """What changed since the version before."""
+
+
 class Approval(TypedDict):
     requested_at: str
     """The time of the request."""
@@ -2009,6 +2016,8 @@ class Org(TypedDict):
     """The email address."""
     language: Literal["en", "de", "fr"]
     """The language of the console and of mails: `en`, `de` or `fr`."""
+    api_version: str
+    """The version of the API for requests without a `Svc-Version` header."""
     tos_version: str
     """The version of the Terms that the Org accepted."""
     tos_accepted_at: str
@@ -2197,6 +2206,13 @@ class ProofRegisterKeyJwk(TypedDict):
 class ProofSettings(TypedDict):
     audiences: Literal["any"] | List[str]
     """The audiences for which the Identity may get tokens: a list, or `any`. Admin Keys with `proof:admin` may use every one."""
+
+
+class PublicVersionsResult(TypedDict):
+    newest: str
+    """The newest version, which new accounts get."""
+    versions: List[ApiVersion]
+    """The stored versions, newest first."""
 
 
 class RecipientDelivery(TypedDict):

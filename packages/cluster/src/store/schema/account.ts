@@ -17,6 +17,7 @@ export const account: ReadonlyArray<string> = [
     created_at timestamptz not null,
     deletion_requested_at timestamptz
   )`,
+  // Migration 0002 adds `api_version`, the version of the API for requests of the account that name none.
   `create index org_id_idx on org (id) where status = 'deleting'`,
 
   // Versions of the Terms that an Org accepted.
