@@ -15,6 +15,7 @@ import { driver } from "./Load.ts"
 import { measurable } from "./Processes.ts"
 import * as Mail from "./Mail.ts"
 import * as Process from "./Process.ts"
+import { periodic } from "./Periodic.ts"
 import { scale } from "./Scale.ts"
 import * as Search from "./Search.ts"
 import * as Sending from "./Sending.ts"
@@ -58,6 +59,8 @@ const ok = await perform(
     imap: alone(imap),
     scale: alone(scale("scale", 10_000)),
     ...(positionals.includes("scale-million") ? { "scale-million": alone(scale("scale-million", 100_000)) } : {}),
+    // Filling the store takes minutes, so the row only runs if it is named.
+    ...(positionals.includes("periodic") ? { periodic: alone(periodic(100_000)) } : {}),
     send: alone(Sending.send(values.against)),
     deliveries: alone(Webhooks.webhook),
     ask: alone(Asks.ask),

@@ -142,4 +142,18 @@ export const leasesAndLocks: Mutants = {
     bug: "two processes that start together with an empty database run the migrations against each other",
     tests: ["store/migrations"],
   },
+  "scan-starts-again": {
+    file: "cluster/src/work/LateIdentities.ts",
+    from: "place = row!.place ?? start",
+    to: "place = start",
+    bug: "overdue work of an Identity is not found while another one has a long queue and many wait",
+    tests: ["work/late-identities"],
+  },
+  "scan-of-early-rows-only": {
+    file: "cluster/src/work/LateIdentities.ts",
+    from: "= ${most.rows} and next_attempt_at is not null",
+    to: "> ${most.rows} and next_attempt_at is not null",
+    bug: "overdue work is not found behind the long queue of another Identity",
+    tests: ["work/late-identities"],
+  },
 }

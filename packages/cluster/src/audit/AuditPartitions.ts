@@ -130,13 +130,15 @@ export const markUnsealed = Effect.fnUntraced(function* (sinceMillis: number) {
   const now = yield* Clock.currentTimeMillis
   const since = new Date(now - sinceMillis)
   const found = yield* sql<{ org_id: string }>`
-    select distinct a.org_id from audit a
-    where a.at > ${since}
-      and not exists (
-        select from audit_seal s
-        where s.record_at > ${since} and s.org_id = a.org_id and s.record_id = a.id and s.record_at = a.at
-      )
-      and not exists (select from audit_head h where h.org_id = a.org_id and h.due_at is not null)
+    select r.org_id from (select distinct org_id from audit where at > ${since}) r left join audit_head h on h.org_id = r.org_id
+    where h.due_at is null and exists (
+      -- Older transactions are sealed, so this reads few records of an Org.
+      select from audit a
+      where a.org_id = r.org_id and a.at > ${since} and a.xid >= coalesce(h.xid, '0')
+        and not exists (
+          select from audit_seal s where s.org_id = a.org_id and s.record_id = a.id and s.record_at = a.at and s.record_at > ${since}
+        )
+    )
     union
     select org_id from audit_head where mac_seq is distinct from seq and hash is not null and due_at is null`
   if (found.length > 0)

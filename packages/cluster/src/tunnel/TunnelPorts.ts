@@ -49,7 +49,10 @@ export const layer = ({ first, last }: PortRange) =>
     Layer.effectDiscard(
       Effect.gen(function* () {
         const sql = yield* Writes
-        yield* sql`insert into tunnel_port (port) select generate_series(${first}::int, ${last}::int) on conflict (port) do nothing`
+        // Without the ports that exist, since each of them would be looked up by itself.
+        yield* sql`
+          insert into tunnel_port (port) select port from generate_series(${first}::int, ${last}::int) port
+          where port not in (select port from tunnel_port) on conflict (port) do nothing`
       }),
     ),
     check(

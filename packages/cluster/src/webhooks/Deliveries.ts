@@ -17,7 +17,7 @@ import * as Batcher from "../store/Batcher.ts"
 import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { UsageCounters } from "../usage/UsageCounters.ts"
-import type { Backlog } from "../work/Source.ts"
+import { lateIdentities } from "../work/LateIdentities.ts"
 import { joinWebhookCreator } from "./WebhookState.ts"
 
 /** The maximum number of concurrent attempts per Webhook. Retries are counted separately, so they never delay first attempts. */
@@ -156,15 +156,12 @@ const nextDue = (sql: Sql, identityId: Statement.Fragment) => sql`(
   where d.identity_id = ${identityId} and d.next_attempt_at is not null and ${waiting(sql)}
   order by d.next_attempt_at limit 1)`
 
-export const overdue: Backlog["overdue"] = (sql, late, atMost) =>
-  Effect.map(
-    sql<{ canonical: string }>`
-      select i.canonical from (
-        select d.identity_id, min(d.next_attempt_at) as due from delivery d join webhook w on w.id = d.webhook_id
-        where d.next_attempt_at <= ${late} and ${waiting(sql)} group by d.identity_id order by due limit ${atMost}
-      ) d join identity i on i.id = d.identity_id order by d.due`,
-    (rows) => rows.map(({ canonical }) => canonical),
-  )
+export const overdue = lateIdentities(
+  "delivery",
+  (sql, late) => sql`exists (
+    select from delivery d join webhook w on w.id = d.webhook_id
+    where d.identity_id = i.id and d.next_attempt_at <= ${late} and ${waiting(sql)})`,
+)
 
 /** An ended attempt, and the next state of the delivery by the retry schedule. */
 interface Ended {

@@ -14,7 +14,7 @@ import { type Claim, FenceLost } from "../../../actor/Write.ts"
 import * as Batcher from "../../../store/Batcher.ts"
 import { type Sql, Writes } from "../../../store/Database.ts"
 import { Timing } from "../../../Timing.ts"
-import type { Backlog } from "../../../work/Source.ts"
+import { lateIdentities } from "../../../work/LateIdentities.ts"
 import * as OutboxRecords from "./OutboxRecords.ts"
 import type { Leased } from "./OutboxRecords.ts"
 
@@ -35,11 +35,6 @@ export interface Lease {
   readonly leased: ReadonlyArray<Leased>
   readonly due: Date | null
 }
-
-/** Condition: outgoing mail is not stopped and the Identity is not being deleted. */
-const waiting = (sql: Sql) => sql`exists (
-  select from mailbox m join identity i on i.id = m.identity_id
-  where m.identity_id = o.identity_id and m.stopped_at is null and i.status = 'ready')`
 
 type Row = { readonly asked: number; readonly due: Date | null; readonly lost: boolean } & (
   | Leased
@@ -124,15 +119,12 @@ const renew = (sql: Sql, leased: ReadonlyArray<Leased>, now: Date) =>
     },
   )
 
-export const overdue: Backlog["overdue"] = (sql, late, atMost) =>
-  Effect.map(
-    sql<{ canonical: string }>`
-      select i.canonical from (
-        select o.identity_id, min(o.next_attempt_at) as due from outbox o
-        where o.next_attempt_at <= ${late} and ${waiting(sql)} group by o.identity_id order by due limit ${atMost}
-      ) d join identity i on i.id = d.identity_id order by d.due`,
-    (rows) => rows.map(({ canonical }) => canonical),
-  )
+/** Identities that are stopped or being deleted have no due rows. */
+export const overdue = lateIdentities(
+  "outbox",
+  (sql) =>
+    sql`i.status = 'ready' and exists (select from mailbox m where m.identity_id = i.id and m.stopped_at is null)`,
+)
 
 /** Returns a row whose attempt sent nothing: it is unchanged and due at `next`; `held` is the reason. */
 const giveBack = (sql: Sql, { id, started_at }: Leased, next: Date, held: string | null) =>
