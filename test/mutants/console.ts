@@ -163,4 +163,18 @@ export const console: Mutants = {
     bug: "scrolling takes the focus from the row that has it",
     tests: ["console/long-lists"],
   },
+  "events-with-mail-are-compressed": {
+    file: "api/src/events/Events.ts",
+    from: "events.some(({ type }) => written.test(type)) ? Effect.void :",
+    to: 'events.some(({ type }) => type === "") ? Effect.void :',
+    bug: "the size of a compressed list of Events tells a sender what other mail contains",
+    tests: ["http/transport"],
+  },
+  "tags-of-encodings-do-not-match": {
+    file: "api/src/EntityTags.ts",
+    from: "return condition === undefined || withoutCoding(condition) === condition",
+    to: "return condition === undefined || condition !== null",
+    bug: "a client that accepts compression can change nothing with If-Match",
+    tests: ["http/transport"],
+  },
 }
