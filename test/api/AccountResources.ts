@@ -3,6 +3,7 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose"
 import { toPublic } from "@svc/domain/Ids"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
+import { authorizationUrl, challengeOf, registerClient, verifierOf } from "../oauth/Consent.ts"
 import { eventually, type TestService } from "../harness/Service.ts"
 import type { Operation } from "./Operations.ts"
 
@@ -39,6 +40,7 @@ export const unknownNames: Names = {
     exports: toPublic("exp_", uuid),
     audit: toPublic("aud_", uuid),
     api_keys: uuid,
+    agent_sign_ins: uuid,
     grants: uuid,
     session: uuid,
   },
@@ -116,6 +118,20 @@ export const createResources = async (
   const proof = new SignJWT().setProtectedHeader({ alg: "EdDSA" }).setAudience(service.base).setSubject(did)
   const signing = { jwk: await exportJWK(publicKey), proof: await proof.setIssuedAt().sign(privateKey) }
   const { kid } = await ask("POST", `${at}/signing-keys`, signing)
+  const redirect = `https://shop.example/${handle}`
+  const { body: client } = await registerClient(service.base, [redirect], "Shop")
+  const site = {
+    client: client["client_id"],
+    redirect,
+    challenge: challengeOf(verifierOf()),
+    more: { scope: "openid" },
+  }
+  const signIn = await ask(
+    "POST",
+    `${at}/sign-ins`,
+    { authorization_url: authorizationUrl(service.base, site) },
+    identityKey,
+  )
   const [grant] = await service.query<{ id: string }>(
     (sql) => sql`
       insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes, created_at, expires_at)
@@ -154,6 +170,7 @@ export const createResources = async (
       exports: made.id,
       audit: records[0].id,
       api_keys: api_key.id,
+      agent_sign_ins: signIn.id,
       grants: grant!.id,
       session: sessions[0].id,
     },

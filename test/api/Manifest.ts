@@ -57,6 +57,12 @@ proof.settings any Path
 proof.updateSettings admin Path
 proof.createToken any Path
 proof.createSignature any Path
+agent_sign_ins.create any Path
+agent_sign_ins.list any Path
+agent_sign_ins.read any Path
+agent_sign_ins.approve admin Path
+agent_sign_ins.refuse admin Path
+agent_sign_ins.end any Path
 profiles.read public
 messages.list any Path
 messages.wait any Path

@@ -102,7 +102,7 @@ describe("Change with If-Match", () => {
   /** A change for each resource with an ETag that creates a new version. A deletion needs no body. */
   const others: Readonly<Record<string, unknown>> = {
     "account.update": { language: "de" },
-    "proof.updateSettings": { audiences: "any" },
+    "proof.updateSettings": { sites: "any" },
     "cards.patch": { description: "Computes other things." },
     "messages.patch": { flagged: true },
     "sending.replaceDraft": { to: ["someone@example.org"], text: "other" },

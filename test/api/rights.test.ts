@@ -1,7 +1,4 @@
-/**
- * Rights depend on scopes and not on the kind of credential: which members of a change require `admin`, which credentials a caller can
- * obtain, and which Events a Webhook may receive.
- */
+/** Which members of a change require `admin`, which credentials a caller can obtain, and which Events a Webhook may receive. */
 import { document } from "@svc/api/openapi/Document"
 import { fallsShort, judgeRights, type KeyRights } from "@svc/domain/account/KeyRights"
 import { isWithin, networksOf } from "@svc/domain/account/Networks"
@@ -77,7 +74,7 @@ const members: Readonly<Record<string, Readonly<Record<string, ReturnType<typeof
     approval: loosens("none"),
     tag_folders: free(false),
   },
-  "/api/identities/{handle}/proof": { audiences: free("any") },
+  "/api/identities/{handle}/proof": { audiences: free("any"), sites: free("any") },
   "/api/identities/{handle}/messages": allFree("ids threads seen flagged add_labels remove_labels"),
   "/api/identities/{handle}/messages/{id}": { seen: free(true), flagged: free(true), labels: free([]) },
   "/api/identities/{handle}/tunnel": {
@@ -227,6 +224,7 @@ describe("Obtainable credentials", () => {
     "identities.secrets": "full rights (credentials.test.ts)",
     "proof.createToken": "proof:token; never more than the credential (proof/tokens.test.ts)",
     "proof.createSignature": "proof:token; one request, for a minute (proof/signatures.test.ts)",
+    "agent_sign_ins.create": "proof:token; a code for one site, for a minute (proof/sign-in-rights.test.ts)",
     "identities.rotate": "full rights (credentials.test.ts)",
     "session.revoke": "takes rights away",
     "session.revokeOne": "takes rights away",

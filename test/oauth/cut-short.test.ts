@@ -13,7 +13,7 @@ import { interruptAtLock } from "../harness/InterruptedStatement.ts"
 import { accountHolder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
 const redirect = "http://localhost:4711/callback"
-const client = { id: "oc_test", name: "App", redirects: [redirect], describedBy: null }
+const client = { id: "oc_test", name: "App", redirects: [redirect], describedBy: null, idTokenAlgorithm: null }
 const verifier = "v".repeat(43)
 const requestFields = {
   client,

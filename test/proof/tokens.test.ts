@@ -105,7 +105,7 @@ describe("audiences", () => {
     const events = await call(service.base, "GET", "/api/events?type=token.refused", { token: session })
     expect(events.body.events.map(({ data }: { data: unknown }) => data)).toEqual([{ audience }])
     expect(refused.body.detail).toContain(`/api/identities/${handle}/proof`)
-    expect((await allow([audience])).body).toEqual({ audiences: [audience] })
+    expect((await allow([audience])).body).toEqual({ audiences: [audience], sites: [] })
     await verify((await create(key)).body.token)
     expect((await create(key, { audience: "other.example" })).body.code).toBe("audience_not_allowed")
     await allow("any")

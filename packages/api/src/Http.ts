@@ -23,7 +23,7 @@ import * as Console from "./console/Console.ts"
 import * as Leave from "./console/Leave.ts"
 import * as MailBody from "./console/MailBody.ts"
 import * as Documents from "./documents/Documents.ts"
-import { applyTag, withResourceTags } from "./EntityTags.ts"
+import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
 import {
   RequestContext,
@@ -67,6 +67,7 @@ import * as ProfilePage from "./pages/ProfilePage.ts"
 import * as SignInPage from "./pages/SignInPage.ts"
 import * as TermsPage from "./pages/TermsPage.ts"
 import * as Discovery from "./proof/Discovery.ts"
+import * as AgentSignIns from "./proof/AgentSignIns.ts"
 import * as Proof from "./proof/Proof.ts"
 import * as PublishedKeys from "./proof/PublishedKeys.ts"
 import * as Public from "./public/Public.ts"
@@ -111,6 +112,7 @@ const endpoints = (settings: HttpSettings) =>
       Overview.layer,
       GrantHandlers.layer,
       Proof.layer,
+      AgentSignIns.layer,
       Public.layer({ to: settings.contactTo }),
     ]),
     Layer.provide([Authorization.layer, ProblemRendering.layer]),
@@ -153,7 +155,7 @@ export const everywhere = HttpRouter.middleware(
         Effect.gen(function* () {
           const startedAt = performance.now()
           const given = yield* HttpServerRequest.HttpServerRequest
-          const named = withResourceTags(Routing.spelled(given))
+          const named = Routing.spelled(given)
           const handed = yield* HandedOn
           // A tool call creates this request in memory; its body was already counted with the MCP message.
           const request = handed === undefined ? Bodies.inUtf8(withSession(book, named)) : named

@@ -15,6 +15,7 @@ import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
 import * as Credentials from "./proof/Credentials.ts"
 import * as Fetch from "./proof/Fetch.ts"
+import * as SignIn from "./proof/SignIn.ts"
 import * as Token from "./proof/Token.ts"
 import * as Grants from "./grants/Command.ts"
 import * as Listen from "./events/Listen.ts"
@@ -54,6 +55,7 @@ const always = [
   Tunnel.command,
   Fetch.command,
   Token.command,
+  SignIn.command,
   Credentials.command,
   Init.command,
   Listen.command,
@@ -72,8 +74,8 @@ const always = [
 /** Tool commands load the whole API, so they are only loaded if one is called or the help lists them. */
 const [, , noun = "", verb = ""] = process.argv
 const isOwn = [...always.map(({ name }) => name as string), "--version"].includes(noun)
-/** Commands that are not tools and have a tool below them: `svc tunnel get`, `svc token create`. */
-const toolBelow: Readonly<Record<string, string>> = { tunnel: "get", token: "create" }
+/** Commands that are not tools and have a tool below them: `svc tunnel get`, `svc token create`, `svc sign-in create`. */
+const toolBelow: Readonly<Record<string, string>> = { tunnel: "get", token: "create", "sign-in": "create" }
 const byTool = isOwn && toolBelow[noun] !== verb ? [] : (await import("./tools/Commands.ts")).commands
 const below = isOwn ? byTool.filter(({ name }) => name === noun) : []
 

@@ -134,6 +134,11 @@ export const Timing = {
 
   // --- Access for clients (OAuth)
 
+  /** How long an agent may use the approval of a sign-in at a site. */
+  signInApprovedMillis: day,
+  /** The lifetime of an ID token, and of the access token for the claims of the Identity. */
+  idTokenMillis: 5 * minute,
+
   /** How long an authorization request waits for the decision of the account holder. */
   oauthRequestMillis: 15 * minute,
   codeMillis: minute,

@@ -17,6 +17,7 @@ import { MailSettingsApi, OrgMailApi } from "./mail/MailSettingsApi.ts"
 import { SendingApi } from "./mail/SendingApi.ts"
 import { GrantApi } from "./oauth/GrantApi.ts"
 import { ProofApi } from "./proof/ProofApi.ts"
+import { AgentSignInApi } from "./proof/SignInApi.ts"
 import { PublicApi } from "./public/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
 import { TunnelApi } from "./tunnel/TunnelApi.ts"
@@ -42,6 +43,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(IdentityApi)
   .add(CardApi)
   .add(ProofApi)
+  .add(AgentSignInApi)
   .add(ProfileApi)
   .add(MessageApi)
   .add(ThreadApi)

@@ -12,7 +12,7 @@ import { RequestContext } from "../RequestContext.ts"
  * Runs a change with the record of the request, or without one if the record is stored before. `made` is the id of the resource
  * that the change creates.
  */
-type Noting = <A, E, R>(
+export type Noting = <A, E, R>(
   change: (note: AuditNote | undefined) => Effect.Effect<A, E, R>,
   made?: string,
 ) => Effect.Effect<A, E, R>

@@ -33,6 +33,7 @@ const recordThemselves = new Set([
   "vault.value",
   "proof.createToken",
   "proof.createSignature",
+  "agent_sign_ins.create",
   "api_keys.create",
   "api_keys.createForIdentity",
   "api_keys.rotate",

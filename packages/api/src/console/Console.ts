@@ -9,7 +9,6 @@ import { readdir, readFile } from "node:fs/promises"
 import * as path from "node:path"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { tagOfCoding } from "../EntityTags.ts"
 import { codingFor } from "../http/Compression.ts"
 import { page } from "../pages/Page.ts"
 import { font } from "../pages/Style.ts"
@@ -87,7 +86,7 @@ const answer = (file: Built, acceptEncoding: string | undefined, headers: Readon
     contentType: file.type,
     headers: {
       ...headers,
-      etag: packed === undefined ? file.tag : tagOfCoding(file.tag, coding!),
+      etag: file.tag,
       vary: "accept-encoding",
       ...(packed === undefined ? {} : { "content-encoding": coding! }),
     },

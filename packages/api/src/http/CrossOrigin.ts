@@ -9,7 +9,7 @@ import type { HttpServerRequest } from "effect/http"
 
 interface Rule {
   readonly path: RegExp
-  readonly methods: "GET, HEAD" | "POST" | "GET, HEAD, POST, PUT, PATCH, DELETE"
+  readonly methods: "GET, HEAD" | "POST" | "GET, HEAD, POST" | "GET, HEAD, POST, PUT, PATCH, DELETE"
   readonly origins: "any" | "listed"
 }
 
@@ -21,6 +21,7 @@ const rules: ReadonlyArray<Rule> = [
     origins: "any",
   },
   { path: /^\/api\/oauth\/(token|register|revoke)$/, methods: "POST", origins: "any" },
+  { path: /^\/api\/oauth\/userinfo$/, methods: "GET, HEAD, POST", origins: "any" },
   { path: /^\/api\/mcp$/, methods: "POST", origins: "listed" },
   {
     path: /^\/api\/(?!oauth\/|contact$|hits$|auth\/(?!whoami$|device$|device\/token$))/,

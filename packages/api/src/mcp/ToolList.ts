@@ -31,7 +31,7 @@ export const selfExplanatory: ReadonlySet<string> = new Set(
   [
     "handle identity limit cursor idempotency_key allow_duplicate id name description url subject cc bcc platform seen",
     "flagged uri value provider capabilities default_input_modes default_output_modes documentation_url icon_url status",
-    "reason version in_reply_to references direction headers html thread_id step attachments text skills label type index seconds event_id nonce offset by reply_all expires_in part input_modes output_modes",
+    "reason version in_reply_to references direction headers html thread_id step attachments text skills label type index seconds event_id nonce offset by reply_all expires_in part input_modes output_modes authorization_url algorithm audience",
   ].flatMap((names) => names.split(" ")),
 )
 

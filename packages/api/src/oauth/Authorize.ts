@@ -3,7 +3,8 @@
  * even if the app was allowed before, because a public client proves nothing (RFC 8252 section 8.6). The response is a
  * page that forwards to the app, because `form-action 'self'` forbids a redirect to another site.
  */
-import { Addresses } from "@svc/domain/Addresses"
+import { type AddressBook, Addresses } from "@svc/domain/Addresses"
+import type { Language } from "@svc/domain/account/Account"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { isDocument } from "@svc/domain/oauth/Client"
 import { hostOf, receiverOf } from "@svc/domain/oauth/Redirect"
@@ -17,12 +18,12 @@ import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { limited } from "../limits/PublicLimit.ts"
-import { escape, page } from "../pages/Page.ts"
+import { escape, page, withCode } from "../pages/Page.ts"
 import { certainlyFromOurPages, signedIn } from "../pages/SessionCookie.ts"
 import { signInPage } from "../pages/SignInPage.ts"
 import { language } from "../pages/PageLanguage.ts"
 import { RequestId } from "../RequestContext.ts"
-import { clientIdOf, judge, longestQuery, type Refused, type Wanted } from "./AuthorizationRequest.ts"
+import { clientIdOf, isSignIn, judge, longestQuery, type Refused, type Wanted } from "./AuthorizationRequest.ts"
 import { authorizePath as path, browserOf, keepIn } from "../pages/BrowserCookie.ts"
 import { body, choiceOf, Decision } from "./ConsentForm.ts"
 import { type ConsentTexts, words } from "./ConsentTexts.ts"
@@ -63,6 +64,25 @@ const leave = (say: ConsentTexts, to: string) =>
       body: `<h1>${escape(say.going)}</h1><p><a class="button" href="${escape(to)}" rel="noreferrer">${escape(say.onward)}</a></p>`,
     }),
   )
+
+/**
+ * Shows people what an agent has to run, because an agent answers the request of a relying party. The command quotes the
+ * address as the URL parser writes it, which has no quotes and no white space.
+ */
+const agentPage = ({ baseUrl }: AddressBook, lang: Language, query: string) => {
+  const say = words[lang].agent
+  const { href } = new URL(`${path}?${query}`, baseUrl)
+  const redirect = URL.parse(new URLSearchParams(query).get("redirect_uri") ?? "")
+  return alone(
+    page({
+      title: say.title,
+      lang,
+      unlisted: true,
+      body: `<h1>${escape(say.title)}</h1>${redirect === null ? "" : `<p class="receiver"><bdi>${escape(redirect.host)}</bdi></p>`}
+<p>${escape(say.text)}</p><pre tabindex="0"><code>svc sign-in '${escape(href)}'</code></pre><p>${withCode(say.otherwise)}</p>`,
+    }),
+  )
+}
 
 const queryOf = (url: string): string => {
   const at = url.indexOf("?")
@@ -160,6 +180,7 @@ export const layer = HttpRouter.use((router) =>
       if (text.length > longestQuery) return unknown(say)
       const query = new URLSearchParams(text)
       const resumed = query.get("continue")
+      if (resumed === null && isSignIn(query)) return agentPage(book, langOf(say), text)
       if (resumed === null) {
         return caller === undefined
           ? yield* signInFirst(say, text)

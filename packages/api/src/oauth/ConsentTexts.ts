@@ -9,6 +9,20 @@ export const words = texts({
     (name: string) => `${name} mit deinen Agenten verbinden?`,
     (name: string) => `Connecter ${name} à vos agents ?`,
   ],
+  /** The page for people who open the request of a site at which an agent signs in. */
+  agent: {
+    title: ["An agent signs in here", "Hier meldet sich ein Agent an", "Un agent se connecte ici"],
+    text: [
+      "This site asks an agent to sign in. There is nothing for you to enter: let the agent run this command, and open the address that it prints.",
+      "Diese Website bittet einen Agenten, sich anzumelden. Du musst nichts eingeben: Lass den Agenten diesen Befehl ausführen und die ausgegebene Adresse öffnen.",
+      "Ce site demande à un agent de se connecter. Vous n’avez rien à saisir : laissez l’agent exécuter cette commande et ouvrir l’adresse affichée.",
+    ],
+    otherwise: [
+      "Over MCP, the tool is `svc_sign_in_create`. The API is `POST /api/identities/{handle}/sign-ins`.",
+      "Über MCP heißt das Werkzeug `svc_sign_in_create`. In der API ist es `POST /api/identities/{handle}/sign-ins`.",
+      "Par MCP, l’outil est `svc_sign_in_create`. Dans l’API, c’est `POST /api/identities/{handle}/sign-ins`.",
+    ],
+  },
   /** Follows the host of the redirect address, which is set in large letters. */
   site: ["will receive access.", "erhält den Zugriff.", "recevra l’accès."],
   program: [

@@ -4,6 +4,7 @@
  * configuration are one document at two addresses, so that they cannot contradict each other. Both list only the minimum of useful scopes, because clients request every scope that is listed.
  */
 import { Addresses, type AddressBook } from "@svc/domain/Addresses"
+import { idTokenAlgorithms, openIdScopes } from "@svc/domain/proof/SignIn"
 import { metadataOf, resourceOf } from "@svc/domain/oauth/Resource"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -26,19 +27,23 @@ const ofServer = ({ baseUrl }: AddressBook) => ({
   token_endpoint: `${baseUrl}/api/oauth/token`,
   registration_endpoint: `${baseUrl}/api/oauth/register`,
   revocation_endpoint: `${baseUrl}/api/oauth/revoke`,
+  userinfo_endpoint: `${baseUrl}/api/oauth/userinfo`,
   response_types_supported: ["code"],
   response_modes_supported: ["query"],
   grant_types_supported: ["authorization_code", "refresh_token"],
   token_endpoint_auth_methods_supported: ["none"],
   revocation_endpoint_auth_methods_supported: ["none"],
   code_challenge_methods_supported: ["S256"],
-  scopes_supported: [...scopeNames, "offline_access"],
+  scopes_supported: [...openIdScopes, ...scopeNames, "offline_access"],
   client_id_metadata_document_supported: true,
   authorization_response_iss_parameter_supported: true,
   service_documentation: `${baseUrl}/api/docs`,
   jwks_uri: `${baseUrl}/.well-known/jwks.json`,
   subject_types_supported: ["public"],
-  id_token_signing_alg_values_supported: ["RS256", "ES256"],
+  id_token_signing_alg_values_supported: idTokenAlgorithms,
+  request_parameter_supported: false,
+  request_uri_parameter_supported: false,
+  claims_parameter_supported: false,
   claims_supported: [
     "iss",
     "sub",
@@ -48,6 +53,11 @@ const ofServer = ({ baseUrl }: AddressBook) => ({
     "exp",
     "jti",
     "nonce",
+    "auth_time",
+    "at_hash",
+    "name",
+    "preferred_username",
+    "profile",
     "handle",
     "email",
     "email_verified",

@@ -40,6 +40,9 @@ export const layer = HttpRouter.use((router) =>
           client_id_issued_at: Math.floor(issuedAt.getTime() / 1000),
           client_name: said.success.name,
           redirect_uris: said.success.redirects,
+          ...(said.success.idTokenAlgorithm === null
+            ? {}
+            : { id_token_signed_response_alg: said.success.idTokenAlgorithm }),
           grant_types: ["authorization_code", "refresh_token"],
           response_types: ["code"],
           // The registered values replace the requested ones (RFC 7591 section 3.2.1): there are no client secrets.

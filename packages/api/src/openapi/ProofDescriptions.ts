@@ -14,6 +14,20 @@ export const ofProof: Readonly<Record<string, string>> = {
   use: "Always `sig`.",
   audiences:
     "The audiences for which the Identity may get tokens: a list, or `any`. Admin Keys with `proof:admin` may use every one.",
+  sites:
+    "The sites at which the Identity may sign in without approval: a list of hosts, or `any`. Admin Keys with `proof:admin` may sign in at every one.",
+  authorization_url: "The address to which the site redirected, `{base}/auth/authorize?client_id=…`, unchanged.",
+  site: "The host of the redirect URI, or the scheme of an app.",
+  redirect_uri: "The address of the site that gets the code.",
+  redirect_url:
+    "The address of the site with the code, to open within a minute; null while the sign-in awaits approval.",
+  "AgentSignIn.status":
+    "`started`: the site has not exchanged the code yet. `approved`: post the same request again, or a new one of the site.",
+  "AgentSignIn.expires_at":
+    "When the request for approval, the approval, the code or the access token expires, depending on `status`.",
+  "AgentSignIn.client_name": "The name that the site gave itself, which nobody checked.",
+  signed_in_at: "When the site exchanged the code.",
+  ended_at: "When the sign-in was ended.",
   audience: "The service, as it expects itself in `aud`.",
   expires_in: "The lifetime in seconds; default: 300.",
   nonce: "A value that the token repeats as `nonce`.",

@@ -2,8 +2,6 @@ import { Addresses, did, didUrl, jwksUrl } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Caller, Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { fallsShort } from "@svc/domain/account/KeyRights"
-import { allows } from "@svc/domain/account/Scope"
-import type { AuditNote } from "@svc/cluster/actor/Write"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { isOurs, ProofSettings, tokenSeconds } from "@svc/domain/proof/IdentityToken"
 import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
@@ -14,16 +12,9 @@ import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { Effect } from "effect"
 import * as ActorCalls from "../account/ActorCalls.ts"
 import * as AuditNotes from "../audit/AuditNotes.ts"
-import { RequestContext } from "../RequestContext.ts"
+import { mayChangeLists, onRecord, recordedAs } from "./ProofRecords.ts"
 import { unchanged, untagged } from "../EntityTags.ts"
 import * as RequestServices from "../http/RequestServices.ts"
-
-/** Names in the audit record of the request what is handed out, and for whom. */
-const recordedAs = (type: string, id: string, name: string) =>
-  Effect.map(RequestContext, (exchange) => {
-    const { act } = exchange
-    if (act !== undefined) exchange.act = () => ({ ...act(), target: { type, id, name } })
-  })
 
 const sameSettings = unchanged(ProofSettings)
 
@@ -43,12 +34,6 @@ export const layer = RequestServices.group(
       const keys = yield* signingKeys.ensured({ id, orgId })
       return { did: did(book, handle), did_url: didUrl(book, handle), jwks_url: jwksUrl(book, handle), keys }
     })
-
-    /** Stores the audit record in the statement that allows the proof. Without a record, nothing is handed out. */
-    const onRecord = <A, E, R>(issue: (note: AuditNote) => Effect.Effect<A, E, R>) =>
-      noting((note) =>
-        note === undefined ? Effect.die("a proof is not handed out without an audit record") : issue(note),
-      )
 
     return handlers.handleAll({
       listKeys: () => Effect.flatMap(Subject, keysOf),
@@ -82,7 +67,7 @@ export const layer = RequestServices.group(
       updateSettings: Effect.fnUntraced(function* ({ payload, headers }) {
         const subject = yield* Subject
         yield* sameSettings(headers["if-match"], tokens.settings(subject.id))
-        yield* noting((note) => tokens.setAudiences(subject, payload.audiences, note))
+        yield* noting((note) => tokens.set(subject, payload, note))
         return yield* tokens.settings(subject.id)
       }),
       createToken: Effect.fnUntraced(function* ({ payload }) {
@@ -102,18 +87,15 @@ export const layer = RequestServices.group(
         }
         const id = yield* makeUuidV7
         yield* recordedAs("token", id, audience)
-        // Whoever may change the list is not bound by it.
-        const isFree =
-          caller.kind === "session" || (caller.kind === "admin_key" && allows(caller.scopes, "proof:admin"))
-        const request = { id, audience, seconds, nonce, algorithm, isFree } as const
-        return yield* onRecord((note) => tokens.issue(subject, caller, request, note, subject.by))
+        const request = { id, audience, seconds, nonce, algorithm, isFree: mayChangeLists(caller) } as const
+        return yield* onRecord(noting, (note) => tokens.issue(subject, caller, request, note, subject.by))
       }),
       createSignature: Effect.fnUntraced(function* ({ payload }) {
         const subject = yield* Subject
         const caller = yield* Caller
         const target = yield* targetOf(book, payload)
         yield* recordedAs("signature", yield* makeUuidV7, `${target.method} ${target.url.origin}${target.url.pathname}`)
-        return yield* onRecord((note) => signatures.create(subject, caller, target, note))
+        return yield* onRecord(noting, (note) => signatures.create(subject, caller, target, note))
       }),
       rotateKey: Effect.fnUntraced(function* () {
         const subject = yield* Subject

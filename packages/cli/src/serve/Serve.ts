@@ -29,8 +29,7 @@ const mailServer = ({ environment, imapHost, mailDomain }: Settings, port: numbe
   }
 }
 
-/** The public addresses of the service. */
-export const addresses = (settings: Settings) =>
+const addresses = (settings: Settings) =>
   Layer.succeed(Addresses, {
     environment: settings.environment,
     baseUrl: settings.baseUrl,

@@ -174,6 +174,7 @@ const whatOf: Readonly<Record<string, string>> = {
   tunnel: "The Tunnel of an Identity.",
   connector: "Accounts on other platforms: read, post, send direct messages.",
   limit: "Limits and their current use.",
+  "sign-in": "Signing in at sites as the Identity.",
   token: "Identity tokens, with which an agent signs in to other services.",
   usage: "Mail, deliveries, Tunnel use and calls over time.",
   mail: "Whether outgoing mail is stopped.",

@@ -44,11 +44,15 @@ export const removals = [
   { table: "oauth_request", key: "id", when: "expires_at < now()" },
   { table: "oauth_token", key: "hash", when: "expires_at < now() - interval '1 day'" },
   { table: "client_grant", key: "id", when: "revoked_at < now() - interval '90 days'" },
-  // Registrations without a Grant: those are deleted 90 days after they end.
+  { table: "agent_sign_in", key: "id", when: "expires_at < now() - interval '90 days'" },
+  // Registrations without a Grant or a sign-in: those are deleted 90 days after they end. A site waits longer for its first
+  // agent than an app for its consent.
   {
     table: "oauth_client",
     key: "id",
-    when: "seen_at < now() - interval '1 day' and not exists (select from client_grant g where g.client_id = oauth_client.id)",
+    when: `seen_at < now() - case when id_token_alg is null then interval '1 day' else interval '30 days' end
+      and not exists (select from client_grant g where g.client_id = oauth_client.id)
+      and not exists (select from agent_sign_in s where s.client_id = oauth_client.id)`,
   },
   // Parts and bodies of messages whose gateway crashed while storing them.
   { table: "message_slice", key: "ctid", when: "created_at < now() - interval '1 hour'" },

@@ -6,7 +6,7 @@
  * while none of the tokens issued for it has been presented, and for a minute in any case. A later use means that the
  * token was stolen, and the Grant ends (RFC 9700 section 4.14.2).
  */
-import { hash, randomBytes, timingSafeEqual } from "node:crypto"
+import { randomBytes } from "node:crypto"
 import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { GrantEnd } from "@svc/domain/oauth/Grant"
@@ -14,6 +14,7 @@ import { isOAuthToken, makeOAuthToken, type OAuthTokenKind } from "@svc/domain/a
 import { withoutPort } from "@svc/domain/oauth/Redirect"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { sha256 } from "../credentials/CredentialMint.ts"
+import { verifierFits } from "../credentials/Pkce.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -79,14 +80,6 @@ const refused = (description: string, row?: Row, ended: GrantEnd | null = null) 
     description,
     whose: row === undefined ? null : { grantId: row.grant_id, orgId: row.org_id, client: row.client_name, ended },
   })
-
-/** Checks the PKCE verifier by S256 (RFC 7636 section 4.6). */
-const fits = (verifier: string, challenge: string) => {
-  if (!/^[A-Za-z0-9._~-]{43,128}$/.test(verifier)) return false
-  const made = Buffer.from(hash("sha256", verifier, "base64url"))
-  const wanted = Buffer.from(challenge)
-  return made.length === wanted.length && timingSafeEqual(made, wanted)
-}
 
 const make = Effect.gen(function* () {
   const sql = yield* Writes
@@ -174,7 +167,7 @@ const make = Effect.gen(function* () {
           }
           if (!row.live || !row.fresh) return refused("The code has expired.", row)
           if (row.redirect !== redirect) return refused("The code was issued for another redirect_uri.", row)
-          if (row.challenge === null || !fits(verifier, row.challenge)) {
+          if (row.challenge === null || !verifierFits(verifier, row.challenge)) {
             return refused("The code_verifier does not match the code.", row)
           }
           return yield* issue(code, row)

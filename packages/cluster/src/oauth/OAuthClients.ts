@@ -24,14 +24,16 @@ interface Row {
   readonly id: string
   readonly name: string
   readonly redirects: ReadonlyArray<string>
+  readonly id_token_alg: ClientDetails["idTokenAlgorithm"]
   readonly fetched_at: Date | null
   readonly fresh_until: Date | null
 }
 
-const view = ({ id, name, redirects, fetched_at }: Row): OAuthClient => ({
+const view = ({ id, name, redirects, id_token_alg, fetched_at }: Row): OAuthClient => ({
   id,
   name,
   redirects,
+  idTokenAlgorithm: id_token_alg,
   describedBy: fetched_at === null ? null : new URL(id).hostname,
 })
 
@@ -121,20 +123,20 @@ const make = Effect.gen(function* () {
 
   const find = (id: string) =>
     Effect.map(
-      sql<Row>`select id, name, redirects, fetched_at, fresh_until from oauth_client where id = ${id}`,
+      sql<Row>`select id, name, redirects, id_token_alg, fetched_at, fresh_until from oauth_client where id = ${id}`,
       ([row]) => row,
     )
 
   const keep = (
     id: string,
-    { name, redirects }: ClientDetails,
+    { name, redirects, idTokenAlgorithm }: ClientDetails,
     now: Date,
     fetched: { readonly at: Date | null; readonly freshUntil: Date | null },
   ) => sql`
-    insert into oauth_client as c (id, name, redirects, seen_at, fetched_at, fresh_until)
-    values (${id}, ${name}, ${redirects}, ${now}, ${fetched.at}, ${fetched.freshUntil})
+    insert into oauth_client as c (id, name, redirects, id_token_alg, seen_at, fetched_at, fresh_until)
+    values (${id}, ${name}, ${redirects}, ${idTokenAlgorithm}, ${now}, ${fetched.at}, ${fetched.freshUntil})
     on conflict (id) do update
-    set name = excluded.name, redirects = excluded.redirects, seen_at = excluded.seen_at,
+    set name = excluded.name, redirects = excluded.redirects, id_token_alg = excluded.id_token_alg, seen_at = excluded.seen_at,
         fetched_at = excluded.fetched_at, fresh_until = excluded.fresh_until
     where c.fetched_at is not null or c.seen_at < excluded.seen_at - interval '1 hour'`
 

@@ -5,7 +5,7 @@
 import { type AddressBook, Addresses, email } from "@svc/domain/Addresses"
 import type { Initiator } from "@svc/domain/account/Initiator"
 import { AudienceNotAllowed, NotFound } from "@svc/domain/problems/Problem"
-import type { ProofSettings } from "@svc/domain/proof/IdentityToken"
+import type { ProofPatch, ProofSettings } from "@svc/domain/proof/IdentityToken"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { AuditNote } from "../actor/Write.ts"
 import { orClosed } from "../audit/Audit.ts"
@@ -102,8 +102,8 @@ const make = Effect.gen(function* () {
   })
 
   const settings = Effect.fnUntraced(function* (id: string) {
-    const [row] = yield* reads<ProofSettings>`select audiences from proof_setting where identity_id = ${id}`
-    const found: ProofSettings = { audiences: row?.audiences ?? [] }
+    const [row] = yield* reads<ProofSettings>`select audiences, sites from proof_setting where identity_id = ${id}`
+    const found: ProofSettings = { audiences: row?.audiences ?? [], sites: row?.sites ?? [] }
     return found
   }, orUnavailable)
 
@@ -113,21 +113,24 @@ const make = Effect.gen(function* () {
 
     settings,
 
-    /** Sets the audiences for which the Identity may get tokens. */
-    setAudiences: Effect.fn("IdentityTokens.setAudiences")(function* (
+    /** Sets the audiences for which the Identity may get tokens, and the sites at which it may sign in. */
+    set: Effect.fn("IdentityTokens.set")(function* (
       subject: ProofSubject,
-      audiences: ProofSettings["audiences"],
+      { audiences, sites }: ProofPatch,
       note: AuditNote | undefined,
     ) {
+      /** The new value, or null for an unchanged one. */
+      const value = (list: ProofPatch["sites"]) => sql`${list === undefined ? null : JSON.stringify(list)}::jsonb`
       const [row] = yield* sql<{ changed: boolean }>`
         with owner as (
           select i.id from identity i join org o on o.id = i.org_id
           where i.id = ${subject.id}::uuid and i.status <> 'deleting' and o.status = 'active' for share of i, o
         ),
         changed as (
-          insert into proof_setting (identity_id, audiences)
-          select id, ${JSON.stringify(audiences)}::jsonb from owner
-          on conflict (identity_id) do update set audiences = excluded.audiences
+          insert into proof_setting as p (identity_id, audiences, sites)
+          select id, coalesce(${value(audiences)}, '[]'), coalesce(${value(sites)}, '[]') from owner
+          on conflict (identity_id) do update
+          set audiences = coalesce(${value(audiences)}, p.audiences), sites = coalesce(${value(sites)}, p.sites)
           returning 1
         ) ${auditWriteWith(sql, note, "changed")}
         select exists (select from changed) as changed`

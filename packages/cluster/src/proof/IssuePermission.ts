@@ -35,6 +35,14 @@ const credentialOf = (sql: Sql, { kind, credentialId }: Credential, at: Date): S
           select from api_key where id = ${credentialId}::uuid and revoked_at is null
             and (expires_at is null or expires_at > ${at}::timestamptz) for share)`
 
+/** CTEs of the caller's own. */
+interface Statements {
+  /** Can select from `standing`, and `condition` can select from it. It ends with a comma. */
+  readonly before?: Statement.Fragment
+  /** Changes that are made if the proof is allowed, by a select from `allowed`. It begins with a comma. */
+  readonly after?: Statement.Fragment
+}
+
 interface Standing {
   readonly status: string
   readonly stopped: boolean
@@ -54,6 +62,7 @@ export const permitted = Effect.fnUntraced(function* (
   note: AuditNote,
   at: number,
   condition: Statement.Fragment,
+  { before = sql``, after = sql`` }: Statements = {},
 ) {
   const [row] = yield* orUnavailable(sql<Standing>`
     with ${credentialOf(sql, caller, new Date(at))},
@@ -63,11 +72,13 @@ export const permitted = Effect.fnUntraced(function* (
       where i.id = ${subject.id}::uuid and i.org_id = ${subject.orgId}::uuid and o.status = 'active'
       for share of i, o, m
     ),
+    ${before}
     judged as materialized (
       select s.status, s.stopped, exists (select from credential) as valid, ${condition} as met from standing s
     ),
     allowed as (select from judged where status = 'ready' and not stopped and valid and met),
     ${auditWrite(sql, note, "allowed")}
+    ${after}
     select judged.*, exists (select from on_record) as issued from judged`)
   if (row === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
   if (row.status !== "ready") return yield* new IdentityNotReady({ detail: `The Identity is ${row.status}.` })

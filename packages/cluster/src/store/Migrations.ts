@@ -18,7 +18,7 @@ import { events } from "./schema/events.ts"
 import { identity } from "./schema/identity.ts"
 import { mail } from "./schema/mail.ts"
 import { oauth } from "./schema/oauth.ts"
-import { proof } from "./schema/proof.ts"
+import { agentSignIns, proof } from "./schema/proof.ts"
 import { search } from "./schema/search.ts"
 import { sending } from "./schema/sending.ts"
 import { service } from "./schema/service.ts"
@@ -53,7 +53,17 @@ const apiVersionOfOrg = Effect.gen(function* () {
   yield* sql`alter table org add column api_version text not null default '2026-11-25'`
 })
 
-const migrations = { "0001_baseline": baseline, "0002_api_version": apiVersionOfOrg }
+/** Sign-ins of Identities at sites. */
+const signIns = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  for (const statement of agentSignIns) yield* sql.unsafe(statement)
+})
+
+const migrations = {
+  "0001_baseline": baseline,
+  "0002_api_version": apiVersionOfOrg,
+  "0003_agent_sign_ins": signIns,
+}
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63

@@ -1,14 +1,13 @@
 /** The audit log of the account, with filters by category, outcome and Identity. */
 import { auditSentence } from "@svc/domain/audit/AuditSentences"
 import type { Answer } from "../client/Client.ts"
-import { useList } from "../client/Lists.ts"
+import { useList } from "../client/Queries.ts"
 import { query } from "../router/Router.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Code } from "../ui/Copy.tsx"
 import { Filter } from "../ui/Filter.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
-import { LongList, type RowPlace } from "../ui/LongList.tsx"
 import { Empty, Page } from "../ui/Page.tsx"
 import { Sentence } from "../ui/Sentence.tsx"
 import { Time } from "../ui/Time.tsx"
@@ -25,8 +24,8 @@ const tones = { allowed: "ok", refused: "warn", failed: "bad", repeated: "off" }
 const sourceOf = ({ source }: Audited): string =>
   [source.tool ?? say(`via_${source.via}`), source.address].filter((part) => part !== null).join(" · ")
 
-const recordRow = (record: Audited, at: RowPlace) => (
-  <li key={record.id} class="record" {...at}>
+const Line = ({ record }: { readonly record: Audited }) => (
+  <li class="record">
     <span class="status" data-tone={tones[record.outcome]} aria-hidden="true" />
     <details>
       <summary class="what">
@@ -84,7 +83,8 @@ const AuditPage = () => {
       </div>
       <Loaded of={records} lines={8}>
         {({ pages }) => {
-          return pages.every(({ records }) => records.length === 0) ? (
+          const all = pages.flatMap((one) => one.records)
+          return all.length === 0 ? (
             <div class="box">
               <Empty icon="activity" title={say("none")}>
                 {say("none_why")}
@@ -92,9 +92,11 @@ const AuditPage = () => {
             </div>
           ) : (
             <div class="stack">
-              <LongList of={records} rows={({ records }) => records} class="box rows events" links>
-                {recordRow}
-              </LongList>
+              <ul class="box rows events" data-list>
+                {all.map((record) => (
+                  <Line key={record.id} record={record} />
+                ))}
+              </ul>
               <More of={records} />
             </div>
           )

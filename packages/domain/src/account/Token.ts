@@ -85,7 +85,14 @@ export const claimedKind = (authorization: string | undefined): CredentialKind |
 }
 
 /** OAuth tokens and codes have the format of credentials, with other prefixes. They contain no data. */
-const oauthPrefixes = { access: "svc_oat_", refresh: "svc_ort_", code: "svc_oac_" } as const
+const oauthPrefixes = {
+  access: "svc_oat_",
+  refresh: "svc_ort_",
+  code: "svc_oac_",
+  /** Codes and access tokens of sign-ins at sites. The API and the MCP server do not know them. */
+  signInCode: "svc_sic_",
+  userinfo: "svc_sit_",
+} as const
 export type OAuthTokenKind = keyof typeof oauthPrefixes
 
 export const makeOAuthToken = (kind: OAuthTokenKind, random: Uint8Array): string =>

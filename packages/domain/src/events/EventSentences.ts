@@ -94,6 +94,26 @@ const sentences = {
     "{h} durfte kein Token für {audience} erhalten",
     "{h} n’a pas obtenu de jeton pour {audience}",
   ],
+  "identity.sign_in_requested": [
+    "{h} asks for approval to sign in at {site}",
+    "{h} bittet um Freigabe der Anmeldung bei {site}",
+    "{h} demande l’approbation d’une connexion à {site}",
+  ],
+  "identity.sign_in_approved": [
+    "The sign-in of {h} at {site} was approved by {by}",
+    "Die Anmeldung von {h} bei {site} wurde freigegeben: {by}",
+    "La connexion de {h} à {site} a été approuvée par {by}",
+  ],
+  "identity.sign_in_refused": [
+    "The sign-in of {h} at {site} was refused by {by}",
+    "Die Anmeldung von {h} bei {site} wurde abgelehnt: {by}",
+    "La connexion de {h} à {site} a été refusée par {by}",
+  ],
+  "identity.signed_in": [
+    "{h} signed in at {site}",
+    "{h} hat sich bei {site} angemeldet",
+    "{h} s’est connectée à {site}",
+  ],
   "card.updated": [
     "{h} changed its card{changed}",
     "{h} hat die Karte geändert{changed}",
@@ -254,6 +274,7 @@ const placesOf = (
         : say([": too large", ": zu groß", "\u00a0: trop volumineux"]),
     kid: mark(said(data["kid"])),
     audience: or(said(data["audience"]), unknowns.audience),
+    site: mark(said(data["site"])),
     changed: Array.isArray(data["changed"]) ? after(data["changed"].join(", ")) : "",
     event_type: said(data["event_type"]),
     failure: data["error"] == null ? after(String(data["status_code"] ?? "")) : after(data["error"]),

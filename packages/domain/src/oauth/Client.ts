@@ -5,11 +5,14 @@
  */
 import { Result } from "effect"
 import type { AddressBook } from "../Addresses.ts"
+import { type IdTokenAlgorithm, idTokenAlgorithms } from "../proof/SignIn.ts"
 import { isAcceptable, isOwnHost, mostRedirects, withoutPort } from "./Redirect.ts"
 
 export interface ClientDetails {
   readonly name: string
   readonly redirects: ReadonlyArray<string>
+  /** The algorithm of its ID tokens; null for a client that did not say that it uses OpenID Connect. */
+  readonly idTokenAlgorithm: IdTokenAlgorithm | null
 }
 
 /** Why a client was rejected, with the error codes of RFC 7591 section 3.2.2. */
@@ -54,6 +57,17 @@ const has = (value: unknown, wanted: string) => value === undefined || texts(val
 
 const flowOf = (said: Members) => has(said["grant_types"], "authorization_code") && has(said["response_types"], "code")
 
+/** Returns the algorithm of ID tokens (OpenID Connect Registration section 2); undefined if it is not supported. */
+const algorithmOf = (said: Members): ClientDetails["idTokenAlgorithm"] | undefined => {
+  const named = said["id_token_signed_response_alg"]
+  if (named !== undefined) return idTokenAlgorithms.find((one) => one === named)
+  const { scope } = said
+  return typeof scope === "string" && scope.split(" ").includes("openid") ? idTokenAlgorithms[0] : null
+}
+
+const unsupportedAlgorithm = () =>
+  refused("invalid_client_metadata", `id_token_signed_response_alg must be ${idTokenAlgorithms.join(" or ")}.`)
+
 /** Parses a registration. All redirects must be acceptable. */
 export const readRegistration = (book: AddressBook, said: unknown): Result.Result<ClientDetails, ClientRefused> => {
   if (!isMembers(said)) return refused("invalid_client_metadata", "The body must be a JSON object of client metadata.")
@@ -73,12 +87,19 @@ export const readRegistration = (book: AddressBook, said: unknown): Result.Resul
       "grant_types must include authorization_code, and response_types must include code.",
     )
   }
-  return Result.succeed({ name: shownName(said["client_name"]) ?? "unnamed", redirects: [...new Set(redirects)] })
+  const idTokenAlgorithm = algorithmOf(said)
+  if (idTokenAlgorithm === undefined) return unsupportedAlgorithm()
+  const name = shownName(said["client_name"]) ?? "unnamed"
+  return Result.succeed({ name, redirects: [...new Set(redirects)], idTokenAlgorithm })
 }
 
 /** Returns a key that is equal for equal registrations, regardless of loopback ports and of the order of redirects. */
-export const normalised = ({ name, redirects }: ClientDetails): string =>
-  JSON.stringify([name, [...new Set(redirects.map(withoutPort))].sort()])
+export const normalised = ({ name, redirects, idTokenAlgorithm }: ClientDetails): string =>
+  JSON.stringify([
+    name,
+    [...new Set(redirects.map(withoutPort))].sort(),
+    ...(idTokenAlgorithm === null ? [] : [idTokenAlgorithm]),
+  ])
 
 /** Returns whether the id is the URL of a document that the service would fetch. */
 export const isDocument = (book: AddressBook, id: string): boolean => {
@@ -121,5 +142,8 @@ export const readDocument = (
   const acceptable = redirects.filter((one) => isAcceptable(book, one))
   if (acceptable.length === 0) return refused("invalid_redirect_uri", "The document has no acceptable redirect.")
   if (!flowOf(said)) return refused("invalid_client_metadata", "The client does not use the authorization code flow.")
-  return Result.succeed({ name: shownName(said["client_name"]) ?? new URL(id).hostname, redirects: acceptable })
+  const idTokenAlgorithm = algorithmOf(said)
+  if (idTokenAlgorithm === undefined) return unsupportedAlgorithm()
+  const name = shownName(said["client_name"]) ?? new URL(id).hostname
+  return Result.succeed({ name, redirects: acceptable, idTokenAlgorithm })
 }

@@ -75,6 +75,7 @@ export class ContentChanged extends problem<ContentChanged>()("content_changed")
 export class Conflict extends problem<Conflict>()("conflict") {}
 export class AlgorithmUnsupported extends problem<AlgorithmUnsupported>()("algorithm_unsupported") {}
 export class AudienceNotAllowed extends problem<AudienceNotAllowed>()("audience_not_allowed") {}
+export class SignInInvalid extends problem<SignInInvalid>()("sign_in_invalid") {}
 export class UrlInvalid extends problem<UrlInvalid>()("url_invalid") {}
 export class KeyProofInvalid extends problem<KeyProofInvalid>()("key_proof_invalid") {}
 export class HandleTaken extends problem<HandleTaken>()("handle_taken") {}
@@ -165,6 +166,7 @@ export const byCode = {
   algorithm_unsupported: AlgorithmUnsupported,
   key_proof_invalid: KeyProofInvalid,
   audience_not_allowed: AudienceNotAllowed,
+  sign_in_invalid: SignInInvalid,
   url_invalid: UrlInvalid,
   handle_taken: HandleTaken,
   handle_reserved: HandleReserved,

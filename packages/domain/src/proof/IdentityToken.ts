@@ -1,9 +1,10 @@
-/** Identity tokens: short-lived JWTs for one audience, and the audiences for which an Identity may get them. */
+/** Identity tokens: short-lived JWTs for one audience, and the settings that limit what an Identity may prove where. */
 import { Schema } from "effect"
 import type { AddressBook } from "../Addresses.ts"
 import { boundedList } from "../BoundedList.ts"
 import { Line, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
+import { SitesPatch } from "./SignIn.ts"
 
 /** The lifetime of a token in seconds. A token cannot be revoked, so it is short. */
 export const tokenSeconds = { usual: 300, least: 60, most: 3600 } as const
@@ -26,16 +27,22 @@ export const IdentityToken = Schema.Struct({ token: Schema.String, expires_at: T
 })
 
 /** `any`, or a list, which is empty by default. */
-const audiencesOf = (item: Schema.Codec<string>) => Schema.Union([Schema.Literal("any"), Schema.Array(item)])
+const listOrAny = Schema.Union([Schema.Literal("any"), Schema.Array(Schema.String)])
 
-export const ProofSettings = Schema.Struct({ audiences: audiencesOf(Schema.String) }).annotate({
-  identifier: "ProofSettings",
-})
+export const ProofSettings = Schema.Struct({
+  audiences: listOrAny,
+  /** Sites at which the Identity may sign in without approval. */
+  sites: listOrAny,
+}).annotate({ identifier: "ProofSettings" })
 export type ProofSettings = typeof ProofSettings.Type
 
 export const ProofPatch = Schema.Struct({
-  audiences: Schema.Union([Schema.Literal("any"), boundedList(Audience, 50, () => true, "an audience")]),
+  audiences: Schema.optionalKey(
+    Schema.Union([Schema.Literal("any"), boundedList(Audience, 50, () => true, "an audience")]),
+  ),
+  sites: Schema.optionalKey(SitesPatch),
 }).annotate({ identifier: "ProofPatch" })
+export type ProofPatch = typeof ProofPatch.Type
 
 /** Returns whether a text names this service, in any spelling of its address. */
 export const isOurs = ({ baseUrl, profileBase }: Pick<AddressBook, "baseUrl" | "profileBase">, audience: string) => {

@@ -68,7 +68,10 @@ export class ProofApi extends HttpApiGroup.make("proof")
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Read for which audiences an Identity may get tokens")
+      .annotate(
+        OpenApi.Summary,
+        "Read for which audiences an Identity may get tokens, and at which sites it may sign in",
+      )
       .annotate(Tagged, true),
     HttpApiEndpoint.patch("updateSettings", "/api/identities/:handle/proof", {
       params,
@@ -78,7 +81,10 @@ export class ProofApi extends HttpApiGroup.make("proof")
       error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("admin"))
-      .annotate(OpenApi.Summary, "Set for which audiences an Identity may get tokens"),
+      .annotate(
+        OpenApi.Summary,
+        "Set for which audiences an Identity may get tokens, and at which sites it may sign in",
+      ),
     HttpApiEndpoint.post("createToken", "/api/identities/:handle/tokens", {
       params,
       payload: NewToken,
@@ -94,7 +100,7 @@ export class ProofApi extends HttpApiGroup.make("proof")
       ],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Create a short-lived token with which the Identity signs in to another service")
+      .annotate(OpenApi.Summary, "Create a short-lived identity token for another service")
       .annotate(Issues, true)
       .annotate(ShowsSecret, true)
       .annotate(Confidential, true)

@@ -824,7 +824,7 @@ class AsyncProof(AsyncGroup):
         *,
         request_options: RequestOptions | None = None,
     ) -> t.ProofSettings:
-        """Read for which audiences an Identity may get tokens.
+        """Read for which audiences an Identity may get tokens, and at which sites it may sign in.
 
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
@@ -835,16 +835,18 @@ class AsyncProof(AsyncGroup):
         self,
         handle: str,
         *,
-        audiences: Literal["any"] | Sequence[str],
+        audiences: Literal["any"] | Sequence[str] | NotGiven = NOT_GIVEN,
+        sites: Literal["any"] | Sequence[str] | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> t.ProofSettings:
-        """Set for which audiences an Identity may get tokens.
+        """Set for which audiences an Identity may get tokens, and at which sites it may sign in.
 
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
             audiences: The audiences for which the Identity may get tokens: a list, or `any`. Admin Keys with `proof:admin` may use every one.
+            sites: The sites at which the Identity may sign in without approval: a list of hosts, or `any`. Admin Keys with `proof:admin` may sign in at every one.
         """
-        return await self._call(_calls.PROOF_UPDATE_SETTINGS, {"handle": handle, "audiences": audiences}, request_options)
+        return await self._call(_calls.PROOF_UPDATE_SETTINGS, {"handle": handle, "audiences": audiences, "sites": sites}, request_options)
 
     async def create_token(
         self,
@@ -856,7 +858,7 @@ class AsyncProof(AsyncGroup):
         algorithm: str | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> t.IdentityToken:
-        """Create a short-lived token with which the Identity signs in to another service.
+        """Create a short-lived identity token for another service.
 
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
@@ -887,6 +889,115 @@ class AsyncProof(AsyncGroup):
             content_digest: The digest of the body as `Content-Digest` (RFC 9530), such as `sha-256=:…:`. The signature covers it.
         """
         return await self._call(_calls.PROOF_CREATE_SIGNATURE, {"handle": handle, "method": method, "url": url, "headers": headers, "content_digest": content_digest}, request_options)
+
+
+class AsyncAgentSignIns(AsyncGroup):
+    async def create(
+        self,
+        handle: str,
+        *,
+        authorization_url: str,
+        request_options: RequestOptions | None = None,
+    ) -> t.StartedSignIn:
+        """Sign in at a site as the Identity.
+
+        Args:
+            handle: The Handle; case, hyphens and a leading @ are ignored.
+            authorization_url: The address to which the site redirected, `{base}/auth/authorize?client_id=…`, unchanged.
+        """
+        return await self._call(_calls.AGENT_SIGN_INS_CREATE, {"handle": handle, "authorization_url": authorization_url}, request_options)
+
+    async def list(
+        self,
+        handle: str,
+        *,
+        limit: int | NotGiven = NOT_GIVEN,
+        cursor: str | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> t.AgentSignInsListResult:
+        """List the sign-ins of an Identity, newest first.
+
+        Args:
+            handle: The Handle; case, hyphens and a leading @ are ignored.
+            limit: Maximum number of entries.
+            cursor: `next_cursor` of the previous page, unchanged.
+        """
+        return await self._call(_calls.AGENT_SIGN_INS_LIST, {"handle": handle, "limit": limit, "cursor": cursor}, request_options)
+
+    def iter(
+        self,
+        handle: str,
+        *,
+        limit: int | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> AsyncIterator[t.AgentSignIn]:
+        """List the sign-ins of an Identity, newest first: every entry, page by page.
+
+        Args:
+            handle: The Handle; case, hyphens and a leading @ are ignored.
+            limit: Maximum number of entries.
+        """
+        return self._iterate(_calls.AGENT_SIGN_INS_LIST, {"handle": handle, "limit": limit}, request_options)
+
+    async def read(
+        self,
+        handle: str,
+        id: str,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> t.AgentSignIn:
+        """Read one sign-in.
+
+        Args:
+            handle: The Handle; case, hyphens and a leading @ are ignored.
+            id: The id of the resource.
+        """
+        return await self._call(_calls.AGENT_SIGN_INS_READ, {"handle": handle, "id": id}, request_options)
+
+    async def end(
+        self,
+        handle: str,
+        id: str,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> None:
+        """End a sign-in: its code and its access token are no longer valid.
+
+        Args:
+            handle: The Handle; case, hyphens and a leading @ are ignored.
+            id: The id of the resource.
+        """
+        await self._call(_calls.AGENT_SIGN_INS_END, {"handle": handle, "id": id}, request_options)
+
+    async def approve(
+        self,
+        handle: str,
+        id: str,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> t.AgentSignIn:
+        """Approve a sign-in, so that the agent can post its request again.
+
+        Args:
+            handle: The Handle; case, hyphens and a leading @ are ignored.
+            id: The id of the resource.
+        """
+        return await self._call(_calls.AGENT_SIGN_INS_APPROVE, {"handle": handle, "id": id}, request_options)
+
+    async def refuse(
+        self,
+        handle: str,
+        id: str,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> t.AgentSignIn:
+        """Refuse a sign-in.
+
+        Args:
+            handle: The Handle; case, hyphens and a leading @ are ignored.
+            id: The id of the resource.
+        """
+        return await self._call(_calls.AGENT_SIGN_INS_REFUSE, {"handle": handle, "id": id}, request_options)
 
 
 class AsyncProfiles(AsyncGroup):
@@ -2904,21 +3015,23 @@ class AsyncIdentityProof(AsyncGroup):
         *,
         request_options: RequestOptions | None = None,
     ) -> t.ProofSettings:
-        """Read for which audiences an Identity may get tokens."""
+        """Read for which audiences an Identity may get tokens, and at which sites it may sign in."""
         return await self._call(_calls.PROOF_SETTINGS, {"handle": self._handle}, request_options)
 
     async def update_settings(
         self,
         *,
-        audiences: Literal["any"] | Sequence[str],
+        audiences: Literal["any"] | Sequence[str] | NotGiven = NOT_GIVEN,
+        sites: Literal["any"] | Sequence[str] | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> t.ProofSettings:
-        """Set for which audiences an Identity may get tokens.
+        """Set for which audiences an Identity may get tokens, and at which sites it may sign in.
 
         Args:
             audiences: The audiences for which the Identity may get tokens: a list, or `any`. Admin Keys with `proof:admin` may use every one.
+            sites: The sites at which the Identity may sign in without approval: a list of hosts, or `any`. Admin Keys with `proof:admin` may sign in at every one.
         """
-        return await self._call(_calls.PROOF_UPDATE_SETTINGS, {"handle": self._handle, "audiences": audiences}, request_options)
+        return await self._call(_calls.PROOF_UPDATE_SETTINGS, {"handle": self._handle, "audiences": audiences, "sites": sites}, request_options)
 
     async def create_token(
         self,
@@ -2929,7 +3042,7 @@ class AsyncIdentityProof(AsyncGroup):
         algorithm: str | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> t.IdentityToken:
-        """Create a short-lived token with which the Identity signs in to another service.
+        """Create a short-lived identity token for another service.
 
         Args:
             audience: The service, as it expects itself in `aud`.
@@ -2957,6 +3070,101 @@ class AsyncIdentityProof(AsyncGroup):
             content_digest: The digest of the body as `Content-Digest` (RFC 9530), such as `sha-256=:…:`. The signature covers it.
         """
         return await self._call(_calls.PROOF_CREATE_SIGNATURE, {"handle": self._handle, "method": method, "url": url, "headers": headers, "content_digest": content_digest}, request_options)
+
+
+class AsyncIdentityAgentSignIns(AsyncGroup):
+    async def create(
+        self,
+        *,
+        authorization_url: str,
+        request_options: RequestOptions | None = None,
+    ) -> t.StartedSignIn:
+        """Sign in at a site as the Identity.
+
+        Args:
+            authorization_url: The address to which the site redirected, `{base}/auth/authorize?client_id=…`, unchanged.
+        """
+        return await self._call(_calls.AGENT_SIGN_INS_CREATE, {"handle": self._handle, "authorization_url": authorization_url}, request_options)
+
+    async def list(
+        self,
+        *,
+        limit: int | NotGiven = NOT_GIVEN,
+        cursor: str | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> t.AgentSignInsListResult:
+        """List the sign-ins of an Identity, newest first.
+
+        Args:
+            limit: Maximum number of entries.
+            cursor: `next_cursor` of the previous page, unchanged.
+        """
+        return await self._call(_calls.AGENT_SIGN_INS_LIST, {"handle": self._handle, "limit": limit, "cursor": cursor}, request_options)
+
+    def iter(
+        self,
+        *,
+        limit: int | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> AsyncIterator[t.AgentSignIn]:
+        """List the sign-ins of an Identity, newest first: every entry, page by page.
+
+        Args:
+            limit: Maximum number of entries.
+        """
+        return self._iterate(_calls.AGENT_SIGN_INS_LIST, {"handle": self._handle, "limit": limit}, request_options)
+
+    async def read(
+        self,
+        id: str,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> t.AgentSignIn:
+        """Read one sign-in.
+
+        Args:
+            id: The id of the resource.
+        """
+        return await self._call(_calls.AGENT_SIGN_INS_READ, {"handle": self._handle, "id": id}, request_options)
+
+    async def end(
+        self,
+        id: str,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> None:
+        """End a sign-in: its code and its access token are no longer valid.
+
+        Args:
+            id: The id of the resource.
+        """
+        await self._call(_calls.AGENT_SIGN_INS_END, {"handle": self._handle, "id": id}, request_options)
+
+    async def approve(
+        self,
+        id: str,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> t.AgentSignIn:
+        """Approve a sign-in, so that the agent can post its request again.
+
+        Args:
+            id: The id of the resource.
+        """
+        return await self._call(_calls.AGENT_SIGN_INS_APPROVE, {"handle": self._handle, "id": id}, request_options)
+
+    async def refuse(
+        self,
+        id: str,
+        *,
+        request_options: RequestOptions | None = None,
+    ) -> t.AgentSignIn:
+        """Refuse a sign-in.
+
+        Args:
+            id: The id of the resource.
+        """
+        return await self._call(_calls.AGENT_SIGN_INS_REFUSE, {"handle": self._handle, "id": id}, request_options)
 
 
 class AsyncIdentityProfiles(AsyncGroup):
@@ -4309,6 +4517,7 @@ class AsyncApi:
         self.identities = AsyncIdentities(transport, handle)
         self.cards = AsyncCards(transport, handle)
         self.proof = AsyncProof(transport, handle)
+        self.agent_sign_ins = AsyncAgentSignIns(transport, handle)
         self.profiles = AsyncProfiles(transport, handle)
         self.messages = AsyncMessages(transport, handle)
         self.threads = AsyncThreads(transport, handle)
@@ -4338,6 +4547,7 @@ class AsyncIdentityApi:
         self.identities = AsyncIdentityIdentities(transport, handle)
         self.cards = AsyncIdentityCards(transport, handle)
         self.proof = AsyncIdentityProof(transport, handle)
+        self.agent_sign_ins = AsyncIdentityAgentSignIns(transport, handle)
         self.profiles = AsyncIdentityProfiles(transport, handle)
         self.messages = AsyncIdentityMessages(transport, handle)
         self.threads = AsyncIdentityThreads(transport, handle)

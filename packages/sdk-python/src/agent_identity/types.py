@@ -12,9 +12,10 @@ else:
 
 AuditSourceVia: TypeAlias = Literal["rest", "mcp", "console", "imap", "smtp", "tunnel", "page"]
 CardUpdatedDataChanged: TypeAlias = Literal["name", "description", "version", "documentation_url", "icon_url", "provider", "capabilities", "default_input_modes", "default_output_modes", "interfaces", "skills"]
-EventsListType: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.deleted", "tunnel.transfer_blocked", "api_key.created", "api_key.revoked", "grant.created", "grant.changed", "grant.revoked", "api_key.rotated", "api_key.expiring", "api_key.expired", "limit.near", "audit.gap", "audit.head", "account.deletion_started"]
+EventsListType: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "identity.deleted", "tunnel.transfer_blocked", "api_key.created", "api_key.revoked", "grant.created", "grant.changed", "grant.revoked", "api_key.rotated", "api_key.expiring", "api_key.expired", "limit.near", "audit.gap", "audit.head", "account.deletion_started"]
 LimitUseName: TypeAlias = Literal["calls", "identity_create", "handle_check", "streams_org", "identity_quota", "tunnel_transfer", "mail_hourly", "mailbox_bytes"]
-WebhooksCreateEventTypes: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "*"]
+StartedSignInStatus: TypeAlias = Literal["awaiting_approval", "approved", "refused", "expired", "started", "signed_in", "ended"]
+WebhooksCreateEventTypes: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "*"]
 
 
 class AccountDeletion(TypedDict):
@@ -46,6 +47,39 @@ class Address(TypedDict):
     """The name."""
     address: str
     """The email address."""
+
+
+class AgentSignIn(TypedDict):
+    id: str
+    """The id of the resource."""
+    status: StartedSignInStatus
+    """`started`: the site has not exchanged the code yet. `approved`: post the same request again, or a new one of the site."""
+    site: str
+    """The host of the redirect URI, or the scheme of an app."""
+    client_id: str
+    """The client id of the app: the URL of its metadata document, or its registered id."""
+    client_name: str
+    """The name that the site gave itself, which nobody checked."""
+    redirect_uri: str
+    """The address of the site that gets the code."""
+    scopes: List[str]
+    """The scopes of the key as `capability:action`, or `*` for full access."""
+    created_at: str
+    """The time of creation."""
+    expires_at: str
+    """When the request for approval, the approval, the code or the access token expires, depending on `status`."""
+    decided_at: str | None
+    """The time of the decision; null while it is pending."""
+    signed_in_at: str | None
+    """When the site exchanged the code."""
+    ended_at: str | None
+    """When the sign-in was ended."""
+
+
+class AgentSignInsListResult(TypedDict):
+    sign_ins: List[AgentSignIn]
+    next_cursor: str | None
+    """The `cursor` of the next page; null on the last page."""
 
 
 class AiDisclosure(TypedDict):
@@ -1665,6 +1699,112 @@ class IdentityReadyEvent(TypedDict):
     """The data of the Event, by type."""
 
 
+class IdentitySignInApprovedData(TypedDict):
+    """A sign-in was approved. The agent can post it again."""
+
+    sign_in_id: str
+    site: str
+    """The host of the redirect URI, or the scheme of an app."""
+    client_name: str
+    """The name that the app gives itself. It is not verified."""
+    by: Literal["session", "admin_key", "identity_key", "grant", "system"]
+    """The initiator."""
+
+
+class IdentitySignInApprovedEvent(TypedDict):
+    id: str
+    """The id of the resource."""
+    created_at: str
+    """The time of creation."""
+    type: Literal["identity.sign_in_approved"]
+    """The type."""
+    identity_id: str
+    """The id of the Identity; null if the whole Org is concerned."""
+    handle: str
+    """The registered Handle."""
+    data: IdentitySignInApprovedData
+    """The data of the Event, by type."""
+
+
+class IdentitySignInRefusedData(TypedDict):
+    """A sign-in was refused."""
+
+    sign_in_id: str
+    site: str
+    """The host of the redirect URI, or the scheme of an app."""
+    client_name: str
+    """The name that the app gives itself. It is not verified."""
+    by: Literal["session", "admin_key", "identity_key", "grant", "system"]
+    """The initiator."""
+
+
+class IdentitySignInRefusedEvent(TypedDict):
+    id: str
+    """The id of the resource."""
+    created_at: str
+    """The time of creation."""
+    type: Literal["identity.sign_in_refused"]
+    """The type."""
+    identity_id: str
+    """The id of the Identity; null if the whole Org is concerned."""
+    handle: str
+    """The registered Handle."""
+    data: IdentitySignInRefusedData
+    """The data of the Event, by type."""
+
+
+class IdentitySignInRequestedData(TypedDict):
+    """The agent wants to sign in at a site that needs approval."""
+
+    sign_in_id: str
+    site: str
+    """The host of the redirect URI, or the scheme of an app."""
+    client_name: str
+    """The name that the app gives itself. It is not verified."""
+
+
+class IdentitySignInRequestedEvent(TypedDict):
+    id: str
+    """The id of the resource."""
+    created_at: str
+    """The time of creation."""
+    type: Literal["identity.sign_in_requested"]
+    """The type."""
+    identity_id: str
+    """The id of the Identity; null if the whole Org is concerned."""
+    handle: str
+    """The registered Handle."""
+    data: IdentitySignInRequestedData
+    """The data of the Event, by type."""
+
+
+class IdentitySignedInData(TypedDict):
+    """The agent signed in at a site."""
+
+    sign_in_id: str
+    site: str
+    """The host of the redirect URI, or the scheme of an app."""
+    client_name: str
+    """The name that the app gives itself. It is not verified."""
+    scopes: List[str]
+    """The scopes of the key as `capability:action`, or `*` for full access."""
+
+
+class IdentitySignedInEvent(TypedDict):
+    id: str
+    """The id of the resource."""
+    created_at: str
+    """The time of creation."""
+    type: Literal["identity.signed_in"]
+    """The type."""
+    identity_id: str
+    """The id of the Identity; null if the whole Org is concerned."""
+    handle: str
+    """The registered Handle."""
+    data: IdentitySignedInData
+    """The data of the Event, by type."""
+
+
 class IdentityToken(TypedDict):
     token: str
     """The token: a JWT, signed by the service."""
@@ -2206,6 +2346,8 @@ class ProofRegisterKeyJwk(TypedDict):
 class ProofSettings(TypedDict):
     audiences: Literal["any"] | List[str]
     """The audiences for which the Identity may get tokens: a list, or `any`. Admin Keys with `proof:admin` may use every one."""
+    sites: Literal["any"] | List[str]
+    """The sites at which the Identity may sign in without approval: a list of hosts, or `any`. Admin Keys with `proof:admin` may sign in at every one."""
 
 
 class PublicVersionsResult(TypedDict):
@@ -2545,6 +2687,35 @@ class SmtpReply(TypedDict):
     """The text of the reply."""
     host: str | None
     """The host that replied; null if no host was reached."""
+
+
+class StartedSignIn(TypedDict):
+    id: str
+    """The id of the resource."""
+    status: StartedSignInStatus
+    """The status."""
+    site: str
+    """The host of the redirect URI, or the scheme of an app."""
+    client_id: str
+    """The client id of the app: the URL of its metadata document, or its registered id."""
+    client_name: str
+    """The name that the app gives itself. It is not verified."""
+    redirect_uri: str
+    """The address of the site that gets the code."""
+    scopes: List[str]
+    """The scopes of the key as `capability:action`, or `*` for full access."""
+    created_at: str
+    """The time of creation."""
+    expires_at: str
+    """The time of expiry."""
+    decided_at: str | None
+    """The time of the decision; null while it is pending."""
+    signed_in_at: str | None
+    """When the site exchanged the code."""
+    ended_at: str | None
+    """When the sign-in was ended."""
+    redirect_url: str | None
+    """The address of the site with the code, to open within a minute; null while the sign-in awaits approval."""
 
 
 class StoppedMail(TypedDict):
@@ -3016,7 +3187,7 @@ class WholeApproval(_WholeApproval):
 
 A2aAgentCard: TypeAlias = Dict[str, Any]
 AccountDeletionStartedData: TypeAlias = Dict[str, Any]
-Event: TypeAlias = Union[IdentityReadyEvent, IdentityFailedEvent, EmailReceivedEvent, EmailSentEvent, EmailBouncedEvent, EmailRefusedEvent, EmailRecipientBlockedEvent, EmailApprovalRequestedEvent, EmailApprovedEvent, EmailApprovalRefusedEvent, MailStoppedEvent, MailStartedEvent, CardUpdatedEvent, TunnelConnectedEvent, TunnelDisconnectedEvent, WebhookFailedEvent, ConnectorConnectedEvent, ConnectorStoppedEvent, ConnectorRecoveredEvent, ConnectorMentionEvent, ConnectorReplyEvent, ConnectorDmEvent, SigningKeyAddedEvent, SigningKeyRemovedEvent, SigningKeyRotatedEvent, TokenRefusedEvent, IdentityDeletedEvent, TunnelTransferBlockedEvent, ApiKeyCreatedEvent, ApiKeyRevokedEvent, GrantCreatedEvent, GrantChangedEvent, GrantRevokedEvent, ApiKeyRotatedEvent, ApiKeyExpiringEvent, ApiKeyExpiredEvent, LimitNearEvent, AuditGapEvent, AuditHeadEvent, AccountDeletionStartedEvent]
+Event: TypeAlias = Union[IdentityReadyEvent, IdentityFailedEvent, EmailReceivedEvent, EmailSentEvent, EmailBouncedEvent, EmailRefusedEvent, EmailRecipientBlockedEvent, EmailApprovalRequestedEvent, EmailApprovedEvent, EmailApprovalRefusedEvent, MailStoppedEvent, MailStartedEvent, CardUpdatedEvent, TunnelConnectedEvent, TunnelDisconnectedEvent, WebhookFailedEvent, ConnectorConnectedEvent, ConnectorStoppedEvent, ConnectorRecoveredEvent, ConnectorMentionEvent, ConnectorReplyEvent, ConnectorDmEvent, SigningKeyAddedEvent, SigningKeyRemovedEvent, SigningKeyRotatedEvent, TokenRefusedEvent, IdentitySignInRequestedEvent, IdentitySignInApprovedEvent, IdentitySignInRefusedEvent, IdentitySignedInEvent, IdentityDeletedEvent, TunnelTransferBlockedEvent, ApiKeyCreatedEvent, ApiKeyRevokedEvent, GrantCreatedEvent, GrantChangedEvent, GrantRevokedEvent, ApiKeyRotatedEvent, ApiKeyExpiringEvent, ApiKeyExpiredEvent, LimitNearEvent, AuditGapEvent, AuditHeadEvent, AccountDeletionStartedEvent]
 IdentityReadyData: TypeAlias = Dict[str, Any]
 TunnelConnectedData: TypeAlias = Dict[str, Any]
 TunnelDisconnectedData: TypeAlias = Dict[str, Any]

@@ -17,6 +17,8 @@ import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
 import { IssuerKeys } from "@svc/cluster/proof/IssuerKeys"
 import { RequestSignatures } from "@svc/cluster/proof/RequestSignatures"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
+import { SignIns } from "@svc/cluster/proof/SignIns"
+import { SignInTokens } from "@svc/cluster/proof/SignInTokens"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { OverviewQueries } from "@svc/cluster/account/OverviewQueries"
 import { UsageQueries } from "@svc/cluster/usage/UsageQueries"
@@ -44,4 +46,6 @@ export const layer = Layer.mergeAll(
   OverviewQueries.layer,
   IdentityTokens.layer,
   RequestSignatures.layer,
+  SignIns.layer,
+  SignInTokens.layer,
 ) satisfies Layer.Layer<Queries, unknown, unknown>

@@ -47,3 +47,41 @@ export const proof: ReadonlyArray<string> = [
     unique (domain, generation, algorithm)
   )`,
 ]
+
+/** Sign-ins of Identities at relying parties of OpenID Connect. */
+export const agentSignIns: ReadonlyArray<string> = [
+  // The sites at which the Identity may sign in without approval: a list, or "any".
+  `alter table proof_setting add column sites jsonb not null default '[]'`,
+  `alter table proof_setting alter column audiences set default '[]'`,
+  // The algorithm of the client's ID tokens; null for a client that did not say that it uses OpenID Connect.
+  `alter table oauth_client add column id_token_alg text`,
+  `create table agent_sign_in (
+    id uuid primary key,
+    identity_id uuid not null references identity on delete cascade,
+    client_id text not null,
+    client_name text not null,
+    redirect text not null,
+    -- The host of the redirect, or the scheme of an app.
+    site text not null,
+    scopes text[] not null,
+    status text not null check (status in ('awaiting_approval', 'approved', 'refused', 'started', 'signed_in', 'ended')),
+    created_at timestamptz not null,
+    -- When the request for approval, the approval, the code or the access token expires, depending on the status.
+    expires_at timestamptz not null,
+    decided_at timestamptz,
+    signed_in_at timestamptz,
+    ended_at timestamptz,
+    nonce text,
+    -- What the client must present with the code: the S256 challenge of its verifier (RFC 7636).
+    challenge text not null,
+    algorithm text not null,
+    -- The credential that asked. The code is not valid any more when the credential is not.
+    credential_kind text not null,
+    credential_id uuid not null,
+    code_hash bytea unique,
+    access_hash bytea unique
+  )`,
+  `create index agent_sign_in_identity_id_id_idx on agent_sign_in (identity_id, id)`,
+  `create index agent_sign_in_client_id_idx on agent_sign_in (client_id)`,
+  `create index agent_sign_in_expires_at_idx on agent_sign_in (expires_at)`,
+]

@@ -44,6 +44,13 @@ export const identity = {
     "An Identity gets tokens only for audiences that the account holder allowed, and never for this service itself.",
     "Ask the account holder to allow the audience with `PATCH /api/identities/{handle}/proof`.",
   ),
+  sign_in_invalid: row(
+    400,
+    "fix_call",
+    "The sign-in request is not valid",
+    "The authorization URL must be the one to which the site redirected, from a client that the service knows, to a redirect URI of that client, with the scope `openid` and PKCE.",
+    "`detail` names the violated rule. Start the sign-in at the site again and send its URL unchanged.",
+  ),
   url_invalid: row(
     400,
     "fix_call",

@@ -1,0 +1,22 @@
+/** What the handlers of proofs share: the audit record that a proof needs, and who is not bound by the lists. */
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { allows } from "@svc/domain/account/Scope"
+import type { AuditNote } from "@svc/cluster/actor/Write"
+import { Effect } from "effect"
+import type { Noting } from "../audit/AuditNotes.ts"
+import { RequestContext } from "../RequestContext.ts"
+
+/** Names in the audit record of the request what is handed out, and for whom. */
+export const recordedAs = (type: string, id: string, name: string) =>
+  Effect.map(RequestContext, (exchange) => {
+    const { act } = exchange
+    if (act !== undefined) exchange.act = () => ({ ...act(), target: { type, id, name } })
+  })
+
+/** Stores the audit record in the statement that allows the proof. Without a record, nothing is handed out. */
+export const onRecord = <A, E, R>(noting: Noting, issue: (note: AuditNote) => Effect.Effect<A, E, R>) =>
+  noting((note) => (note === undefined ? Effect.die("a proof is not handed out without an audit record") : issue(note)))
+
+/** Returns whether the caller may change the lists of audiences and sites, and so is not bound by them. */
+export const mayChangeLists = ({ kind, scopes }: CallerInfo): boolean =>
+  kind === "session" || (kind === "admin_key" && allows(scopes, "proof:admin"))
