@@ -10,8 +10,8 @@ export interface SvcEnvironment {
   readonly env?: Readonly<Record<string, string>>
   /** The folder in which it runs; this one by default. */
   readonly cwd?: string
-  /** Text on standard input. */
-  readonly input?: string
+  /** Text on standard input; null leaves it open for the test to write. */
+  readonly input?: string | null
 }
 
 export const environment = (home: string) => ({ PATH: process.env["PATH"] ?? "", HOME: home, XDG_CONFIG_HOME: home })
@@ -22,12 +22,18 @@ export const startSvc = ({ home, env, cwd, input = "" }: SvcEnvironment, ...args
     env: { ...environment(home), ...env },
     stdio: "pipe",
   })
-  child.stdin.end(input)
+  if (input !== null) child.stdin.end(input)
   let [out, errors] = ["", ""]
   child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))
   child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
   const ended = once(child, "close").then(([code]) => code as number | null)
-  return { out: () => out, errors: () => errors, ended, stop: (signal?: NodeJS.Signals) => child.kill(signal) }
+  return {
+    input: child.stdin,
+    out: () => out,
+    errors: () => errors,
+    ended,
+    stop: (signal?: NodeJS.Signals) => child.kill(signal),
+  }
 }
 
 /** Runs the command and returns its exit code and output. */

@@ -3,7 +3,8 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { request as httpRequest } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { send } from "../harness/Mail.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
@@ -138,10 +139,65 @@ describe("Compression", () => {
     expect([known.status, known.body.length]).toEqual([304, 0])
   })
 
+  it("gives each encoding an entity tag of its own, which conditions accept in any encoding", async () => {
+    const path = `/api/identities/${handle}/card`
+    await call(service.base, "PATCH", path, { token: session, body: { description: "d".repeat(1500) } })
+    const plain = await raw("GET", path, bearer())
+    const packed = await raw("GET", path, { ...bearer(), "accept-encoding": "gzip" })
+    const tag = String(plain.headers["etag"])
+    expect(packed.headers).toMatchObject({ "content-encoding": "gzip", etag: tag.replace(/"$/, ';gzip"') })
+    for (const known of [tag, String(packed.headers["etag"])]) {
+      const unchanged = await raw("GET", path, { ...bearer(), "accept-encoding": "gzip", "if-none-match": known })
+      expect([unchanged.status, unchanged.headers["etag"]]).toEqual([304, known])
+    }
+    const change = (condition: string) =>
+      raw(
+        "PATCH",
+        path,
+        { ...bearer(), "content-type": "application/json", "if-match": condition },
+        JSON.stringify({ description: "changed" }),
+      )
+    expect((await change(String(packed.headers["etag"]))).status).toBe(200)
+    expect((await change(String(packed.headers["etag"]))).status).toBe(412)
+  })
+
+  it("applies to Events without mail, and not to their stream", async () => {
+    for (let at = 0; at < 6; at++)
+      await call(service.base, "PATCH", `/api/identities/${handle}/card`, {
+        token: session,
+        body: { description: `change ${at}` },
+      })
+    const events = await raw("GET", "/api/events?limit=50&type=card.updated", {
+      ...bearer(),
+      "accept-encoding": "gzip",
+    })
+    expect(events.headers["content-encoding"]).toBe("gzip")
+    const stream = await fetch(`${service.base}/api/events/stream`, {
+      headers: { ...bearer(), "accept-encoding": "gzip" },
+    })
+    expect([stream.status, stream.headers.get("content-encoding")]).toEqual([200, null])
+    await stream.body?.cancel()
+  })
+
   it("never applies to secrets or mail", async () => {
     const value = "s".repeat(4000)
     await call(service.base, "PUT", "/api/vault/secrets/long", { token: session, body: { value } })
-    const paths = ["/api/vault/secrets/long/value", `/api/identities/${handle}/identity-key`, "/api/events"]
+    for (let at = 0; at < 3; at++)
+      await send(service.smtpPort, {
+        from: "grace@example.org",
+        to: `${handle}@mail.localhost`,
+        subject: `Your code is 12345${at}`,
+        text: "x".repeat(500),
+      })
+    await eventually(
+      () => raw("GET", "/api/events?type=email.received", bearer()),
+      ({ body }) => JSON.parse(body.toString()).events.length === 3,
+    )
+    const paths = [
+      "/api/vault/secrets/long/value",
+      `/api/identities/${handle}/identity-key`,
+      "/api/events?type=email.received",
+    ]
     for (const path of paths) {
       const answer = await raw("GET", path, { ...bearer(), "accept-encoding": "gzip, br" })
       expect([answer.status, answer.headers["content-encoding"]], path).toEqual([200, undefined])

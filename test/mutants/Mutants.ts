@@ -1,6 +1,7 @@
 /** All planted bugs, by package. */
 import { api } from "./api.ts"
 import { areas } from "./areas.ts"
+import { classes } from "./classes.ts"
 import { cli } from "./cli.ts"
 import { clusterAudit } from "./cluster-audit.ts"
 import { clusterMail } from "./cluster-mail.ts"
@@ -30,6 +31,7 @@ import { usage } from "./usage.ts"
 export const mutants: Mutants = {
   ...api,
   ...areas,
+  ...classes,
   ...cli,
   ...cluster,
   ...clusterAudit,

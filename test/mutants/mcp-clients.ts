@@ -2,6 +2,27 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const mcpClients: Mutants = {
+  "subscription-outlives-scope": {
+    file: "api/src/mcp/Subscriptions.ts",
+    from: "Effect.raceAll([...revoked, departure.await])",
+    to: "Effect.raceAll([revoked[0]!, departure.await])",
+    bug: "an app learns of changes of a card after the account holder took away the right to read it",
+    tests: ["mcp/subscriptions"],
+  },
+  "subscription-to-unreadable": {
+    file: "api/src/mcp/Subscriptions.ts",
+    from: "subscription !== undefined && (yield* mayRead(reader))",
+    to: "subscription !== undefined",
+    bug: "an Identity Key subscribes to the mail of another Identity of its account",
+    tests: ["mcp/subscriptions"],
+  },
+  "subscription-of-other-identity": {
+    file: "api/src/mcp/Subscriptions.ts",
+    from: "canonical(one.handle) === handle && ",
+    to: "",
+    bug: "a subscription notifies of changes of every Identity of the account",
+    tests: ["mcp/subscriptions"],
+  },
   "long-tool-list": {
     file: "api/src/mcp/ToolList.ts",
     from: 'description: firstSentence(schema["description"])',

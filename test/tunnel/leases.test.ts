@@ -17,6 +17,7 @@ import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import * as Edge from "@svc/tunnel-edge/edge/Edge"
+import { path, upgradeToken } from "@svc/tunnel-edge/protocol/Manifest"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { actors, awaitFiber, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
@@ -49,7 +50,7 @@ const world = Layer.mergeAll(
 )
 
 /** Runs the work with an edge, which is shut down regularly afterwards. */
-const withEdge = <A, E, R>(work: (port: number) => Effect.Effect<A, E, R>) =>
+const withEdge = <A, E, R>(work: (port: number, scope: Scope.Closeable) => Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const scope = yield* Scope.make()
     const { port } = Context.get(yield* Layer.buildWithScope(Layer.fresh(Edge.layer(settings)), scope), Edge.Edge)
@@ -57,7 +58,7 @@ const withEdge = <A, E, R>(work: (port: number) => Effect.Effect<A, E, R>) =>
       const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
       yield* awaitFiber(closing)
     })
-    return yield* Effect.ensuring(work(port), leaves)
+    return yield* Effect.ensuring(work(port, scope), leaves)
   })
 
 const eventsOf = (identity: string) =>
@@ -153,6 +154,27 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
         }),
       )
       expect(yield* eventsOf(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
+    }),
+  )
+
+  it.effect("is refused by a draining edge on a connection that was opened before", () =>
+    Effect.gen(function* () {
+      const { handle, key } = yield* prepared("mary")
+      yield* withEdge((port, scope) =>
+        Effect.gen(function* () {
+          const { say } = yield* Effect.promise(() => Public.openConnection(port))
+          // The edge accepts connections in their order, so it has accepted the first when it responds to the second.
+          yield* Effect.promise(() => Public.fetchPublic(port, handle, "/"))
+          // The drain waits for the test's clock.
+          const draining = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+          yield* Effect.yieldNow
+          const head = `GET ${path} HTTP/1.1\r\nHost: connect.tunnel.localhost\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\nAuthorization: Bearer ${key}\r\n\r\n`
+          const late = yield* Effect.promise(() => say(head, /"code":|101/))
+          expect(late).toMatch(/^HTTP\/1\.1 503 [^]*"code":"unavailable"/)
+          expect(yield* linksOf(handle)).toEqual([])
+          yield* awaitFiber(draining)
+        }),
+      )
     }),
   )
 

@@ -75,7 +75,7 @@ describe("a scan for overdue rows", () => {
         (inserted) => sql.withTransaction(Effect.andThen(sql`set local session_replication_role = replica`, inserted)),
       )
       const found = new Set<string>()
-      for (let scan = 0; scan < 6; scan++) {
+      for (let scan = 0; scan < 12; scan++) {
         for (const handle of yield* overdueMail(sql, new Date(), 500)) found.add(handle)
       }
       expect([...found].toSorted()).toEqual(["few", "last", "many"])

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto"
 import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect, Schema } from "effect"
-import { type HttpBody, HttpServerResponse } from "effect/http"
+import { Headers, type HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { RequestContextState } from "./RequestContext.ts"
 
 /** Members that change although nobody edits the resource (decisions.md "Smaller decisions"). */
@@ -18,9 +18,27 @@ const tagOf = (text: string) => `"${hash("sha256", lasting(text), "base64url").s
 /** Hashes the encoded text if the body still has it. */
 const tagOfBody = (body: HttpBody.Uint8Array) => tagOf(body.text ?? decoder.decode(body.body))
 
-/** Returns whether `If-None-Match` lists the tag, by weak comparison (section 13.1.2). */
-const isKnown = (header: string, tag: string) =>
-  header.trim() === "*" || header.split(",").some((one) => one.trim().replace(/^W\//, "") === tag)
+/** Encoded representations have tags of their own (section 8.8.3.3): that of the resource, and the coding. */
+const codings = /;(?:br|gzip)"/g
+export const tagOfCoding = (tag: string, coding: string) => tag.replace(/"$/, `;${coding}"`)
+const withoutCoding = (tags: string) => tags.replace(codings, '"')
+
+/** Returns the tag of `If-None-Match` that is this one, by weak comparison (section 13.1.2) and in any coding. */
+const knownOf = (header: string, tag: string): string | undefined =>
+  header.trim() === "*"
+    ? tag
+    : header
+        .split(",")
+        .map((one) => one.trim().replace(/^W\//, ""))
+        .find((one) => withoutCoding(one) === withoutCoding(tag))
+
+/** Returns the request with the tags of resources in `If-Match`: a change replaces the resource, not one of its codings. */
+export const withResourceTags = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
+  const condition = request.headers["if-match"]
+  return condition === undefined || withoutCoding(condition) === condition
+    ? request
+    : request.modify({ headers: Headers.set(request.headers, "if-match", withoutCoding(condition)) })
+}
 
 /** Returns the entity tag of a value that has no version, computed from its encoding. */
 export const tagOfValue = <S extends Schema.Constraint>(schema: S) => {
@@ -71,9 +89,8 @@ export const applyTag = (
   const made =
     exchange.tagged && response.body._tag === "Uint8Array" ? tagOfBody(response.body) : response.headers["etag"]
   if (made === undefined) return response
-  if (ifNoneMatch !== undefined && isKnown(ifNoneMatch, made)) {
-    return HttpServerResponse.empty({ status: 304, headers: { etag: made } })
-  }
+  const known = ifNoneMatch === undefined ? undefined : knownOf(ifNoneMatch, made)
+  if (known !== undefined) return HttpServerResponse.empty({ status: 304, headers: { etag: known } })
   // All headers of the response are set in one operation.
   exchange.headers["etag"] = made
   return response

@@ -23,7 +23,7 @@ import * as Console from "./console/Console.ts"
 import * as Leave from "./console/Leave.ts"
 import * as MailBody from "./console/MailBody.ts"
 import * as Documents from "./documents/Documents.ts"
-import { applyTag } from "./EntityTags.ts"
+import { applyTag, withResourceTags } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
 import {
   RequestContext,
@@ -155,7 +155,7 @@ export const everywhere = HttpRouter.middleware(
         Effect.gen(function* () {
           const startedAt = performance.now()
           const given = yield* HttpServerRequest.HttpServerRequest
-          const named = Routing.spelled(given)
+          const named = withResourceTags(Routing.spelled(given))
           const handed = yield* HandedOn
           // A tool call creates this request in memory; its body was already counted with the MCP message.
           const request = handed === undefined ? Bodies.inUtf8(withSession(book, named)) : named

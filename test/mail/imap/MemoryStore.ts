@@ -83,12 +83,13 @@ export const make = () => {
   const marked = ({ uid, modseq, marks }: Message) => ({ uid, modseq, flags: Flags.shown(marks) })
   const stored = (message: Message): Stored => ({
     ...marked(message),
-    id: toPublic("msg_", "00000000-0000-7000-8000-000000000001"),
-    threadId: toPublic("thr_", "00000000-0000-7000-8000-000000000001"),
+    // No two values are equal, so that a response with the wrong one is noticed.
+    id: toPublic("msg_", `00000000-0000-7000-8000-${String(message.uid).padStart(12, "0")}`),
+    threadId: toPublic("thr_", `00000000-0000-7000-9000-${String(message.uid).padStart(12, "0")}`),
     size: message.raw.length,
-    at: new Date(0),
-    zone: 0,
-    snippet: "",
+    at: new Date(Date.UTC(2024, 0, 2, 3, 4, message.uid)),
+    zone: 90,
+    snippet: `Snippet ${message.uid}`,
   })
   const chosen = (folder: Folder, uids: Sets.Ranges, since = 0) =>
     (boxOf(folder)?.messages ?? []).filter((one) => Sets.has(uids, one.uid) && one.modseq > since)

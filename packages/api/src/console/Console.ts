@@ -9,6 +9,7 @@ import { readdir, readFile } from "node:fs/promises"
 import * as path from "node:path"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { tagOfCoding } from "../EntityTags.ts"
 import { codingFor } from "../http/Compression.ts"
 import { page } from "../pages/Page.ts"
 import { font } from "../pages/Style.ts"
@@ -86,7 +87,7 @@ const answer = (file: Built, acceptEncoding: string | undefined, headers: Readon
     contentType: file.type,
     headers: {
       ...headers,
-      etag: file.tag,
+      etag: packed === undefined ? file.tag : tagOfCoding(file.tag, coding!),
       vary: "accept-encoding",
       ...(packed === undefined ? {} : { "content-encoding": coding! }),
     },

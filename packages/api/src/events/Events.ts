@@ -12,7 +12,8 @@ import { HttpApiSchema } from "effect/http-api"
 import { HttpServerResponse } from "effect/http"
 import * as RequestServices from "../http/RequestServices.ts"
 import * as ActorCalls from "../account/ActorCalls.ts"
-import { commandId } from "../RequestContext.ts"
+import { mayCompress } from "../http/Compression.ts"
+import { commandId, RequestContext } from "../RequestContext.ts"
 import { ShutdownSignal } from "../ShutdownSignal.ts"
 import * as ResourceChanges from "./ResourceChanges.ts"
 import { StreamLimits } from "./StreamLimits.ts"
@@ -86,6 +87,13 @@ const makeStreams = Effect.gen(function* () {
   }
 })
 
+/** Types of Events that contain text of strangers. */
+const written = /^(?:email|connector)\./
+
+/** Allows compression of a page of Events without mail or posts: no stranger can add text to compare with theirs. */
+const mayPack = ({ events }: { readonly events: ReadonlyArray<Event> }) =>
+  events.some(({ type }) => written.test(type)) ? Effect.void : Effect.map(RequestContext, mayCompress)
+
 export const layer = RequestServices.group(
   Api,
   "events",
@@ -96,9 +104,9 @@ export const layer = RequestServices.group(
     const streams = yield* makeStreams
 
     return handlers.handleAll({
-      list: ({ query }) => Effect.flatMap(Caller, ({ org }) => events.list(org.id, query)),
+      list: ({ query }) => Effect.flatMap(Caller, ({ org }) => Effect.tap(events.list(org.id, query), mayPack)),
       listOfIdentity: ({ query }) =>
-        Effect.flatMap(Subject, ({ handle, orgId }) => events.list(orgId, { ...query, handle })),
+        Effect.flatMap(Subject, ({ handle, orgId }) => Effect.tap(events.list(orgId, { ...query, handle }), mayPack)),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => events.read(org.id, params.id)),
       stream: ({ headers, query }) =>
         Effect.flatMap(Caller, ({ org }) =>

@@ -10,10 +10,11 @@ import { Confidential, ShowsSecret } from "@svc/domain/account/Policy"
 import { Context, Effect } from "effect"
 import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
+import { tagOfCoding } from "../EntityTags.ts"
 import type { RequestContextState } from "../RequestContext.ts"
 
-/** Smaller responses fit into one packet anyway. */
-const worthwhile = 1400
+/** Smaller responses fit into one packet with their headers anyway. */
+const worthwhile = 1024
 const compressible = /^(?:application\/(?:[\w.-]+\+)?json|text\/(?:html|css|javascript)|image\/svg\+xml)\b/
 
 /** Endpoints whose responses contain secrets or mail. */
@@ -98,11 +99,14 @@ export const compressed = (
   const constant = response.headers["cache-control"]?.startsWith("public") === true
   return Effect.map(
     Effect.promise(() => (constant ? once(body.body, coding) : compress[coding](body.body, false))),
-    (bytes) =>
-      HttpServerResponse.setHeader(
+    (bytes) => {
+      const { etag } = exchange.headers
+      if (etag !== undefined) exchange.headers["etag"] = tagOfCoding(etag, coding)
+      return HttpServerResponse.setHeader(
         HttpServerResponse.setBody(varying, HttpBody.uint8Array(bytes, body.contentType)),
         "content-encoding",
         coding,
-      ),
+      )
+    },
   )
 }

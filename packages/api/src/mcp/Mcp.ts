@@ -42,6 +42,7 @@ import { marked } from "./Output.ts"
 import { type Answer, instructionsFor, interpret, type Served } from "./Protocol.ts"
 import { requestOf, type ToolRequest } from "./Requests.ts"
 import * as Resources from "./Resources.ts"
+import * as Subscriptions from "./Subscriptions.ts"
 import { contains, type ListOptions, listFor, selectionOf } from "./ToolList.ts"
 import { type BoundTool, byName } from "./Tools.ts"
 
@@ -115,6 +116,7 @@ export const layer = HttpRouter.use((router) =>
     const strangers = yield* RefusedCredentials
     const audit = yield* Audit
     const limits = yield* OrgLimits
+    const subscriptions = yield* Subscriptions.make
     const rest = router.asHttpEffect()
     const { origin } = new URL(book.baseUrl)
 
@@ -213,6 +215,12 @@ export const layer = HttpRouter.use((router) =>
       )
     })
 
+    /** Returns whether a credential may read a resource, by reading it. */
+    const mayRead = Effect.fnUntraced(function* ({ name, input }: Resources.Reader, token: string) {
+      const request = requestOf(byName.get(name)!, input, `Bearer ${token}`)
+      return !(request instanceof InvalidRequest) && (yield* sent(name, request)).status === 200
+    })
+
     /** The list contains no secrets, so it may be compressed. */
     const listed = (asked: Served & { readonly _tag: "List" }, caller: CallerInfo, selection: ListOptions) =>
       Effect.map(RequestContext, (state) => {
@@ -302,6 +310,8 @@ export const layer = HttpRouter.use((router) =>
           return jsonOf(asked.answer(instructionsFor(caller)))
         case "Resources":
           return yield* resourcesOf(asked, caller, token)
+        case "Listen":
+          return yield* subscriptions.open(caller, asked.uris, asked.replies, (reader) => mayRead(reader, token))
         case "List":
           return jsonOf(yield* listed(asked, caller, selection))
         case "Call":
@@ -321,6 +331,8 @@ export const layer = HttpRouter.use((router) =>
           grant_revoked: problem,
           account_deleting: problem,
           unavailable: problem,
+          rate_limited: problem,
+          invalid_cursor: problem,
           HttpServerError: (error: HttpServerError.HttpServerError) =>
             problem(meaning(error) ?? new InvalidRequest({ detail: "The request body could not be read." })),
         }),

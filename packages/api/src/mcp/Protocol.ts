@@ -7,6 +7,7 @@ import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
 import { eventTypes } from "@svc/domain/events/Event"
 import * as Prompts from "./Prompts.ts"
 import * as Resources from "./Resources.ts"
+import type { ListenReplies } from "./Subscriptions.ts"
 
 const modern = "2026-07-28"
 const legacy = ["2025-11-25", "2025-06-18", "2025-03-26"] as const
@@ -54,6 +55,11 @@ const capabilities = {
   prompts: { listChanged: false },
   resources: { subscribe: false, listChanged: false },
 }
+/** Subscriptions of earlier revisions need sessions. */
+const modernCapabilities = { ...capabilities, resources: { subscribe: true, listChanged: false } }
+
+/** The maximum of resources in one subscription. */
+const subscribedAtMost = 50
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON-RPC carries any JSON
 type Json = Record<string, any>
@@ -79,6 +85,11 @@ export type Served =
       readonly unknown: Answer
       /** Builds the response if the call reads a resource. */
       readonly read?: (text: string, isError: boolean) => Answer
+    }
+  | {
+      readonly _tag: "Listen"
+      readonly uris: ReadonlyArray<string>
+      readonly replies: ListenReplies
     }
   | { readonly _tag: "Resources"; readonly input: Json; readonly answer: (result: Json) => Answer }
 
@@ -169,6 +180,38 @@ const promptOrResource = (id: Id, method: string, params: Json, dress: (result: 
   }
 }
 
+/** Parses a subscription. Notifications about lists are not offered, so they are left out of the acknowledgement. */
+const listen = (id: Id, params: Json): Answer | Served => {
+  const uris: unknown = isObject(params["notifications"])
+    ? (params["notifications"]["resourceSubscriptions"] ?? [])
+    : undefined
+  const isList = Array.isArray(uris) && uris.length <= subscribedAtMost && uris.every((one) => typeof one === "string")
+  if (!isList) {
+    const expected = `\`notifications.resourceSubscriptions\` is a list of at most ${subscribedAtMost} addresses of resources`
+    return refuse(200, id, -32602, `Invalid params: ${expected}`)
+  }
+  const ofSubscription = { [`${meta}subscriptionId`]: id }
+  const notify = (method: string, content: Json) => ({
+    jsonrpc: "2.0",
+    method,
+    params: { _meta: ofSubscription, ...content },
+  })
+  return {
+    _tag: "Listen",
+    uris: [...new Set<string>(uris)],
+    replies: {
+      acknowledged: (known) =>
+        notify("notifications/subscriptions/acknowledged", { notifications: { resourceSubscriptions: known } }),
+      updated: (uri) => notify("notifications/resources/updated", { uri }),
+      ended: {
+        jsonrpc: "2.0",
+        id,
+        result: { resultType: "complete", _meta: { ...ofSubscription, [`${meta}serverInfo`]: server } },
+      },
+    },
+  }
+}
+
 const legacyRequest = (id: Id, message: Json, version: string | undefined): Answer | Served => {
   const params = isObject(message["params"]) ? message["params"] : {}
   switch (message["method"]) {
@@ -241,8 +284,10 @@ const modernRequest = (
       return {
         _tag: "Opening",
         answer: (instructions) =>
-          reply(id, dress({ supportedVersions: versions, capabilities, instructions }, 3_600_000)),
+          reply(id, dress({ supportedVersions: versions, capabilities: modernCapabilities, instructions }, 3_600_000)),
       }
+    case "subscriptions/listen":
+      return listen(id, params)
     case "tools/list":
       return { _tag: "List", answer: (tools) => reply(id, dress({ tools }, 60_000)) }
     case "tools/call":

@@ -1,8 +1,9 @@
 /**
  * `svc mcp`: an MCP server over standard input and output. Each line is a message, which is relayed to `/api/mcp` with
- * the headers of its protocol revision; responses are printed as lines. Standard output contains nothing else.
+ * the headers of its protocol revision; responses, and the notifications of a subscription, are printed as lines. Standard output contains nothing else.
  */
 import { createInterface } from "node:readline"
+import { Readable } from "node:stream"
 import { Effect, FiberSet, Option, Redacted, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
@@ -38,15 +39,29 @@ const headersOf = (message: Json, negotiated: string | undefined): Record<string
   }
 }
 
-const relay = (connection: Connection, query: string) => {
+const print = (text: string) => process.stdout.write(`${text}\n`)
+
+/** Prints the messages of a stream (Server-Sent Events), each of which is one `data` line, until it ends or is aborted. */
+const printStream = async (body: ReadableStream<Uint8Array>) => {
+  try {
+    for await (const line of createInterface({ input: Readable.fromWeb(body as never) }))
+      if (line.startsWith("data: ")) print(line.slice(6))
+  } catch {
+    // The connection was lost, or the client cancelled the subscription.
+  }
+}
+
+const relay = (connection: Connection, query: string, streams: Map<unknown, AbortController>) => {
   let negotiated: string | undefined
   return Effect.fnUntraced(function* (line: string) {
     const message = parse(line)
+    if (message["method"] === "notifications/cancelled") streams.get(message["params"]?.["requestId"])?.abort()
     const answer = yield* Effect.tryPromise(async (signal) => {
+      const cancelled = new AbortController()
       const response = await fetch(`${connection.api}/api/mcp${query}`, {
         method: "POST",
         redirect: "manual",
-        signal,
+        signal: AbortSignal.any([signal, cancelled.signal]),
         headers: {
           authorization: `Bearer ${Redacted.value(connection.key)}`,
           "content-type": "application/json",
@@ -54,10 +69,16 @@ const relay = (connection: Connection, query: string) => {
         },
         body: line,
       })
-      return { text: await response.text(), status: response.status }
+      if (response.body === null || !response.headers.get("content-type")?.startsWith("text/event-stream"))
+        return { text: await response.text() }
+      streams.set(message["id"], cancelled)
+      await printStream(response.body)
+      streams.delete(message["id"])
+      return undefined
     }).pipe(Effect.option)
+    if (Option.isSome(answer) && answer.value === undefined) return undefined
     if (message["id"] === undefined && message["method"] !== undefined) return undefined
-    const body = Option.map(answer, ({ text }) => parse(text))
+    const body = Option.map(answer, (response) => parse(response?.text ?? ""))
     if (Option.isSome(body) && body.value["jsonrpc"] === "2.0") {
       if (message["method"] === "initialize") negotiated = body.value["result"]?.["protocolVersion"]
       return JSON.stringify(body.value)
@@ -72,7 +93,8 @@ const relay = (connection: Connection, query: string) => {
 }
 
 const serve = Effect.fnUntraced(function* (connection: Connection, query: string) {
-  const answer = relay(connection, query)
+  const streams = new Map<unknown, AbortController>()
+  const answer = relay(connection, query, streams)
   const running = yield* FiberSet.make()
   const lines = Stream.fromAsyncIterable(
     createInterface({ input: process.stdin, crlfDelay: Infinity }),
@@ -81,11 +103,13 @@ const serve = Effect.fnUntraced(function* (connection: Connection, query: string
   yield* Stream.runForEach(lines, (line) => {
     if (line.trim() === "") return Effect.void
     const work = Effect.map(answer(line), (text) => {
-      if (text !== undefined) process.stdout.write(`${text}\n`)
+      if (text !== undefined) print(text)
     })
     // The protocol revision is negotiated before any message that depends on it is sent.
     return /"initialize"/.test(line) ? work : Effect.asVoid(FiberSet.run(running, work))
   }).pipe(Effect.ignore)
+  // The client has left, so nobody cancels its subscriptions.
+  for (const stream of streams.values()) stream.abort()
   yield* FiberSet.awaitEmpty(running)
 })
 

@@ -29,7 +29,8 @@ const mailServer = ({ environment, imapHost, mailDomain }: Settings, port: numbe
   }
 }
 
-const addresses = (settings: Settings) =>
+/** The public addresses of the service. */
+export const addresses = (settings: Settings) =>
   Layer.succeed(Addresses, {
     environment: settings.environment,
     baseUrl: settings.baseUrl,

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { migrate, migrateTo } from "../store/Migrations.ts"
 import type { Sql } from "../store/Database.ts"
 import * as Archive from "./Archive.ts"
-import { BackupFailed, type Manifest, type Table, tableOf } from "./Manifest.ts"
+import { BackupFailed, failedAs, type Manifest, type Table, tableOf } from "./Manifest.ts"
 import * as Spool from "./Spool.ts"
 import * as Tables from "./Tables.ts"
 
@@ -16,12 +16,7 @@ type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
 /** Numbers assigned after the snapshot must not be assigned again, so each sequence continues after this gap. */
 const sequenceGap = 1_000_000
 
-const failed = (error: unknown) =>
-  error instanceof BackupFailed
-    ? error
-    : new BackupFailed({
-        message: `The rows cannot be restored: ${error instanceof Error ? error.message : String(error)}`,
-      })
+const failed = failedAs("The rows cannot be restored")
 
 /** Copies the tables in the order of the file. */
 const copyAll = async (sql: Sql, run: Run, pipe: string, file: string, tables: ReadonlyMap<string, Table>) => {

@@ -11,7 +11,7 @@ import { SqlError } from "effect/sql"
 import { keysInUse } from "../sealing/Rotation.ts"
 import type { Sql } from "../store/Database.ts"
 import * as Archive from "./Archive.ts"
-import { BackupFailed, type Manifest, manifestName, memberOf, type Table } from "./Manifest.ts"
+import { BackupFailed, failedAs, type Manifest, manifestName, memberOf, type Table } from "./Manifest.ts"
 import * as Spool from "./Spool.ts"
 import * as Tables from "./Tables.ts"
 
@@ -63,10 +63,7 @@ async function* members(
   done(manifest)
 }
 
-const failed = (error: unknown) =>
-  error instanceof BackupFailed
-    ? error
-    : new BackupFailed({ message: `The backup failed: ${error instanceof Error ? error.message : String(error)}` })
+const failed = failedAs("The backup failed")
 
 /** Backs up the database of the server in `home` and returns the manifest. */
 export const take = Effect.fn("Backup.take")(

@@ -6,6 +6,18 @@ import * as Archive from "./Archive.ts"
 /** A backup could not be created, read or restored; `message` is for operators. */
 export class BackupFailed extends Schema.TaggedError<BackupFailed>()("BackupFailed", { message: Schema.String }) {}
 
+/** Returns the message of the innermost cause: the outer ones only say that a query failed. */
+const reasonOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error ? reasonOf(error.cause) : error.message
+}
+
+/** Returns a function that turns any error into the failure of a backup or restore. */
+export const failedAs =
+  (what: string) =>
+  (error: unknown): BackupFailed =>
+    error instanceof BackupFailed ? error : new BackupFailed({ message: `${what}: ${reasonOf(error)}` })
+
 export const Table = Schema.Struct({
   name: Schema.String,
   /** Columns in the order of the rows. */

@@ -5,7 +5,7 @@ import type { Sql } from "../store/Database.ts"
 import type { Backlog } from "./Source.ts"
 
 /** How many overdue rows, and how many Identities with rows, one statement reads. */
-const most = { rows: 200, identities: 200 }
+const most = { rows: 100, identities: 100 }
 
 const start = "00000000-0000-0000-0000-000000000000"
 

@@ -1,13 +1,14 @@
 /** The audit log of the account, with filters by category, outcome and Identity. */
 import { auditSentence } from "@svc/domain/audit/AuditSentences"
 import type { Answer } from "../client/Client.ts"
-import { useList } from "../client/Queries.ts"
+import { useList } from "../client/Lists.ts"
 import { query } from "../router/Router.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Code } from "../ui/Copy.tsx"
 import { Filter } from "../ui/Filter.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
+import { LongList, type RowPlace } from "../ui/LongList.tsx"
 import { Empty, Page } from "../ui/Page.tsx"
 import { Sentence } from "../ui/Sentence.tsx"
 import { Time } from "../ui/Time.tsx"
@@ -24,8 +25,8 @@ const tones = { allowed: "ok", refused: "warn", failed: "bad", repeated: "off" }
 const sourceOf = ({ source }: Audited): string =>
   [source.tool ?? say(`via_${source.via}`), source.address].filter((part) => part !== null).join(" · ")
 
-const Line = ({ record }: { readonly record: Audited }) => (
-  <li class="record">
+const recordRow = (record: Audited, at: RowPlace) => (
+  <li key={record.id} class="record" {...at}>
     <span class="status" data-tone={tones[record.outcome]} aria-hidden="true" />
     <details>
       <summary class="what">
@@ -83,8 +84,7 @@ const AuditPage = () => {
       </div>
       <Loaded of={records} lines={8}>
         {({ pages }) => {
-          const all = pages.flatMap((one) => one.records)
-          return all.length === 0 ? (
+          return pages.every(({ records }) => records.length === 0) ? (
             <div class="box">
               <Empty icon="activity" title={say("none")}>
                 {say("none_why")}
@@ -92,11 +92,9 @@ const AuditPage = () => {
             </div>
           ) : (
             <div class="stack">
-              <ul class="box rows events" data-list>
-                {all.map((record) => (
-                  <Line key={record.id} record={record} />
-                ))}
-              </ul>
+              <LongList of={records} rows={({ records }) => records} class="box rows events" links>
+                {recordRow}
+              </LongList>
               <More of={records} />
             </div>
           )

@@ -37,7 +37,7 @@ const byEvent: { readonly [T in EventType]: ReadonlyArray<string> } = {
   "identity.ready": [identities],
   "identity.failed": [identities],
   "identity.deleted": [identities],
-  "email.received": mail,
+  "email.received": messages,
   "email.sent": mail,
   "email.bounced": mail,
   "email.refused": mail,

@@ -2,8 +2,12 @@
  * The cache of API reads, keyed by call: `["GET /api/identities/:handle", { params }]`. Pages render from the cache first,
  * and every change names the queries that it invalidates.
  */
-import { keepPreviousData, QueryClient, useInfiniteQuery, useQuery, type UseQueryResult } from "@tanstack/preact-query"
+import { keepPreviousData, QueryClient, useQuery, type UseQueryResult } from "@tanstack/preact-query"
 import { type Answer, call, type Input, type Manner, type Reading, Refused, type Route, Unreachable } from "./Client.ts"
+
+/** Whether a failed read is retried. Rejections are final, except for unavailability. */
+export const retries = (count: number, failure: Error) =>
+  count < 2 && (failure instanceof Unreachable || (failure instanceof Refused && failure.problem.status === 503))
 
 export const client = new QueryClient({
   defaultOptions: {
@@ -11,9 +15,7 @@ export const client = new QueryClient({
       staleTime: 15_000,
       gcTime: 15 * 60_000,
       refetchOnWindowFocus: true,
-      // Rejections are final, except for unavailability.
-      retry: (count, failure) =>
-        count < 2 && (failure instanceof Unreachable || (failure instanceof Refused && failure.problem.status === 503)),
+      retry: retries,
       retryDelay: (count) => 500 * 2 ** count,
     },
   },
@@ -50,34 +52,6 @@ export const useCall = <R extends Reading>(route: R, ...[input, reader = {}]: Ne
     ...(meanwhile === undefined ? {} : { placeholderData: meanwhile as () => never }),
   })
 }
-
-interface Page {
-  readonly next_cursor: string | null
-}
-type Listing = { [R in Reading]: Answer<R> extends Page ? R : never }[Reading]
-
-/** Reads a list with one request per page. */
-export const useList = <R extends Listing>(
-  route: R,
-  input: Input<R>,
-  reader: {
-    readonly enabled?: boolean
-    /** Returns the refetch interval in milliseconds for the loaded pages, or false. */
-    readonly every?: (known: ReadonlyArray<Answer<R>>) => number | false
-  } = {},
-) =>
-  useInfiniteQuery({
-    queryKey: keyOf(route, input),
-    queryFn: async ({ pageParam, signal }): Promise<Answer<R>> => {
-      const { query } = input as { query?: object }
-      const asked = { ...input, query: { ...query, ...(pageParam === undefined ? {} : { cursor: pageParam }) } }
-      return (await read(route, asked, { signal })) as Answer<R>
-    },
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (last) => (last as Page).next_cursor ?? undefined,
-    enabled: reader.enabled ?? true,
-    refetchInterval: ({ state }) => reader.every?.(state.data?.pages ?? []) ?? false,
-  })
 
 /** Whether a query is about a Handle. Queries without a Handle are about all of them. */
 const concerns = (input: unknown, handle: string | null | undefined) => {

@@ -1,12 +1,13 @@
 /** The live list of Events, with filters by type and Identity. */
-import { useList } from "../client/Queries.ts"
+import { useList } from "../client/Lists.ts"
 import { query } from "../router/Router.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Filter } from "../ui/Filter.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
+import { LongList } from "../ui/LongList.tsx"
 import { Empty, Page } from "../ui/Page.tsx"
-import { EventList } from "./EventList.tsx"
+import { eventRow } from "./EventList.tsx"
 import { eventTypes } from "../texts/events.ts"
 import { say } from "./texts.ts"
 
@@ -38,8 +39,7 @@ const ActivityPage = () => {
       </div>
       <Loaded of={events} lines={8}>
         {({ pages }) => {
-          const all = pages.flatMap(({ events }) => events)
-          return all.length === 0 ? (
+          return pages.every(({ events }) => events.length === 0) ? (
             <div class="box">
               <Empty icon="activity" title={say(type === undefined && handle === undefined ? "none" : "none_match")}>
                 {say("none_why")}
@@ -47,7 +47,9 @@ const ActivityPage = () => {
             </div>
           ) : (
             <div class="stack">
-              <EventList events={all} />
+              <LongList of={events} rows={({ events }) => events} class="box rows events" links>
+                {eventRow}
+              </LongList>
               <More of={events} />
             </div>
           )

@@ -4,7 +4,7 @@ import { type Answer, call } from "../client/Client.ts"
 import { useCall, outdated } from "../client/Queries.ts"
 import { LazyUsage } from "../charts/LazyUsage.tsx"
 import { EventList } from "../events/EventList.tsx"
-import { MailRows } from "../mail/MailRows.tsx"
+import { mailRow } from "../mail/MailRows.tsx"
 import { readyTimes } from "../texts/Texts.ts"
 import { ButtonLink, Button } from "../ui/Button.tsx"
 import { Copyable } from "../ui/Copy.tsx"
@@ -163,7 +163,9 @@ const Next = ({ identity, mail, webhooks }: OfParts) => {
 const LatestMail = ({ identity: { handle }, mail }: OfParts) =>
   mail === undefined || mail.messages.length === 0 ? null : (
     <Section title={say("recent_mail")}>
-      <MailRows handle={handle} messages={mail.messages} />
+      <ul class="box rows mails" data-list>
+        {mail.messages.map((message) => mailRow({ handle })(message))}
+      </ul>
     </Section>
   )
 

@@ -1,7 +1,8 @@
 /** The apps that have access by OAuth, with their permissions. */
 import { useState } from "preact/hooks"
 import { type Answer, call } from "../client/Client.ts"
-import { outdated, useList } from "../client/Queries.ts"
+import { useList } from "../client/Lists.ts"
+import { outdated } from "../client/Queries.ts"
 import { Button } from "../ui/Button.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Section } from "../ui/Page.tsx"

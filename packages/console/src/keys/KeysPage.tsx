@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks"
 import { now } from "../client/Clock.ts"
 import { type Answer, call } from "../client/Client.ts"
-import { useList } from "../client/Queries.ts"
+import { useList } from "../client/Lists.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"

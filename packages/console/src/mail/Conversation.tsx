@@ -1,7 +1,7 @@
 /** A conversation, oldest message first. New messages are expanded, the others collapsed. */
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { Answer } from "../client/Client.ts"
-import { useList } from "../client/Queries.ts"
+import { useList } from "../client/Lists.ts"
 import { mailPath } from "../router/Paths.ts"
 import { go, place } from "../router/Router.ts"
 import { Button } from "../ui/Button.tsx"

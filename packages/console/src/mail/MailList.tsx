@@ -1,12 +1,13 @@
 /** The live message list: conversations by their latest message, or single messages if a filter is active. */
-import { useList } from "../client/Queries.ts"
+import { useList } from "../client/Lists.ts"
 import { go, query } from "../router/Router.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Copyable } from "../ui/Copy.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
+import { LongList, type RowPlace } from "../ui/LongList.tsx"
 import { Empty } from "../ui/Page.tsx"
 import { Filters, narrowed } from "./Filters.tsx"
-import { MailRows } from "./MailRows.tsx"
+import { mailRow } from "./MailRows.tsx"
 import { Pick, searchOf, Selection, staying } from "./selection/Selection.tsx"
 import { say as sayOfSelection } from "./selection/texts.ts"
 import { say } from "./texts.ts"
@@ -27,59 +28,57 @@ const people = ({ participants }: Thread, own: string) => {
   return others.length > 0 ? others : participants
 }
 
-interface RowsProps {
+interface RowOptions {
   readonly handle: string
   /** The Identity's address. */
   readonly own: string
-  readonly threads: ReadonlyArray<Thread>
-  readonly open?: string | undefined
+  readonly open: string | undefined
 }
 
-export const ThreadRows = ({ handle, own, threads, open }: RowsProps) => (
-  <ul class="box rows mails" data-list>
-    {threads.map((thread) => (
-      <li
-        key={thread.id}
-        data-entry={thread.id}
-        {...(thread.id === open ? { "data-open": "" } : {})}
-        {...(thread.unread > 0 ? { "data-unread": "" } : {})}
-      >
-        {pickOf(thread)}
-        <span class="sender one-line">
-          {people(thread, own)
-            .slice(0, 3)
-            .map(({ address, name }, index) => (
-              <span key={address}>
-                {index === 0 ? null : ", "}
-                <bdi>{name ?? address}</bdi>
-              </span>
-            ))}
-          {thread.participants.length === 0 ? say("no_sender") : null}
-        </span>
-        <span class="time muted small number">
-          <Time at={thread.last_message_at} form="moment" />
-        </span>
-        <a
-          class="whole one-line"
-          href={`/console${mailPath(handle)}/threads/${thread.id}${searchOf()}`}
-          {...(thread.id === open ? { "aria-current": "true" } : {})}
-        >
-          <bdi class="subject">{thread.subject === "" ? say("no_subject") : thread.subject}</bdi>
-          <bdi class="snippet">{thread.snippet}</bdi>
-        </a>
-        <span class="marks">
-          {thread.messages < 2 ? null : (
-            <span class="small number" title={say("messages", { count: thread.messages })}>
-              <span aria-hidden="true">{number(thread.messages)}</span>
-              <span class="hidden-text">{say("messages", { count: thread.messages })}</span>
+const threadRow =
+  ({ handle, own, open }: RowOptions) =>
+  (thread: Thread, at: RowPlace) => (
+    <li
+      key={thread.id}
+      data-entry={thread.id}
+      {...at}
+      {...(thread.id === open ? { "data-open": "" } : {})}
+      {...(thread.unread > 0 ? { "data-unread": "" } : {})}
+    >
+      {pickOf(thread)}
+      <span class="sender one-line">
+        {people(thread, own)
+          .slice(0, 3)
+          .map(({ address, name }, index) => (
+            <span key={address}>
+              {index === 0 ? null : ", "}
+              <bdi>{name ?? address}</bdi>
             </span>
-          )}
-          {thread.unread === 0 ? null : <span class="count">{say("unread_count", { count: thread.unread })}</span>}
-        </span>
-      </li>
-    ))}
-  </ul>
-)
+          ))}
+        {thread.participants.length === 0 ? say("no_sender") : null}
+      </span>
+      <span class="time muted small number">
+        <Time at={thread.last_message_at} form="moment" />
+      </span>
+      <a
+        class="whole one-line"
+        href={`/console${mailPath(handle)}/threads/${thread.id}${searchOf()}`}
+        {...(thread.id === open ? { "aria-current": "true" } : {})}
+      >
+        <bdi class="subject">{thread.subject === "" ? say("no_subject") : thread.subject}</bdi>
+        <bdi class="snippet">{thread.snippet}</bdi>
+      </a>
+      <span class="marks">
+        {thread.messages < 2 ? null : (
+          <span class="small number" title={say("messages", { count: thread.messages })}>
+            <span aria-hidden="true">{number(thread.messages)}</span>
+            <span class="hidden-text">{say("messages", { count: thread.messages })}</span>
+          </span>
+        )}
+        {thread.unread === 0 ? null : <span class="count">{say("unread_count", { count: thread.unread })}</span>}
+      </span>
+    </li>
+  )
 
 interface ListProps {
   readonly handle: string
@@ -133,7 +132,15 @@ const Conversations = ({ handle, email, open }: ListProps) => {
               open={open}
               onLeft={() => go(mailPath(handle) + searchOf())}
             />
-            <ThreadRows handle={handle} own={email} threads={all} open={open} />
+            <LongList
+              of={threads}
+              rows={(page) => staying(page.threads)}
+              class="box rows mails"
+              links
+              isOpen={({ id }) => id === open}
+            >
+              {threadRow({ handle, own: email, open })}
+            </LongList>
             <More of={threads} />
           </>
         )
@@ -167,7 +174,15 @@ const Messages = ({ handle, email, open, asked }: ListProps & { readonly asked: 
               onLeft={() => go(mailPath(handle) + searchOf())}
             />
             {messages.length > 0 ? (
-              <MailRows handle={handle} messages={messages} open={open} search={searchOf()} pick={pickOf} />
+              <LongList
+                of={mail}
+                rows={(page) => staying(page.messages)}
+                class="box rows mails"
+                links
+                isOpen={({ id }) => id === open}
+              >
+                {mailRow({ handle, open, search: searchOf(), pick: pickOf })}
+              </LongList>
             ) : mail.hasNextPage ? null : (
               <div class="box">
                 {!byWayAlone ? (

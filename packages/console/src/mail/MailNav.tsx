@@ -1,6 +1,6 @@
 /** The navigation of a Mailbox: conversations, received, sent, drafts and approvals. */
 import { useLater } from "../client/Idle.ts"
-import { useList } from "../client/Queries.ts"
+import { useList } from "../client/Lists.ts"
 import { mailPath } from "../router/Paths.ts"
 import { place, query } from "../router/Router.ts"
 import { number } from "../texts/Texts.ts"

@@ -1,9 +1,10 @@
-/** A list of messages. Text by senders is isolated from the text direction around it. */
+/** Messages as rows of a list. Text by senders is isolated from the text direction around it. */
 import { mailPath } from "../router/Paths.ts"
 import type { ComponentChildren } from "preact"
 import type { Answer } from "../client/Client.ts"
 import { readyTimes } from "../texts/Texts.ts"
 import { Icon } from "../ui/Icon.tsx"
+import type { RowPlace } from "../ui/LongList.tsx"
 import { Time } from "../ui/Time.tsx"
 import { say } from "./texts.ts"
 import { Verdict } from "./Verdict.tsx"
@@ -22,9 +23,8 @@ const correspondent = ({ direction, from, to }: Summary) => {
 const tagsShown = 2
 const labelsShown = 2
 
-interface RowsProps {
+interface RowOptions {
   readonly handle: string
-  readonly messages: ReadonlyArray<Summary>
   /** The message that is open beside the list. */
   readonly open?: string | undefined
   /** The query that leads back to this list. */
@@ -33,49 +33,49 @@ interface RowsProps {
   readonly pick?: (message: Summary) => ComponentChildren
 }
 
-export const MailRows = ({ handle, messages, open, search = "", pick }: RowsProps) => (
-  <ul class="box rows mails" data-list>
-    {messages.map((message) => (
-      <li
-        key={message.id}
-        data-entry={message.id}
-        {...(message.id === open ? { "data-open": "" } : {})}
-        {...(message.direction === "inbound" && !message.seen ? { "data-unread": "" } : {})}
+/** Returns the function that shows a message as a row of a list. */
+export const mailRow =
+  ({ handle, open, search = "", pick }: RowOptions) =>
+  (message: Summary, at?: RowPlace) => (
+    <li
+      key={message.id}
+      data-entry={message.id}
+      {...at}
+      {...(message.id === open ? { "data-open": "" } : {})}
+      {...(message.direction === "inbound" && !message.seen ? { "data-unread": "" } : {})}
+    >
+      {pick?.(message)}
+      <span class="sender one-line">
+        <bdi>{correspondent(message)}</bdi>
+      </span>
+      <span class="time muted small number">
+        <Time at={message.received_at} form="moment" />
+      </span>
+      <a
+        class="whole one-line"
+        href={`/console${mailPath(handle)}/${message.id}${search}`}
+        {...(message.id === open ? { "aria-current": "true" } : {})}
       >
-        {pick?.(message)}
-        <span class="sender one-line">
-          <bdi>{correspondent(message)}</bdi>
-        </span>
-        <span class="time muted small number">
-          <Time at={message.received_at} form="moment" />
-        </span>
-        <a
-          class="whole one-line"
-          href={`/console${mailPath(handle)}/${message.id}${search}`}
-          {...(message.id === open ? { "aria-current": "true" } : {})}
-        >
-          {message.direction === "inbound" && !message.seen ? <span class="hidden-text">{say("unread")}: </span> : null}
-          <bdi class="subject">{message.subject === "" ? say("no_subject") : message.subject}</bdi>
-          <bdi class="snippet">{message.snippet}</bdi>
-        </a>
-        <span class="marks">
-          {message.flagged ? <Mark icon="star" what={say("flagged")} /> : null}
-          {message.attachments.length === 0 ? null : <Mark icon="clip" what={say("attachments")} />}
-          {[...message.tags.slice(0, tagsShown), ...message.labels.slice(0, labelsShown)].map((tag) => (
-            <span class="tag" key={tag}>
-              <bdi class="one-line">{tag}</bdi>
-            </span>
-          ))}
-          {message.direction === "outbound" ? (
-            <Mark icon="send" what={say("outbound")} />
-          ) : (
-            <Verdict origin={message.origin} />
-          )}
-        </span>
-      </li>
-    ))}
-  </ul>
-)
+        {message.direction === "inbound" && !message.seen ? <span class="hidden-text">{say("unread")}: </span> : null}
+        <bdi class="subject">{message.subject === "" ? say("no_subject") : message.subject}</bdi>
+        <bdi class="snippet">{message.snippet}</bdi>
+      </a>
+      <span class="marks">
+        {message.flagged ? <Mark icon="star" what={say("flagged")} /> : null}
+        {message.attachments.length === 0 ? null : <Mark icon="clip" what={say("attachments")} />}
+        {[...message.tags.slice(0, tagsShown), ...message.labels.slice(0, labelsShown)].map((tag) => (
+          <span class="tag" key={tag}>
+            <bdi class="one-line">{tag}</bdi>
+          </span>
+        ))}
+        {message.direction === "outbound" ? (
+          <Mark icon="send" what={say("outbound")} />
+        ) : (
+          <Verdict origin={message.origin} />
+        )}
+      </span>
+    </li>
+  )
 
 const Mark = ({ icon, what }: { readonly icon: "star" | "clip" | "send"; readonly what: string }) => (
   <span title={what}>

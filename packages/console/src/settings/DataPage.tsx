@@ -1,7 +1,8 @@
 /** Exports of the account's data, and account deletion. */
 import { Removal } from "../account/Removal.tsx"
 import { type Answer, call } from "../client/Client.ts"
-import { outdated, useList } from "../client/Queries.ts"
+import { useList } from "../client/Lists.ts"
+import { outdated } from "../client/Queries.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { bytes } from "../texts/Texts.ts"
 import { ButtonLink } from "../ui/Button.tsx"

@@ -3,7 +3,6 @@
  * is known.
  */
 import type { ComponentChildren } from "preact"
-import { useEffect, useState } from "preact/hooks"
 import { Refused } from "../client/Client.ts"
 import { Button } from "./Button.tsx"
 import { ProblemNote } from "./Problem.tsx"
@@ -49,34 +48,17 @@ export const Loaded = <A,>({ of, lines, gone, children }: LoadedProps<A>) => {
 }
 
 interface Listed {
-  readonly data: { readonly pages: ReadonlyArray<unknown> } | undefined
-  readonly error: Error | null
   readonly hasNextPage: boolean
-  readonly isFetching: boolean
+  readonly isFetchingNextPage: boolean
   readonly fetchNextPage: () => unknown
 }
 
-/**
- * Loads the next page of a list. An invalidation cancels a page that is loading, so the request is repeated until the page
- * has arrived.
- */
-export const More = ({ of }: { readonly of: Listed }) => {
-  const pages = of.data?.pages.length ?? 0
-  /** The number of pages when the next one was requested. */
-  const [wanted, setWanted] = useState<number>()
-  const isWanted = wanted === pages && of.hasNextPage && of.error === null
-  useEffect(() => {
-    if (isWanted && !of.isFetching) void of.fetchNextPage()
-  }, [isWanted, of.isFetching])
-  const press = () => {
-    setWanted(pages)
-    if (of.error !== null) void of.fetchNextPage()
-  }
-  return of.hasNextPage ? (
+/** Loads the next page of a list. */
+export const More = ({ of }: { readonly of: Listed }) =>
+  of.hasNextPage ? (
     <div class="bar">
-      <Button busy={isWanted} onClick={press}>
+      <Button busy={of.isFetchingNextPage} onClick={() => void of.fetchNextPage()}>
         {say("more")}
       </Button>
     </div>
   ) : null
-}

@@ -1,6 +1,6 @@
 /** The secrets of one namespace, without their values. */
 import { useState } from "preact/hooks"
-import { useList } from "../client/Queries.ts"
+import { useList } from "../client/Lists.ts"
 import { query, refine } from "../router/Router.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { bytes } from "../texts/Texts.ts"

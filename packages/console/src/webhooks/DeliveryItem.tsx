@@ -9,6 +9,7 @@ import { Icon } from "../ui/Icon.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Status, type Tone } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
+import type { RowPlace } from "../ui/LongList.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
 import { say } from "./texts.ts"
@@ -155,15 +156,16 @@ interface ItemProps extends OfWebhook {
   readonly delivery: Delivery
   /** Whether it is expanded at first. */
   readonly open?: boolean
+  readonly at?: RowPlace
 }
 
-export const DeliveryItem = ({ handle, id, delivery, open: first = false }: ItemProps) => {
+export const DeliveryItem = ({ handle, id, delivery, at, open: first = false }: ItemProps) => {
   const [open, setOpen] = useState(first)
   const [request, setRequest] = useState(false)
   const last = delivery.attempts.at(-1)
   const why = last === undefined ? undefined : whyOf(last)
   return (
-    <li class="delivery">
+    <li {...at} class="delivery">
       <button type="button" class="delivery-head" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name={open ? "down" : "right"} />
         <Status tone={tones[delivery.status]}>{say(delivery.status)}</Status>

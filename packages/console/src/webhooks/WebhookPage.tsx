@@ -3,7 +3,8 @@ import { useState } from "preact/hooks"
 import { LazyUsage } from "../charts/LazyUsage.tsx"
 import { useCommand } from "../client/Commands.ts"
 import { type Answer, call } from "../client/Client.ts"
-import { outdated, useCall, useList } from "../client/Queries.ts"
+import { useList } from "../client/Lists.ts"
+import { outdated, useCall } from "../client/Queries.ts"
 import { identityPath } from "../router/Paths.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { go, query, refine } from "../router/Router.ts"
@@ -11,6 +12,7 @@ import { Button, ButtonLink } from "../ui/Button.tsx"
 import { ConfirmButton, Dialog } from "../ui/Dialog.tsx"
 import { Select } from "../ui/Field.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
+import { LongList } from "../ui/LongList.tsx"
 import { Empty, Facts, Note, Section, Segments } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
@@ -71,8 +73,7 @@ const Deliveries = ({ handle, id }: OfWebhook) => {
       </div>
       <Loaded of={deliveries}>
         {({ pages }) => {
-          const all = pages.flatMap(({ deliveries }) => deliveries)
-          return all.length === 0 ? (
+          return pages.every(({ deliveries }) => deliveries.length === 0) ? (
             <div class="box">
               <Empty icon="webhook" title={say(status === undefined ? "no_deliveries" : "none_of_these")}>
                 {say("no_deliveries_why")}
@@ -80,11 +81,11 @@ const Deliveries = ({ handle, id }: OfWebhook) => {
             </div>
           ) : (
             <>
-              <ul class="box rows">
-                {all.map((delivery) => (
-                  <DeliveryItem key={delivery.id} handle={handle} id={id} delivery={delivery} />
-                ))}
-              </ul>
+              <LongList of={deliveries} rows={({ deliveries }) => deliveries} class="box rows">
+                {(delivery, at) => (
+                  <DeliveryItem key={delivery.id} handle={handle} id={id} delivery={delivery} at={at} />
+                )}
+              </LongList>
               <More of={deliveries} />
             </>
           )

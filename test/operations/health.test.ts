@@ -1,0 +1,58 @@
+/** The report of a process about its parts, from which probes decide whether it gets requests. */
+import { expect, it } from "@effect/vitest"
+import { check, type Finding, Health } from "@svc/cluster/health/Health"
+import { Timing } from "@svc/cluster/Timing"
+import { Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { describe } from "vitest"
+
+const part = (name: string, essential: boolean, probe: Effect.Effect<Finding, unknown>) => check(name, essential, probe)
+const finding = (status: Finding["status"]) => Effect.succeed<Finding>({ status, detail: status })
+const reportOf = (...parts: ReadonlyArray<ReturnType<typeof part>>) =>
+  Effect.gen(function* () {
+    const health = yield* Health
+    return yield* Effect.scoped(
+      Effect.andThen(
+        Effect.all(parts.map((one) => Layer.build(Layer.fresh(one)))),
+        Effect.gen(function* () {
+          const report = yield* Effect.forkChild(health.report)
+          yield* TestClock.adjust(Timing.healthProbe)
+          return yield* Fiber.join(report)
+        }),
+      ),
+    )
+  }).pipe(Effect.provide(Layer.fresh(Health.layer)))
+
+describe("The health report", () => {
+  it.effect.each([
+    ["pass", [finding("pass"), true]],
+    ["warn", [finding("warn"), true]],
+    ["fail", [finding("fail"), true]],
+    ["warn", [finding("fail"), false]],
+    ["warn", [finding("warn"), false]],
+    ["fail", [Effect.fail("broken"), true]],
+    ["fail", [Effect.die("broken"), true]],
+    ["warn", [Effect.never, false]],
+    ["fail", [Effect.never, true]],
+  ] as const)("is %s with a part that is %j", ([status, [probe, essential]]) =>
+    Effect.gen(function* () {
+      const around = [part("first", true, finding("pass")), part("last", false, finding("pass"))] as const
+      const report = yield* reportOf(around[0], part("middle", essential, probe), around[1])
+      expect(report.status).toBe(status)
+      expect(report.components.map(({ name }) => name)).toEqual(["first", "middle", "last"])
+    }),
+  )
+
+  it.effect("omits a part that has ended, and says what a part reports", () =>
+    Effect.gen(function* () {
+      const health = yield* Health
+      yield* Effect.scoped(health.register({ name: "ended", essential: true, probe: finding("fail") }))
+      expect(yield* health.report).toMatchObject({ status: "pass", components: [] })
+      const { components } = yield* reportOf(part("slow", true, Effect.never), part("warned", true, finding("warn")))
+      expect(components).toMatchObject([
+        { name: "slow", essential: true, status: "fail", detail: "does not answer" },
+        { name: "warned", essential: true, status: "warn", detail: "warn" },
+      ])
+    }).pipe(Effect.provide(Layer.fresh(Health.layer))),
+  )
+})
