@@ -59,10 +59,18 @@ const signIns = Effect.gen(function* () {
   for (const statement of agentSignIns) yield* sql.unsafe(statement)
 })
 
+/** Attempts in flight: few rows, among which the abandoned ones are found however many rows are due. */
+const deliveriesInFlight = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    create index if not exists delivery_in_flight on delivery (identity_id, next_attempt_at) where attempt_started_at is not null`
+})
+
 const migrations = {
   "0001_baseline": baseline,
   "0002_api_version": apiVersionOfOrg,
   "0003_agent_sign_ins": signIns,
+  "0004_deliveries_in_flight": deliveriesInFlight,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
