@@ -1,6 +1,8 @@
 /** Hostile mail in a browser: it runs no script, loads nothing and sends nothing. */
 import { allowsDark, mailDocument } from "@svc/api/console/MailDocument"
 import { Effect } from "effect"
+import { createServer, type IncomingMessage } from "node:http"
+import type { AddressInfo } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { expectNoSidewaysScroll, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
@@ -11,7 +13,13 @@ import { has } from "../harness/Programs.ts"
 
 const pictures = new Map([["logo@x", "data:image/png;base64,AAAA"]])
 const written = (html: string, images = false) =>
-  Effect.runPromise(mailDocument(html, { images, pictures, leave: (to) => `/leave?${encodeURIComponent(to)}` }))
+  Effect.runPromise(
+    mailDocument(html, {
+      remote: images ? (url) => `/images/${encodeURIComponent(url)}` : undefined,
+      pictures,
+      leave: (to) => `/leave?${encodeURIComponent(to)}`,
+    }),
+  )
 const body = async (html: string, images = false) => /<body>(.*)<\/body>/s.exec(await written(html, images))![1]!
 
 describe("Sanitized HTML of a message", () => {
@@ -46,14 +54,16 @@ describe("Sanitized HTML of a message", () => {
   ])("has dark colors only if its author allows them: %s", (html, expected) => expect(allowsDark(html)).toBe(expected))
 
   it("contains remote images only on request", async () =>
-    expect(await body(`<img src="https://t.example/p.gif"><img src="http://t.example/p.gif">`, true)).toBe(
-      `<img src="https://t.example/p.gif"><img>`,
+    expect(
+      await body(`<img src="https://t.example/p.gif"><img src="http://t.example/?a&b"><img src="//x">`, true),
+    ).toBe(
+      `<img src="/images/https%3A%2F%2Ft.example%2Fp.gif"><img src="/images/http%3A%2F%2Ft.example%2F%3Fa%26b"><img>`,
     ))
 
   it("repeats embedded images only up to a size limit", async () => {
     const large = new Map([["a", `data:image/png;base64,${"A".repeat(4 * 1024 * 1024)}`]])
     const html = await Effect.runPromise(
-      mailDocument(`<img src="cid:a">`.repeat(50), { images: false, pictures: large, leave: String }),
+      mailDocument(`<img src="cid:a">`.repeat(50), { remote: undefined, pictures: large, leave: String }),
     )
     expect(html.length).toBeLessThan(17 * 1024 * 1024)
   })
@@ -119,7 +129,13 @@ describe.skipIf(!has("chromium"))("A hostile message", { timeout: 120_000 }, () 
         .first()
         .evaluate((p: any) => (globalThis as any).getComputedStyle(p).color),
     ).toBe("rgb(1, 2, 3)")
+    expect(trap.asked).toEqual([])
     await page.getByRole("button", { name: "Show images" }).click()
+    // The service requests the image in place of the reader.
+    await eventually(
+      () => Promise.resolve(trap.asked),
+      (asked) => asked.includes("/pixel.gif"),
+    )
     await frame.getByText("hello").waitFor()
     // The sandbox of the frame and that of its document forbid scripts.
     expect(await page.locator("iframe").getAttribute("sandbox")).not.toContain("allow-scripts")
@@ -141,8 +157,8 @@ describe.skipIf(!has("chromium"))("A hostile message", { timeout: 120_000 }, () 
     expect(await leaving.locator("pre").innerText()).toContain("xn--80ak6aa92e.example")
     expect(await leaving.locator("main").innerText()).toContain("other alphabets")
 
-    // The policy may block requests; none was sent.
-    expect(trap.asked).toEqual([])
+    // The policy may block requests; none was sent but for the image.
+    expect(trap.asked).toEqual(["/pixel.gif"])
     expect(heard).toEqual([])
     await context.close()
   })
@@ -181,6 +197,76 @@ describe.skipIf(!has("chromium"))("A hostile message", { timeout: 120_000 }, () 
     expect(await widths()).toEqual([10, 0, 0])
     expect(seen).toEqual({ errors: [], foreign: [] })
     await context.close()
+  })
+
+  it("has remote images only on request, fetched by the service without the reader's address, browser and cookies", async () => {
+    const picture = Buffer.from(
+      "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC",
+      "base64",
+    )
+    const asked: Array<IncomingMessage> = []
+    const sender = createServer((request, response) => {
+      asked.push(request)
+      const { pathname } = new URL(request.url!, "http://x")
+      if (pathname === "/moved.png")
+        return response.writeHead(302, { location: "/open.png", "set-cookie": "a=1" }).end()
+      if (pathname === "/page.png") return response.end("<script>parent.postMessage('ran','*')</script>")
+      if (pathname === "/large.png") return response.end(Buffer.concat([picture, Buffer.alloc(6 * 1024 * 1024)]))
+      response.writeHead(200, { "content-type": "text/html" }).end(picture)
+    })
+    await new Promise<void>((resolve) => sender.listen(0, "127.0.0.1", resolve))
+    const base = `http://127.0.0.1:${(sender.address() as AddressInfo).port}`
+    const { session } = await signUp(site.service.base)
+    const { handle } = await makeIdentity(site.service.base, session)
+    await send(site.service.smtpPort, {
+      from: "news@shop.example",
+      to: `${handle}@mail.localhost`,
+      subject: "Offers",
+      html: `<p>seen</p>${["open", "moved", "page", "large"].map((name) => `<img src="${base}/${name}.png?reader=ada&amp;x">`).join("")}
+<p style="background:url(/console/mail/x/y/images/z)">x</p>`,
+    })
+    const { body } = await eventually(
+      () => call(site.service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      ({ body }) => body.messages.length === 1,
+    )
+    const { context, seen } = await openContext(site.browser, site.service.base, {}, session)
+    const page = await context.newPage()
+    await page.goto(`${site.service.base}/console/identities/${handle}/mail/${body.messages[0].id}`)
+    await page.getByRole("button", { name: "HTML" }).click()
+    const frame = page.frameLocator("iframe")
+    await frame.getByText("seen").waitFor()
+    expect(asked).toHaveLength(0)
+    const answers: Array<string | undefined> = []
+    page.on("response", (response) => {
+      if (response.url().includes("/images/")) answers.push(response.headers()["cache-control"])
+    })
+    await page.getByRole("button", { name: "Show images" }).click()
+    const widths = () =>
+      frame
+        .locator("img")
+        .evaluateAll((all: ReadonlyArray<any>) => all.map(({ complete, naturalWidth }) => complete && naturalWidth))
+    await eventually(widths, (all) => all.length === 4 && !all.includes(false))
+    expect(await widths()).toEqual([10, 10, 0, 0])
+    expect(answers.toSorted()).toEqual(["no-store", "no-store", "private, max-age=86400", "private, max-age=86400"])
+    expect(asked.length).toBeGreaterThanOrEqual(5)
+    for (const { headers } of asked) {
+      expect(headers["user-agent"]).toBe("Mozilla/5.0 (compatible; mail image proxy)")
+      for (const name of ["cookie", "referer", "accept-language", "x-forwarded-for", "sec-fetch-site"])
+        expect(headers[name]).toBeUndefined()
+    }
+    // Only the console's frame of this account gets the image.
+    const path = await frame.locator("img").first().getAttribute("src")
+    const own = { cookie: `svc_session=${session}`, "sec-fetch-site": "same-origin", "sec-fetch-dest": "image" }
+    const status = async (headers: Record<string, string>, at = path) =>
+      (await fetch(`${site.service.base}${at}`, { headers })).status
+    expect(await status(own)).toBe(200)
+    expect(await status({ ...own, "sec-fetch-dest": "document" })).toBe(404)
+    expect(await status({ ...own, "sec-fetch-site": "cross-site" })).toBe(404)
+    expect(await status({ ...own, cookie: `svc_session=${(await signUp(site.service.base)).session}` })).toBe(404)
+    expect(await status(own, `${path}x`)).toBe(404)
+    expect(seen.foreign).toEqual([])
+    await context.close()
+    sender.close()
   })
 
   it("is only served to the console's frame", async () => {

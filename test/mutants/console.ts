@@ -177,4 +177,32 @@ export const console: Mutants = {
     bug: "a client that accepts compression can change nothing with If-Match",
     tests: ["http/transport"],
   },
+  "remote-images-at-once": {
+    file: "api/src/console/MailBody.ts",
+    from: '.get("images") === "1"',
+    to: '.get("images") !== "0"',
+    bug: "opening a message tells its sender",
+    tests: ["console/hostile-mail"],
+  },
+  "images-from-their-server": {
+    file: "api/src/console/MailImages.ts",
+    from: "addressOf: (url: string) => path + sealing.stamp(scope, url)",
+    to: "addressOf: (url: string) => url",
+    bug: "the browser asks the sender's server for images, with the reader's address",
+    tests: ["console/hostile-mail"],
+  },
+  "proxy-of-anything": {
+    file: "api/src/console/MailImages.ts",
+    from: 'return begins(body, "ftypavif", 4) ? "image/avif" : undefined',
+    to: 'return "text/html"',
+    bug: "the image proxy serves pages of strangers from the console's origin",
+    tests: ["console/hostile-mail"],
+  },
+  "images-of-other-accounts": {
+    file: "api/src/console/MailImages.ts",
+    from: 'if (named === undefined || caller.kind !== "session") return nothing',
+    to: "void [named, caller]",
+    bug: "the image proxy serves other accounts",
+    tests: ["console/hostile-mail"],
+  },
 }

@@ -22,6 +22,7 @@ import * as Connectors from "./connectors/Connectors.ts"
 import * as Console from "./console/Console.ts"
 import * as Leave from "./console/Leave.ts"
 import * as MailBody from "./console/MailBody.ts"
+import * as MailImages from "./console/MailImages.ts"
 import * as Documents from "./documents/Documents.ts"
 import { applyTag, withResourceTags } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
@@ -143,6 +144,9 @@ const isKnown = (
     : Effect.isSuccess(credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" }))
 }
 
+const isKept = ({ headers }: HttpServerResponse.HttpServerResponse) =>
+  headers["cache-control"]?.startsWith("private, max-age") === true
+
 const isClientGone = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some(({ annotations }) => annotations.has(HttpServerError.ClientAbort.key))
 
@@ -216,7 +220,8 @@ export const everywhere = HttpRouter.middleware(
             "x-content-type-options": "nosniff",
           }
           if (request.url.startsWith("/api/")) headers["svc-version"] = exchange.version ?? versions.at(-1)!.version
-          if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
+          // The remote images of mail are the only responses of a session that its browser may keep.
+          if (request.headers["authorization"] !== undefined && !isKept(response)) headers["cache-control"] = "no-store"
           RequestMetrics.recordResponse(request.method, exchange.endpoint, response.status, startedAt)
           if (log !== undefined)
             log(
@@ -246,6 +251,7 @@ const routes = (settings: HttpSettings) =>
     Mcp.layer,
     Console.layer(Console.built),
     MailBody.layer,
+    MailImages.layer,
     Leave.layer,
     ProblemPages.layer,
     ProfilePage.layer,

@@ -3,6 +3,7 @@
  * requests that the reader did not ask for, and whose links open new tabs. It is served to same-origin frames only,
  * authenticated by the session (`account/ConsoleSession.ts`).
  */
+import { type AddressBook, Addresses } from "@svc/domain/Addresses"
 import { canonical } from "@svc/domain/handles/Handle"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -13,12 +14,14 @@ import { Effect, Redacted, Semaphore } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { mailDocument } from "./MailDocument.ts"
 import { leaveAddress } from "./Leave.ts"
+import { imagesOf } from "./MailImages.ts"
 
-const policy = (images: boolean) =>
+/** `images` is the source of remote images, if the reader asked for them. */
+const policy = (images: string | undefined) =>
   [
     "default-src 'none'",
     "style-src 'unsafe-inline'",
-    images ? "img-src data: https:" : "img-src data:",
+    images === undefined ? "img-src data:" : `img-src data: ${images}`,
     "form-action 'none'",
     "base-uri 'none'",
     "frame-ancestors 'self'",
@@ -26,7 +29,7 @@ const policy = (images: boolean) =>
     "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox",
   ].join("; ")
 
-const framed = (html: string, status: number, images = false) =>
+const framed = (html: string, status: number, images?: string) =>
   HttpServerResponse.text(html, {
     status,
     contentType: "text/html; charset=utf-8",
@@ -38,6 +41,10 @@ const framed = (html: string, status: number, images = false) =>
     },
   })
 
+/** Returns the origin at which the browser reached the service: a policy cannot name a path of `'self'`. */
+const originOf = ({ baseUrl }: AddressBook, host: string | undefined) =>
+  /^[\w.:[\]-]+$/.test(host ?? "") ? `${new URL(baseUrl).protocol}//${host}` : new URL(baseUrl).origin
+
 const nothing = (status: number) => framed("<!doctype html><title>Mail</title>", status)
 
 /** The number of messages parsed for images at the same time; each is held in memory as a whole. */
@@ -46,6 +53,7 @@ const none: ReadonlyMap<string, string> = new Map()
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
+    const book = yield* Addresses
     const credentials = yield* CredentialLookup
     const limits = yield* OrgLimits
     const messages = yield* MessageQueries
@@ -68,14 +76,18 @@ export const layer = HttpRouter.use((router) =>
         if (named === undefined || caller.kind !== "session") return nothing(404)
         yield* limits.take(caller.org.id, "calls")
         const { html } = (yield* messages.read(named.id, params["id"] ?? "")).message
-        const images = new URLSearchParams(url.split("?", 2)[1] ?? "").get("images") === "1"
+        const images =
+          new URLSearchParams(url.split("?", 2)[1] ?? "").get("images") === "1"
+            ? imagesOf(sealing, named.handle, params["id"] ?? "")
+            : undefined
         const leave = (to: string) => leaveAddress(sealing, to)
         const pictures = /cid:/i.test(html ?? "")
           ? yield* opening.withPermits(1)(
               Effect.flatMap(messages.raw(named.id, params["id"] ?? ""), attachments.pictures),
             )
           : none
-        return framed(yield* mailDocument(html ?? "", { images, pictures, leave }), 200, images)
+        const document = yield* mailDocument(html ?? "", { remote: images?.addressOf, pictures, leave })
+        return framed(document, 200, images && `${originOf(book, headers["host"])}${images.path}`)
       }).pipe(
         Effect.catchTags({
           unauthenticated: () => Effect.succeed(nothing(401)),

@@ -14,6 +14,9 @@ const longest = 1_000_000
 const portion = 16 * 1024
 /** The maximum number of links; further links become text. */
 const linksAtMost = 1000
+/** The maximum number of remote images, and length of their addresses. */
+const remoteAtMost = 200
+const remoteUrlAtMost = 4000
 /** The maximum size of embedded images in characters; an image can be referenced repeatedly. */
 const picturesAtMost = 16 * 1024 * 1024
 
@@ -32,8 +35,8 @@ const attributes = words(
 const schemes = words("http: https: mailto:")
 
 interface Options {
-  /** Remote images, if the reader asked for them. */
-  readonly images: boolean
+  /** Returns the address at which the service fetches a remote image, if the reader asked for them. */
+  readonly remote: ((url: string) => string) | undefined
   /** Embedded images as `data:` URLs by Content-ID. */
   readonly pictures: ReadonlyMap<string, string>
   /** Returns the address of the page that links to the destination. */
@@ -54,13 +57,16 @@ const enclosedOf = (src: string, pictures: ReadonlyMap<string, string>): string 
   }
 }
 
-const pictureOf = (src: string | undefined, { images, pictures }: Options): string | undefined => {
+const pictureOf = (src: string | undefined, { remote, pictures }: Options): string | undefined => {
   if (src === undefined) return undefined
   if (/^cid:/i.test(src)) return enclosedOf(src, pictures)
   const inline = /^data:image\/(?:png|jpeg|gif|webp);base64,/.exec(src)
   // One pattern for the whole would backtrack over possibly millions of characters.
   if (inline !== null && !/[^A-Za-z0-9+/=\s]/.test(src.slice(inline[0].length))) return src
-  return images && URL.parse(src)?.protocol === "https:" ? src : undefined
+  const url = URL.parse(src.trim())
+  return url !== null && /^https?:$/.test(url.protocol) && url.href.length <= remoteUrlAtMost
+    ? remote?.(url.href)
+    : undefined
 }
 
 const style =
@@ -96,6 +102,7 @@ const writer = (html: string, options: Options) => {
   const out: Array<string> = []
   let links = 0
   let pictured = 0
+  let remote = 0
   let name = ""
   let closing = false
   let attribute = ""
@@ -117,7 +124,8 @@ const writer = (html: string, options: Options) => {
       }
     }
     if (name === "img") {
-      const src = pictureOf(given.get("src"), options)
+      const src = pictureOf(given.get("src"), remote < remoteAtMost ? options : { ...options, remote: undefined })
+      if (src !== undefined && !src.startsWith("data:")) remote++
       pictured += src?.length ?? 0
       // A data: URL needs no escaping and may be long.
       if (src !== undefined && pictured <= picturesAtMost)

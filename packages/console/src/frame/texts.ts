@@ -3,9 +3,9 @@ import { texts } from "../texts/Texts.ts"
 export const say = texts({
   images: ["Show images", "Bilder anzeigen", "Afficher les images"],
   images_why: [
-    "Remote images are blocked: loading them tells the sender when and where you read this message.",
-    "Externe Bilder sind blockiert: Beim Laden erfährt der Absender, wann und wo du die Nachricht liest.",
-    "Les images distantes sont bloquées : les charger révèle à l’expéditeur quand et où vous lisez ce message.",
+    "Remote images are blocked: loading them tells the sender that you read this message. Your IP address and browser stay hidden.",
+    "Externe Bilder sind blockiert: Beim Laden erfährt der Absender, dass du die Nachricht liest. Deine IP-Adresse und dein Browser bleiben verborgen.",
+    "Les images distantes sont bloquées : leur chargement indique à l’expéditeur que vous lisez ce message. Votre adresse IP et votre navigateur restent masqués.",
   ],
   frame: ["HTML message", "HTML-Nachricht", "Message HTML"],
   ready: ["Ready", "Bereit", "Prête"],
