@@ -61,6 +61,7 @@ const unreachable = (limit: Limit) => {
   const of = limit.at.at(-2)
   if (limit.keyword !== "maxLength") return undefined
   if (name === "address" && limit.where !== "query") return "an address has at most 254 characters"
+  if (of === "callers") return "an origin or a Handle is one of few forms"
   return of === "networks" || of === "allowed_networks" ? "no network is written in so many" : undefined
 }
 
@@ -89,6 +90,7 @@ const itemsOf = (length: number, { at, schema }: Limit): ReadonlyArray<unknown> 
   const made: Readonly<Record<string, (index: number) => unknown>> = {
     scopes: () => "mail:read",
     networks: (index) => `10.0.0.${index}`,
+    callers: (index) => `agent${index}`,
     allowed_networks: (index) => `10.0.0.${index}`,
     handles: (index) => `someone${index}`,
     event_types: () => "email.received",

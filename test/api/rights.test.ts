@@ -79,11 +79,11 @@ const members: Readonly<Record<string, Readonly<Record<string, ReturnType<typeof
   "/api/identities/{handle}/messages/{id}": { seen: free(true), flagged: free(true), labels: free([]) },
   "/api/identities/{handle}/tunnel": {
     host_header: free("preserve"),
-    // The edge rejects TLS passthrough if a password is set.
-    tls: free("terminate"),
+    tls: free("terminate"), // The edge rejects TLS passthrough if a password is set.
     allowed_networks: loosens([]),
     basic_auth: loosens(null),
     proxy_protocol: free(false),
+    callers: loosens("anyone"),
   },
   // The Event types of a changed Webhook are checked against the caller's scopes below.
   "/api/identities/{handle}/webhooks/{id}": {

@@ -1,7 +1,7 @@
 /** A public connection without sockets: records its actions and lets the test trigger its events. */
 import type { Client, ConnectionContext } from "@svc/tunnel-edge/edge/http/ConnectionContext"
 import { PublicConnection } from "@svc/tunnel-edge/edge/http/PublicConnection"
-import type { StreamRoute } from "@svc/tunnel-edge/edge/routing/Route"
+import type { AgentCaller, StreamRoute } from "@svc/tunnel-edge/edge/routing/Route"
 import type { Head } from "@svc/tunnel-edge/protocol/RequestHead"
 
 export interface Setting {
@@ -9,6 +9,7 @@ export interface Setting {
   readonly host?: string
   readonly refuses?: (head: Head) => Buffer | undefined
   readonly allows?: (authorization: string | undefined) => boolean
+  readonly callerOf?: (head: Head) => Promise<AgentCaller | Buffer | undefined>
   readonly isLeaving?: () => boolean
   readonly isLink?: (head: Head) => boolean
   /** Called when something is written to the agent's stream. */
@@ -72,6 +73,7 @@ export const make = (setting: Setting = {}) => {
   )
   const route: StreamRoute = {
     _tag: "Stream",
+    caller: undefined,
     open: () => undefined,
     isLeaving: setting.isLeaving ?? (() => false),
     enter: (changing) => {
@@ -80,6 +82,7 @@ export const make = (setting: Setting = {}) => {
         host: () => setting.host,
         ownAuthorization: () => false,
         refuses: setting.refuses ?? (() => undefined),
+        callerOf: setting.callerOf ?? (async () => undefined),
         allows: setting.allows ?? (() => true),
         leave: () => void (counted.hasLeft = true),
       }

@@ -4,8 +4,8 @@ import type { Mutants } from "./Mutant.ts"
 export const tunnelEdge: Mutants = {
   "pipelined-requests-starve-others": {
     file: "tunnel-edge/src/edge/http/PublicConnection.ts",
-    from: "    this.goOn(head, onward)\n    this.yieldTurn()\n",
-    to: "    this.goOn(head, onward)\n",
+    from: "    this.out(onward.encode(head))\n    this.yieldTurn()\n",
+    to: "    this.out(onward.encode(head))\n",
     bug: "requests that one client sends in advance through a Tunnel keep the edge from everybody else",
     tests: ["tunnel/public-http"],
   },

@@ -10,6 +10,7 @@ import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { AgentKeys } from "@svc/cluster/proof/AgentKeys"
 import { TunnelDocuments } from "@svc/cluster/proof/TunnelDocuments"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
@@ -44,6 +45,7 @@ const world = Layer.mergeAll(
   RefusedCredentials.layer,
   Layer.mock(PublicLimits)({}),
   TunnelDocuments.layer,
+  Layer.mock(AgentKeys)({ cached: () => undefined }),
 ).pipe(
   Layer.provideMerge(Audit.layer({ addresses: "full" })),
   Layer.provideMerge(actors({ ports: { first: first!, last: last! } })),

@@ -249,6 +249,13 @@ export const Timing = {
    * verifiers may differ.
    */
   directoryOverlapMillis: 5 * minute,
+  /** The bounds of the `max-age` of another service's directory of keys. */
+  agentKeysFreshMillis: { least: minute, most: day },
+  /** How long the keys of this service's own Identities are cached, so that a deleted Identity soon proves nothing. */
+  ownKeysFreshMillis: 2 * second,
+  /** How long an unreadable directory is not read again, and how often a directory is read for an unknown key. */
+  agentKeysFailedMillis: 10 * second,
+  agentKeysAgainMillis: second,
 
   // --- Webhooks
 

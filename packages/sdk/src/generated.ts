@@ -154,7 +154,7 @@ export type InstanceRule = { readonly id: string; readonly text: string; readonl
 export type ConnectorPause = { readonly paused: boolean }
 export type ConnectorList = { readonly connectors: ReadonlyArray<Connector>; readonly paused: boolean }
 export type Tunnel = { readonly hostname: string; readonly port: number | null; readonly url: string; readonly connected: boolean; readonly links: ReadonlyArray<{ readonly edge: string; readonly since: string; readonly client: string }>; readonly usage: { readonly bytes_in: number; readonly bytes_out: number; readonly requests: number; readonly since: string }; readonly settings: TunnelSettings }
-export type TunnelSettings = { readonly host_header: string; readonly tls: "terminate" | "passthrough"; readonly allowed_networks: ReadonlyArray<string>; readonly basic_auth: { readonly username: string } | null; readonly proxy_protocol: boolean }
+export type TunnelSettings = { readonly host_header: string; readonly tls: "terminate" | "passthrough"; readonly allowed_networks: ReadonlyArray<string>; readonly basic_auth: { readonly username: string } | null; readonly proxy_protocol: boolean; readonly callers: "anyone" | "signed" | ReadonlyArray<string> }
 export type WebhookMismatch = { readonly detail: string; readonly instance: string; readonly code: "webhook_mismatch"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/webhook_mismatch"; readonly status: 409; readonly title: "The Webhook does not belong to the Event's Identity" }
 export type Delivery = { readonly id: string; readonly event_id: string; readonly event_type: string; readonly status: "queued" | "delivered" | "retrying" | "failed"; readonly replay: boolean; readonly attempts: ReadonlyArray<Attempt>; readonly next_attempt_at: null | string; readonly created_at: string }
 export type Attempt = { readonly number: number; readonly started_at: string; readonly duration_ms: number; readonly status_code: number | null; readonly error: string | null; readonly response_body?: string | null }
@@ -568,7 +568,7 @@ export interface Calls {
     /** Read the Tunnel: its address, links, usage and settings. */
     readonly read: { readonly input: { readonly handle: string }; readonly output: Tunnel }
     /** Change the settings of the Tunnel. */
-    readonly patch: { readonly input: { readonly handle: string; readonly host_header?: string; readonly tls?: "terminate" | "passthrough"; readonly allowed_networks?: ReadonlyArray<string>; readonly basic_auth?: { readonly username: string; readonly password: string } | null; readonly proxy_protocol?: boolean }; readonly output: Tunnel }
+    readonly patch: { readonly input: { readonly handle: string; readonly host_header?: string; readonly tls?: "terminate" | "passthrough"; readonly allowed_networks?: ReadonlyArray<string>; readonly basic_auth?: { readonly username: string; readonly password: string } | null; readonly proxy_protocol?: boolean; readonly callers?: "anyone" | "signed" | ReadonlyArray<string> }; readonly output: Tunnel }
   }
   readonly connectors: {
     /** List the Connectors of an Identity. */

@@ -153,6 +153,8 @@ const texts: Readonly<Record<string, string>> = {
   tls: "`terminate` at the edge, or `passthrough` to the agent.",
   allowed_networks: "Addresses and CIDR ranges that may connect; empty for any address.",
   basic_auth: "The user name and password that the edge requires; null for none.",
+  callers:
+    "Who may call the Tunnel: `anyone`, `signed` (whoever signs requests, Web Bot Auth), or a list of origins and Handles.",
   proxy_protocol: "Whether each TCP connection starts with a PROXY protocol header (version 1).",
   // Webhooks and Events
   webhooks: "The Webhooks.",

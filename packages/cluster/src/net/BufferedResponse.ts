@@ -17,6 +17,25 @@ export interface BufferedResponse {
   readonly body: Uint8Array
 }
 
+/** Returns the JSON of a response; undefined if its type or its content is not JSON. */
+export const jsonOf = ({ headers, body }: BufferedResponse): unknown => {
+  if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(headers.get("content-type") ?? "")) return undefined
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body))
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns `max-age` within bounds, so that changes are noticed and no server can force a request each time. */
+export const freshFor = (
+  headers: Headers,
+  { least, most }: { readonly least: number; readonly most: number },
+): number => {
+  const seconds = Number(/(?:^|[\s,])max-age=(\d{1,9})/i.exec(headers.get("cache-control") ?? "")?.[1] ?? "0")
+  return Math.min(Math.max(seconds * 1000, least), most)
+}
+
 export class TooLarge extends Error {}
 
 /** The reason for aborting a request whose remaining response is not needed. */

@@ -292,9 +292,14 @@ const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
   }
 }
 
-/** Resolves names like the operating system, including its hosts file. */
+/**
+ * Resolves names like the operating system, including its hosts file. Names below `localhost`, such as those of Tunnels in
+ * Development, are loopback (RFC 6761 section 6.3), which not every resolver knows.
+ */
 const systemResolve: Resolve = (host, done) =>
-  lookup(host, { all: true, verbatim: true }, (error, addresses) => done(error, addresses ?? []))
+  host.endsWith(".localhost")
+    ? done(null, [{ address: "127.0.0.1", family: 4 }])
+    : lookup(host, { all: true, verbatim: true }, (error, addresses) => done(error, addresses ?? []))
 
 /**
  * Resolves names without `getaddrinfo`, which would block one of the process's few worker threads while a malicious name server

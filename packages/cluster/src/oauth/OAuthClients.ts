@@ -5,10 +5,10 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { type ClientDetails, isDocument, normalised, readDocument } from "@svc/domain/oauth/Client"
-import { Clock, Context, Effect, Layer, Option, Result, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import { sha256 } from "../credentials/CredentialMint.ts"
 import { PublicLimits } from "../limits/PublicLimits.ts"
-import type { BufferedResponse } from "../net/BufferedResponse.ts"
+import { type BufferedResponse, freshFor, jsonOf } from "../net/BufferedResponse.ts"
 import { GuardedClient } from "../net/GuardedClient.ts"
 import { unrestricted } from "../net/SendPermission.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
@@ -56,20 +56,6 @@ interface ReadDocument {
 
 const refuse = (message: string) => Effect.fail(new DocumentRefused({ message }))
 
-const parse = (body: Uint8Array): Option.Option<unknown> => {
-  try {
-    return Option.some(JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)))
-  } catch {
-    return Option.none()
-  }
-}
-
-/** Returns `max-age` within bounds: changes are noticed within a day, and no client can force a request each time. */
-const freshFor = (cacheControl: string | null): number => {
-  const seconds = Number(/(?:^|[\s,])max-age=(\d{1,9})/i.exec(cacheControl ?? "")?.[1] ?? "0")
-  return Math.min(Math.max(seconds * 1000, Timing.documentFreshMillis.least), Timing.documentFreshMillis.most)
-}
-
 /**
  * Returns a function that reads the metadata document at a client's id (draft-ietf-oauth-client-id-metadata-document
  * section 4). The address is untrusted, so the request uses the guarded client: public addresses only, no redirects, a
@@ -79,20 +65,14 @@ const makeDocuments = Effect.gen(function* () {
   const client = yield* GuardedClient
   const book = yield* Addresses
 
-  const read = (
-    id: string,
-    { status, headers, body }: BufferedResponse,
-  ): Effect.Effect<ReadDocument, DocumentRefused> => {
-    if (status !== 200) return refuse(`The client_id URL responded with status ${status}.`)
-    if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(headers.get("content-type") ?? "")) {
-      return refuse("The response of the client_id URL is not JSON.")
-    }
-    const parsed = parse(body)
-    if (Option.isNone(parsed)) return refuse("The response of the client_id URL is not valid JSON.")
-    const details = readDocument(book, id, parsed.value)
+  const read = (id: string, answer: BufferedResponse): Effect.Effect<ReadDocument, DocumentRefused> => {
+    if (answer.status !== 200) return refuse(`The client_id URL responded with status ${answer.status}.`)
+    const json = jsonOf(answer)
+    if (json === undefined) return refuse("The response of the client_id URL is not valid JSON.")
+    const details = readDocument(book, id, json)
     return Result.isFailure(details)
       ? refuse(details.failure.description)
-      : Effect.succeed({ details: details.success, freshMillis: freshFor(headers.get("cache-control")) })
+      : Effect.succeed({ details: details.success, freshMillis: freshFor(answer.headers, Timing.documentFreshMillis) })
   }
 
   return Effect.fn("OAuthDocuments.fetch")((id: string) =>

@@ -2,8 +2,8 @@
 import type { StoredSignatures } from "@svc/domain/card/CardSignature"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
-import { defaultSettings, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
-import { Context, Effect, Layer, Schema } from "effect"
+import { storedSettings, type TunnelSettings } from "@svc/domain/tunnel/Tunnel"
+import { Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads, type Sql } from "../store/Database.ts"
@@ -46,9 +46,7 @@ interface StandingRow {
 export const isLocked = (sql: Sql, identity: Statement.Fragment | string) =>
   sql`exists (select from tunnel_setting t where t.identity_id = ${identity} and t.password_hash is not null)`
 
-const decode = Schema.decodeUnknownEffect(TunnelSettings)
-const settingsOf = (stored: unknown): Effect.Effect<TunnelSettings> =>
-  stored === null ? Effect.succeed(defaultSettings) : Effect.orDie(decode(stored))
+const settingsOf = (stored: unknown): Effect.Effect<TunnelSettings> => Effect.orDie(storedSettings(stored))
 
 const make = Effect.gen(function* () {
   const sql = yield* Reads

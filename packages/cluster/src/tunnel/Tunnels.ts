@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import { canonical } from "@svc/domain/handles/Handle"
 import { InvalidRequest } from "@svc/domain/problems/Problem"
-import { defaultSettings, type TunnelPatch, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
+import { defaultSettings, storedSettings, type TunnelPatch, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
 import { otherSettings } from "@svc/domain/tunnel/TunnelProtocol"
 import { Effect, Schema } from "effect"
 import type { ActorHandlers } from "../actor/ActorHandlers.ts"
@@ -36,7 +36,6 @@ export const handlers = (
 })
 
 const isSame = Schema.toEquivalence(TunnelSettings)
-const decode = Schema.decodeUnknownEffect(TunnelSettings)
 
 export const passwordPlace = (identity: Pick<OwnIdentity, "id" | "orgId">): Place => ({
   table: "tunnel_setting",
@@ -74,7 +73,7 @@ const change = Effect.fnUntraced(function* (
     const [row] = yield* sql<{
       settings: unknown
     }>`select settings from tunnel_setting where identity_id = ${identity.id}`
-    const before = row === undefined ? defaultSettings : yield* Effect.orDie(decode(row.settings))
+    const before = row === undefined ? defaultSettings : yield* Effect.orDie(storedSettings(row.settings))
     if (ifSettings !== undefined && !isSame(before, ifSettings)) {
       return yield* otherSettings()
     }
@@ -108,20 +107,20 @@ const change = Effect.fnUntraced(function* (
   }
 })
 
-/** Rejects passwords with TLS passthrough, because the edge cannot read requests then. */
-const validate = ({ tls, basic_auth }: TunnelSettings): Effect.Effect<void, InvalidRequest> =>
-  tls === "passthrough" && basic_auth !== null
-    ? Effect.fail(
-        new InvalidRequest({
-          detail:
-            'A Tunnel cannot have both tls "passthrough" and basic_auth: the edge cannot ask for a password without terminating TLS.',
-          errors: [
-            { path: "/tls", message: 'cannot be "passthrough" while basic_auth is set' },
-            { path: "/basic_auth", message: 'cannot be set while tls is "passthrough"' },
-          ],
-        }),
-      )
-    : Effect.void
+/** Rejects passwords and callers with TLS passthrough, because the edge cannot read requests then. */
+const validate = ({ tls, basic_auth, callers }: TunnelSettings): Effect.Effect<void, InvalidRequest> => {
+  const conflict = basic_auth !== null ? "basic_auth" : callers !== "anyone" ? "callers" : undefined
+  if (tls !== "passthrough" || conflict === undefined) return Effect.void
+  return Effect.fail(
+    new InvalidRequest({
+      detail: `A Tunnel cannot have both tls "passthrough" and ${conflict}: the edge cannot read requests without terminating TLS.`,
+      errors: [
+        { path: "/tls", message: `cannot be "passthrough" while ${conflict} is set` },
+        { path: `/${conflict}`, message: 'cannot be set while tls is "passthrough"' },
+      ],
+    }),
+  )
+}
 
 /** Stores whether the Identity is connected. Raises one Event per change, because only the actor writes the status. */
 const updateConnection = Effect.fnUntraced(function* (write: Write) {

@@ -89,18 +89,22 @@ const Usage = ({ tunnel: { usage } }: { readonly tunnel: Tunnel }) => (
   </Section>
 )
 
+const lines = (text: string) => text.split(/[\s,]+/).filter((line) => line !== "")
+
 const Settings = ({ handle, tunnel: { settings } }: OfTunnel) => {
   const { values, set, field, check, command } = useForm(
     {
       host_header: settings.host_header,
       tls: settings.tls,
       networks: settings.allowed_networks.join("\n"),
+      callers: typeof settings.callers === "string" ? settings.callers : "listed",
+      agents: typeof settings.callers === "string" ? "" : settings.callers.join("\n"),
       isLocked: settings.basic_auth !== null,
       username: settings.basic_auth?.username ?? "",
       password: "",
       proxy_protocol: settings.proxy_protocol,
     },
-    async (_, { isLocked, username, password, networks, host_header, tls, proxy_protocol }) => {
+    async (_, { isLocked, username, password, networks, callers, agents, host_header, tls, proxy_protocol }) => {
       const auth = !isLocked
         ? { basic_auth: null }
         : password === "" && isUserKept
@@ -111,7 +115,8 @@ const Settings = ({ handle, tunnel: { settings } }: OfTunnel) => {
         body: {
           host_header: host_header.trim(),
           tls,
-          allowed_networks: networks.split(/[\s,]+/).filter((line) => line !== ""),
+          allowed_networks: lines(networks),
+          callers: callers === "anyone" || callers === "signed" ? callers : lines(agents),
           proxy_protocol,
           ...auth,
         },
@@ -145,6 +150,21 @@ const Settings = ({ handle, tunnel: { settings } }: OfTunnel) => {
           spellcheck={false}
           {...field("networks", "/allowed_networks")}
         />
+        <Select label={say("callers")} hint={say("callers_hint")} {...field("callers", "/callers")}>
+          <option value="anyone">{say("callers_anyone")}</option>
+          <option value="signed">{say("callers_signed")}</option>
+          <option value="listed">{say("callers_listed")}</option>
+        </Select>
+        {values.callers === "listed" ? (
+          <TextArea
+            label={say("agents")}
+            hint={say("agents_hint")}
+            rows={3}
+            required
+            spellcheck={false}
+            {...field("agents", "/callers")}
+          />
+        ) : null}
         <Check {...check("isLocked")}>{say("password")}</Check>
         {values.isLocked ? (
           <>

@@ -2,7 +2,7 @@
 import ipaddr from "ipaddr.js"
 import { Schema } from "effect"
 import { boundedList } from "../BoundedList.ts"
-import { Line, ShownUrl } from "../Text.ts"
+import { Line, ShownUrl, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 /** An address range such as `192.0.2.0/24` or `2001:db8::/32`, or a single address. */
@@ -31,6 +31,27 @@ const Networks = boundedList(Network, 100, (text) => parseNetwork(text) !== unde
 /** A user name has no colon (RFC 7617 section 2). */
 const Username = Line(128).check(Schema.isPattern(/^[^:]*$/u, { expected: "a user name without a colon" }))
 
+/** Returns the origin that a text names, or undefined. */
+export const originOf = (text: string): string | undefined => {
+  const url = URL.parse(text)
+  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && `${url.origin}/` === url.href
+  return isOrigin ? url.origin : undefined
+}
+const isHandle = (text: string) => /^@?[A-Za-z0-9][A-Za-z0-9-]{0,62}$/.test(text)
+
+const CallerList = boundedList(
+  Text.check(Schema.isMaxLength(300)),
+  100,
+  (text) => originOf(text) !== undefined || isHandle(text),
+  "an origin such as https://agent.example, or a Handle",
+).check(Schema.isMinLength(1))
+
+/**
+ * Which callers the edge admits: everyone, everyone who signs requests (Web Bot Auth), or the agents with these origins
+ * and the Identities of this service with these Handles.
+ */
+const Callers = Schema.Union([Schema.Literals(["anyone", "signed"]), CallerList])
+
 export const TunnelSettings = Schema.Struct({
   host_header: HostHeader,
   /** `passthrough` forwards the TLS connection of the hostname to the agent without terminating it. */
@@ -41,6 +62,7 @@ export const TunnelSettings = Schema.Struct({
   basic_auth: Schema.NullOr(Schema.Struct({ username: Username })),
   /** Whether each connection to the TCP port starts with a PROXY protocol header (version 1). */
   proxy_protocol: Schema.Boolean,
+  callers: Callers,
 }).annotate({ identifier: "TunnelSettings" })
 export type TunnelSettings = typeof TunnelSettings.Type
 
@@ -50,7 +72,14 @@ export const defaultSettings: TunnelSettings = {
   allowed_networks: [],
   basic_auth: null,
   proxy_protocol: false,
+  callers: "anyone",
 }
+
+const decodeSettings = Schema.decodeUnknownEffect(TunnelSettings)
+
+/** Decodes stored settings. Members that an earlier version did not store have their default. */
+export const storedSettings = (stored: unknown) =>
+  decodeSettings(typeof stored === "object" ? { ...defaultSettings, ...stored } : stored)
 
 /** A change of settings; each given member replaces its current value. */
 export const TunnelPatch = Schema.Struct({
@@ -59,6 +88,7 @@ export const TunnelPatch = Schema.Struct({
   allowed_networks: Schema.optionalKey(Networks),
   basic_auth: Schema.optionalKey(Schema.NullOr(Schema.Struct({ username: Username, password: Line(256) }))),
   proxy_protocol: Schema.optionalKey(Schema.Boolean),
+  callers: Schema.optionalKey(Callers),
 })
 export type TunnelPatch = typeof TunnelPatch.Type
 

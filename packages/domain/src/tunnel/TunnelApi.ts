@@ -43,6 +43,7 @@ export class TunnelApi extends HttpApiGroup.make("tunnels")
         onIdentityExcept<TunnelPatch>("An Identity Key cannot change who may reach the Tunnel.", {
           allowed_networks: always,
           basic_auth: always,
+          callers: always,
         }),
       )
       .annotate(OpenApi.Summary, "Change the settings of the Tunnel"),

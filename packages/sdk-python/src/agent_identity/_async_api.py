@@ -2133,6 +2133,7 @@ class AsyncTunnels(AsyncGroup):
         allowed_networks: Sequence[str] | NotGiven = NOT_GIVEN,
         basic_auth: t.TunnelsPatchBasicAuth | None | NotGiven = NOT_GIVEN,
         proxy_protocol: bool | NotGiven = NOT_GIVEN,
+        callers: Literal["anyone", "signed"] | Sequence[str] | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> t.Tunnel:
         """Change the settings of the Tunnel.
@@ -2144,8 +2145,9 @@ class AsyncTunnels(AsyncGroup):
             allowed_networks: Addresses and CIDR ranges that may connect; empty for any address.
             basic_auth: The user name and password that the edge requires; null for none.
             proxy_protocol: Whether each TCP connection starts with a PROXY protocol header (version 1).
+            callers: Who may call the Tunnel: `anyone`, `signed` (whoever signs requests, Web Bot Auth), or a list of origins and Handles.
         """
-        return await self._call(_calls.TUNNELS_PATCH, {"handle": handle, "host_header": host_header, "tls": tls, "allowed_networks": allowed_networks, "basic_auth": basic_auth, "proxy_protocol": proxy_protocol}, request_options)
+        return await self._call(_calls.TUNNELS_PATCH, {"handle": handle, "host_header": host_header, "tls": tls, "allowed_networks": allowed_networks, "basic_auth": basic_auth, "proxy_protocol": proxy_protocol, "callers": callers}, request_options)
 
 
 class AsyncConnectors(AsyncGroup):
@@ -4084,6 +4086,7 @@ class AsyncIdentityTunnels(AsyncGroup):
         allowed_networks: Sequence[str] | NotGiven = NOT_GIVEN,
         basic_auth: t.TunnelsPatchBasicAuth | None | NotGiven = NOT_GIVEN,
         proxy_protocol: bool | NotGiven = NOT_GIVEN,
+        callers: Literal["anyone", "signed"] | Sequence[str] | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> t.Tunnel:
         """Change the settings of the Tunnel.
@@ -4094,8 +4097,9 @@ class AsyncIdentityTunnels(AsyncGroup):
             allowed_networks: Addresses and CIDR ranges that may connect; empty for any address.
             basic_auth: The user name and password that the edge requires; null for none.
             proxy_protocol: Whether each TCP connection starts with a PROXY protocol header (version 1).
+            callers: Who may call the Tunnel: `anyone`, `signed` (whoever signs requests, Web Bot Auth), or a list of origins and Handles.
         """
-        return await self._call(_calls.TUNNELS_PATCH, {"handle": self._handle, "host_header": host_header, "tls": tls, "allowed_networks": allowed_networks, "basic_auth": basic_auth, "proxy_protocol": proxy_protocol}, request_options)
+        return await self._call(_calls.TUNNELS_PATCH, {"handle": self._handle, "host_header": host_header, "tls": tls, "allowed_networks": allowed_networks, "basic_auth": basic_auth, "proxy_protocol": proxy_protocol, "callers": callers}, request_options)
 
 
 class AsyncIdentityConnectors(AsyncGroup):

@@ -2908,6 +2908,8 @@ class TunnelSettings(TypedDict):
     """The user name and password that the edge requires; null for none."""
     proxy_protocol: bool
     """Whether each TCP connection starts with a PROXY protocol header (version 1)."""
+    callers: Literal["anyone", "signed"] | List[str]
+    """Who may call the Tunnel: `anyone`, `signed` (whoever signs requests, Web Bot Auth), or a list of origins and Handles."""
 
 
 class TunnelSettingsBasicAuth(TypedDict):

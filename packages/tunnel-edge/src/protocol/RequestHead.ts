@@ -68,7 +68,9 @@ const notInTrailers = new Set([
   "expect",
   "max-forwards",
 ])
-const isOurs = (key: string) => ours.has(key) || key.startsWith("svc-tunnel-")
+/** The fields that name a verified caller. Many servers read an underscore as a hyphen. */
+const namesCaller = /^svc[-_]agent(?:[-_]handle)?$/
+const isOurs = (key: string) => ours.has(key) || key.startsWith("svc-tunnel-") || namesCaller.test(key)
 
 /** Fields that are handled individually. `ours` are dropped and `other` are forwarded unchanged. */
 type Kind =
@@ -78,6 +80,7 @@ type Kind =
   | "authorization"
   | "connection"
   | "upgrade"
+  | "signature-input"
   | "ours"
   | "other"
 const special = new Set<string>([
@@ -87,6 +90,7 @@ const special = new Set<string>([
   "authorization",
   "connection",
   "upgrade",
+  "signature-input",
 ])
 const isSpecial = (key: string): key is Kind => special.has(key)
 const kindOf = (key: string): Kind => (isSpecial(key) ? key : isOurs(key) ? "ours" : "other")
@@ -138,6 +142,8 @@ export class Head {
   /** Whether the connection ends after the response. */
   readonly close: boolean
   readonly authorization: string | undefined
+  /** Whether the request has a signature (RFC 9421). */
+  readonly isSigned: boolean
   /** The request line as sent by the client. */
   readonly line: string
   /** The forwarded fields as sent by the client. */
@@ -153,6 +159,7 @@ export class Head {
     this.upgrade = fields.upgrade
     this.close = fields.close
     this.authorization = fields.authorization
+    this.isSigned = fields.isSigned
     this.line = fields.line
     this.rest = fields.rest
     this.text = text
@@ -185,8 +192,12 @@ export interface Forwarded {
   readonly isLast: boolean
 }
 
-/** Returns the bytes of the head to forward, including the edge's forwarding fields. */
-export const encode = (head: Head, { client, proto, host, ownAuthorization, isLast }: Forwarded): Buffer => {
+/** Returns the bytes of the head to forward, including the edge's forwarding fields and `caller`, lines about the caller. */
+export const encode = (
+  head: Head,
+  { client, proto, host, ownAuthorization, isLast }: Forwarded,
+  caller = "",
+): Buffer => {
   const connection = head.upgrade
     ? "Connection: Upgrade\r\nUpgrade: websocket\r\n"
     : head.close || isLast
@@ -195,7 +206,7 @@ export const encode = (head: Head, { client, proto, host, ownAuthorization, isLa
   const authorization =
     head.authorization === undefined || ownAuthorization ? "" : `Authorization: ${head.authorization}\r\n`
   return Buffer.from(
-    `${head.line}\r\nHost: ${host ?? head.sentHost}\r\n${connection}${authorization}${head.rest}X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${proto}\r\nX-Forwarded-Host: ${head.sentHost}\r\n\r\n`,
+    `${head.line}\r\nHost: ${host ?? head.sentHost}\r\n${connection}${authorization}${head.rest}${caller}X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${proto}\r\nX-Forwarded-Host: ${head.sentHost}\r\n\r\n`,
     "latin1",
   )
 }
@@ -226,6 +237,7 @@ export const judge = (text: string): { readonly head: Head; readonly body: Body 
   let chunked = false
   let host: string | undefined
   let authorization: string | undefined
+  let isSigned = false
   let asksUpgrade = false
   let close = false
   let upgrade: string | undefined
@@ -243,6 +255,9 @@ export const judge = (text: string): { readonly head: Head; readonly body: Body 
     const colon = nameAndColon.lastIndex - 1
     switch (kindOfName(text.slice(at, colon))) {
       case "other":
+        continue
+      case "signature-input":
+        isSigned = true
         continue
       case "ours":
         break
@@ -315,6 +330,7 @@ export const judge = (text: string): { readonly head: Head; readonly body: Body 
         upgrade: changesProtocol,
         close,
         authorization,
+        isSigned,
         line,
         rest,
       },

@@ -5,6 +5,7 @@ import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { AgentKeys } from "@svc/cluster/proof/AgentKeys"
 import { TunnelDocuments } from "@svc/cluster/proof/TunnelDocuments"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
@@ -36,6 +37,7 @@ export const layer = (settings: Settings, alone: boolean) =>
       TunnelQueries.layer,
       TunnelUsage.layer,
       TunnelDocuments.layer,
+      AgentKeys.layer,
       PublicLimits.layer(settings.limits),
       Identities.layer,
       Orgs.layer,

@@ -32,6 +32,8 @@ export type State =
   /** The connection is closed or was handed over. */
   | "closed"
 
+export const takesRequests = (state: State) => state === "forwarding" || state === "answering" || state === "answered"
+
 /** The client of a connection. */
 export interface Client {
   readonly address: string

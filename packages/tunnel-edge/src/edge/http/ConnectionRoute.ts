@@ -5,7 +5,11 @@ const statusAt = "HTTP/1.1 ".length
 import { encode, type Forwarded, type Head } from "../../protocol/RequestHead.ts"
 import type { Client } from "./ConnectionContext.ts"
 import type { ConnectionMeter } from "../Metering.ts"
-import type { StreamRoute, Terms } from "../routing/Route.ts"
+import type { AgentCaller, StreamRoute, Terms } from "../routing/Route.ts"
+
+/** Returns the lines that name a verified caller to the local program. */
+const fieldsOf = ({ origin, handle }: AgentCaller) =>
+  `Svc-Agent: ${origin}\r\n${handle === undefined ? "" : `Svc-Agent-Handle: ${handle}\r\n`}`
 
 export class ConnectionRoute {
   route: StreamRoute
@@ -13,6 +17,9 @@ export class ConnectionRoute {
   readonly terms: Terms
   private readonly client: Client
   private forwarded: Forwarded
+  /** `Authorization` of the last request, and the agent that signed it. */
+  private authorization: string | undefined
+  private caller: AgentCaller | undefined
 
   /** `changed` is called when the Tunnel's settings change. */
   constructor(route: StreamRoute, passage: ConnectionMeter, client: Client, changed: () => void) {
@@ -28,10 +35,18 @@ export class ConnectionRoute {
     this.forwarded = this.forwardedBy(this.forwarded.isLast)
   }
 
-  /** Returns the bytes of the head as the agent receives it. */
-  encode(head: Head): Buffer {
+  /** Counts a request, and returns the bytes of its head as the agent receives it. */
+  encode(head: Head, caller?: AgentCaller): Buffer {
+    this.authorization = head.authorization
+    this.caller = caller
+    this.passage.countRequest()
     if (!this.forwarded.isLast && this.route.isLeaving()) this.forwarded = this.forwardedBy(true)
-    return encode(head, this.forwarded)
+    return encode(head, this.forwarded, caller === undefined ? "" : fieldsOf(caller))
+  }
+
+  /** Returns whether the settings still admit the client of the last request. */
+  admitsLast(): boolean {
+    return this.terms.allows(this.authorization, this.caller)
   }
 
   close(): void {

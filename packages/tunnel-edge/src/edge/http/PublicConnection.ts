@@ -8,14 +8,12 @@ import { reset } from "../../protocol/Manifest.ts"
 import { type Head, Refusal } from "../../protocol/RequestHead.ts"
 import { RequestSplitter } from "../../protocol/RequestSplitter.ts"
 import { refusal } from "./EdgeResponses.ts"
-import type { Client, ConnectionContext, Rules, State } from "./ConnectionContext.ts"
+import { type Client, type ConnectionContext, type Rules, type State, takesRequests } from "./ConnectionContext.ts"
 import { ConnectionRoute } from "./ConnectionRoute.ts"
 import { ReplayBuffer } from "./ReplayBuffer.ts"
 import type { Route, StreamRoute } from "../routing/Route.ts"
 import { Timing } from "../Timing.ts"
 import { UpgradeResponse } from "./UpgradeResponse.ts"
-
-const takesRequests = (state: State) => state === "forwarding" || state === "answering" || state === "answered"
 
 export class PublicConnection {
   state: State = "reading"
@@ -30,8 +28,6 @@ export class PublicConnection {
   /** The agent has responded or ended the stream, so the edge can no longer send a response of its own. */
   private isAnswered = false
   private clientEnded = false
-  /** `Authorization` of the last request. */
-  private authorization: string | undefined
   /** The settings no longer admit the client. Requests in flight may finish. */
   private isWithdrawn = false
   /** Pipelined requests wait for the next turn of the event loop. */
@@ -88,14 +84,14 @@ export class PublicConnection {
     passage.count("in", this.uncounted)
     this.onward = new ConnectionRoute(route, passage, this.client, () => this.termsChanged())
     if (!this.open(route, this.onward)) return
-    this.goOn(this.first!, this.onward)
+    this.out(this.onward.encode(this.first!, route.caller))
     this.release()
   }
 
   private termsChanged(): void {
     if (this.onward === undefined || this.state === "closed") return
     this.onward.renew()
-    this.isWithdrawn = !this.onward.terms.allows(this.authorization)
+    this.isWithdrawn = !this.onward.admitsLast()
     switch (this.state) {
       case "upgraded":
         if (!this.isWithdrawn) return
@@ -262,14 +258,24 @@ export class PublicConnection {
   private judgeFurther(head: Head, onward: ConnectionRoute): void {
     const refused = onward.terms.refuses(head)
     if (refused !== undefined) return this.refuseAfter(refused)
-    this.goOn(head, onward)
+    if (head.isSigned) return this.identify(head, onward)
+    this.out(onward.encode(head))
     this.yieldTurn()
   }
 
-  private goOn(head: Head, onward: ConnectionRoute): void {
-    this.authorization = head.authorization
-    onward.passage.countRequest()
-    this.out(onward.encode(head))
+  /** Holds a further request until its signature is verified. */
+  private identify(head: Head, onward: ConnectionRoute): void {
+    this.isYielding = true
+    this.splitter.hold()
+    this.io.pause()
+    void onward.terms.callerOf(head).then((found) => {
+      this.isYielding = false
+      if (!takesRequests(this.state)) return
+      if (Buffer.isBuffer(found)) return this.refuseAfter(found)
+      this.out(onward.encode(head, found))
+      this.release()
+      if (!this.isYielding && takesRequests(this.state)) this.io.resume()
+    })
   }
 
   private out(bytes: Buffer): void {
@@ -277,7 +283,6 @@ export class PublicConnection {
     this.io.forward(bytes)
   }
 
-  // --- How the connection ends
   private orRefuse(run: () => void): void {
     try {
       run()

@@ -14,9 +14,9 @@ import { reset } from "../listening/Resets.ts"
 import type { Route, StreamRoute } from "../routing/Route.ts"
 
 export interface Front extends Rules {
-  readonly route: (head: Head, client: string) => Promise<Route>
+  readonly route: (head: Head, client: Client) => Promise<Route>
   /** Looks up another route after the first one failed. */
-  readonly reroute: (head: Head, client: string) => Promise<Route>
+  readonly reroute: (head: Head, client: Client) => Promise<Route>
   /** Marks a connection as upgraded to another protocol. */
   readonly upgraded: (socket: Socket) => void
   /** Takes over the socket of an agent or another edge that requested a link. */
@@ -46,12 +46,12 @@ class SocketContext implements ConnectionContext {
   }
 
   route(head: Head): void {
-    this.settle(this.front.route(head, this.client.address))
+    this.settle(this.front.route(head, this.client))
   }
 
   reroute(head: Head): void {
     this.uncouple()
-    this.settle(this.front.reroute(head, this.client.address))
+    this.settle(this.front.reroute(head, this.client))
   }
 
   private settle(route: Promise<Route>): void {

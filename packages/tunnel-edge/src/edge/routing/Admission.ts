@@ -1,8 +1,10 @@
-/** Access rules of a Tunnel: the networks that may connect and the password (RFC 7617). */
+/** Access rules of a Tunnel: the networks that may connect, the password (RFC 7617) and the callers. */
 import { createHash, timingSafeEqual } from "node:crypto"
 import { BlockList, isIPv6 } from "node:net"
 import type { Standing } from "@svc/cluster/tunnel/TunnelQueries"
-import { parseNetwork } from "@svc/domain/tunnel/Tunnel"
+import { canonical } from "@svc/domain/handles/Handle"
+import { originOf, parseNetwork } from "@svc/domain/tunnel/Tunnel"
+import type { AgentCaller } from "./Route.ts"
 
 const lists = new WeakMap<Standing, BlockList>()
 
@@ -21,9 +23,28 @@ const listOf = (standing: Standing): BlockList => {
 export const allowsClient = (standing: Standing, client: string): boolean =>
   standing.settings.allowed_networks.length === 0 || listOf(standing).check(client, isIPv6(client) ? "ipv6" : "ipv4")
 
-/** Returns whether a raw connection is allowed. Raw bytes cannot present a password, so a password blocks them. */
+/**
+ * Returns whether a raw connection is allowed. The edge does not read it, so a Tunnel that requires a password or signed
+ * requests has none.
+ */
 export const allowsRaw = (standing: Standing | undefined, client: string): boolean =>
-  standing !== undefined && standing.passwordHash === undefined && allowsClient(standing, client)
+  standing !== undefined &&
+  standing.passwordHash === undefined &&
+  standing.settings.callers === "anyone" &&
+  allowsClient(standing, client)
+
+const names = new WeakMap<Standing, ReadonlySet<string>>()
+
+/** Returns whether a caller may use the Tunnel; undefined is a caller that proved no identity. */
+export const allowsCaller = (standing: Standing, caller: AgentCaller | undefined): boolean => {
+  const { callers } = standing.settings
+  if (callers === "anyone") return true
+  if (caller === undefined) return false
+  if (callers === "signed") return true
+  const listed = names.get(standing) ?? new Set(callers.map((text) => originOf(text) ?? canonical(text)))
+  names.set(standing, listed)
+  return listed.has(caller.origin) || (caller.handle !== undefined && listed.has(canonical(caller.handle)))
+}
 
 export const allowsCredentials = (standing: Standing, authorization: string | undefined): boolean => {
   if (standing.passwordHash === undefined) return true

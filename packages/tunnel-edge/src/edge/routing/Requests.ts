@@ -13,7 +13,9 @@ import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { reset } from "../../protocol/Manifest.ts"
 import type { Head } from "../../protocol/RequestHead.ts"
 import * as Admission from "./Admission.ts"
+import * as Callers from "./Callers.ts"
 import { answer, problemFor, refusal } from "../http/EdgeResponses.ts"
+import type { Client } from "../http/ConnectionContext.ts"
 import { clientBlock } from "../listening/Connections.ts"
 import * as EdgeMetrics from "../EdgeMetrics.ts"
 import * as PasswordThrottle from "./PasswordThrottle.ts"
@@ -21,7 +23,7 @@ import type { BackgroundEffects } from "../BackgroundEffects.ts"
 import type { Hosts } from "./Hosts.ts"
 import type { Metering } from "../Metering.ts"
 import type { OpenConnection } from "./OpenConnections.ts"
-import type { Route, Terms } from "./Route.ts"
+import type { AgentCaller, Route, Terms } from "./Route.ts"
 import type { Routes, AgentPath } from "./Routes.ts"
 
 const cardPath = "/.well-known/agent-card.json"
@@ -45,6 +47,7 @@ interface Refusing {
   readonly refusalOf: (standing: Standing, client: string, head: Head) => Buffer | undefined
   /** Returns the document that the edge answers itself, or undefined if the request names none. */
   readonly proofOf: (standing: Standing, client: string, head: Head) => Promise<Buffer> | undefined
+  readonly callerOf: Callers.Callers
 }
 
 class SettingsTerms implements Terms {
@@ -53,13 +56,15 @@ class SettingsTerms implements Terms {
   private readonly begun: Standing
   private readonly way: AgentPath
   private readonly client: string
+  private readonly proto: Client["proto"]
   private readonly refusing: Refusing
 
-  constructor(opening: OpenConnection, begun: Standing, way: AgentPath, client: string, refusing: Refusing) {
+  constructor(opening: OpenConnection, begun: Standing, way: AgentPath, client: Client, refusing: Refusing) {
     this.opening = opening
     this.begun = begun
     this.way = way
-    this.client = client
+    this.client = client.address
+    this.proto = client.proto
     this.refusing = refusing
   }
 
@@ -77,10 +82,22 @@ class SettingsTerms implements Terms {
     return this.refusing.proofOf(holds, this.client, head) ?? this.refusing.refusalOf(holds, this.client, head)
   }
 
-  allows(authorization: string | undefined): boolean {
+  async callerOf(head: Head): Promise<AgentCaller | Buffer | undefined> {
+    const found = await this.refusing.callerOf(this.opening.now() ?? this.begun, head, this.proto)
+    if (Buffer.isBuffer(found)) return found
+    // The settings may have changed while the signature was verified.
+    const refused = await this.refuses(head)
+    if (refused !== undefined) return refused
+    const holds = this.opening.now()
+    return holds === undefined || Admission.allowsCaller(holds, found)
+      ? found
+      : this.refusing.callerOf(holds, head, this.proto)
+  }
+
+  allows(authorization: string | undefined, caller: AgentCaller | undefined): boolean {
     const holds = this.opening.now()
     if (holds === undefined || !Admission.allowsClient(holds, this.client)) return false
-    return Admission.allowsCredentials(holds, authorization)
+    return Admission.allowsCredentials(holds, authorization) && Admission.allowsCaller(holds, caller)
   }
 
   leave(): void {
@@ -100,6 +117,7 @@ export const make = Effect.fnUntraced(function* (options: {
   const book = yield* Addresses
   const tunnels = yield* TunnelQueries
   const guesses = PasswordThrottle.make()
+  const callerOf = yield* Callers.make({ run: options.run })
 
   const offline = Effect.fnUntraced(function* (
     head: Head,
@@ -133,13 +151,15 @@ export const make = Effect.fnUntraced(function* (options: {
       if (braked > 0) {
         return problemFor(book, head, "rate_limited", "Too many wrong passwords.", Math.ceil(braked / 1000))
       }
-      if (Admission.allowsCredentials(standing, shown)) return overBudget(standing, head)
+      if (Admission.allowsCredentials(standing, shown)) {
+        return Callers.refusesUnsigned(standing, head) ?? overBudget(standing, head)
+      }
       if (shown !== undefined) guesses.failed(standing.identityId, block)
       return refusal(401, "This tunnel asks for a user name and a password.", {
         "www-authenticate": `Basic realm="${standing.handle}", charset="UTF-8"`,
       })
     }
-    return overBudget(standing, head)
+    return Callers.refusesUnsigned(standing, head) ?? overBudget(standing, head)
   }
 
   const overBudget = (standing: Standing, head: Head): Buffer | undefined => {
@@ -177,21 +197,24 @@ export const make = Effect.fnUntraced(function* (options: {
     return options.run(document(path, standing, client, head)).catch(() => unread(head))
   }
 
-  const refusing: Refusing = { gone, refusalOf, proofOf }
+  const refusing: Refusing = { gone, refusalOf, proofOf, callerOf }
 
-  const find = Effect.fnUntraced(function* (head: Head, client: string) {
+  const find = Effect.fnUntraced(function* (head: Head, client: Client) {
     const name = hosts.nameOf(head.host)
     if (name === undefined) return problemFor(book, head, "tunnel_not_found", "No tunnel has this host.")
     const standing = yield* routes.standing(name)
     if (standing === undefined) return gone(head)
     const path = documentPath(head.method, head.target)
-    if (path !== undefined) return yield* document(path, standing, client, head)
-    const refused = refusalOf(standing, client, head)
+    if (path !== undefined) return yield* document(path, standing, client.address, head)
+    const refused = refusalOf(standing, client.address, head)
     if (refused !== undefined) return refused
+    const caller = head.isSigned ? yield* Effect.promise(() => callerOf(standing, head, client.proto)) : undefined
+    if (Buffer.isBuffer(caller)) return caller
     const way = yield* routes.find(name, standing)
     if (way === undefined) return yield* offline(head, name, standing)
     const route: Route = {
       _tag: "Stream",
+      caller,
       open: way.open,
       isLeaving: way.isLeaving,
       enter: (changed) => new SettingsTerms(routes.open(name, standing, changed), standing, way, client, refusing),
@@ -200,7 +223,7 @@ export const make = Effect.fnUntraced(function* (options: {
     return route
   })
 
-  const route = (head: Head, client: string): Effect.Effect<Route> =>
+  const route = (head: Head, client: Client): Effect.Effect<Route> =>
     find(head, client).pipe(
       Effect.catch(() => Effect.succeed(problemFor(book, head, "unavailable", "The lookup of the name failed."))),
       Effect.map((found) => {
@@ -213,7 +236,7 @@ export const make = Effect.fnUntraced(function* (options: {
   return {
     route,
     /** Routes the request again after its first route failed. */
-    reroute: (head: Head, client: string) =>
+    reroute: (head: Head, client: Client) =>
       Effect.andThen(routes.forget(hosts.nameOf(head.host) ?? ""), route(head, client)),
     /** Returns the response for a stream that was reset with this code. */
     failed: (head: Head, code: number): Buffer =>
