@@ -29,6 +29,7 @@ import { entries } from "../packages/cli/src/Bundle.mjs"
 import { bundle, root } from "./Bundling.ts"
 import { packedReadme, type Repository } from "./PackedReadme.ts"
 import { dist } from "../packages/console/sources.mjs"
+import { dist as site } from "../packages/site/sources.mjs"
 
 /** Returns the folder of the package that a module belongs to; undefined for our own modules. */
 const packageOf = (module: string): string | undefined =>
@@ -76,6 +77,12 @@ const consoleFiles = (): ReadonlyArray<string> => {
     .map((entry) => path.relative(dist, path.join(entry.parentPath, entry.name)))
     .filter((name) => !name.startsWith("assets") || made.has(path.basename(name)))
 }
+
+/** Packages whose code the documentation site contains. */
+const siteModules = () =>
+  ["vitepress", "vue", "@vue/shared", "@vueuse/core", "minisearch", "mark.js", "focus-trap", "tabbable"].map((name) =>
+    path.join(root, "node_modules", name, "package.json"),
+  )
 
 /** The oldest supported Node. */
 const oldestNode = "20"
@@ -136,12 +143,14 @@ const makeCommand = async () => {
   // Built if its sources changed; the service serves the files next to it.
   execFileSync(process.execPath, [path.join(root, "packages", "console", "build.ts")], { stdio: "inherit" })
   for (const name of consoleFiles()) cpSync(path.join(dist, name), path.join(folder, "dist", "console", name))
-  // The service serves its documentation and the skill from here.
-  for (const name of readdirSync(path.join(root, "docs")).filter((file) => file.endsWith(".md"))) {
+  // The service serves its documentation, as a site and as Markdown, and the skill from here.
+  execFileSync(process.execPath, [path.join(root, "packages", "site", "build.ts")], { stdio: "inherit" })
+  cpSync(site, path.join(folder, "dist", "site"), { recursive: true })
+  for (const name of globSync(["**/*.md", "sections.json"], { cwd: path.join(root, "docs") })) {
     cpSync(path.join(root, "docs", name), path.join(folder, "dist", "docs", name))
   }
   cpSync(path.join(root, "packages", "skill", "SKILL.md"), path.join(folder, "dist", "docs", "SKILL.md"))
-  writeFileSync(path.join(folder, "THIRD-PARTY-LICENSES.txt"), licences(modules))
+  writeFileSync(path.join(folder, "THIRD-PARTY-LICENSES.txt"), licences([...modules, ...siteModules()]))
   addReadme(folder)
   return folder
 }

@@ -1,4 +1,5 @@
-// Prepares the checkout: dependencies of the lock file, Node 26 from its npm package, the console and the bundle. `node
+// Prepares the checkout: dependencies of the lock file, Node 26 from its npm package, the console, the documentation
+// site and the bundle. `node
 // scripts/setup.mjs run` installs what the service needs (151 of 543 packages); without `run`, also what development
 // and tests need. Runs before every npm script on any Node (18 or later), so it is plain JavaScript without
 // dependencies; if nothing is to be done, it ends after a few milliseconds.
@@ -166,6 +167,11 @@ if (!done()) {
 if (existsSync("packages/console/sources.mjs")) {
   const { isBuilt } = await import("../packages/console/sources.mjs")
   await make(isBuilt, "packages/console/build.ts", "The console was not built; everything else works without it.")
+}
+// The site's generator is a development package; without a site, the service serves the pages themselves.
+if (existsSync("packages/site/sources.mjs") && existsSync("node_modules/vitepress")) {
+  const { isBuilt } = await import("../packages/site/sources.mjs")
+  await make(isBuilt, "packages/site/build.ts", "The documentation site was not built, so its pages are plain.")
 }
 if (existsSync("packages/cli/src/Bundle.mjs")) {
   const { current } = await import("../packages/cli/src/Bundle.mjs")

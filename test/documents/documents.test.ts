@@ -18,7 +18,9 @@ const files = globSync(["packages/**/*.{ts,tsx,mjs}", "test/**/*.ts", "scripts/*
 const markdown = (folder: string) => readdirSync(path.join(root, folder)).filter((name) => name.endsWith(".md"))
 const documents = [
   ...markdown("."),
-  ...["docs", "docs/notes"].flatMap((folder) => markdown(folder).map((name) => `${folder}/${name}`)),
+  ...["docs", "docs/notes", "docs/concepts", "docs/guides"].flatMap((folder) =>
+    markdown(folder).map((name) => `${folder}/${name}`),
+  ),
 ]
 
 const withoutBlocks = (text: string) => text.replaceAll(/^```[\s\S]*?^```$/gm, "")
@@ -104,7 +106,7 @@ describe("the documents", () => {
       const text = read(name)
       const named = [
         ...links(text),
-        ...[...text.matchAll(/`(docs\/[\w-]+\.md|[A-Z_]+\.md)`/g)].map(([, file]) => `/${file}`),
+        ...[...text.matchAll(/`(docs\/[\w/-]+\.md|[A-Z_]+\.md)`/g)].map(([, file]) => `/${file}`),
       ]
       for (const target of named) {
         const file = target.startsWith("/") ? target.slice(1) : path.join(path.dirname(name), target.split("#")[0]!)

@@ -1,4 +1,4 @@
-/** Runs the first calls of README.md and docs/webhooks.md as they are written, in one shell, against a new service. */
+/** Runs the first calls of docs/first-calls.md and docs/webhooks.md as they are written, in one shell, against a new service. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
@@ -26,7 +26,7 @@ const blocks = (text: string) => [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
 describe.skipIf(process.platform === "win32")("The first calls", () => {
   it("run one after the other and return what the documents show", { timeout: 180_000 }, async () => {
     const receiver = await freePort()
-    const calls = blocks(read("README.md").split("\n## First calls\n")[1]!)
+    const calls = blocks(read("docs/first-calls.md"))
     const webhooks = blocks(read("docs/webhooks.md"))
     // The Webhook is registered before the first mail arrives. The reader runs its receiver in another terminal, so it runs in the
     // background here.

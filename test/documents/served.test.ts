@@ -1,66 +1,126 @@
 /** The documentation as the service serves it, to people and to models, and the steps of its skill. */
-import { execFile } from "node:child_process"
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { execFile, execFileSync } from "node:child_process"
+import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
+import { readSections } from "@svc/api/documents/Pages"
+import { plainPage } from "@svc/api/documents/PlainPage"
+import type { AddressBook } from "@svc/domain/Addresses"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
+/** Returns the anchor of a heading, as code hosts and the site make it. */
+const anchorOf = (heading: string) =>
+  heading
+    .toLowerCase()
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(" ", "-")
+
 const root = path.join(import.meta.dirname, "..", "..")
-const names = readdirSync(path.join(root, "docs"))
-  .filter((file) => file.endsWith(".md"))
-  .map((file) => file.slice(0, -3))
+const names = globSync("**/*.md", { cwd: path.join(root, "docs") }).map((file) =>
+  file.replaceAll("\\", "/").slice(0, -3),
+)
+const addressOf = (name: string) => `/docs/${name === "README" ? "" : name}`
 
 let service: TestService
-beforeAll(async () => void (service = await startService()))
+beforeAll(async () => {
+  // Builds the site if a page changed.
+  execFileSync(process.execPath, [path.join(root, "packages", "site", "build.ts")])
+  service = await startService()
+}, 180_000)
 afterAll(() => service.stop())
 
 const get = async (url: string) => {
-  const response = await fetch(`${service.base}${url}`)
+  const response = await fetch(url.startsWith("http") ? url : `${service.base}${url}`)
   return { status: response.status, type: response.headers.get("content-type"), text: await response.text() }
 }
 
+/** Returns the targets of the links of a page that lead to this service. */
+const linksOf = (html: string) =>
+  [...html.matchAll(/<a\b[^>]*? href="([^"]+)"/g)]
+    .map(([, href]) => href!.replaceAll("&amp;", "&").replace(service.base, ""))
+    .filter((href) => href.startsWith("/") || href.startsWith("#"))
+
 describe("Documentation", () => {
-  it("is a page for people and the file as Markdown, under the name of each file", async () => {
+  it("is a page for people and a page as Markdown, under the name of each file", async () => {
     for (const name of names) {
-      const page = await get(name === "README" ? "/docs" : `/docs/${name}`)
+      const page = await get(addressOf(name))
       expect([page.status, page.type], name).toEqual([200, "text/html; charset=utf-8"])
-      expect(page.text, name).toMatch(/<h1 id="[^"]+">/)
+      expect(page.text, name).toMatch(/<h1[ >]/)
+      expect(page.text, name).toContain(`href="/docs/${name}.md"`)
       const markdown = await get(`/docs/${name}.md`)
       expect([markdown.status, markdown.type], name).toEqual([200, "text/markdown; charset=utf-8"])
-      expect(markdown.text, name).toBe(readFileSync(path.join(root, "docs", `${name}.md`), "utf8"))
+      const [title] = readFileSync(path.join(root, "docs", `${name}.md`), "utf8").split("\n")
+      expect(markdown.text.split("\n")[0], name).toBe(title)
     }
   })
 
   it("links only to pages and anchors that exist", async () => {
     const pages = new Map<string, string>()
-    for (const name of names) {
-      const url = name === "README" ? "/docs" : `/docs/${name}`
-      pages.set(url, (await get(url)).text)
-    }
-    for (const [url, text] of pages) {
-      for (const [, href] of text.matchAll(/<a href="([^"]+)"/g)) {
-        if (/^(?:https?:|mailto:)/.test(href!)) continue
-        const [page = "", anchor] = href!.split("#")
-        if (page !== "" && !page.startsWith("/docs")) continue
-        if (page.endsWith(".md")) continue
+    for (const name of names) pages.set(addressOf(name), (await get(addressOf(name))).text)
+    const others = new Set<string>()
+    for (const [url, html] of pages) {
+      for (const href of linksOf(html)) {
+        const [page = "", anchor] = href.split("#")
         const target = pages.get(page === "" ? url : page)
-        expect(target, `${url} → ${href}`).toBeDefined()
-        if (anchor !== undefined) expect(target, `${url} → ${href}`).toContain(`id="${anchor}"`)
+        if (target === undefined) others.add(page)
+        else if (anchor !== undefined && anchor !== "") {
+          expect(target, `${url} → ${href}`).toContain(`id="${decodeURIComponent(anchor)}"`)
+        }
       }
     }
+    for (const url of others) expect([(await get(url)).status, url]).toEqual([200, url])
   })
 
-  it("has an index and its whole text for models", async () => {
+  it("is at most three clicks away from the start page", async () => {
+    const start = linksOf((await get("/docs/")).text)
+    const near = (await Promise.all(start.filter((href) => href.startsWith("/docs/")).map(get))).flatMap(({ text }) =>
+      linksOf(text),
+    )
+    const reached = new Set([...start, ...near].map((href) => href.split("#")[0]))
+    expect(names.map(addressOf).filter((url) => !reached.has(url) && url !== "/docs/")).toEqual([])
+  })
+
+  it("has a place for each page in its navigation", () => {
+    const sections = JSON.parse(readFileSync(path.join(root, "docs", "sections.json"), "utf8")) as ReadonlyArray<{
+      readonly pages: ReadonlyArray<string>
+    }>
+    const placed = sections.flatMap(({ pages }) => pages)
+    expect(new Set(placed).size).toBe(placed.length)
+    expect(names.filter((name) => name !== "README" && !placed.includes(name))).toEqual([])
+  })
+
+  it("has an index and its whole text for models, whose links lead to pages of this deployment", async () => {
     const index = await get("/llms.txt")
     expect(index.type).toBe("text/plain; charset=utf-8")
     for (const name of names) expect(index.text).toContain(`(${service.base}/docs/${name}.md)`)
     expect(index.text).toContain(`(${service.base}/skill.md)`)
     const complete = await get("/llms-full.txt")
-    for (const name of names) {
-      const file = readFileSync(path.join(root, "docs", `${name}.md`), "utf8")
-      expect(complete.text.includes(file.trim()), name).toBe(true)
+    const pages = new Map<string, string>()
+    for (const name of names) pages.set(`${service.base}/docs/${name}.md`, (await get(`/docs/${name}.md`)).text)
+    for (const [url, text] of pages) {
+      expect(complete.text.includes(text.trim()), url).toBe(true)
+      const withoutCode = text.replaceAll(/^```[\s\S]*?^```$/gm, "")
+      for (const [, href] of withoutCode.matchAll(/\]\(([^()\s]+)\)/g)) {
+        expect(href, url).toMatch(/^(?:https?:|mailto:|\/)/)
+        const [page, anchor] = href!.split("#")
+        if (!page!.startsWith(`${service.base}/docs/`) || !page!.endsWith(".md")) continue
+        expect(pages.has(page!), `${url} → ${href}`).toBe(true)
+        if (anchor === undefined) continue
+        const headings = [...pages.get(page!)!.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!))
+        expect(headings, `${url} → ${href}`).toContain(anchor)
+      }
+    }
+  })
+
+  it("names the addresses of this deployment in pages that readers follow", async () => {
+    for (const url of ["/docs/quick-start", "/docs/quick-start.md"]) {
+      const { text } = await get(url)
+      expect(text).toContain(`${service.base}/auth/sign-in`)
+      expect(text).not.toContain("localhost:8080")
     }
   })
 
@@ -69,6 +129,31 @@ describe("Documentation", () => {
       const page = await get(url)
       expect([page.status, JSON.parse(page.text).code], url).toEqual([404, "not_found"])
     }
+  })
+
+  it("forbids inline code except the scripts of the build, and caches assets by their names", async () => {
+    const page = await fetch(`${service.base}/docs/quick-start`)
+    const policy = page.headers.get("content-security-policy")!
+    expect(policy).toMatch(/script-src 'self'(?: 'sha256-[\w+/=]+')+;/)
+    const [, script] = /<script type="module" src="([^"]+)"/.exec(await page.text())!
+    const asset = await fetch(`${service.base}${script}`)
+    expect(asset.headers.get("cache-control")).toContain("immutable")
+    const etag = page.headers.get("etag")!
+    const again = await fetch(`${service.base}/docs/quick-start`, { headers: { "if-none-match": etag } })
+    expect(again.status).toBe(304)
+  })
+})
+
+describe("Documentation without a build", () => {
+  it("is a plain page with the same links", async () => {
+    const sections = await readSections({ baseUrl: "https://a.example", mailDomain: "a.example" } as AddressBook)
+    const guide = sections.flatMap(({ documents }) => documents).find(({ name }) => name === "guides/sign-up")!
+    const { body } = plainPage(sections, guide)
+    const html = body._tag === "Uint8Array" ? Buffer.from(body.body).toString() : ""
+    expect(html).toContain('<a href="/docs/quick-start">quick start</a>')
+    expect(html).toContain('<a href="/docs/guides/sign-up" aria-current="page">')
+    expect(html).toContain("my-agent+shop@a.example")
+    expect(html).not.toContain(":::")
   })
 })
 

@@ -43,6 +43,7 @@ export const programs = {
   curl: found("curl"),
   dkimpy: imports("python3-dkim python3-nacl", "import dkim, nacl"),
   exim: asRoot(found("exim4-daemon-light", "/usr/sbin/exim4")),
+  jq: found("jq"),
   ldns: found("ldnsutils", "ldns-signzone"),
   mbsync: found("isync", "mbsync"),
   msmtp: found("msmtp"),

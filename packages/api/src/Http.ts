@@ -244,7 +244,7 @@ const routes = (settings: HttpSettings) =>
     endpoints(settings),
     Docs.documentLayer,
     Docs.layer,
-    Documents.layer,
+    Documents.layer(Documents.built),
     Landing.layer,
     Icons.layer,
     TermsPage.layer(settings.terms),

@@ -1,203 +1,142 @@
 /**
- * The documentation: each page of `docs/` as HTML at `/docs/{page}` and as Markdown at `/docs/{page}.md`, an index and the
- * whole text for models (`/llms.txt`, `/llms-full.txt`, https://llmstxt.org), and the skill for coding agents
- * (`/skill.md`), in which `{base_url}` is this deployment. The files are read with the first request, and paths of requests
- * never reach the file system.
+ * The documentation: the site that `packages/site` builds at `/docs/`, each page as Markdown at `/docs/{page}.md`, an index
+ * and the whole text for models (`/llms.txt`, `/llms-full.txt`, https://llmstxt.org), and the skill for coding agents
+ * (`/skill.md`), in which `{base_url}` is this deployment. Without a build, pages have no search and no drawings. The files
+ * are read with the first request, and paths of requests never reach the file system.
  */
 import { hash } from "node:crypto"
 import { existsSync } from "node:fs"
 import { readdir, readFile } from "node:fs/promises"
 import * as path from "node:path"
-import { Addresses } from "@svc/domain/Addresses"
+import { type AddressBook, Addresses } from "@svc/domain/Addresses"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Marked } from "marked"
-import { escape, page } from "../pages/Page.ts"
+import { index, llmsOf, localized, readSections, skillFile } from "./Pages.ts"
+import { plainPage } from "./PlainPage.ts"
 
-/** The pages lie beside the packaged program, or in the folders of the checkout. */
-const packed = path.join(import.meta.dirname, "docs")
-const checkout = path.join(import.meta.dirname, "../../../..")
-const folder = existsSync(packed) ? packed : path.join(checkout, "docs")
-const skillFile = existsSync(packed) ? path.join(packed, "SKILL.md") : path.join(checkout, "packages/skill/SKILL.md")
+/** The site lies beside the packaged program, or where `packages/site/build.ts` writes it. */
+export const built =
+  [path.join(import.meta.dirname, "site")].find((folder) => existsSync(folder)) ??
+  path.join(import.meta.dirname, "../../../../node_modules/.cache/site/dist")
 
-/** The page at `/docs`, which leads to all others. */
-const index = "README"
-
-interface Document {
-  readonly name: string
-  readonly title: string
-  /** The first paragraph as plain text, which says for whom the page is and what it is about. */
-  readonly about: string
-  readonly markdown: string
+const types: Readonly<Record<string, string>> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".html": "text/html; charset=utf-8",
+  ".woff2": "font/woff2",
 }
 
-/** Returns Markdown without links, emphasis and code marks. */
-const plain = (text: string) =>
-  text
-    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
-    .replaceAll(/[`*]/g, "")
-    .replaceAll(/\s+/g, " ")
-    .trim()
+const tagOf = (content: string | Uint8Array) => `"${hash("sha256", content, "base64url").slice(0, 22)}"`
 
-const documentOf = (name: string, markdown: string): Document => {
-  const [, title = name] = /^# (.+)$/m.exec(markdown) ?? []
-  const [, about = ""] = /^# .+\n+((?:[^\n#|].*\n?)+)/m.exec(markdown) ?? []
-  return { name, title: plain(title), about: plain(about), markdown }
+const revalidated = { "cache-control": "public, max-age=0, must-revalidate" }
+
+/** Allows the two inline scripts of a page, which set the theme before the first paint, by their hashes. */
+const policyOf = (html: string) => {
+  const scripts = [...html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>([^<]+)<\/script>/g)]
+  const hashes = scripts.map(([, script]) => ` 'sha256-${hash("sha256", script!, "base64")}'`)
+  return `default-src 'none'; script-src 'self'${hashes.join("")}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`
 }
 
-/** Returns the documents by name, the index first. */
-const readDocuments = async (): Promise<ReadonlyMap<string, Document>> => {
-  const names = (await readdir(folder)).filter((file) => file.endsWith(".md") && file !== "SKILL.md")
-  const all = await Promise.all(
-    names.map(async (file) => documentOf(file.slice(0, -3), await readFile(path.join(folder, file), "utf8"))),
+interface SiteFile {
+  readonly body: Uint8Array
+  readonly contentType: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Returns every file of the site by its relative path; empty without a build. */
+const readSite = async (folder: string, book: AddressBook): Promise<ReadonlyMap<string, SiteFile>> => {
+  const names = await readdir(folder, { recursive: true }).catch(() => [])
+  const files = names.map((name) => name.replaceAll("\\", "/")).filter((name) => path.extname(name) in types)
+  const read = async (name: string): Promise<readonly [string, SiteFile]> => {
+    const file = await readFile(path.join(folder, name))
+    const contentType = types[path.extname(name)]!
+    const page = name.replace("assets/", "")
+    const body = contentType.startsWith("text/") ? Buffer.from(localized(page, file.toString(), book)) : file
+    if (name.startsWith("assets/")) {
+      return [name, { body, contentType, headers: { "cache-control": "public, max-age=31536000, immutable" } }]
+    }
+    const headers = {
+      ...revalidated,
+      etag: tagOf(body),
+      "content-security-policy": policyOf(body.toString()),
+      "referrer-policy": "same-origin",
+    }
+    return [name, { body, contentType, headers }]
+  }
+  return new Map(await Promise.all(files.map(read)))
+}
+
+const respond = ({ body, contentType, headers }: SiteFile) =>
+  Effect.map(HttpServerRequest.HttpServerRequest, (request) =>
+    headers["etag"] !== undefined && request.headers["if-none-match"] === headers["etag"]
+      ? HttpServerResponse.empty({ status: 304, headers })
+      : HttpServerResponse.uint8Array(body, { contentType, headers }),
   )
-  const sorted = all.toSorted((one, other) =>
-    one.name === index ? -1 : other.name === index ? 1 : one.name < other.name ? -1 : 1,
-  )
-  return new Map(sorted.map((document) => [document.name, document]))
-}
-
-/** Returns the anchor of a heading, as GitHub makes it. */
-const anchorOf = (heading: string) =>
-  plain(heading)
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
-    .replaceAll(/\s/g, "-")
-
-/** Returns the address of a link in a page: pages link to each other's files; files that are not served have no address. */
-const addressOf = (href: string): string | undefined => {
-  if (/^(?:https?:|mailto:|#)/.test(href)) return href
-  const [, name, anchor = ""] = /^(?:\.\/)?([\w-]+)\.md(#.*)?$/.exec(href) ?? []
-  if (name !== undefined) return `/docs${name === index ? "" : `/${name}`}${anchor}`
-  return /^\.\.\/README\.md(#.*)?$/.test(href) ? "/docs" : undefined
-}
-
-const marked = new Marked({
-  renderer: {
-    heading({ tokens, depth, text }) {
-      return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
-    },
-    link({ href, tokens }) {
-      const address = addressOf(href)
-      const text = this.parser.parseInline(tokens)
-      return address === undefined ? text : `<a href="${escape(address)}">${text}</a>`
-    },
-    image: ({ text }) => escape(text),
-    table(token) {
-      const row = (cells: ReadonlyArray<(typeof token.header)[number]>, kind: "th" | "td") =>
-        `<tr>${cells.map(({ tokens }) => `<${kind}>${this.parser.parseInline(tokens)}</${kind}>`).join("")}</tr>`
-      const body = token.rows.map((cells) => row(cells, "td")).join("")
-      // A wide table scrolls by itself, also with the keyboard.
-      return `<div class="table" tabindex="0" role="region" aria-label="Table"><table><thead>${row(token.header, "th")}</thead><tbody>${body}</tbody></table></div>\n`
-    },
-  },
-})
-
-const style = `<style>
-.docs { display: grid; grid-template-columns: 14rem minmax(0, 1fr); gap: 3rem } .docs > nav { font-size: 14px } .docs > nav ul { list-style: none; padding: 0; margin: 0 }
-.docs > nav a { display: block; padding: .25rem 0; color: var(--muted); text-decoration: none } .docs > nav a[aria-current] { color: var(--text); font-weight: 600 }
-.docs .table { overflow-x: auto; margin-bottom: 1rem } .docs table { border-collapse: collapse; min-width: 100%; font-size: 14px } .docs :is(th, td) { text-align: left; vertical-align: top; padding: .45rem .75rem .45rem 0; border-bottom: 1px solid var(--line) }
-.docs article h2 { margin-top: 2.5rem } .docs h3 { margin: 1.5rem 0 .5rem } .docs li { margin-bottom: .3rem }
-@media (max-width: 50rem) { .docs { grid-template-columns: minmax(0, 1fr); gap: 1rem } .docs > nav { order: 1 } }
-@media print { .docs > nav { display: none } .docs { display: block } }
-</style>`
-
-const listOf = (documents: ReadonlyMap<string, Document>, current: string) =>
-  [...documents.values()]
-    .map(({ name, title }) => {
-      const href = name === index ? "/docs" : `/docs/${name}`
-      return `<li><a href="${href}"${name === current ? ' aria-current="page"' : ""}>${escape(title)}</a></li>`
-    })
-    .join("")
-
-const htmlOf = (documents: ReadonlyMap<string, Document>, { name, title, about, markdown }: Document) =>
-  page({
-    title,
-    description: about.slice(0, 160),
-    broad: true,
-    forEveryone: true,
-    head: `<link rel="alternate" type="text/markdown" href="/docs/${name}.md">${style}`,
-    body: `<div class="docs"><nav aria-label="Documentation"><ul>${listOf(documents, name)}<li><a href="/api/docs">API reference</a></li></ul></nav><article>${marked.parse(markdown, { async: false })}<p class="small"><a href="/docs/${name}.md">This page as Markdown</a></p></article></div>`,
-  })
-
-/** Returns the index for models (https://llmstxt.org). */
-const llmsOf = (documents: ReadonlyMap<string, Document>, baseUrl: string): string =>
-  [
-    "# Agent Identity Service",
-    "",
-    "> One call gives a software agent an identity: a name, a mailbox, a tunnel, an A2A card, a vault, social accounts and signed webhooks, over REST and MCP.",
-    "",
-    "## Start",
-    "",
-    `- [Skill for coding agents](${baseUrl}/skill.md): set up and use an Identity from nothing`,
-    `- [OpenAPI document](${baseUrl}/api/openapi.json): every endpoint with its schemas`,
-    `- MCP server: ${baseUrl}/api/mcp`,
-    "",
-    "## Pages",
-    "",
-    ...[...documents.values()].map(({ name, title, about }) => {
-      const [first = ""] = /^.*?\.(?=\s|$)/.exec(about) ?? []
-      return `- [${title}](${baseUrl}/docs/${name}.md)${first === "" ? "" : `: ${first}`}`
-    }),
-    "",
-  ].join("\n")
 
 const text = (content: string, contentType = "text/markdown; charset=utf-8") =>
-  Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) => {
-    const etag = `"${hash("sha256", content, "base64url").slice(0, 22)}"`
-    const common = { etag, "cache-control": "public, max-age=0, must-revalidate", "access-control-allow-origin": "*" }
-    return headers["if-none-match"] === etag
-      ? HttpServerResponse.empty({ status: 304, headers: common })
-      : HttpServerResponse.text(content, { contentType, headers: common })
+  respond({
+    body: Buffer.from(content),
+    contentType,
+    headers: { ...revalidated, etag: tagOf(content), "access-control-allow-origin": "*" },
   })
 
-export const layer = HttpRouter.use((router) =>
-  Effect.gen(function* () {
-    const { baseUrl } = yield* Addresses
-    const documents = yield* Effect.cached(Effect.promise(readDocuments))
-    const rendered = new Map<string, HttpServerResponse.HttpServerResponse>()
-    const none = new NotFound({ detail: "The documentation has no page of this name. `/docs` lists all pages." })
+const none = new NotFound({ detail: "The documentation has no page of this name. `/docs/` lists all pages." })
 
-    const htmlPage = Effect.fnUntraced(function* (name: string) {
-      const all = yield* documents
-      const document = all.get(name)
-      if (document === undefined) return yield* none
-      const made = rendered.get(name) ?? htmlOf(all, document)
-      rendered.set(name, made)
-      return made
-    })
+export const layer = (folder: string) =>
+  HttpRouter.use((router) =>
+    Effect.gen(function* () {
+      const book = yield* Addresses
+      const { baseUrl } = book
+      const sections = yield* Effect.cached(Effect.promise(() => readSections(book)))
+      const site = yield* Effect.cached(Effect.promise(() => readSite(folder, book)))
+      const documents = Effect.map(sections, (all) => all.flatMap((section) => section.documents))
+      const documentOf = (name: string) =>
+        Effect.flatMap(documents, (all) => {
+          const document = all.find((one) => one.name === name)
+          return document === undefined ? Effect.fail(none) : Effect.succeed(document)
+        })
 
-    yield* router.add("GET", "/docs", htmlPage(index))
-    yield* router.add(
-      "GET",
-      "/docs/:page",
-      Effect.gen(function* () {
-        const name = (yield* HttpRouter.RouteContext).params["page"] ?? ""
-        if (!name.endsWith(".md")) return yield* htmlPage(name)
-        const document = (yield* documents).get(name.slice(0, -3))
-        return document === undefined ? yield* none : yield* text(document.markdown)
-      }),
-    )
-    yield* router.add(
-      "GET",
-      "/llms.txt",
-      Effect.flatMap(documents, (all) => text(llmsOf(all, baseUrl), "text/plain; charset=utf-8")),
-    )
-    yield* router.add(
-      "GET",
-      "/llms-full.txt",
-      Effect.flatMap(documents, (all) =>
-        text([...all.values()].map(({ markdown }) => markdown.trim()).join("\n\n"), "text/plain; charset=utf-8"),
-      ),
-    )
-    yield* router.add(
-      "GET",
-      "/skill.md",
-      Effect.flatMap(
-        Effect.promise(() => readFile(skillFile, "utf8")),
-        (skill) => text(skill.replaceAll("{base_url}", baseUrl)),
-      ),
-    )
-  }),
-)
+      const pageOf = Effect.fnUntraced(function* (name: string) {
+        const files = yield* site
+        const file = files.get(name.startsWith("assets/") ? name : `${name === index ? "index" : name}.html`)
+        if (file !== undefined) return yield* respond(file)
+        if (files.size > 0) return yield* none
+        return plainPage(yield* sections, yield* documentOf(name))
+      })
+
+      // The router includes the folder's own name.
+      yield* router.add(
+        "GET",
+        "/docs/*",
+        Effect.gen(function* () {
+          const { url } = yield* HttpServerRequest.HttpServerRequest
+          const place = url.split("?", 1)[0]!
+          if (place === "/docs") return HttpServerResponse.redirect("/docs/", { status: 308 })
+          const name = place.slice("/docs/".length)
+          if (name.endsWith(".md")) return yield* text((yield* documentOf(name.slice(0, -3))).markdown)
+          return yield* pageOf(name === "" ? index : name)
+        }),
+      )
+      yield* router.add(
+        "GET",
+        "/llms.txt",
+        Effect.flatMap(sections, (all) => text(llmsOf(all, baseUrl), "text/plain; charset=utf-8")),
+      )
+      yield* router.add(
+        "GET",
+        "/llms-full.txt",
+        Effect.flatMap(documents, (all) =>
+          text(all.map(({ markdown }) => markdown.trim()).join("\n\n"), "text/plain; charset=utf-8"),
+        ),
+      )
+      yield* router.add(
+        "GET",
+        "/skill.md",
+        Effect.flatMap(
+          Effect.promise(() => readFile(skillFile, "utf8")),
+          (skill) => text(skill.replaceAll("{base_url}", baseUrl)),
+        ),
+      )
+    }),
+  )

@@ -35,7 +35,7 @@ const pages: ReadonlyArray<readonly [path: string, methods: ReadonlyArray<string
   ["/@:handle/agent-card.json", ["GET"]],
   ["/api/openapi.json", ["GET"]],
   ["/docs", ["GET"]],
-  ["/docs/:page", ["GET"]],
+  ["/docs/*", ["GET"]],
   ["/llms.txt", ["GET"]],
   ["/llms-full.txt", ["GET"]],
   ["/skill.md", ["GET"]],

@@ -1,0 +1,27 @@
+/**
+ * Builds the documentation site if a page or the theme changed since the last build. `node packages/site/build.ts FOLDER`
+ * also copies it with the pages as Markdown to a folder, which any web server can serve at `/docs/`.
+ */
+import { cpSync, existsSync, globSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { cache, dist, isBuilt, wanted } from "./sources.mjs"
+
+if (!isBuilt()) {
+  const stamp = wanted()
+  const { build } = await import("vitepress")
+  const fresh = join(cache, `building-${process.pid}`)
+  await build(import.meta.dirname, { outDir: fresh })
+  writeFileSync(join(fresh, ".stamp"), stamp)
+  const old = join(cache, `old-${process.pid}`)
+  mkdirSync(cache, { recursive: true })
+  if (existsSync(dist)) renameSync(dist, old)
+  renameSync(fresh, dist)
+  rmSync(old, { recursive: true, force: true })
+}
+
+const [folder] = process.argv.slice(2)
+if (folder !== undefined) {
+  cpSync(dist, folder, { recursive: true })
+  const docs = join(import.meta.dirname, "../../docs")
+  for (const file of globSync("**/*.md", { cwd: docs })) cpSync(join(docs, file), join(folder, file))
+}
