@@ -1,9 +1,11 @@
 /**
- * Builds the documentation site if a page or the theme changed since the last build. `node packages/site/build.ts FOLDER`
- * also copies it with the pages as Markdown to a folder, which any web server can serve at `/docs/`.
+ * Builds the documentation site if a page or the theme changed since the last build. `node packages/site/build.ts FOLDER
+ * ADDRESS` also copies it with the pages as Markdown to a folder, which any web server can serve at `/docs/`. `ADDRESS` is the
+ * service that its navigation leads to.
  */
-import { cpSync, existsSync, globSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { service } from "./.vitepress/home.ts"
 import { cache, dist, isBuilt, wanted } from "./sources.mjs"
 
 if (!isBuilt()) {
@@ -19,9 +21,12 @@ if (!isBuilt()) {
   rmSync(old, { recursive: true, force: true })
 }
 
-const [folder] = process.argv.slice(2)
+const [folder, address = "http://localhost:8080"] = process.argv.slice(2)
 if (folder !== undefined) {
   cpSync(dist, folder, { recursive: true })
+  for (const file of globSync("**/*.{html,js}", { cwd: folder }).map((one) => join(folder, one))) {
+    writeFileSync(file, readFileSync(file, "utf8").replaceAll(service, address))
+  }
   const docs = join(import.meta.dirname, "../../docs")
   for (const file of globSync("**/*.md", { cwd: docs })) cpSync(join(docs, file), join(folder, file))
 }

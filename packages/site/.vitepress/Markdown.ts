@@ -24,7 +24,7 @@ export const adapt = (docs: string) => (markdown: MarkdownRenderer) => {
   markdown.core.ruler.push("site", ({ tokens, env }: { tokens: Array<Token>; env: { path: string } }) => {
     const folder = path.dirname(env.path)
     // The start page has the heading of its own layout.
-    if (env.path === path.join(docs, "README.md") && tokens[0]?.type === "heading_open") tokens.splice(0, 3)
+    if (/\/(?:README|index)\.md$/.test(env.path) && tokens[0]?.type === "heading_open") tokens.splice(0, 3)
     for (const { children } of tokens) {
       for (const [at, token] of (children ?? []).entries()) {
         if (token.type !== "link_open") continue

@@ -1,8 +1,8 @@
 /** The documentation site: the pages of `docs/` in the order of `docs/sections.json`, with search in the browser. */
 import { existsSync, readFileSync } from "node:fs"
 import * as path from "node:path"
-import { defineConfig } from "vitepress"
-import { home } from "./home.ts"
+import { defineConfig, type HeadConfig } from "vitepress"
+import { home, service } from "./home.ts"
 import { adapt, anchorOf } from "./Markdown.ts"
 
 const docs = path.join(import.meta.dirname, "../../../docs")
@@ -46,7 +46,10 @@ export default defineConfig({
     ["link", { rel: "icon", href: "/icon.svg", type: "image/svg+xml" }],
     ["meta", { name: "color-scheme", content: "light dark" }],
   ],
-  transformHead: ({ pageData }) => [
+  transformHead: ({ pageData, assets }) => [
+    ...assets
+      .filter((file) => file.endsWith(".woff2"))
+      .map((href): HeadConfig => ["link", { rel: "preload", href, as: "font", type: "font/woff2", crossorigin: "" }]),
     ["link", { rel: "alternate", type: "text/markdown", href: `/docs/${pageData.filePath}` }],
   ],
   transformPageData: (page) =>
@@ -60,14 +63,13 @@ export default defineConfig({
   },
   themeConfig: {
     siteTitle: "Agent Identity",
-    logoLink: "/",
     nav: [
       { text: "Quick start", link: "/quick-start" },
       { text: "Concepts", link: "/concepts/identity", activeMatch: "^/concepts/" },
       { text: "Guides", link: "/guides/sign-up", activeMatch: "^/guides/" },
       // Pages of the service outside of the site.
-      { text: "API", link: "/api/docs", target: "_self", noIcon: true },
-      { text: "Console", link: "/console/", target: "_self", noIcon: true },
+      { text: "API", link: `${service}/api/docs`, target: "_self", noIcon: true },
+      { text: "Console", link: `${service}/console/`, target: "_self", noIcon: true },
     ],
     sidebar,
     outline: { level: [2, 3], label: "On this page" },

@@ -1,4 +1,7 @@
 /** The start page: what it says above the list of questions of `docs/README.md`. */
+/** Stands for the address of the deployment. The service replaces it when it serves the site. */
+export const service = "https://service.invalid"
+
 export const home = {
   layout: "home",
   hero: {
@@ -8,7 +11,7 @@ export const home = {
     actions: [
       { theme: "brand", text: "Quick start: 5 minutes", link: "/quick-start" },
       { theme: "alt", text: "How it works", link: "/concepts/identity" },
-      { theme: "alt", text: "API reference", link: "/api/docs", target: "_self" },
+      { theme: "alt", text: "API reference", link: `${service}/api/docs`, target: "_self" },
     ],
   },
   features: [

@@ -99,7 +99,7 @@ export const layer = (folder: string) =>
 
       const pageOf = Effect.fnUntraced(function* (name: string) {
         const files = yield* site
-        const file = files.get(name.startsWith("assets/") ? name : `${name === index ? "index" : name}.html`)
+        const file = files.get(name) ?? files.get(`${name === index ? "index" : name}.html`)
         if (file !== undefined) return yield* respond(file)
         if (files.size > 0) return yield* none
         return plainPage(yield* sections, yield* documentOf(name))

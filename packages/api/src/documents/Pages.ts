@@ -44,9 +44,13 @@ export const plain = (text: string) =>
 /** Pages for readers who follow them step by step, so they name this deployment. */
 const isFollowed = (name: string) => /^(?:quick-start|concepts\b|guides\b)/.test(name)
 
-/** Replaces the addresses of a local service in a page, or in a file of the site made from it, with those of this deployment. */
-export const localized = (name: string, text: string, { baseUrl, mailDomain }: AddressBook) =>
-  isFollowed(name) ? text.replaceAll("http://localhost:8080", baseUrl).replaceAll("mail.localhost", mailDomain) : text
+/** Replaces the addresses in a page, or in a file of the site made from it, with those of this deployment. */
+export const localized = (name: string, text: string, { baseUrl, mailDomain }: AddressBook) => {
+  const linked = text.replaceAll("https://service.invalid", baseUrl)
+  return isFollowed(name)
+    ? linked.replaceAll("http://localhost:8080", baseUrl).replaceAll("mail.localhost", mailDomain)
+    : linked
+}
 
 /** Applies a change to the text outside of code blocks. */
 const outsideCode = (markdown: string, change: (text: string) => string) =>

@@ -2,19 +2,22 @@
 import { type Theme, useData, useRoute, withBase } from "vitepress"
 import Default from "vitepress/theme-without-fonts"
 import { defineComponent, h, nextTick, onMounted, watch } from "vue"
+import identity from "../../../../docs/images/concepts/identity.svg?raw"
 import "./style.css"
 
 const storageKey = "docs-code"
-const stored = () => {
+/** Returns the labels of tabs that the reader chose, the latest last: groups may have different tabs. */
+const stored = (): ReadonlyArray<string> => {
   try {
-    return localStorage.getItem(storageKey)
+    return localStorage.getItem(storageKey)?.split("\n") ?? []
   } catch {
-    return null
+    return []
   }
 }
 const store = (label: string) => {
   try {
-    localStorage.setItem(storageKey, label)
+    const others = stored().filter((one) => one !== label)
+    localStorage.setItem(storageKey, [...others.slice(-5), label].join("\n"))
   } catch {
     // The browser stores nothing for this page; the choice lasts until the page is left.
   }
@@ -47,11 +50,24 @@ const Markdown = defineComponent(() => {
     ])
 })
 
+/** Gives elements of the default theme the roles that assistive technology needs. */
+const repairRoles = () => {
+  document.querySelector("#VPContent")?.toggleAttribute("role", false)
+  document.querySelector("#VPContent.is-home")?.setAttribute("role", "main")
+  // The heading of a section is the button; its arrow is a part of it.
+  for (const arrow of document.querySelectorAll(".VPSidebarItem .item[role] > .caret")) {
+    arrow.removeAttribute("role")
+    arrow.removeAttribute("tabindex")
+  }
+}
+
+const Drawing = () => h("div", { class: "hero-drawing", innerHTML: identity.replace(/<style>[\s\S]*<\/style>/, "") })
+
 const Layout = defineComponent(() => {
   const route = useRoute()
   const restore = () => {
-    const label = stored()
-    if (label !== null) select(label)
+    repairRoles()
+    for (const label of stored()) select(label)
   }
   onMounted(() => {
     restore()
@@ -61,7 +77,7 @@ const Layout = defineComponent(() => {
     () => route.path,
     () => void nextTick(restore),
   )
-  return () => h(Default.Layout, null, { "doc-footer-before": () => h(Markdown) })
+  return () => h(Default.Layout, null, { "doc-footer-before": () => h(Markdown), "home-hero-image": () => h(Drawing) })
 })
 
 export default { extends: Default, Layout } satisfies Theme
