@@ -10,6 +10,8 @@ import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { Writes } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import { maxLimit } from "@svc/domain/Paging"
 import type { Message } from "@svc/domain/mail/Message"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Latch, Layer, Stream } from "effect"
@@ -102,6 +104,48 @@ layer(actors())("an export", (it) => {
       expect(yield* Effect.flip(archive(yield* makeOrg, null, id))).toMatchObject({ code: "not_found" })
       const stored = yield* rows((sql) => sql<{ sealed: Uint8Array }>`select sealed from export_piece`)
       for (const { sealed } of stored) expect(Buffer.from(sealed).includes("From here")).toBe(false)
+    }),
+  )
+
+  it.effect("contains every entry of lists that are longer than a page", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const { id } = yield* filled(org, "edith")
+      const anyway = { ifVersion: null, ifAbsent: false, ifPresent: false }
+      for (const identity of [null, id as IdentityId])
+        yield* (yield* Vault).put({ org, identity }, "token", { value: "v" }, anyway)
+      const sql = yield* Writes
+      const numbers = sql`generate_series(1, 2 * ${maxLimit}::int) as n`
+      yield* sql`
+        insert into allowed_recipient (identity_id, address, reason, created_at)
+        select ${id}, 'a' || n || '@example.org', 'manual', now() from ${numbers}`
+      yield* sql`
+        insert into webhook (id, identity_id, url, event_types, created_at)
+        select uuidv7(), ${id}, 'https://example.org/' || n, '{*}', now() from ${numbers}`
+      yield* sql`
+        insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
+        select uuidv7(), ${id}, 1, '{}', '{"text":"x"}', now(), now() from ${numbers}`
+      yield* sql`
+        insert into folder (id, identity_id, name, uid_validity, uid_next, created_at)
+        select uuidv7(), ${id}, 'f' || n, 1, 1, now() from ${numbers}`
+      yield* sql`
+        insert into vault_secret
+        select (jsonb_populate_record(s, to_jsonb(s) || jsonb_build_object('id', uuidv7(), 'name', 'n' || n))).*
+        from vault_secret s, ${numbers} where s.org_id = ${org}`
+      const files = yield* archive(org, null, yield* exported(org))
+      const stored = { folder: "folders", vault_secret: "vault", webhook: "webhooks", draft: "drafts" }
+      for (const [table, member] of Object.entries(stored)) {
+        const [row] = yield* sql.unsafe<{ n: number }>(
+          `select count(*)::int as n from ${table} where ${table === "vault_secret" ? "org_id" : "identity_id"} = $1`,
+          [table === "vault_secret" ? org : id],
+        )
+        expect(row!.n, table).toBeGreaterThan(2 * maxLimit - 1)
+        expect(lines(files[`${member}.jsonl`]), member).toHaveLength(row!.n)
+      }
+      const addresses = lines<{ address: string }>(files["allowed_recipients.jsonl"]).map(({ address }) => address)
+      expect(new Set(addresses).size).toBe(addresses.length)
+      expect(addresses).toEqual(expect.arrayContaining([`a1@example.org`, `a${2 * maxLimit}@example.org`]))
+      expect(addresses.length).toBeGreaterThanOrEqual(2 * maxLimit)
     }),
   )
 

@@ -87,9 +87,10 @@ const drafted = async (id: string, body: Record<string, unknown>) => {
 /** For each operation, a check that returns the members whose effect it has seen. */
 const checks: Readonly<Record<string, () => Promise<ReadonlyArray<string>>>> = {
   "account.update": async () => {
-    await ask("PATCH", "/api/account", { language: "fr" })
-    expect((await get("/api/account")).language).toBe("fr")
-    return ["language"]
+    const patch = { language: "fr", api_version: "2026-11-25" }
+    await ask("PATCH", "/api/account", patch)
+    expect(await get("/api/account")).toMatchObject(patch)
+    return Object.keys(patch)
   },
   "device_login.start": async () => {
     const body = { name: "desk", client: "a program", scopes: ["mail:read", "card:read"], expires_in_days: 12 }
@@ -127,9 +128,10 @@ const checks: Readonly<Record<string, () => Promise<ReadonlyArray<string>>>> = {
     return Object.keys(patch)
   },
   "proof.updateSettings": async () => {
-    await ask("PATCH", `${at}/proof`, { audiences: ["https://one.example"] })
-    expect(await get(`${at}/proof`)).toMatchObject({ audiences: ["https://one.example"] })
-    return ["audiences"]
+    const patch = { audiences: ["https://one.example"], sites: ["app.example"] }
+    await ask("PATCH", `${at}/proof`, patch)
+    expect(await get(`${at}/proof`)).toEqual(patch)
+    return Object.keys(patch)
   },
   "proof.createToken": async () => {
     await ask("PATCH", `${at}/proof`, { audiences: "any" })
@@ -307,6 +309,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   "identities.create": "api/identities",
   "proof.registerKey": "proof/keys",
   "proof.createSignature": "proof/signatures",
+  "agent_sign_ins.create": "proof/sign-ins",
   "messages.removeMany": "mail/bulk",
   "webhooks.recover": "webhooks/recover",
   "events.replay": "webhooks/webhooks",

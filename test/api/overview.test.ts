@@ -97,7 +97,11 @@ describe("GET /api/overview", () => {
       { kind: "key", identity: null, id: soon.body.api_key.id, name: "laptop", at: soon.body.api_key.expires_at },
     ])
     expect((await read((await signUp(service.base)).session)).body.needs).toEqual([])
-    await api("DELETE", `/api/keys/${soon.body.api_key.id}`)
+    // A key that was rotated ends soon, and needs nobody: its successor is in use.
+    const { body } = await api("POST", `/api/keys/${soon.body.api_key.id}/rotate`, { overlap_seconds: 3_600 })
+    expect((await read()).body.needs.map(({ id }: { id: string }) => id)).toEqual([body.api_key.id])
+    for (const id of [soon.body.api_key.id, body.api_key.id]) await api("DELETE", `/api/keys/${id}`)
+    expect((await read()).body.needs).toEqual([])
     await service.query(
       (sql) =>
         sql`insert into mail_use (identity_id, at) select id, now() from identity, generate_series(1, 4) where handle = ${bob.handle}`,

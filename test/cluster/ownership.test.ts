@@ -4,7 +4,7 @@ import * as Ownership from "@svc/cluster/actor/Ownership"
 import { commit, type Fenced } from "@svc/cluster/actor/Write"
 import * as Stores from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"
 import { databaseLayer } from "../harness/Database.ts"
 
@@ -117,6 +117,37 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
       const late = new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
       yield* Effect.flip(actor.write(system, () => Effect.fail(late)))
       expect(yield* actor.state).toBe(2)
+    }),
+  )
+
+  it.effect("counts each write by its outcome", () =>
+    Effect.gen(function* () {
+      const counted = Effect.map(Metric.snapshot, (metrics) =>
+        Object.fromEntries(
+          metrics.flatMap((one) =>
+            one.id === "svc_actor_writes_total" && one.attributes?.["kind"] === "Identity"
+              ? [[one.attributes["outcome"]!, Number((one.state as { readonly count: number | bigint }).count)]]
+              : [],
+          ),
+        ),
+      )
+      const gained = Effect.fnUntraced(function* (write: Effect.Effect<unknown, unknown>) {
+        const before = yield* counted
+        yield* Effect.exit(write)
+        return Object.entries(yield* counted).filter(([outcome, n]) => n !== before[outcome])
+      })
+      const old = yield* activate("Identity", "counted")
+      const write = (statement: (write: Fenced) => Effect.Effect<unknown, unknown>) => old.write(system, statement)
+      const one = (outcome: string, before: number) => [[outcome, before + 1]]
+      const now = yield* counted
+      expect(yield* gained(write((fenced) => insert(fenced, "Identity/counted")))).toEqual(one("done", now["done"]!))
+      const no = new NotFound({ detail: "no" })
+      expect(yield* gained(write(() => Effect.fail(no)))).toEqual(one("refused", now["refused"]!))
+      expect(yield* gained(write(() => Effect.die("never")))).toEqual(one("doubt", now["doubt"]!))
+      yield* old.state
+      yield* (yield* activate("Identity", "counted")).state
+      const lost = gained(write((fenced) => insert(fenced, "Identity/counted")))
+      expect(yield* lost).toEqual(one("fence_lost", now["fence_lost"]!))
     }),
   )
 

@@ -1,4 +1,5 @@
 /** Display names of addresses, and addresses for the list of Allowed Recipients. */
+import { EmailAddress } from "@svc/domain/account/Account"
 import { AllowedAddress } from "@svc/domain/mail/AllowedAddress"
 import * as PersonName from "@svc/domain/mail/PersonName"
 import { Option, Schema } from "effect"
@@ -54,4 +55,34 @@ describe("an address in a list", () => {
       expect([text, normalized(text)]).toEqual([text, undefined])
     }
   })
+})
+
+describe("The address of an account", () => {
+  const isValid = Schema.is(EmailAddress)
+  const domainOf = (length: number) =>
+    `${Array.from({ length: 200 }, () => "a.a")
+      .join(".")
+      .slice(0, length - 1)}a`
+
+  it("has at most 64 octets before the @ and 254 in all", () => {
+    expect([64, 65].map((length) => isValid(`${"a".repeat(length)}@example.org`))).toEqual([true, false])
+    const rest = 254 - "ada@".length
+    expect([rest, rest + 1].map((length) => isValid(`ada@${domainOf(length)}`))).toEqual([true, false])
+  })
+
+  it.each([
+    "",
+    "ada",
+    "@example.org",
+    "ada@",
+    "ada@-example.org",
+    "ada@example-.org",
+    "ada@example..org",
+    "ada@.org",
+    "a b@x.org",
+    "a@b@c",
+    "ada@example.org\n",
+    "ada@[127.0.0.1]",
+    '"a"@example.org',
+  ])("is not %j", (address) => expect(isValid(address)).toBe(false))
 })

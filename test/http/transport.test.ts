@@ -5,6 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { Confidential, ShowsSecret } from "@svc/domain/account/Policy"
+import { document } from "@svc/api/openapi/Document"
+import { type Operation, operations } from "../api/Operations.ts"
+import { Context } from "effect"
 
 let service: TestService
 let session: string
@@ -35,6 +39,23 @@ const raw = (method: string, path: string, headers: Record<string, string> = {},
     outgoing.on("error", reject)
     outgoing.end(body)
   })
+
+/** Returns the names of all members of the successful responses, including nested ones. */
+const membersOf = ({ path, method }: Operation): ReadonlyArray<string> => {
+  const names = new Set<string>()
+  const known = new Set<unknown>()
+  const add = (part: unknown): void => {
+    if (typeof part !== "object" || part === null || known.has(part)) return
+    known.add(part)
+    for (const [name, value] of Object.entries(part)) {
+      if (name === "properties") for (const member of Object.keys(value as object)) names.add(member)
+      add(name === "$ref" ? document["components"].schemas[String(value).split("/").pop()!] : value)
+    }
+  }
+  const { responses } = document["paths"][path.replace(/:(\w+)/g, "{$1}")][method.toLowerCase()]
+  for (const [status, { content }] of Object.entries<any>(responses)) if (status < "300") add(content)
+  return [...names]
+}
 
 const bearer = () => ({ authorization: `Bearer ${session}` })
 const codeOf = ({ body }: Raw) => JSON.parse(body.toString()).code
@@ -177,6 +198,29 @@ describe("Compression", () => {
     })
     expect([stream.status, stream.headers.get("content-encoding")]).toEqual([200, null])
     await stream.body?.cancel()
+  })
+
+  it("is declared confidential for every response with secrets or mail, and for no list of names", () => {
+    const isConfidential = ({ endpoint: { annotations } }: Operation) =>
+      Context.get(annotations, Confidential) || Context.get(annotations, ShowsSecret)
+    const [confidential, others] = [operations.filter(isConfidential), operations.filter((one) => !isConfidential(one))]
+    const telling = others.filter((operation) =>
+      membersOf(operation).some((name) =>
+        ["snippet", "html", "signing_secret", "identity_key", "password", "device_code", "token"].includes(name),
+      ),
+    )
+    // The disclosure is the same in every message, and public.
+    expect(telling.map(({ id }) => id)).toEqual(["mail_settings.disclosure", "mail_settings.setDisclosure"])
+    expect(confidential.map(({ id }) => id)).toEqual(expect.arrayContaining(["vault.value", "api_keys.create"]))
+    for (const id of ["api_keys.list", "identities.list", "vault.list", "webhooks.list", "usage.read"])
+      expect(others.map((one) => one.id)).toContain(id)
+  })
+
+  it("applies to lists of the API", async () => {
+    for (let n = 0; n < 12; n++)
+      await call(service.base, "PUT", `/api/vault/secrets/name.${n}`, { token: session, body: { value: "v" } })
+    const { headers } = await raw("GET", "/api/vault/secrets", { ...bearer(), "accept-encoding": "gzip" })
+    expect(headers["content-encoding"]).toBe("gzip")
   })
 
   it("never applies to secrets or mail", async () => {

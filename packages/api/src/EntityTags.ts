@@ -55,17 +55,19 @@ export const notAsSeen = () =>
 const isMissing = (failure: unknown) => failure instanceof NotFound
 
 /**
- * Checks `If-Match` for a resource without a version: it must exist and be unchanged (section 13.1.1). The current state is
- * read only if the request has the header.
+ * Checks `If-Match` for a resource without a version: it must exist and be unchanged (section 13.1.1). Returns the current
+ * state, which is read only if the request has the header, so that the change can be conditional on it.
  */
 export const unchanged = <S extends Schema.Constraint>(schema: S) => {
   const tag = tagOfValue(schema)
   return <E, R>(ifMatch: string | undefined, read: Effect.Effect<S["Type"], E, R>) =>
     ifMatch === undefined || ifMatch.trim() === "*"
-      ? Effect.void
+      ? Effect.undefined
       : read.pipe(
           Effect.catchIf(isMissing, () => Effect.fail(notAsSeen())),
-          Effect.flatMap((value) => (isMatched(ifMatch, tag(value)) ? Effect.void : Effect.fail(notAsSeen()))),
+          Effect.flatMap((value) =>
+            isMatched(ifMatch, tag(value)) ? Effect.succeed(value) : Effect.fail(notAsSeen()),
+          ),
         )
 }
 

@@ -37,6 +37,55 @@ const until = async (client: ImapClient, wanted: RegExp): Promise<string> => {
 }
 
 describe("a Mailbox over IMAP", () => {
+  it("shows every combination of flags in every response, and finds messages by each flag", async () => {
+    const { login } = await makeMailbox()
+    const client = await login()
+    const system = ["\\Seen", "\\Flagged", "\\Answered", "\\Deleted", "\\Draft"]
+    const flags = [...system, "word"]
+    const combinations = Array.from({ length: 2 ** system.length }, (_, set) =>
+      flags.filter((flag, bit) => (flag === "word" ? set % 3 === 0 : (set & (1 << bit)) !== 0)).toSorted(),
+    )
+    await client.say("CREATE All")
+    for (const given of combinations) await client.append("All", "Subject: x\n\nx\n", given.join(" "))
+    await client.say("SELECT All")
+    const shown = async (items: string) =>
+      (await client.say(`FETCH 1:* (${items})`)).untagged.flatMap((line) => {
+        const [, names] = /^\* \d+ FETCH \(.*?FLAGS \(([^)]*)\)/.exec(line) ?? []
+        if (names === undefined) return []
+        return [
+          names
+            .split(" ")
+            .filter((name) => name !== "" && name !== "\\Recent")
+            .toSorted(),
+        ]
+      })
+    // Flags alone come from memory or packed rows, the others from rows with more or less of the message.
+    for (const items of ["FLAGS", "FLAGS MODSEQ", "FLAGS RFC822.SIZE", "FLAGS ENVELOPE", "FLAGS BODY.PEEK[TEXT]"])
+      expect(await shown(items), items).toEqual(combinations)
+    const found = async (key: string) =>
+      (await client.say(`SEARCH ${key}`)).untagged[0]!.split(" ")
+        .slice(2)
+        .map((number) => Number(number) - 1)
+    for (const flag of flags) {
+      const [has, lacks] = flag === "word" ? ["KEYWORD word", "UNKEYWORD word"] : [flag.slice(1), `UN${flag.slice(1)}`]
+      const expected = (wanted: boolean) =>
+        combinations.flatMap((names, at) => (names.includes(flag) === wanted ? [at] : []))
+      expect([await found(has), await found(lacks)], flag).toEqual([expected(true), expected(false)])
+    }
+    // Another session changes each message, and this one is told.
+    const other = await login()
+    await other.say("SELECT All")
+    await other.say("STORE 1:16 -FLAGS (\\Deleted)")
+    await other.say("STORE 17:32 +FLAGS (\\Answered)")
+    const after = combinations.map((names, at) => {
+      if (at < 16) return names.filter((name) => name !== "\\Deleted")
+      return [...new Set([...names, "\\Answered"])].toSorted()
+    })
+    await client.say("NOOP")
+    for (const items of ["FLAGS", "FLAGS RFC822.SIZE"]) expect(await shown(items), items).toEqual(after)
+    for (const one of [client, other]) one.close()
+  })
+
   it("shows its folders and incoming mail, and stores changes by clients", async () => {
     const { login, receive } = await makeMailbox()
     await receive("first")

@@ -28,7 +28,7 @@ export const layer = RequestServices.group(
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => grants.read(org.id, params.id)),
       update: Effect.fnUntraced(function* ({ params, headers, payload }) {
         const { org, by } = yield* Caller
-        yield* asRead(headers["if-match"], grants.read(org.id, params.id))
+        const seen = yield* asRead(headers["if-match"], grants.read(org.id, params.id))
         const unknown = payload.scopes?.filter((name) => !grantable.has(name)) ?? []
         if (unknown.length > 0) {
           return yield* new ScopeUnknown({ detail: `Apps cannot be granted ${unknown.slice(0, 5).join(", ")}.` })
@@ -41,7 +41,7 @@ export const layer = RequestServices.group(
           return yield* new InvalidRequest({ detail: `${path.slice(1)}: ${message}.`, errors: [{ path, message }] })
         }
         const patch = payload.scopes === undefined ? payload : { ...payload, scopes: [...new Set(payload.scopes)] }
-        return yield* noting((note) => grants.change(org.id, params.id, patch, by, note))
+        return yield* noting((note) => grants.change(org.id, params.id, patch, seen, by, note))
       }),
       revoke: Effect.fnUntraced(function* ({ params, headers }) {
         const { org, by } = yield* Caller

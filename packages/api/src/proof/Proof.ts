@@ -66,8 +66,8 @@ export const layer = RequestServices.group(
       settings: () => Effect.flatMap(Subject, ({ id }) => tokens.settings(id)),
       updateSettings: Effect.fnUntraced(function* ({ payload, headers }) {
         const subject = yield* Subject
-        yield* sameSettings(headers["if-match"], tokens.settings(subject.id))
-        yield* noting((note) => tokens.set(subject, payload, note))
+        const seen = yield* sameSettings(headers["if-match"], tokens.settings(subject.id))
+        yield* noting((note) => tokens.set(subject, payload, seen, note))
         return yield* tokens.settings(subject.id)
       }),
       createToken: Effect.fnUntraced(function* ({ payload }) {

@@ -11,7 +11,7 @@ import type { Grant, GrantPatch } from "@svc/domain/oauth/Grant"
 import { makeOAuthToken } from "@svc/domain/account/Token"
 import { hostOf } from "@svc/domain/oauth/Redirect"
 import type { PageRequest } from "@svc/domain/Paging"
-import { NotFound } from "@svc/domain/problems/Problem"
+import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { Statement } from "effect/sql"
 import type { AuditNote } from "../actor/Write.ts"
@@ -67,6 +67,12 @@ const handlesOf = (sql: Sql) =>
   sql`case when identities is null then null else
     (select coalesce(array_agg(i.handle order by i.handle), '{}') from identity i where i.id = any(identities)) end`
 
+/** Returns the SQL condition that a Grant has the rights that the caller has seen. */
+const asSeen = (sql: Sql, { scopes, handles, networks, expires_at }: Grant) => sql`
+  and scopes = ${scopes}::text[] and networks is not distinct from ${networks === null ? null : networks.join(" ")}::text
+  and ${handlesOf(sql)} is not distinct from ${handles}::text[]
+  and date_trunc('milliseconds', expires_at) = ${expires_at}::timestamptz`
+
 const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
@@ -75,6 +81,11 @@ const make = Effect.gen(function* () {
   const columns = reads`g.id, g.client_id, g.client_name, g.redirect_host, g.scopes, g.created_at, g.expires_at,
     g.last_used_at, g.last_used_address, string_to_array(g.networks, ' ') as networks, ${handlesOf(reads)} as handles`
   const missing = Effect.fail(new NotFound({ detail: "The Grant does not exist." }))
+  const changedMeanwhile = Effect.fail(
+    new PreconditionFailed({
+      detail: "The Grant was changed since you read it. Read it again, and repeat the change.",
+    }),
+  )
 
   const told = (
     change: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: Initiator },
@@ -213,11 +224,15 @@ const make = Effect.gen(function* () {
       return { code, grantId: granted.id }
     }, orUnavailable),
 
-    /** Changes the rights or the expiry of a Grant; fields that are not named stay. */
+    /**
+     * Changes the rights or the expiry of a Grant; fields that are not named stay. Fails if `seen` is given and the Grant has
+     * other rights.
+     */
     change: Effect.fn("Grants.change")(function* (
       org: string,
       id: string,
       patch: GrantPatch,
+      seen: Grant | undefined,
       by: Initiator,
       note?: AuditNote,
     ) {
@@ -242,12 +257,13 @@ const make = Effect.gen(function* () {
             networks = ${patch.networks === undefined ? sql`networks` : sql`${patch.networks && networksText(patch.networks)}::text`},
             expires_at = ${patch.expires_at === undefined ? sql`expires_at` : sql`${patch.expires_at}::timestamptz`}
           where id = ${id} and org_id = ${org} and revoked_at is null and expires_at > now()
+            ${seen === undefined ? sql`` : asSeen(sql, seen)}
           returning *
         ),
         ${told({ sql, org, at, by }, "changed", "grant.changed", "told_changed")}
         ${auditWriteWith(sql, note, "changed")}
         select id from changed`
-      if (row === undefined) return yield* missing
+      if (row === undefined) return yield* seen === undefined ? missing : changedMeanwhile
       feed.announce({ org })
       return yield* one(org, id)
     }, orUnavailable),

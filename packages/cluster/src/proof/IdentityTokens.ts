@@ -4,7 +4,7 @@
  */
 import { type AddressBook, Addresses, email } from "@svc/domain/Addresses"
 import type { Initiator } from "@svc/domain/account/Initiator"
-import { AudienceNotAllowed, NotFound } from "@svc/domain/problems/Problem"
+import { AudienceNotAllowed, NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import type { ProofPatch, ProofSettings } from "@svc/domain/proof/IdentityToken"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { AuditNote } from "../actor/Write.ts"
@@ -113,14 +113,22 @@ const make = Effect.gen(function* () {
 
     settings,
 
-    /** Sets the audiences for which the Identity may get tokens, and the sites at which it may sign in. */
+    /**
+     * Sets the audiences for which the Identity may get tokens, and the sites at which it may sign in. Fails if `seen` is given
+     * and the settings are others.
+     */
     set: Effect.fn("IdentityTokens.set")(function* (
       subject: ProofSubject,
       { audiences, sites }: ProofPatch,
+      seen: ProofSettings | undefined,
       note: AuditNote | undefined,
     ) {
       /** The new value, or null for an unchanged one. */
       const value = (list: ProofPatch["sites"]) => sql`${list === undefined ? null : JSON.stringify(list)}::jsonb`
+      const asSeen =
+        seen === undefined
+          ? sql``
+          : sql`where p.audiences = ${JSON.stringify(seen.audiences)}::jsonb and p.sites = ${JSON.stringify(seen.sites)}::jsonb`
       const [row] = yield* sql<{ changed: boolean }>`
         with owner as (
           select i.id from identity i join org o on o.id = i.org_id
@@ -130,11 +138,15 @@ const make = Effect.gen(function* () {
           insert into proof_setting as p (identity_id, audiences, sites)
           select id, coalesce(${value(audiences)}, '[]'), coalesce(${value(sites)}, '[]') from owner
           on conflict (identity_id) do update
-          set audiences = coalesce(${value(audiences)}, p.audiences), sites = coalesce(${value(sites)}, p.sites)
+          set audiences = coalesce(${value(audiences)}, p.audiences), sites = coalesce(${value(sites)}, p.sites) ${asSeen}
           returning 1
         ) ${auditWriteWith(sql, note, "changed")}
         select exists (select from changed) as changed`
-      if (row?.changed !== true) return yield* new NotFound({ detail: "The Identity does not exist." })
+      if (row?.changed === true) return
+      if (seen === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
+      return yield* new PreconditionFailed({
+        detail: "The settings were changed since you read them. Read them again, and repeat the change.",
+      })
     }, orUnavailable),
   }
 })

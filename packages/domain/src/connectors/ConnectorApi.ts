@@ -240,6 +240,7 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
       error: [...callErrors, ConnectorOptionUnknown],
     })
       .pipe(onIdentity("any"))
+      .annotate(Confidential, true)
       .annotate(OpenApi.Summary, "Send a direct message")
       .annotate(Tool, {
         name: "svc_connector_dm",
@@ -268,6 +269,7 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
       error: [...callErrors, InvalidCursor],
     })
       .pipe(onIdentity("any"))
+      .annotate(Confidential, true)
       .annotate(OpenApi.Summary, "Read mentions, replies and direct messages, newest first")
       .annotate(Tool, {
         name: "svc_connector_notifications",

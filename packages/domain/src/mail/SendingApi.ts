@@ -1,7 +1,7 @@
 /** Operations of sending mail, drafts and approvals. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { onIdentity } from "../account/Policy.ts"
+import { Confidential, onIdentity } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { MessageId } from "../IdSchemas.ts"
 import { Tool } from "../mcp/Tool.ts"
@@ -198,4 +198,5 @@ export class SendingApi extends HttpApiGroup.make("sending")
       }),
   )
   .annotateEndpoints(About, "mail")
+  .annotateEndpoints(Confidential, true)
   .annotate(OpenApi.Description, "Sending mail, drafts, and approvals.") {}

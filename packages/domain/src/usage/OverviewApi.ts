@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { About } from "../account/EndpointScope.ts"
-import { callers } from "../account/Policy.ts"
+import { callers, Confidential } from "../account/Policy.ts"
 import { Event } from "../events/Event.ts"
 import { IdentityStatus } from "../IdentityRef.ts"
 import { Unavailable } from "../problems/Problem.ts"
@@ -86,4 +86,5 @@ export class OverviewApi extends HttpApiGroup.make("overview")
       .annotate(OpenApi.Summary, "Read what needs a person, and the activity of the last days"),
   )
   .annotateEndpoints(About, "account")
+  .annotateEndpoints(Confidential, true)
   .annotate(OpenApi.Description, "The account at one glance.") {}
