@@ -39,6 +39,22 @@ describe("a sealed value", () => {
     )
   })
 
+  it("opens only with the key that sealed it, also if the account has had another key", async () => {
+    const sealing = await sealingOf(keyText())
+    const made = [
+      await Effect.runPromise(sealing.makeDataKey("org")),
+      await Effect.runPromise(sealing.makeDataKey("org")),
+    ]
+    const at = { table: "table", column: "column", row: "row", org: "org" }
+    const values = made.map(({ dataKey }) => Effect.runSync(sealing.seal(dataKey, at, new Uint8Array(8))))
+    // Opened keys are kept in memory; the second round finds them there.
+    for (let round = 0; round < 2; round++)
+      for (const [one, { sealed }] of made.entries()) {
+        const dataKey = Effect.runSync(sealing.openDataKey("org", sealed))
+        expect(values.map((value) => opens(sealing.open(dataKey, at, value)))).toEqual([one === 0, one === 1])
+      }
+  })
+
   it("does not open if any part of its place differs", async () => {
     const sealing = await sealingOf(keyText())
     const { dataKey } = await Effect.runPromise(sealing.makeDataKey("org"))

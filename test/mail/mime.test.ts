@@ -188,3 +188,21 @@ describe("Arbitrary bytes", () => {
     )
   })
 })
+
+describe("The header of a message", () => {
+  it.each([
+    ["Subject: a\r\nTo: c@x.example\r\n\r\nbody", ["Subject", "To"], "body"],
+    ["Subject: a\n\nbody", ["Subject"], "body"],
+    // A line that begins with a lone CR, or consists of white space, is not empty.
+    ["Subject: a\r\n\rX-Y: b\r\nTo: c@x.example\r\n\r\nbody", ["Subject", "To"], "body"],
+    ["Subject: a\r\n \r\nTo: c@x.example\r\n\r\nbody", ["Subject", "To"], "body"],
+    ["Subject: a\r\r\nTo: c@x.example\r\n\r\nbody", ["Subject", "To"], "body"],
+    ["\r\nbody", [], "body"],
+    ["Subject: a\r\n\r", ["Subject"], ""],
+    ["Subject: a\r\n", ["Subject"], ""],
+    ["Subject: a", ["Subject"], ""],
+  ])("ends at the first empty line: %j", (raw, names, text) => {
+    const mail = parse(Buffer.from(raw))
+    expect([mail.headers.map(({ name }) => name), mail.text]).toEqual([names, text])
+  })
+})

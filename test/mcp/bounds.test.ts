@@ -64,6 +64,31 @@ describe("svc_email_get", () => {
     expect(on.text).toBe("q".repeat(contentBytes))
   })
 
+  it.each([
+    ["an own text at the beginning", 100, true],
+    ["an own text that leaves no room for the rest", 10_000, true],
+    ["an own text that is longer than a result", 40_000, true],
+    ["an own text elsewhere", 10_000, false],
+  ])("gives the whole text to a caller that reads on: %s", (_, size, begins) => {
+    const text_reply = Array.from({ length: size / 10 }, (_, at) => `r${at}`.padEnd(9, "ä").slice(0, 9)).join(" ")
+    const rest = Array.from({ length: 3_000 }, (_, at) => `q${at}`.padEnd(9, ".")).join(" ")
+    const body = { ...small, text_reply, text: begins ? `${text_reply} ${rest}` : `${rest} ${text_reply}` }
+    const offsetOf = ({ left_out = [] }: any, member: string) => {
+      const found = left_out.find((one: any) => one.member === member && one.how.includes('part "text"'))
+      return found === undefined ? undefined : Number(/text_offset (\d+)/.exec(found.how)![1])
+    }
+    const first = get({}, body)
+    let read: string = first.text
+    if (first.text === "") read = first.text_reply
+    let at = offsetOf(first, "text")
+    for (let calls = 0; at !== undefined && calls < 20; calls++) {
+      const next = get({ part: "text", text_offset: at }, body)
+      read += next.text
+      at = offsetOf(next, "text")
+    }
+    expect(read).toBe(body.text)
+  })
+
   it("limits HTML to 4 KiB and headers to 2 KiB beside a short text", () => {
     const given = get({}, { ...small, html: "h".repeat(9000), headers })
     expect([given.html.length, given.headers.length]).toEqual([4096, 4])

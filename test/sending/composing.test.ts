@@ -45,6 +45,39 @@ describe("a composing thread", () => {
   )
 })
 
+describe("a letter", () => {
+  /** A letter that crashes the thread, and is written where it is composed otherwise. */
+  const small = (more: Partial<Letter>): Letter => ({ ...letter(""), text: "end the thread", ...more })
+  const kilobytes = (n: number) => "a".repeat(n * 1024)
+  const file = (content_base64: string) => ({
+    filename: "a.bin",
+    content_type: "application/octet-stream",
+    content_base64,
+    content_id: undefined,
+  })
+  const many = (count: number) => Array.from({ length: count }, (_, at) => `a${at}@example.org`)
+  it.live.each<readonly [string, Partial<Letter>, Partial<Letter>]>([
+    ["text", { text: `end the thread ${kilobytes(7)}` }, { text: `end the thread ${kilobytes(8)}` }],
+    ["HTML", { html: `<p>${kilobytes(1)}</p>` }, { html: `<p>${kilobytes(2)}</p>` }],
+    [
+      "files",
+      { attachments: [file(kilobytes(4))] } as never,
+      { attachments: [file(kilobytes(4)), file(kilobytes(4))] } as never,
+    ],
+    ["references", { references: many(300) }, { references: many(410) }],
+    ["recipients", { to: many(300) }, { to: many(410) }],
+    ["copies", { cc: many(300) }, { cc: many(410) }],
+  ])("is composed in the thread if it is large: %s", ([, less, more]) =>
+    Effect.gen(function* () {
+      const { compose } = yield* Composer
+      const outcome = (given: Partial<Letter>) =>
+        Effect.match(compose(small(given)), { onSuccess: () => "here", onFailure: ({ detail }) => detail })
+      expect(yield* outcome(less)).not.toMatch(/too complex/)
+      expect(yield* outcome(more)).toMatch(/too complex/)
+    }).pipe(Effect.provide(layerWithout.pipe(Layer.provide(stuck)))),
+  )
+})
+
 describe("a sent message", () => {
   const searched = async (given: Partial<Letter>) => {
     const written = await write({ ...letter("Aardvarks are seldom mentioned."), ...given })

@@ -1,5 +1,6 @@
 /** Concurrent changes to drafts. */
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import * as DraftRenditions from "@svc/cluster/mail/folders/DraftRenditions"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
@@ -118,6 +119,22 @@ layer(actors())("a draft", (it) => {
         )
         for (const { failure } of answers.filter(Result.isFailure)) expect(failure).toMatchObject({ code: "not_found" })
       }
+    }),
+  )
+
+  it.effect("is shown over IMAP with the content of the version that it says", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("draftshown", [])
+      const drafts = yield* Drafts
+      const uuid = yield* makeUuidV7
+      yield* drafts.create(ada.id, uuid, { text: "First." })
+      yield* drafts.replace(ada.id, toPublic("msg_", uuid), { text: "Second." }, [1])
+      const contentOf = (version: number) =>
+        Effect.flatMap(Unhurried, (sql) => DraftRenditions.contentOf(sql, { id: uuid, version }))
+      expect([yield* contentOf(1), (yield* contentOf(2))?.content]).toEqual([
+        undefined,
+        expect.stringContaining("Second."),
+      ])
     }),
   )
 })

@@ -1,4 +1,5 @@
 /** Mail to the address of an account holder, who needs no Allowed Recipient. */
+import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -20,6 +21,28 @@ layer(actors({ transport: recordingTransport() }))("sending", (it) => {
       expect((yield* toOwner).status).toBe("queued")
       const toOther = ada.send({ to: [`${other.org_id}@example.org`], text: "Hello." })
       expect(yield* Effect.flip(toOther)).toMatchObject({ code: "recipient_not_allowed" })
+    }),
+  )
+
+  it.effect("is listed once, also if a bounce suppressed it or it was added before it was verified", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const ada = yield* correspondent("listowner", ["friend@example.org"])
+      const own = `${ada.org_id}@example.org`
+      yield* sql`update org set email_verified_at = now() where id = ${ada.org_id}`
+      yield* sql`
+        insert into allowed_recipient (identity_id, address, reason, created_at, suppressed_at, suppression)
+        values (${ada.id}, ${own}, 'manual', now(), now(), '5.1.1')`
+      const settings = yield* MailSettingsQueries
+      const { entries } = yield* settings.recipients(ada.id, { limit: 10, cursor: undefined })
+      expect(entries.map(({ address, reason }) => [address, reason]).toSorted()).toEqual(
+        [
+          [own, "account_owner"],
+          ["friend@example.org", "manual"],
+        ].toSorted(),
+      )
+      expect(entries.find(({ address }) => address === own)).toEqual(yield* settings.recipient(ada.id, own))
+      expect(JSON.stringify(entries.find(({ address }) => address === own))).toContain("5.1.1")
     }),
   )
 })

@@ -12,6 +12,16 @@ describe("the HTML and the text of a message", () => {
       '<a href="https://shop.example/17?a=1&amp;b=2">Pay</a>',
       "Pay: https://shop.example/17?a=1&b=2",
     ],
+    [
+      "an address that one form repeats",
+      '<p>See <a href="https://shop.example/17">the shop</a>: https://shop.example/17 and https://shop.example/17.</p>',
+      "See the shop: https://shop.example/17 and .",
+    ],
+    [
+      "an address that the text names twice",
+      "<p>https://shop.example/17</p>",
+      "https://shop.example/17 https://shop.example/17/",
+    ],
     ["soft hyphens, case and stylised letters", "<h1>Don&shy;ation 𝗻𝗼𝘄</h1>", "DONATION now"],
     ["one form only", "<p>Hello</p>", null],
   ])("are equal for %s", (_, html, text) => expect(differenceOf(html, text)).toBeNull())

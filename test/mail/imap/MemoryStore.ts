@@ -89,7 +89,8 @@ export const make = () => {
     size: message.raw.length,
     at: new Date(Date.UTC(2024, 0, 2, 3, 4, message.uid)),
     zone: 90,
-    snippet: `Snippet ${message.uid}`,
+    // The beginning of the text comes with the structure only.
+    snippet: "",
   })
   const chosen = (folder: Folder, uids: Sets.Ranges, since = 0) =>
     (boxOf(folder)?.messages ?? []).filter((one) => Sets.has(uids, one.uid) && one.modseq > since)
@@ -163,6 +164,7 @@ export const make = () => {
         Stream.fromIterable(
           chosen(folder, uids, since).map((one) => ({
             ...stored(one),
+            snippet: `Snippet ${one.uid}`,
             raw: one.raw,
             ...detailed(Structure.make(one.raw)),
           })),

@@ -258,3 +258,27 @@ describe("A message that cannot be accepted", () => {
     ).toMatch(/^\/attachments /)
   })
 })
+
+describe("A limit of a submitted message", () => {
+  const files = (count: number) =>
+    `${head}${parts("multipart/mixed", "b", ...Array.from({ length: count }, () => "Content-Type: image/png\n\nx"))}`
+  const to = (count: number) =>
+    `From: Ada <ada@mail.example>\nTo: ${Array.from({ length: count }, (_, at) => `a${at}@example.org`).join(",\n ")}\nSubject: x\n\nx`
+  it.each([
+    ["files", files(200), files(201)],
+    [
+      "characters",
+      message("Content-Type: text/plain", "a".repeat(1_000_000)),
+      message("Content-Type: text/plain", "a".repeat(1_000_001)),
+    ],
+    ["recipients", to(200), to(201)],
+    [
+      "the subject",
+      `From: Ada <ada@mail.example>\nTo: b@example.org\nSubject: ${"a".repeat(900)}\n\nx`,
+      `From: Ada <ada@mail.example>\nTo: b@example.org\nSubject: ${"a".repeat(901)}\n\nx`,
+    ],
+  ])("is exact: %s", async (_, within, beyond) => {
+    expect(await fault(within)).toBe("Rewritten")
+    expect(await fault(beyond)).toMatch(/ Expected at most /)
+  })
+})
