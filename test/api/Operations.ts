@@ -27,6 +27,7 @@ const ids: Readonly<Record<string, string>> = {
   events: `evt_${crockford}`,
   exports: `exp_${crockford}`,
   api_keys: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10",
+  agent_sign_ins: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10",
   grants: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10",
 }
 

@@ -273,9 +273,10 @@ const checks: Readonly<Record<string, () => Promise<ReadonlyArray<string>>>> = {
     const patch = { host_header: "rewrite", tls: "passthrough", allowed_networks: networks, proxy_protocol: true }
     await ask("PATCH", `${at}/tunnel`, { ...patch, basic_auth: null })
     expect((await get(`${at}/tunnel`)).settings).toMatchObject(patch)
-    await ask("PATCH", `${at}/tunnel`, { tls: "terminate", basic_auth })
-    expect((await get(`${at}/tunnel`)).settings.basic_auth).toMatchObject({ username: "grace" })
-    return [...Object.keys(patch), "basic_auth"]
+    await ask("PATCH", `${at}/tunnel`, { tls: "terminate", basic_auth, callers: "signed" })
+    const { settings } = await get(`${at}/tunnel`)
+    expect(settings).toMatchObject({ basic_auth: { username: "grace" }, callers: "signed" })
+    return [...Object.keys(patch), "basic_auth", "callers"]
   },
   "vault.put": async () => {
     await ask("PUT", "/api/vault/secrets/m", { value: "one", description: "First" })

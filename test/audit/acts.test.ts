@@ -12,6 +12,7 @@ const hidden = "xyzzy-never-on-record"
 
 /** Secrets whose entry the statement stores that reads or creates them. The handlers of this test have no statement. */
 const inStatement = new Set([
+  "agent_sign_ins.create",
   "vault.value",
   "api_keys.create",
   "api_keys.createForIdentity",
@@ -47,6 +48,7 @@ layer(testAuthorization)("the audited operations", (it) => {
         return planOf({ endpoint, group: { identifier } }).class === "secret"
       })
       expect(secret.map(({ id }) => id).sort()).toEqual([
+        "agent_sign_ins.create",
         "api_keys.create",
         "api_keys.createForIdentity",
         "api_keys.rotate",

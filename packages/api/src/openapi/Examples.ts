@@ -47,6 +47,7 @@ const samples: Readonly<Record<string, unknown>> = {
   current_version: "2026-11-01",
   accepted_version: "2026-11-01",
   interval_seconds: 5,
+  redirect_url: "https://app.example/callback?code=5bV0cT8mQw3n&state=7Kx2",
   profile_url: "https://example.com/@ada",
   card_url: "https://example.com/@ada/agent-card.json",
   audience: "sts.amazonaws.com",
@@ -339,8 +340,7 @@ const text = (schema: JsonSchema, name: string): string => {
   if (schema.format === "email" || schema.format === "idn-email") return "grace@example.org"
   const prefix = /\^([a-z]{2,4}_)/.exec(allPatterns(schema))?.[1]
   if (prefix !== undefined) return prefix + publicId
-  const named: Readonly<Record<string, string>> = { thread_id: "thr_", id: "", key_id: "" }
-  if (name === "thread_id") return `${named["thread_id"]}${publicId}`
+  if (name === "thread_id") return `thr_${publicId}`
   if (name === "id" || name.endsWith("_id")) return uuid
   if (name === "error") return "timeout"
   return name === "version" ? "1.0.0" : name === "" ? "text" : name.replaceAll("_", " ")

@@ -26,6 +26,8 @@ export const ofProof: Readonly<Record<string, string>> = {
   "AgentSignIn.expires_at":
     "When the request for approval, the approval, the code or the access token expires, depending on `status`.",
   "AgentSignIn.client_name": "The name that the site gave itself, which nobody checked.",
+  sign_ins: "The sign-ins, newest first.",
+  sign_in_id: "The id of the sign-in.",
   signed_in_at: "When the site exchanged the code.",
   ended_at: "When the sign-in was ended.",
   audience: "The service, as it expects itself in `aud`.",
