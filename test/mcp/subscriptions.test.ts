@@ -141,7 +141,7 @@ describe("A subscription to resources", () => {
     await client.close()
   })
 
-  it("reaches a client of `svc mcp`, which cancels it", async () => {
+  it("reaches a client of `svc mcp`, which cancels it", { timeout: 90_000 }, async () => {
     const home = mkdtempSync(path.join(os.tmpdir(), "svc-mcp-"))
     const relay = startSvc(
       { home, env: { SVC_KEY: bob.secrets.identity_key }, input: null },
@@ -160,6 +160,7 @@ describe("A subscription to resources", () => {
       eventually(
         async () => relay.out(),
         (out) => out.includes(what),
+        60,
       )
     await printed("notifications/subscriptions/acknowledged")
     await rename(bob.handle, "Robert")

@@ -2,9 +2,23 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const cli: Mutants = {
+  "filter-after-the-call": {
+    file: "cli/src/client/Format.ts",
+    from: "    Flag.mapEffect(compiled),\n",
+    to: "    Flag.map((text): Filter => (body) => Effect.runSync(compiled(text) as never as Effect.Effect<Filter>)(body)),\n",
+    bug: "svc creates a key, then loses it because the --jq expression is not valid",
+    tests: ["cli/machines"],
+  },
+  "progress-in-logs": {
+    file: "cli/src/client/Progress.ts",
+    from: "if (process.stderr.isTTY !== true) return undefined",
+    to: 'if (process.stderr.isTTY === undefined && process.env["CI"] !== undefined) return undefined',
+    bug: "the standard error of a scheduled job fills with progress lines",
+    tests: ["cli/machines"],
+  },
   "json-errors-as-text": {
     file: "cli/src/client/Printing.ts",
-    from: 'word === "--json" || word === "--json=true"',
+    from: "/^--(?:json(?:=true)?|jq(?:=.*)?)$/s.test(word)",
     to: "word === undefined",
     bug: "an error of a command with --json is no JSON",
     tests: ["cli/answers"],
@@ -39,7 +53,7 @@ export const cli: Mutants = {
   },
   "migrate-check-ends-well": {
     file: "cli/src/migrate/Migrate.ts",
-    from: "    yield* Effect.sync(() => void (process.exitCode = 1))\n",
+    from: "      if (names.length > 0) yield* Effect.sync(() => void (process.exitCode = 1))\n",
     to: "",
     bug: "a deployment script does not notice that migrations are pending",
     tests: ["cli/operating"],

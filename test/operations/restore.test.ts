@@ -223,7 +223,7 @@ describe("a restore", () => {
     const { waiting: all, held } = await inStore(directory, waiting)
     expect(all).toBeGreaterThan(0)
     expect(held).toBe(all)
-    await withSettings(directory, Restore.release)
+    await withSettings(directory, Restore.release())
     expect(await inStore(directory, waiting)).toEqual({ waiting: all, held: 0 })
     // The same deliveries as in the backup wait, and no others.
     expect((await inStore(directory, everything))["delivery"]).toEqual(before["delivery"])

@@ -3,7 +3,9 @@
  * new ones. Their modules load all settings of the service and its store, so they are imported when a command runs.
  */
 import { type Cause, Effect, Schema } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
+import { explain } from "./client/Connection.ts"
+import { type Format, formatFlags, respond } from "./client/Format.ts"
 import type { Settings } from "./serve/Settings.ts"
 
 /** The error was already printed. */
@@ -23,17 +25,19 @@ interface KeysCommand<K, E> {
   readonly load: () => Promise<Keys<K, E>>
 }
 
-const json = Flag.Boolean("json").pipe(Flag.withDefault(false))
-
 export const keysCommand = <K, E>({ name, description, rotation, load }: KeysCommand<K, E>) => {
   const modules = Effect.promise(() =>
     Promise.all([load(), import("./serve/Settings.ts"), import("./serve/OperatorErrors.ts")]),
   )
   const print = Effect.fnUntraced(
-    function* (rotate: boolean, asJson: boolean) {
+    function* (rotate: boolean, format: Format) {
       const [{ listed, printed }, settings] = yield* modules
       const keys = yield* listed(yield* settings.load, rotate)
-      process.stdout.write(asJson ? `${JSON.stringify({ keys })}\n` : printed(keys))
+      yield* Effect.catchTag(
+        respond(format, { keys }, () => printed(keys).trimEnd()),
+        "Misused",
+        explain,
+      )
     },
     Effect.catchCause((cause): Effect.Effect<never, KeysFailed> =>
       Effect.flatMap(modules, ([, , { sentence }]) => {
@@ -44,10 +48,10 @@ export const keysCommand = <K, E>({ name, description, rotation, load }: KeysCom
       }),
     ),
   )
-  const rotate = Command.make("rotate", { json }, (flags) => print(true, flags.json)).pipe(
+  const rotate = Command.make("rotate", formatFlags, (flags) => print(true, flags)).pipe(
     Command.withDescription(rotation),
   )
-  return Command.make(name, { json }, (flags) => print(false, flags.json)).pipe(
+  return Command.make(name, formatFlags, (flags) => print(false, flags)).pipe(
     Command.withDescription(description),
     Command.withSubcommands([rotate]),
   )

@@ -6,9 +6,10 @@ import { Command, Flag } from "effect/cli"
 import { apiOf, call, connect, explain, understood } from "../client/Connection.ts"
 import * as Login from "../client/Login.ts"
 import { apiFlag } from "../client/Flags.ts"
+import { withProgress } from "../client/Progress.ts"
 import * as Keys from "./Keys.ts"
 import * as Open from "./Open.ts"
-import { say, sayJson } from "../client/Printing.ts"
+import { type Format, formatFlags, note, respond } from "../client/Format.ts"
 
 const decodeStarted = Schema.decodeUnknownEffect(DeviceStarted)
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
@@ -43,14 +44,24 @@ const collect = Effect.fnUntraced(function* (api: string, deviceCode: string, in
 })
 
 /** Signs in: the account holder approves a code in the browser, and the key is stored on this machine. */
-export const signIn = Effect.fnUntraced(function* (api: string, given: Readonly<Record<string, unknown>> = {}) {
+export const signIn = Effect.fnUntraced(function* (
+  api: string,
+  format: Format,
+  given: Readonly<Record<string, unknown>> = {},
+) {
   yield* Login.prepare
   const body = { name: `svc on ${os.hostname()}`.slice(0, 100), client: "svc command line", ...given }
   const started = yield* understood(api, decodeStarted(yield* call(api, "POST", "/api/auth/device", { body })))
-  yield* say(`Open ${started.verification_uri_complete}\nand approve the code ${started.user_code}. Waiting ...`)
-  const key = yield* collect(api, started.device_code, started.interval_seconds)
+  yield* note(
+    format,
+    `Open ${started.verification_uri_complete}\nand approve the code ${started.user_code}. Waiting ...`,
+  )
+  const key = yield* withProgress(
+    "Waiting for the approval",
+    collect(api, started.device_code, started.interval_seconds),
+  )
   yield* Login.save({ api, key: Redacted.make(key) })
-  yield* say(`Logged in. The key is stored in ${Login.file()}.`)
+  return Login.file()
 })
 
 const login = Command.make(
@@ -63,11 +74,14 @@ const login = Command.make(
     ),
     scope: Keys.scopeFlag,
     expires: Keys.expiresFlag,
+    ...formatFlags,
   },
   Effect.fnUntraced(
     function* (flags) {
       const api = yield* apiOf(flags.api)
-      yield* signIn(api, { name: flags.name.slice(0, 100), ...(yield* Keys.requestedRights(flags)) })
+      const rights = yield* Keys.requestedRights(flags)
+      const file = yield* signIn(api, flags, { name: flags.name.slice(0, 100), ...rights })
+      yield* respond(flags, { api, file }, () => `Logged in. The key is stored in ${file}.`)
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, Misused: explain, NotKept: explain }),
   ),
@@ -95,34 +109,34 @@ const logout = Command.make(
       Flag.withDescription("Delete the stored key without revoking it, even if the service is unreachable"),
       Flag.withDefault(false),
     ),
+    ...formatFlags,
   },
   Effect.fnUntraced(
-    function* ({ local }) {
+    function* ({ local, ...format }) {
       const stored = yield* Login.load
-      if (Option.isNone(stored)) return yield* say("You are not logged in.")
+      if (Option.isNone(stored)) return yield* respond(format, { was_logged_in: false }, () => "You are not logged in.")
       if (!local) yield* revoke(stored.value)
       yield* Login.forget
-      yield* say(
+      yield* respond(format, { was_logged_in: true, revoked: !local }, () =>
         local
           ? "Stored key deleted. The key itself stays valid until it is revoked."
           : "Logged out. The key is revoked.",
       )
     },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain }),
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, Misused: explain }),
   ),
 ).pipe(Command.withDescription("Revoke the stored key and delete it from this machine."))
 
 const whoami = Command.make(
   "whoami",
-  { api: apiFlag, json: Flag.Boolean("json").pipe(Flag.withDefault(false)) },
+  { api: apiFlag, ...formatFlags },
   Effect.fnUntraced(
     function* (flags) {
       const { api, key } = yield* connect(flags.api)
       const body = yield* call(api, "GET", "/api/auth/whoami", { key })
-      if (flags.json) return yield* sayJson(body)
       const { org, caller } = yield* understood(api, decodeWho(body))
       const as = caller.handle === null ? (caller.key_name ?? caller.kind) : `@${caller.handle}`
-      yield* say(`${org.email} as ${as} (${caller.kind}) at ${api}`)
+      yield* respond(flags, body, () => `${org.email} as ${as} (${caller.kind}) at ${api}`)
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),

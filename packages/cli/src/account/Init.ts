@@ -8,7 +8,8 @@ import { Effect, Option, Schedule, Schema } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
 import { apiOf, call, connect, type Connection, explain, Misused, understood } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
-import { say } from "../client/Printing.ts"
+import { formatFlags, isForMachines, note, respond } from "../client/Format.ts"
+import { withProgress } from "../client/Progress.ts"
 import * as Install from "../mcp/Install.ts"
 import { signIn } from "./Commands.ts"
 
@@ -78,11 +79,12 @@ export const command = Command.make(
       Flag.withDescription(`The MCP client to configure: ${[...Install.names, "none"].join(", ")}.`),
       Flag.optional,
     ),
+    ...formatFlags,
     yes: Flag.Boolean("yes").pipe(Flag.withDescription("Ask nothing; take the defaults."), Flag.withDefault(false)),
   },
   Effect.fnUntraced(
     function* (flags) {
-      const asks = isInteractive() && !flags.yes
+      const asks = isInteractive() && !flags.yes && !isForMachines(flags)
       const api = yield* apiOf(flags.api)
       const handle = Option.isSome(flags.handle)
         ? flags.handle.value.replace(/^@/, "")
@@ -106,13 +108,13 @@ export const command = Command.make(
       }
       const connection = yield* connect(flags.api).pipe(
         Effect.catchTag("NotLoggedIn", (missing) =>
-          asks ? Effect.andThen(signIn(api), connect(flags.api)) : Effect.fail(missing),
+          asks ? Effect.andThen(signIn(api, flags), connect(flags.api)) : Effect.fail(missing),
         ),
       )
-      yield* say(`1. Identity ${handle} ...`)
-      const identity = yield* identityOf(connection, handle)
-      yield* say(`   ${identity.isNew ? "Created" : "Found"}: ${identity.email}`)
-      if (hasKey(flags.env)) yield* say(`2. ${flags.env} already has a SVC_KEY, which stays.`)
+      yield* note(flags, `1. Identity ${handle} ...`)
+      const identity = yield* withProgress(`Setting up ${handle}`, identityOf(connection, handle))
+      yield* note(flags, `   ${identity.isNew ? "Created" : "Found"}: ${identity.email}`)
+      if (hasKey(flags.env)) yield* note(flags, `2. ${flags.env} already has a SVC_KEY, which stays.`)
       else {
         const created = yield* call(api, "POST", `/api/identities/${encodeURIComponent(handle)}/keys`, {
           key: connection.key,
@@ -120,19 +122,28 @@ export const command = Command.make(
         })
         const { key } = yield* understood(api, decodeKey(created))
         yield* keepIn(flags.env, { SVC_API_URL: api, SVC_KEY: key })
-        yield* say(`2. Key of ${handle} written to ${path.resolve(flags.env)} (SVC_KEY, SVC_API_URL).`)
-        if (!isIgnored(flags.env)) yield* say(`   Add ${flags.env} to .gitignore, so that the key is never committed.`)
+        yield* note(flags, `2. Key of ${handle} written to ${path.resolve(flags.env)} (SVC_KEY, SVC_API_URL).`)
+        if (!isIgnored(flags.env))
+          yield* note(flags, `   Add ${flags.env} to .gitignore, so that the key is never committed.`)
       }
-      if (client === "none") yield* say("3. No MCP client was chosen: `svc mcp install <client>` adds one later.")
+      let file: string | null = null
+      if (client === "none")
+        yield* note(flags, "3. No MCP client was chosen: `svc mcp install <client>` adds one later.")
       else {
-        const { file, next } = yield* Install.install(client, {
+        const installed = yield* Install.install(client, {
           user: false,
           server: Install.serverOf({ api, tools: undefined }),
           as: "agent-identity",
         })
-        yield* say(`3. MCP server added to ${file}. ${next}`)
+        file = installed.file
+        yield* note(flags, `3. MCP server added to ${file}. ${installed.next}`)
       }
-      yield* say(`Done. Next: \`svc email list ${handle}\`, or the SDK at ${api}/docs/sdk.`)
+      const { email, isNew: created } = identity
+      yield* respond(
+        flags,
+        { handle, email, created, env_file: path.resolve(flags.env), mcp_file: file },
+        () => `Done. Next: \`svc email list ${handle}\`, or the SDK at ${api}/docs/sdk.`,
+      )
     },
     Effect.catchTags({
       Refused: explain,

@@ -4,7 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
 import { apiFlag } from "../client/Flags.ts"
-import { say, sayJson } from "../client/Printing.ts"
+import { type Format, formatFlags, respond } from "../client/Format.ts"
 
 /** Writes to standard error, since standard output carries only the key. */
 const tell = (text: string) => Effect.sync(() => void process.stderr.write(`${text}\n`))
@@ -53,12 +53,12 @@ const decodeKey = Schema.decodeUnknownEffect(
 )
 
 /** Prints only the key to standard output, so that a pipe receives nothing else. */
-const show = Effect.fnUntraced(function* (api: string, body: unknown) {
+const show = Effect.fnUntraced(function* (api: string, format: Format, body: unknown) {
   const { key, api_key } = yield* understood(api, decodeKey(body))
   yield* tell(
     `${api_key.name} (${api_key.id}) has the scopes ${api_key.scopes.join(", ")} and ${api_key.expires_at === null ? "does not expire" : `expires at ${api_key.expires_at}`}.`,
   )
-  yield* say(key)
+  yield* respond(format, body, () => key)
 })
 
 const withExplained = <A, R>(effect: Effect.Effect<A, Failed, R>) => Effect.catch(effect, explain)
@@ -79,6 +79,7 @@ const create = Command.make(
       Flag.optional,
     ),
     api: apiFlag,
+    ...formatFlags,
   },
   (flags) =>
     Effect.gen(function* () {
@@ -92,15 +93,15 @@ const create = Command.make(
         onNone: () => "/api/keys",
         onSome: (handle) => `/api/identities/${encodeURIComponent(handle)}/keys`,
       })
-      yield* show(api, yield* call(api, "POST", path, { key, body }))
+      yield* show(api, flags, yield* call(api, "POST", path, { key, body }))
     }).pipe(withExplained),
 ).pipe(Command.withDescription("Create a key and print it to standard output. It cannot be shown again."))
 
-const list = Command.make("list", { json: Flag.Boolean("json").pipe(Flag.withDefault(false)), api: apiFlag }, (flags) =>
+const list = Command.make("list", { ...formatFlags, api: apiFlag }, (flags) =>
   Effect.gen(function* () {
     const { api, key } = yield* connect(flags.api)
     const body = yield* call(api, "GET", "/api/keys?limit=200", { key })
-    yield* flags.json ? sayJson(body) : say(pretty(inLines(body)))
+    yield* respond(flags, body, () => pretty(inLines(body)))
   }).pipe(withExplained),
 ).pipe(Command.withDescription("List the keys that are not revoked, newest first."))
 
@@ -156,20 +157,25 @@ const rotate = Command.make(
       Flag.withDefault("24h"),
     ),
     api: apiFlag,
+    ...formatFlags,
   },
   (flags) =>
     Effect.gen(function* () {
       const { api, key } = yield* connect(flags.api)
       const body = { overlap_seconds: yield* secondsOf(flags.overlap) }
-      yield* show(api, yield* call(api, "POST", `/api/keys/${encodeURIComponent(flags.id)}/rotate`, { key, body }))
+      yield* show(
+        api,
+        flags,
+        yield* call(api, "POST", `/api/keys/${encodeURIComponent(flags.id)}/rotate`, { key, body }),
+      )
     }).pipe(withExplained),
 ).pipe(Command.withDescription("Rotate a key: print a new key with the same rights to standard output."))
 
-const revoke = Command.make("revoke", { id, api: apiFlag }, (flags) =>
+const revoke = Command.make("revoke", { id, api: apiFlag, ...formatFlags }, (flags) =>
   Effect.gen(function* () {
     const { api, key } = yield* connect(flags.api)
     yield* call(api, "DELETE", `/api/keys/${encodeURIComponent(flags.id)}`, { key })
-    yield* say("Revoked.")
+    yield* respond(flags, { revoked: flags.id }, () => "Revoked.")
   }).pipe(withExplained),
 ).pipe(Command.withDescription("Revoke a key. Requests that use it are rejected from now on."))
 

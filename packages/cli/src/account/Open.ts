@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiOf, explain, Misused } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
-import { say } from "../client/Printing.ts"
+import { formatFlags, respond } from "../client/Format.ts"
 
 const pages: Readonly<Record<string, string>> = {
   console: "/console",
@@ -36,6 +36,7 @@ export const command = Command.make(
     ),
     print: Flag.Boolean("print").pipe(Flag.withDescription("Only print the address."), Flag.withDefault(false)),
     api: apiFlag,
+    ...formatFlags,
   },
   Effect.fnUntraced(
     function* (flags) {
@@ -47,7 +48,7 @@ export const command = Command.make(
           message: `There is no page ${flags.page}. The pages are ${Object.keys(pages).join(", ")} and @handle.`,
         })
       }
-      yield* say(api + path)
+      yield* respond(flags, { url: api + path }, () => api + path)
       if (!flags.print) yield* launch(api + path)
     },
     Effect.catchTags({ Misused: explain }),

@@ -8,7 +8,7 @@ import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
-import { say, sayJson } from "../client/Printing.ts"
+import { type Format, formatFlags, respond } from "../client/Format.ts"
 
 const Page = Schema.Struct({ records: Schema.Array(AuditRecord), next_cursor: Schema.NullOr(Schema.String) })
 const readPage = Schema.decodeUnknownEffect(Page)
@@ -37,7 +37,7 @@ const lineOf = (record: AuditRecord): string => {
 }
 
 const list = Effect.fnUntraced(
-  function* (flags: { readonly api: Option.Option<string>; readonly since: string; readonly json: boolean }) {
+  function* (flags: { readonly api: Option.Option<string>; readonly since: string } & Format) {
     const since = timeOf(flags.since, yield* Clock.currentTimeMillis)
     if (since === undefined)
       return yield* misused(
@@ -55,7 +55,7 @@ const list = Effect.fnUntraced(
       const body: unknown = yield* call(api, "GET", `/api/audit?${query}`, { key })
       const page: typeof Page.Type = yield* understood(api, readPage(body))
       for (const record of page.records) {
-        yield* flags.json ? sayJson(record) : say(lineOf(record))
+        yield* respond(flags, record, () => lineOf(record))
       }
       shown += page.records.length
       cursor = page.next_cursor
@@ -93,9 +93,10 @@ const verify = Command.make(
       Flag.withDescription("For operators: a file with the master key, to verify the seals as well"),
       Flag.optional,
     ),
+    ...formatFlags,
   },
   Effect.fnUntraced(
-    function* ({ file, head, masterKeyFile }) {
+    function* ({ file, head, masterKeyFile, ...format }) {
       const kept = Option.getOrUndefined(Option.map(head, (text) => /^(\d+):([0-9a-f]{64})$/i.exec(text)))
       if (kept === null) return yield* misused("--head takes a number and 64 hexadecimal digits, separated by a colon.")
       const Verify = yield* Effect.promise(() => import("@svc/cluster/audit/Verify"))
@@ -109,16 +110,14 @@ const verify = Command.make(
         catch: () => misused(`${file} cannot be read.`),
       })
       const { records, from, to, faults, head: end } = walk.end()
-      for (const fault of faults) yield* say(fault)
-      if (faults.length > 0) {
-        yield* say(`${records} records checked: the log does NOT match its seals.`)
-        yield* Effect.sync(() => void (process.exitCode = 1))
-        return
-      }
-      yield* say(
-        records === 0
-          ? "The export contains no sealed records."
-          : `${records} records, ${from} to ${to}, match their seals. The log ends at ${end?.seq}:${end?.hash}; compare this with a head that you stored elsewhere (--head).`,
+      const sound = faults.length === 0
+      if (!sound) yield* Effect.sync(() => void (process.exitCode = 1))
+      yield* respond(format, { sound, records, from, to, faults, head: end ?? null }, () =>
+        !sound
+          ? [...faults, `${records} records checked: the log does NOT match its seals.`].join("\n")
+          : records === 0
+            ? "The export contains no sealed records."
+            : `${records} records, ${from} to ${to}, match their seals. The log ends at ${end?.seq}:${end?.hash}; compare this with a head that you stored elsewhere (--head).`,
       )
     },
     Effect.catchTag("Misused", explain),
@@ -133,10 +132,7 @@ export const command = Command.make(
       Flag.withDescription("Start of the period: a duration (1d, 90m) or a time"),
       Flag.withDefault("1d"),
     ),
-    json: Flag.Boolean("json").pipe(
-      Flag.withDescription("Print whole records, one JSON object per line"),
-      Flag.withDefault(false),
-    ),
+    ...formatFlags,
   },
   list,
 ).pipe(Command.withDescription("Show the audit log of the account, newest first."), Command.withSubcommands([verify]))

@@ -1,6 +1,7 @@
 /** `svc backup`, `svc restore` and `svc upgrade-store`. Implementations are loaded on use. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { formatFlags } from "../client/Format.ts"
 import { reportedError } from "../ReportedError.ts"
 
 export const backup = Command.make(
@@ -13,12 +14,13 @@ export const backup = Command.make(
       Flag.withDescription("Number of backups to keep in the folder; older ones are removed"),
       Flag.optional,
     ),
+    ...formatFlags,
   },
-  ({ target, keep }) =>
+  ({ target, keep, ...format }) =>
     reportedError(
       Effect.flatMap(
         Effect.promise(() => import("./TakeBackup.ts")),
-        ({ run }) => run(target, keep),
+        ({ run }) => run(target, keep, format),
       ),
     ),
 ).pipe(Command.withDescription("Back up the embedded database; the service may be running."))
@@ -39,17 +41,18 @@ export const restore = Command.make(
       Flag.withDescription("Release the deliveries and mail that a restore put on hold"),
       Flag.withDefault(false),
     ),
+    ...formatFlags,
   },
-  ({ file, verify, keepSessions, release }) =>
+  ({ file, verify, keepSessions, release, ...format }) =>
     reportedError(
       Effect.gen(function* () {
         const Restore = yield* Effect.promise(() => import("./Restore.ts"))
-        if (release) return yield* Restore.release
+        if (release) return yield* Restore.release(format)
         if (Option.isNone(file)) {
           const { BackupFailed } = yield* Effect.promise(() => import("@svc/cluster/backup/Manifest"))
           return yield* new BackupFailed({ message: "Name the backup: svc restore <file>, or svc restore --release." })
         }
-        return yield* Restore.run(file.value, { verify, keepSessions })
+        return yield* Restore.run(file.value, { verify, keepSessions }, format)
       }),
     ),
 ).pipe(Command.withDescription("Restore a backup into an empty data directory."))

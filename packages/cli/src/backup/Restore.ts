@@ -10,6 +10,9 @@ import * as RestoreAdjustments from "@svc/cluster/backup/RestoreAdjustments"
 import { type MasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect } from "effect"
+import { explain } from "../client/Connection.ts"
+import { forPeople, type Format, respond } from "../client/Format.ts"
+import { withProgress } from "../client/Progress.ts"
 import { load, type Settings } from "../serve/Settings.ts"
 import * as BackupLocation from "./BackupLocation.ts"
 
@@ -88,7 +91,12 @@ export const putInPlace = (made: string, home: string) =>
 
 const rowsOf = ({ tables }: Manifest) => tables.reduce((sum, { rows }) => sum + rows, 0)
 
-const say = (lines: ReadonlyArray<string>) => Effect.sync(() => process.stdout.write(`${lines.join("\n")}\n`))
+const print = (format: Format, body: object, lines: ReadonlyArray<string>) =>
+  Effect.catchTag(
+    respond(format, body, () => lines.join("\n")),
+    "Misused",
+    explain,
+  )
 
 /**
  * Returns the summary for the operator. Keys and Orgs that were deleted after the backup are unknown, so the operator
@@ -109,7 +117,11 @@ export interface RestoreOptions {
   readonly keepSessions: boolean
 }
 
-export const run = Effect.fn("svc.restore")(function* (file: string, { verify, keepSessions }: RestoreOptions) {
+export const run = Effect.fn("svc.restore")(function* (
+  file: string,
+  { verify, keepSessions }: RestoreOptions,
+  format: Format = forPeople,
+) {
   const settings = yield* load
   yield* BackupLocation.refuseForeign(settings)
   const home = EmbeddedPostgres.homeOf(settings.dataDirectory)
@@ -121,14 +133,18 @@ export const run = Effect.fn("svc.restore")(function* (file: string, { verify, k
   const manifest = yield* inspect(file)
   yield* tryKeys(manifest, yield* BackupLocation.masterKeys(settings))
   const { folder } = yield* aside(settings)
-  const { home: made, arrived } = yield* fill(folder, file, manifest, keepSessions)
+  const { home: made, arrived } = yield* withProgress(
+    verify ? "Verifying" : "Restoring",
+    fill(folder, file, manifest, keepSessions),
+  )
+  const counts = { rows: rowsOf(manifest), tables: manifest.tables.length, taken_at: manifest.taken_at }
   if (verify) {
-    return yield* say([
+    return yield* print(format, { file, verified: true, ...counts }, [
       `${file} is complete, its key is available, and its ${rowsOf(manifest)} rows of ${manifest.tables.length} tables can be restored.`,
     ])
   }
   yield* putInPlace(made, home)
-  yield* say([
+  yield* print(format, { file, verified: false, ...counts, home, ...arrived }, [
     `Restored ${rowsOf(manifest)} rows of ${manifest.tables.length} tables to ${home}.`,
     "",
     ...tidings(manifest, arrived),
@@ -136,10 +152,12 @@ export const run = Effect.fn("svc.restore")(function* (file: string, { verify, k
 }, Effect.scoped)
 
 /** Releases what a restore put on hold; the service may be running. */
-export const release = Effect.gen(function* () {
-  const settings = yield* load
-  yield* BackupLocation.refuseForeign(settings)
-  const { connection } = yield* EmbeddedPostgres.open({ directory: settings.dataDirectory })
-  const released = yield* Effect.provide(RestoreAdjustments.release, BackupLocation.clients(connection))
-  yield* say(released.map(({ what, count }) => `${count} ${what} go out.`))
-}).pipe(Effect.scoped)
+export const release = (format: Format = forPeople) =>
+  Effect.gen(function* () {
+    const settings = yield* load
+    yield* BackupLocation.refuseForeign(settings)
+    const { connection } = yield* EmbeddedPostgres.open({ directory: settings.dataDirectory })
+    const released = yield* Effect.provide(RestoreAdjustments.release, BackupLocation.clients(connection))
+    const lines = released.map(({ what, count }) => `${count} ${what} go out.`)
+    yield* print(format, { released }, lines)
+  }).pipe(Effect.scoped)

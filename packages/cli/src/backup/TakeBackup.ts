@@ -7,6 +7,9 @@ import * as BackupWriter from "@svc/cluster/backup/BackupWriter"
 import { Unhurried } from "@svc/cluster/store/Database"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Clock, Effect, Option } from "effect"
+import { explain } from "../client/Connection.ts"
+import { forPeople, type Format, isForMachines, respond } from "../client/Format.ts"
+import { withProgress } from "../client/Progress.ts"
 import { load } from "../serve/Settings.ts"
 import * as BackupLocation from "./BackupLocation.ts"
 
@@ -45,7 +48,11 @@ export const whole = Effect.fnUntraced(function* <E, R>(
 
 const rowsOf = ({ tables }: Manifest) => tables.reduce((sum, { rows }) => sum + rows, 0)
 
-export const run = Effect.fn("svc.backup")(function* (target: string, keep: Option.Option<number>) {
+export const run = Effect.fn("svc.backup")(function* (
+  target: string,
+  keep: Option.Option<number>,
+  format: Format = forPeople,
+) {
   const settings = yield* load
   yield* BackupLocation.refuseForeign(settings)
   const at = new Date(yield* Clock.currentTimeMillis)
@@ -64,13 +71,25 @@ export const run = Effect.fn("svc.backup")(function* (target: string, keep: Opti
     const manifest =
       file === "-"
         ? yield* BackupWriter.take(home, process.stdout)
-        : yield* whole(file, (out) => BackupWriter.take(home, out))
+        : yield* withProgress(
+            "Backing up",
+            whole(file, (out) => BackupWriter.take(home, out)),
+          )
     const bytes = file === "-" ? 0 : fs.statSync(file).size
     const sql = yield* Unhurried
     yield* sql`insert into backup (finished_at, bytes, rows) values (${new Date(yield* Clock.currentTimeMillis)}, ${bytes}, ${rowsOf(manifest)})`
     const removed = isFolder && Option.isSome(keep) ? BackupLocation.prune(target, Math.max(1, keep.value)) : []
-    // Standard output receives the backup.
-    yield* Effect.sync(() =>
+    // Standard output receives the backup, or what machines read about it.
+    if (file !== "-" && isForMachines(format)) {
+      const tables = manifest.tables.length
+      const body = { file, bytes, rows: rowsOf(manifest), tables, master_keys: manifest.master_keys, removed }
+      return yield* Effect.catchTag(
+        respond(format, body, () => ""),
+        "Misused",
+        explain,
+      )
+    }
+    return yield* Effect.sync(() =>
       process.stderr.write(
         [
           `Backed up ${rowsOf(manifest)} rows of ${manifest.tables.length} tables${file === "-" ? "" : ` to ${file} (${(bytes / 1e6).toFixed(1)} MB)`}.`,

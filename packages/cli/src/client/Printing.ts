@@ -21,11 +21,11 @@ const jsonOf = (body: unknown): string =>
 /** Prints a value as JSON for machines. */
 export const sayJson = (body: unknown): Effect.Effect<void> => write(jsonOf(body))
 
-/** Returns whether the command line requests JSON. Errors are then JSON as well. */
+/** Returns whether the command line requests JSON, or a part of it. Errors are then JSON as well. */
 const wantsJson = (): boolean => {
   const words = process.argv.slice(2)
   const end = words.indexOf("--")
-  return (end < 0 ? words : words.slice(0, end)).some((word) => word === "--json" || word === "--json=true")
+  return (end < 0 ? words : words.slice(0, end)).some((word) => /^--(?:json(?:=true)?|jq(?:=.*)?)$/s.test(word))
 }
 
 /** Writes an error to standard error: a line for people, or the problem as JSON where the command has `--json`. */

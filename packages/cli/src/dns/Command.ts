@@ -2,9 +2,11 @@
 import { isIP } from "node:net"
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
+import { explain } from "../client/Connection.ts"
+import { type Format, formatFlags, respond } from "../client/Format.ts"
 import { reportedError } from "../ReportedError.ts"
 
-const print = Effect.fnUntraced(function* (addresses: ReadonlyArray<string>, json: boolean) {
+const print = Effect.fnUntraced(function* (addresses: ReadonlyArray<string>, format: Format) {
   const [{ load, SettingsInvalid }, { lineOf, wanted }] = yield* Effect.promise(() =>
     Promise.all([import("../serve/Settings.ts"), import("./Records.ts")]),
   )
@@ -18,12 +20,13 @@ const print = Effect.fnUntraced(function* (addresses: ReadonlyArray<string>, jso
     why = record.why
     lines.push(lineOf(record))
   }
-  yield* Effect.sync(() =>
-    process.stdout.write(
-      json
-        ? `${JSON.stringify({ records: records.map(({ name, kind, value = null, why: reason }) => ({ name, type: kind, value, why: reason })) })}\n`
-        : `${lines.join("\n")}\n`,
-    ),
+  const body = {
+    records: records.map(({ name, kind, value = null, why: reason }) => ({ name, type: kind, value, why: reason })),
+  }
+  yield* Effect.catchTag(
+    respond(format, body, () => lines.join("\n")),
+    "Misused",
+    explain,
   )
 })
 
@@ -34,7 +37,7 @@ export const command = Command.make(
       Flag.withDescription("A public IPv4 or IPv6 address of this deployment; may be repeated"),
       Flag.between(0, 64),
     ),
-    json: Flag.Boolean("json").pipe(Flag.withDefault(false)),
+    ...formatFlags,
   },
-  ({ address, json }) => reportedError(print(address, json)),
+  ({ address, ...format }) => reportedError(print(address, format)),
 ).pipe(Command.withDescription("Print the DNS records to publish, as a zone file."))

@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { explain } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
+import { formatFlags, respond } from "../client/Format.ts"
 import { type Finding, groups } from "./Finding.ts"
 
 const signs = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const
@@ -23,7 +24,7 @@ export const command = Command.make(
   "doctor",
   {
     api: apiFlag,
-    json: Flag.Boolean("json").pipe(Flag.withDefault(false)),
+    ...formatFlags,
     all: Flag.Boolean("all").pipe(Flag.withDescription("Show passed checks too"), Flag.withDefault(false)),
     only: Flag.Literals("only", groups).pipe(
       Flag.withDescription("Group of checks to run; may be repeated"),
@@ -36,7 +37,7 @@ export const command = Command.make(
     ),
   },
   Effect.fnUntraced(
-    function* ({ api, json, all: verbose, only, resolver, outside }) {
+    function* ({ api, all: verbose, only, resolver, outside, ...format }) {
       // Loaded on demand, because it loads all settings of the service.
       const { findings } = yield* Effect.promise(() => import("./Checks.ts"))
       const all = yield* findings({
@@ -45,8 +46,8 @@ export const command = Command.make(
         resolver: Option.getOrUndefined(resolver),
         fromOutside: outside,
       })
+      yield* respond(format, { findings: all }, () => text(all, verbose).trimEnd())
       yield* Effect.sync(() => {
-        process.stdout.write(json ? `${JSON.stringify({ findings: all })}\n` : text(all, verbose))
         if (all.some(({ status }) => status === "fail")) process.exitCode = 1
       })
     },

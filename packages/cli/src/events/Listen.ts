@@ -11,7 +11,7 @@ import { Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { call, connect, explain, Misused, optionalHandleOf, understood } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
-import { say, sayJson } from "../client/Printing.ts"
+import { formatFlags, note, respond } from "../client/Format.ts"
 
 const decodeEvents = Schema.decodeUnknownEffect(
   Schema.Struct({ events: Schema.Array(Schema.Struct({ id: Schema.String })) }),
@@ -90,7 +90,7 @@ export const command = Command.make(
       Flag.withDescription("The signing secret (whsec_…), for the same one at each start. Created if omitted."),
       Flag.optional,
     ),
-    json: Flag.Boolean("json").pipe(Flag.withDescription("Print Events as JSON lines."), Flag.withDefault(false)),
+    ...formatFlags,
     api: apiFlag,
   },
   Effect.fnUntraced(
@@ -113,12 +113,11 @@ export const command = Command.make(
       const newest = yield* understood(api, decodeEvents(yield* call(api, "GET", `${listed}?limit=1`, { key })))
       const after = newest.events[0]?.id
       const whose = handle === undefined ? "all Identities" : `@${handle}`
-      const note = (text: string) => (flags.json ? Effect.sync(() => process.stderr.write(`${text}\n`)) : say(text))
       if (Option.isSome(target)) {
-        yield* note(`Forwarding Events of ${whose} to ${target.value}`)
-        yield* note(`Signing secret: ${secret}`)
-      } else yield* note(`Showing Events of ${whose}`)
-      yield* note("Listening. Press Ctrl+C to stop.")
+        yield* note(flags, `Forwarding Events of ${whose} to ${target.value}`)
+        yield* note(flags, `Signing secret: ${secret}`)
+      } else yield* note(flags, `Showing Events of ${whose}`)
+      yield* note(flags, "Listening. Press Ctrl+C to stop.")
       const abort = new AbortController()
       yield* Effect.gen(function* () {
         const stream = from.stream({ signal: abort.signal, ...(after === undefined ? {} : { after }) })
@@ -135,11 +134,10 @@ export const command = Command.make(
             Option.isSome(target) && event.identity_id !== null
               ? yield* deliver(target.value, event.identity_id, event, secret)
               : undefined
-          if (flags.json) yield* sayJson(outcome === undefined ? event : { ...event, forwarded: outcome })
-          else {
-            const line = [event.created_at.slice(11, 19), event.type, event.handle ?? "-", event.id]
-            yield* say([...line, ...(outcome === undefined ? [] : ["->", outcome])].join("  "))
-          }
+          const line = [event.created_at.slice(11, 19), event.type, event.handle ?? "-", event.id]
+          yield* respond(flags, outcome === undefined ? event : { ...event, forwarded: outcome }, () =>
+            [...line, ...(outcome === undefined ? [] : ["->", outcome])].join("  "),
+          )
         }
       }).pipe(Effect.ensuring(Effect.sync(() => abort.abort())))
     },

@@ -6,7 +6,8 @@ import { Effect, Option, Schedule, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { call, connect, type Connection, explain, handleOf, Misused, understood } from "../client/Connection.ts"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
-import { say } from "../client/Printing.ts"
+import { withProgress } from "../client/Progress.ts"
+import { formatFlags, respond } from "../client/Format.ts"
 
 const decodeIdentity = Schema.decodeUnknownEffect(Schema.Struct({ handle: Schema.String, email: Schema.String }))
 const decodeRecipients = Schema.decodeUnknownEffect(
@@ -57,10 +58,10 @@ const mail = Effect.fnUntraced(function* ({ api, key }: Connection, handle: stri
       message: `The message was accepted and has not arrived within a minute. \`svc email list ${handle}\` shows its delivery.`,
     })
   }
-  return `The message ${id} arrived: email.sent and email.received were raised.`
+  return id
 })
 
-const triggers = { "email.received": mail, "email.sent": mail } as const
+const triggers = { "email.sent": mail, "email.received": mail } as const
 
 export const command = Command.make(
   "trigger",
@@ -70,12 +71,19 @@ export const command = Command.make(
     ),
     handle: handleFlag,
     api: apiFlag,
+    ...formatFlags,
   },
   Effect.fnUntraced(
     function* (flags) {
       const connection = yield* connect(flags.api)
       const handle = yield* handleOf(connection, flags.handle)
-      yield* say(yield* triggers[flags.event](connection, handle))
+      const id = yield* withProgress("Waiting for the message", triggers[flags.event](connection, handle))
+      const events = Object.keys(triggers)
+      yield* respond(
+        flags,
+        { handle, message_id: id, events },
+        () => `The message ${id} arrived: ${events.join(" and ")} were raised.`,
+      )
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),

@@ -1,24 +1,23 @@
 /** `svc grants list`, `svc grants revoke`: apps that are connected by OAuth. */
 import { Grant } from "@svc/domain/oauth/Grant"
 import { Effect, Schema } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { call, connect, explain, understood } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
-import { say, sayJson } from "../client/Printing.ts"
+import { formatFlags, respond } from "../client/Format.ts"
 
 const decodeGrants = Schema.decodeUnknownEffect(Schema.Struct({ grants: Schema.Array(Grant) }))
 
 const list = Command.make(
   "list",
-  { api: apiFlag, json: Flag.Boolean("json").pipe(Flag.withDefault(false)) },
+  { api: apiFlag, ...formatFlags },
   Effect.fnUntraced(
     function* (flags) {
       const { api, key } = yield* connect(flags.api)
       const body = yield* call(api, "GET", "/api/grants?limit=200", { key })
-      if (flags.json) return yield* sayJson(body)
       const { grants } = yield* understood(api, decodeGrants(body))
-      yield* say(
+      yield* respond(flags, body, () =>
         pretty({
           grants: grants.map((grant) => ({
             id: grant.id,
@@ -38,12 +37,12 @@ const list = Command.make(
 
 const revoke = Command.make(
   "revoke",
-  { id: Argument.String("id"), api: apiFlag },
+  { id: Argument.String("id"), api: apiFlag, ...formatFlags },
   Effect.fnUntraced(
     function* (flags) {
       const { api, key } = yield* connect(flags.api)
       yield* call(api, "DELETE", `/api/grants/${encodeURIComponent(flags.id)}`, { key })
-      yield* say("Access revoked.")
+      yield* respond(flags, { revoked: flags.id }, () => "Access revoked.")
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),

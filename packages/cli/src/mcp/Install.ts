@@ -8,7 +8,7 @@ import * as path from "node:path"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { explain, Misused } from "../client/Connection.ts"
-import { say } from "../client/Printing.ts"
+import { formatFlags, respond } from "../client/Format.ts"
 
 interface Client {
   readonly title: string
@@ -169,15 +169,16 @@ export const command = Command.make(
       Flag.withDescription("Address of the API, if it is not that of the login."),
       Flag.optional,
     ),
+    ...formatFlags,
   },
   Effect.fnUntraced(
-    function* ({ client, user, as, tools, api }) {
+    function* ({ client, user, as, tools, api, ...format }) {
       if (!/^[A-Za-z0-9_-]{1,50}$/.test(as)) {
         return yield* new Misused({ message: "--name may contain letters, digits, - and _ only." })
       }
       const server = serverOf({ api: Option.getOrUndefined(api), tools: Option.getOrUndefined(tools) })
       const { file, title, next } = yield* install(client, { user, server, as })
-      yield* say(`${title} has the server ${as} (${file}). ${next}`)
+      yield* respond(format, { client, file, name: as }, () => `${title} has the server ${as} (${file}). ${next}`)
     },
     Effect.catchTags({ Misused: explain }),
   ),

@@ -1,6 +1,7 @@
 /** `svc migrate`: applies pending migrations and exits. The service does the same when it starts. */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
+import { formatFlags } from "../client/Format.ts"
 import { reportedError } from "../ReportedError.ts"
 
 export const command = Command.make(
@@ -10,12 +11,13 @@ export const command = Command.make(
       Flag.withDescription("Only list pending migrations; exits with 1 if there are any"),
       Flag.withDefault(false),
     ),
+    ...formatFlags,
   },
-  ({ check }) =>
+  ({ check, ...format }) =>
     reportedError(
       Effect.flatMap(
         Effect.promise(() => import("./Migrate.ts")),
-        ({ look, run }) => (check ? look : run),
+        ({ look, run }) => (check ? look : run)(format),
       ),
     ),
 ).pipe(Command.withDescription("Apply pending database migrations, as a start would."))

@@ -2,10 +2,17 @@
 import * as Database from "@svc/cluster/store/Database"
 import { migrate, refuse, waiting } from "@svc/cluster/store/Migrations"
 import { Effect } from "effect"
+import { explain } from "../client/Connection.ts"
+import { type Format, respond } from "../client/Format.ts"
 import { load } from "../serve/Settings.ts"
 import * as Store from "../serve/Store.ts"
 
-const say = (lines: ReadonlyArray<string>) => Effect.sync(() => process.stdout.write(`${lines.join("\n")}\n`))
+const print = (format: Format, body: object, lines: ReadonlyArray<string>) =>
+  Effect.catchTag(
+    respond(format, body, () => lines.join("\n")),
+    "Misused",
+    explain,
+  )
 const migrations = (number: number) => `${number} migration${number === 1 ? "" : "s"}`
 
 /** Runs an effect in the database of the settings. The embedded database is started for it if it does not run. */
@@ -16,26 +23,33 @@ const inStore = <A, E>(effect: Effect.Effect<A, E, Database.Unhurried>) =>
   }).pipe(Effect.scoped)
 
 /** Applies pending migrations, under the lock that excludes other processes. */
-export const run = inStore(
-  Effect.gen(function* () {
-    yield* refuse
-    const done = yield* migrate
-    yield* say(
-      done.length === 0
-        ? ["The database is up to date."]
-        : [`${migrations(done.length)} run:`, ...done.map(([id, name]) => `  ${String(id).padStart(4, "0")}_${name}`)],
-    )
-  }),
-)
+export const run = (format: Format) =>
+  inStore(
+    Effect.gen(function* () {
+      yield* refuse
+      const names = (yield* migrate).map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`)
+      yield* print(
+        format,
+        { applied: names },
+        names.length === 0
+          ? ["The database is up to date."]
+          : [`${migrations(names.length)} run:`, ...names.map((name) => `  ${name}`)],
+      )
+    }),
+  )
 
 /** Lists pending migrations without applying them. */
-export const look = inStore(
-  Effect.gen(function* () {
-    yield* refuse
-    const { names, unknown } = yield* waiting
-    if (unknown.length > 0) yield* say([`The database has migrations of a later version (${unknown.join(", ")}).`])
-    if (names.length === 0) return yield* say(["The database is up to date."])
-    yield* say([`${migrations(names.length)} pending:`, ...names.map((name) => `  ${name}`)])
-    yield* Effect.sync(() => void (process.exitCode = 1))
-  }),
-)
+export const look = (format: Format) =>
+  inStore(
+    Effect.gen(function* () {
+      yield* refuse
+      const { names, unknown } = yield* waiting
+      if (names.length > 0) yield* Effect.sync(() => void (process.exitCode = 1))
+      yield* print(format, { pending: names, unknown }, [
+        ...(unknown.length > 0 ? [`The database has migrations of a later version (${unknown.join(", ")}).`] : []),
+        ...(names.length === 0
+          ? ["The database is up to date."]
+          : [`${migrations(names.length)} pending:`, ...names.map((name) => `  ${name}`)]),
+      ])
+    }),
+  )

@@ -10,8 +10,9 @@ import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { connect, explain, Misused, send } from "../client/Connection.ts"
+import { withProgress } from "../client/Progress.ts"
 import { pretty } from "./Print.ts"
-import { say, sayJson } from "../client/Printing.ts"
+import { formatFlags, respond } from "../client/Format.ts"
 
 /** JSON Schema of an argument, as far as the command line needs it. */
 interface Shape {
@@ -122,7 +123,7 @@ const commandOf = (tool: BoundTool) => {
           Flag.withDefault(false),
         ),
       ),
-      json: Flag.Boolean("json").pipe(Flag.withDescription("Print the response as JSON"), Flag.withDefault(false)),
+      ...formatFlags,
       api: apiFlag,
     },
     Effect.fnUntraced(
@@ -148,11 +149,12 @@ const commandOf = (tool: BoundTool) => {
         const request = requestOf(tool, input, `Bearer ${Redacted.value(key)}`)
         if (request instanceof InvalidRequest) return yield* new Misused({ message: request.detail })
         const { method, target, headers, body: text } = request
-        const body = yield* send(
-          api,
-          new Request(api + target, { method, headers, ...(text === undefined ? {} : { body: text }) }),
+        // Uploads take long, and so do calls that wait.
+        const body = yield* withProgress(
+          `svc ${nounOf(name)} ${verbOf(name)}`,
+          send(api, new Request(api + target, { method, headers, ...(text === undefined ? {} : { body: text }) })),
         )
-        yield* given.json ? sayJson(body) : say(pretty(body, tool.columns))
+        yield* respond(given, body, () => pretty(body, tool.columns))
       },
       Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
     ),
