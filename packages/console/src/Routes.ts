@@ -33,6 +33,7 @@ export const routes = [
   page("/identities/:handle/connectors/:platform/connect", () => import("./connectors/ConnectPage.tsx")),
   page("/connectors/callback", () => import("./connectors/CallbackPage.tsx")),
   page("/identities/:handle/profile", () => import("./card/ProfilePage.tsx")),
+  page("/identities/:handle/proof", () => import("./proof/ProofPage.tsx")),
   page("/identities/:handle/settings", () => import("./identity/IdentitySettingsPage.tsx")),
   page("/activity", () => import("./events/ActivityPage.tsx")),
   page("/activity/audit", () => import("./audit/AuditPage.tsx")),

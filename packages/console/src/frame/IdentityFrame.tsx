@@ -31,6 +31,7 @@ const parts = [
   ["/tunnel", "tunnel"],
   ["/connectors", "connectors"],
   ["/profile", "profile"],
+  ["/proof", "proof"],
   ["/settings", "manage"],
 ] as const
 

@@ -21,6 +21,7 @@ export const say = texts({
   tunnel: ["Tunnel", "Tunnel", "Tunnel"],
   connectors: ["Connectors", "Konnektoren", "Connecteurs"],
   profile: ["Profile", "Profil", "Profil"],
+  proof: ["Proof", "Nachweise", "Preuves"],
   manage: ["Settings", "Einstellungen", "Paramètres"],
   gone: ["Identity not found", "Identität nicht gefunden", "Identité introuvable"],
   gone_why: [

@@ -66,6 +66,7 @@ const useEntries = (): ReadonlyArray<Entry> => {
         { text: say("connectors_of", { handle }), also: handle, icon: "connector", run: to(`${at}/connectors`) },
         { text: say("programs_of", { handle }), also: handle, icon: "mail", run: to(`${at}/mail/programs`) },
         { text: say("profile_of", { handle }), also: handle, icon: "card", run: to(`${at}/profile`) },
+        { text: say("proof_of", { handle }), also: say("proof_also"), icon: "check", run: to(`${at}/proof`) },
         { text: say("drafts_of", { handle }), icon: "mail", run: to(`${at}/mail/drafts`) },
         { text: say("approvals_of", { handle }), icon: "check", run: to(`${at}/mail/approvals`) },
         {

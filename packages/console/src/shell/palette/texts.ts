@@ -9,6 +9,12 @@ export const say = texts({
   tunnel_of: ["Tunnel of {handle}", "Tunnel von {handle}", "Tunnel de {handle}"],
   connectors_of: ["Connectors of {handle}", "Konnektoren von {handle}", "Connecteurs de {handle}"],
   programs_of: ["Mail programs for {handle}", "E-Mail-Programme für {handle}", "Logiciels de messagerie pour {handle}"],
+  proof_of: ["Proof of {handle}", "Nachweise von {handle}", "Preuves de {handle}"],
+  proof_also: [
+    "signing keys audiences sites sign-ins tokens",
+    "Signierschlüssel Zielgruppen Websites Anmeldungen Token",
+    "clés de signature audiences sites connexions jetons",
+  ],
   profile_of: ["Profile of {handle}", "Profil von {handle}", "Profil de {handle}"],
   limits: ["Limits and usage", "Limits und Nutzung", "Limites et utilisation"],
   limits_also: ["quota", "Kontingent Verbrauch", "quota consommation"],
