@@ -161,7 +161,7 @@ export const api: Mutants = {
     from: 'const takes = (name: string) => (weights.get(name) ?? weights.get("*") ?? 0) > 0',
     to: 'const takes = (name: string) => weights.has(name) || weights.has("*")',
     bug: "Accept-Encoding: br;q=0 is answered in br (q=0 ignored)",
-    tests: ["http/transport", "http/serving", "http/texts"],
+    tests: ["http/compression", "http/serving", "http/texts"],
   },
   "console-cookie-without-header": {
     file: "api/src/account/ConsoleSession.ts",

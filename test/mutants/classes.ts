@@ -126,7 +126,7 @@ export const classes: Mutants = {
     from: "  .annotateEndpoints(Confidential, true)\n",
     to: "",
     bug: "drafts and waiting mail are compressed beside text of others (BREACH)",
-    tests: ["http/transport"],
+    tests: ["http/compression"],
   },
   "mail-read-on-from-the-beginning": {
     file: "api/src/mcp/BoundedResult.ts",

@@ -168,14 +168,14 @@ export const console: Mutants = {
     from: "events.some(({ type }) => written.test(type)) ? Effect.void :",
     to: 'events.some(({ type }) => type === "") ? Effect.void :',
     bug: "the size of a compressed list of Events tells a sender what other mail contains",
-    tests: ["http/transport"],
+    tests: ["http/compression"],
   },
   "tags-of-encodings-do-not-match": {
     file: "api/src/EntityTags.ts",
     from: "return condition === undefined || withoutCoding(condition) === condition",
     to: "return condition === undefined || condition !== null",
     bug: "a client that accepts compression can change nothing with If-Match",
-    tests: ["http/transport"],
+    tests: ["http/compression"],
   },
   "remote-images-at-once": {
     file: "api/src/console/MailBody.ts",
@@ -204,5 +204,19 @@ export const console: Mutants = {
     to: "void [named, caller]",
     bug: "the image proxy serves other accounts",
     tests: ["console/hostile-mail"],
+  },
+  "drafts-only-after-a-pause": {
+    file: "console/src/compose/draft.ts",
+    from: "id === undefined && making === undefined ? 0 :",
+    to: "id === undefined && making !== undefined ? 0 :",
+    bug: "a reply is no draft until a person pauses",
+    tests: ["console/drafts"],
+  },
+  "cancelled-uploads-are-repeated": {
+    file: "console/src/compose/draft.ts",
+    from: "      uploading.abort()\n",
+    to: "",
+    bug: "an upload goes on after it was cancelled",
+    tests: ["console/drafts"],
   },
 }

@@ -82,6 +82,8 @@ export interface Manner {
   readonly signal?: AbortSignal
   /** Sends the request even if the page is closed. */
   readonly keepalive?: boolean
+  /** Receives the share of the body that was sent. */
+  readonly onSent?: (share: number) => void
 }
 
 type Arguments<R extends Route> =
@@ -110,6 +112,36 @@ export const signedOut = { tell: () => {} }
 /** Notified when a call gets no response. */
 export const unreachable = { tell: () => {} }
 
+/** Sends a request with a large body. `fetch` does not tell how much of a body was sent. */
+const upload = (
+  path: string,
+  {
+    method,
+    headers,
+    body,
+    signal,
+  }: { method: string; headers: Record<string, string>; body: string; signal?: AbortSignal },
+  onSent: (share: number) => void,
+) =>
+  new Promise<Response>((resolve, reject) => {
+    const request = new XMLHttpRequest()
+    request.open(method, path)
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
+    request.upload.onprogress = ({ loaded, total }) => onSent(loaded / total)
+    request.onload = () => {
+      const received = new Headers()
+      for (const name of ["content-type", "etag"]) {
+        const value = request.getResponseHeader(name)
+        if (value !== null) received.set(name, value)
+      }
+      const { status } = request
+      resolve(new Response(status === 204 ? null : request.responseText, { status, headers: received }))
+    }
+    request.onerror = request.onabort = () => reject(new TypeError("not sent"))
+    signal?.addEventListener("abort", () => request.abort())
+    request.send(body)
+  })
+
 const send = async (route: string, input: object | undefined, manner: Manner) => {
   const { method, path } = addressOf(route, input)
   const body = (input as { body?: unknown } | undefined)?.body
@@ -120,13 +152,16 @@ const send = async (route: string, input: object | undefined, manner: Manner) =>
   if (manner.ifNoneMatch !== undefined) headers["if-none-match"] = manner.ifNoneMatch
   let response: Response
   try {
-    response = await fetch(path, {
+    const request = {
       method,
       headers,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(manner.signal === undefined ? {} : { signal: manner.signal }),
-      keepalive: manner.keepalive === true,
-    })
+    }
+    response =
+      manner.onSent === undefined || request.body === undefined
+        ? await fetch(path, { ...request, keepalive: manner.keepalive === true })
+        : await upload(path, { ...request, body: request.body }, manner.onSent)
   } catch (cause) {
     if (manner.signal?.aborted === true) throw cause
     unreachable.tell()

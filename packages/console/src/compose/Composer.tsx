@@ -11,10 +11,10 @@ import { Check, TextArea, TextField } from "../ui/Field.tsx"
 import { Form, RestoredNote, wrongAt } from "../ui/Form.tsx"
 import { Note } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
-import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
 import type { Beginning } from "./initial.ts"
-import { type DraftKeeper, keepDraft, type Mail, type UnsavedDraft } from "./draft.ts"
+import { Kept, Overtaken, Upload } from "./DraftState.tsx"
+import { keepDraft, type Mail, type UnsavedDraft } from "./draft.ts"
 import { splitQuote } from "./answering.ts"
 import { useDelayed } from "./delayed.ts"
 import { Files, useFiles } from "./Files.tsx"
@@ -23,49 +23,6 @@ import { useJudged, useKnown } from "./recipients.ts"
 import { Refusals } from "./Refusals.tsx"
 import { say } from "./texts.ts"
 import "./compose.css"
-
-const Kept = ({ of }: { readonly of: DraftKeeper }) => {
-  const state = of.state.value
-  if (state.is === "failed")
-    return (
-      <div class="grow">
-        <ProblemNote failure={state.failure} onRetry={() => void of.save()} />
-        <p class="muted small">{say("kept_here")}</p>
-      </div>
-    )
-  if (state.is === "overtaken") return null
-  return (
-    <span class="muted small" role="status">
-      {state.is === "saved" ? (
-        <>
-          {say("kept")} <Time at={state.at} />
-        </>
-      ) : state.is === "new" ? null : (
-        say("keeping")
-      )}
-    </span>
-  )
-}
-
-const Overtaken = ({ of, onReload }: { readonly of: DraftKeeper; readonly onReload: () => void }) => {
-  const overrule = useCommand(() => of.overrule())
-  if (of.state.value.is !== "overtaken") return null
-  return (
-    <Note tone="warn">
-      <strong>{say("overtaken")}</strong>
-      <p>{say("overtaken_why")}</p>
-      <div class="bar">
-        <Button small command={overrule}>
-          {say("keep_mine")}
-        </Button>
-        <Button small onClick={onReload}>
-          {say("take_theirs")}
-        </Button>
-      </div>
-      <ProblemNote failure={overrule.failure} />
-    </Note>
-  )
-}
 
 /** Says that the message is not sent yet. Screen readers hear it once, not every second. */
 const Sending = (props: { readonly seconds: number; readonly onUndo: () => void; readonly onNow: () => void }) => (
@@ -331,6 +288,7 @@ export const Composer = ({ handle, email, beginning, name, onMade, onReload }: C
         </Note>
       )}
       <Files of={files} />
+      <Upload of={keeper} onCancel={(attachments = []) => change({ attachments })} />
       <ProblemNote failure={send.failure} />
       <div class="actions">
         {waiting.seconds === undefined ? (

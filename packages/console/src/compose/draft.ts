@@ -60,8 +60,10 @@ const closingMillis = 3_000
 export const closed = () =>
   Promise.race([Promise.all(closing), new Promise((resolve) => setTimeout(resolve, closingMillis))])
 
+/** Drafts above this number of characters are uploaded with their progress. */
+const largeFrom = 200_000
 /** Delay in milliseconds between the last change and saving; longer for large drafts. */
-const restMillis = (content: string) => (content.length < 200_000 ? 1_200 : 8_000)
+const restMillis = (content: string) => (content.length < largeFrom ? 1_200 : 8_000)
 
 const byPath = ["/api/identities/:handle/drafts"]
 
@@ -81,19 +83,30 @@ export const keepDraft = (
   let timer: ReturnType<typeof setTimeout> | undefined
   let running: Promise<void> | undefined
   let ended = false
+  /** The share of a large draft that was sent, while it is being sent. */
+  const sent = signal<number | undefined>(undefined)
+  let uploading = new AbortController()
+  /** The attachments that the service has. */
+  let attached = start?.mail?.attachments
   /** The creation in flight. A retry must repeat exactly this request. */
   let making: { readonly key: string; readonly mail: Mail } | undefined
 
   const write = async (mail: Mail) => {
+    uploading = new AbortController()
+    const manner =
+      JSON.stringify(mail).length < largeFrom
+        ? {}
+        : { signal: uploading.signal, onSent: (share: number) => (sent.value = share) }
     if (id === undefined) {
       making ??= { key: crypto.randomUUID(), mail }
       const first = making
       const { answer, tag: made } = await callTagged(
         "POST /api/identities/:handle/drafts",
         { params: { handle }, body: first.mail },
-        { key: first.key },
+        { ...manner, key: first.key },
       )
       making = undefined
+      attached = first.mail.attachments
       ;[id, tag, kept] = [answer.id, made, JSON.stringify(first.mail)]
       store.rename(unsavedName(handle, new URLSearchParams({ draft: answer.id })))
       onMade(answer.id)
@@ -101,8 +114,9 @@ export const keepDraft = (
       const { tag: made } = await callTagged(
         "PUT /api/identities/:handle/drafts/:id",
         { params: { handle, id }, body: mail },
-        tag === undefined ? {} : { ifMatch: tag },
+        tag === undefined ? manner : { ...manner, ifMatch: tag },
       )
+      attached = mail.attachments
       ;[tag, kept] = [made, JSON.stringify(mail)]
     }
   }
@@ -132,12 +146,20 @@ export const keepDraft = (
         void outdated(byPath, handle)
       } catch (cause) {
         if (cause instanceof Refused && cause.problem.status < 500) making = undefined
+        if (uploading.signal.aborted) {
+          // The service has not received the whole request.
+          making = undefined
+          state.value = isKept() ? { is: "saved", at: new Date().toISOString() } : { is: "changed" }
+          return
+        }
         const isOvertaken = cause instanceof Refused && [404, 412].includes(cause.problem.status)
         const isTransient = !(cause instanceof Refused) || cause.problem.status >= 500
         if (isTransient && !isLeft) timer = setTimeout(() => void save(), retryMillis[Math.min(failures++, 2)])
         state.value = isOvertaken
           ? { is: "overtaken" }
           : { is: "failed", failure: cause instanceof Error ? cause : new Error(String(cause)) }
+      } finally {
+        sent.value = undefined
       }
     }
     running = work()
@@ -154,6 +176,12 @@ export const keepDraft = (
 
   return {
     state,
+    sent,
+    /** Stops an upload, and returns the attachments that the service has. */
+    cancel: () => {
+      uploading.abort()
+      return attached ?? []
+    },
     isKept: () => ended || isKept(),
     end,
     /** Sets the current content, which is saved after a delay. */
@@ -164,7 +192,11 @@ export const keepDraft = (
       remember(mail)
       if (state.peek().is !== "overtaken") state.value = { is: "changed" }
       clearTimeout(timer)
-      timer = setTimeout(() => void save(), restMillis(JSON.stringify(mail)))
+      // A message is a draft from its first change on.
+      timer = setTimeout(
+        () => void save(),
+        id === undefined && making === undefined ? 0 : restMillis(JSON.stringify(mail)),
+      )
     },
     save,
     /** Overwrites the stored draft with the current content. */

@@ -41,11 +41,13 @@ export const say = texts({
   format: ["Send with formatting", "Mit Formatierung senden", "Envoyer avec mise en forme"],
   format_why: [
     "Markdown becomes HTML: **bold**, *italic*, lists, links. Programs without HTML show it as typed.",
-    "Aus Markdown wird HTML: **fett**, *kursiv*, Listen, Links. Empfänger ohne HTML sehen den Text.",
+    "Aus Markdown wird HTML: **fett**, *kursiv*, Listen, Links. Wer kein HTML anzeigt, sieht den Text, wie er geschrieben ist.",
     "Le Markdown devient du HTML : **gras**, *italique*, listes, liens. Les destinataires sans HTML voient le texte.",
   ],
   attachments: ["Attachments", "Anhänge", "Pièces jointes"],
-  reading: ["Reading", "Lese", "Lecture de"],
+  reading: ["Reading", "Wird gelesen:", "Lecture de"],
+  uploading: ["Uploading attachments", "Anhänge werden hochgeladen", "Envoi des pièces jointes"],
+  cancel_upload: ["Cancel upload", "Hochladen abbrechen", "Annuler l’envoi"],
   attach: ["Attach files", "Dateien anhängen", "Joindre des fichiers"],
   room: ["Up to {most} in total", "Bis zu {most} insgesamt", "Jusqu’à {most} au total"],
   room_used: ["{used} of {most}", "{used} von {most}", "{used} sur {most}"],
@@ -99,7 +101,7 @@ export const say = texts({
   restored: [
     "Changes that were not saved were restored from this browser.",
     "Nicht gespeicherte Änderungen wurden aus diesem Browser wiederhergestellt.",
-    "Des modifications non enregistrées ont été rétablies depuis ce navigateur.",
+    "Des modifications non enregistrées ont été récupérées dans ce navigateur.",
   ],
   missing: ["Attach these files again:", "Hänge diese Dateien erneut an:", "Joignez à nouveau ces fichiers :"],
   leave: [
@@ -117,7 +119,7 @@ export const say = texts({
   sending_soon: [
     "Not sent yet. The message is sent in 10 seconds if this page stays open.",
     "Noch nicht gesendet. Die Nachricht wird in 10 Sekunden gesendet, wenn diese Seite offen bleibt.",
-    "Pas encore envoyé. Le message partira dans 10 secondes si cette page reste ouverte.",
+    "Pas encore envoyé. Le message sera envoyé dans 10 secondes si cette page reste ouverte.",
   ],
   sending_in: [
     { one: "Not sent yet: sending in {count} second", other: "Not sent yet: sending in {count} seconds" },
@@ -135,8 +137,8 @@ export const say = texts({
   send_now: ["Send now", "Jetzt senden", "Envoyer maintenant"],
   leave_sending: [
     "This message is not sent yet. If you leave this page, it stays a draft. Leave this page?",
-    "Diese Nachricht ist noch nicht gesendet. Wenn du die Seite verlässt, bleibt sie ein Entwurf. Seite verlassen?",
-    "Ce message n’est pas encore envoyé. Si vous quittez cette page, il reste un brouillon. Quitter cette page ?",
+    "Diese Nachricht ist noch nicht gesendet. Wenn du die Seite verlässt, bleibt sie als Entwurf erhalten. Seite verlassen?",
+    "Ce message n’est pas encore envoyé. Si vous quittez cette page, il restera à l’état de brouillon. Quitter cette page ?",
   ],
   overtaken: [
     "This draft was changed, sent or deleted elsewhere.",

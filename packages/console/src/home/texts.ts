@@ -2,25 +2,25 @@ import { texts } from "../texts/Texts.ts"
 
 export const say = texts({
   title: ["Home", "Übersicht", "Accueil"],
-  well: ["All agents healthy", "Alle Agenten laufen einwandfrei", "Tous les agents fonctionnent"],
+  well: ["All agents healthy", "Alle Agenten laufen einwandfrei", "Tous les agents fonctionnent normalement"],
   attention: [
     { one: "{count} item needs your attention", other: "{count} items need your attention" },
-    { one: "{count} Punkt erfordert deine Aufmerksamkeit", other: "{count} Punkte erfordern deine Aufmerksamkeit" },
+    { one: "{count} offener Punkt", other: "{count} offene Punkte" },
     {
-      one: "{count} point requiert votre attention",
-      many: "{count} points requièrent votre attention",
-      other: "{count} points requièrent votre attention",
+      one: "{count} point à traiter",
+      many: "{count} points à traiter",
+      other: "{count} points à traiter",
     },
   ],
   needs: ["Needs attention", "Zu erledigen", "À traiter"],
   saga_failed: [
     "Setup of {handle} failed at this step: {step}",
-    "Die Einrichtung von {handle} ist an diesem Schritt gescheitert: {step}",
+    "Die Einrichtung von {handle} ist bei diesem Schritt fehlgeschlagen: {step}",
     "La création de {handle} a échoué à cette étape : {step}",
   ],
   webhook_failed: [
     "All recent deliveries to a Webhook of {handle} failed: {why}",
-    "Alle letzten Zustellungen an einen Webhook von {handle} sind fehlgeschlagen: {why}",
+    "Die letzten Zustellungen an einen Webhook von {handle} sind alle fehlgeschlagen: {why}",
     "Toutes les livraisons récentes à un webhook de {handle} ont échoué : {why}",
   ],
   approval_wanted: [
@@ -30,13 +30,13 @@ export const say = texts({
   ],
   limit_near: [
     "80% or more of a limit is used: {limit}",
-    "Mindestens 80 % eines Limits sind verbraucht: {limit}",
-    "Au moins 80 % d’une limite sont utilisés : {limit}",
+    "Ein Limit ist zu mindestens 80 % ausgeschöpft: {limit}",
+    "Une limite est atteinte à 80 % ou plus : {limit}",
   ],
   limit_near_of: [
     "80% or more of a limit of {handle} is used: {limit}",
-    "Mindestens 80 % eines Limits von {handle} sind verbraucht: {limit}",
-    "Au moins 80 % d’une limite de {handle} sont utilisés : {limit}",
+    "Ein Limit von {handle} ist zu mindestens 80 % ausgeschöpft: {limit}",
+    "Une limite de {handle} est atteinte à 80 % ou plus : {limit}",
   ],
   key_expires: [
     "The key “{name}” expires soon",
@@ -67,7 +67,7 @@ export const say = texts({
   first_title: ["Name your agent", "Gib deinem Agenten einen Namen", "Nommez votre agent"],
   first_lead: [
     "Within seconds it has a mailbox, a public address, a profile, a vault and a key. You cannot change the name later.",
-    "In wenigen Sekunden hat er Postfach, öffentliche Adresse, Profil, Tresor und Schlüssel. Den Namen kannst du später nicht ändern.",
+    "In wenigen Sekunden hat er ein Postfach, eine öffentliche Adresse, ein Profil, einen Tresor und einen Schlüssel. Den Namen kannst du später nicht ändern.",
     "En quelques secondes, il a une boîte mail, une adresse publique, un profil, un coffre et une clé. Le nom ne pourra pas être modifié.",
   ],
   last_mail: ["Latest message", "Neueste Nachricht", "Dernier message"],

@@ -20,8 +20,8 @@ const Settings = ({ identity }: { readonly identity: Identity }) => {
   })
   const remove = useCommand(async () => {
     await call("DELETE /api/identities/:handle", { params })
-    await outdated(["/api/identities"])
     go("/identities", "replace")
+    await outdated(["/api/identities"])
   })
   return (
     <div class="stack-loose">

@@ -21,19 +21,19 @@ export const say = texts({
   look_light: ["Light", "Hell", "Clair"],
   look_dark: ["Dark", "Dunkel", "Sombre"],
   live: ["Live", "Live", "En direct"],
-  connecting: ["Connecting …", "Verbinde …", "Connexion …"],
+  connecting: ["Connecting …", "Verbindungsaufbau …", "Connexion …"],
   offline: ["Offline", "Offline", "Hors ligne"],
   offline_bar: [
     "Can’t reach the service. This page may be out of date, and changes are disabled until the connection is back.",
-    "Der Dienst ist nicht erreichbar. Diese Seite ist möglicherweise nicht aktuell, und Änderungen sind gesperrt, bis die Verbindung wieder steht.",
-    "Le service est injoignable. Cette page n’est peut-être pas à jour, et les modifications sont désactivées jusqu’au retour de la connexion.",
+    "Der Dienst ist nicht erreichbar. Diese Seite ist möglicherweise nicht aktuell. Änderungen sind erst wieder möglich, wenn die Verbindung steht.",
+    "Le service est injoignable. Cette page n’est peut-être pas à jour. Les modifications seront de nouveau possibles une fois la connexion rétablie.",
   ],
   search: ["Search or jump to …", "Suchen oder wechseln zu …", "Rechercher ou aller à …"],
   stop_all: ["Stop all mail", "Versand stoppen", "Suspendre les envois"],
   stop_all_why: [
     "Stops outgoing mail of all agents until you resume it. Incoming mail still arrives.",
     "Stoppt den E-Mail-Versand aller Agenten, bis du ihn fortsetzt. E-Mails kommen weiterhin an.",
-    "Suspend l’envoi d’e-mails de tous les agents jusqu’à ce que vous le repreniez. Les e-mails entrants arrivent toujours.",
+    "Suspend l’envoi d’e-mails de tous les agents jusqu’à ce que vous le repreniez. Les e-mails entrants continuent d’arriver.",
   ],
   stopped_all: ["Outgoing mail is stopped.", "Der E-Mail-Versand ist gestoppt.", "L’envoi d’e-mails est suspendu."],
   stopped_some: [

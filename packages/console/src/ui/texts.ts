@@ -58,14 +58,14 @@ export const say = texts({
   restored: [
     "What you entered earlier was restored. It is not saved yet.",
     "Deine frühere Eingabe wurde wiederhergestellt. Sie ist noch nicht gespeichert.",
-    "Votre saisie précédente a été rétablie. Elle n’est pas encore enregistrée.",
+    "Votre saisie précédente a été récupérée. Elle n’est pas encore enregistrée.",
   ],
   discard_changes: ["Discard changes", "Änderungen verwerfen", "Abandonner les modifications"],
   discard_form: ["Discard what you entered?", "Deine Eingabe verwerfen?", "Abandonner votre saisie ?"],
   leave_form: [
     "Your changes are not saved. This browser keeps them, except for secrets, until you come back. Leave this page?",
-    "Deine Änderungen sind nicht gespeichert. Dieser Browser behält sie, bis du zurückkommst, außer Geheimnissen. Seite verlassen?",
-    "Vos modifications ne sont pas enregistrées. Ce navigateur les garde jusqu’à votre retour, sauf les secrets. Quitter cette page ?",
+    "Deine Änderungen sind nicht gespeichert. Dieser Browser bewahrt sie bis zu deiner Rückkehr auf, Geheimnisse ausgenommen. Seite verlassen?",
+    "Vos modifications ne sont pas enregistrées. Ce navigateur les conserve jusqu’à votre retour, à l’exception des secrets. Quitter cette page ?",
   ],
   save: ["Save", "Speichern", "Enregistrer"],
 })

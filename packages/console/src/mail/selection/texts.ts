@@ -2,12 +2,12 @@ import { texts } from "../../texts/Texts.ts"
 
 export const say = texts({
   archive: ["Archive", "Archivieren", "Archiver"],
-  unarchive: ["Move out of archive", "Aus dem Archiv holen", "Sortir de l’archive"],
+  unarchive: ["Move out of archive", "Aus dem Archiv holen", "Désarchiver"],
   none_archived: ["No archived conversations", "Keine archivierten Unterhaltungen", "Aucune conversation archivée"],
   none_archived_why: [
     "A conversation that you archive appears here until a new message arrives.",
-    "Eine archivierte Unterhaltung erscheint hier, bis eine neue Nachricht ankommt.",
-    "Une conversation archivée apparaît ici jusqu’à l’arrivée d’un nouveau message.",
+    "Archivierte Unterhaltungen erscheinen hier, bis eine neue Nachricht eintrifft.",
+    "Les conversations archivées apparaissent ici jusqu’à l’arrivée d’un nouveau message.",
   ],
   undo: ["Undo", "Rückgängig", "Annuler"],
   not_changed: [
@@ -18,9 +18,9 @@ export const say = texts({
   marked_read: ["Marked as read", "Als gelesen markiert", "Marqué comme lu"],
   marked_unread: ["Marked as unread", "Als ungelesen markiert", "Marqué comme non lu"],
   marked_flagged: ["Flagged", "Markiert", "Marqué"],
-  marked_plain: ["Flag removed", "Markierung entfernt", "Marque retirée"],
+  marked_plain: ["Flag removed", "Markierung entfernt", "Marquage retiré"],
   archived_done: ["Archived", "Archiviert", "Archivé"],
-  unarchived_done: ["Moved out of the archive", "Aus dem Archiv geholt", "Sorti de l’archive"],
+  unarchived_done: ["Moved out of the archive", "Aus dem Archiv geholt", "Désarchivé"],
   removed_done: ["Deleted", "Gelöscht", "Supprimé"],
   selection: ["Selected messages", "Ausgewählte Nachrichten", "Messages sélectionnés"],
   selected: [
