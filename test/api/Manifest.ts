@@ -57,6 +57,7 @@ proof.settings any Path
 proof.updateSettings admin Path
 proof.createToken any Path
 proof.createSignature any Path
+proof.verify any
 agent_sign_ins.create any Path
 agent_sign_ins.list any Path
 agent_sign_ins.read any Path

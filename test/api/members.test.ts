@@ -311,6 +311,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   "proof.registerKey": "proof/keys",
   "proof.createSignature": "proof/signatures",
   "agent_sign_ins.create": "proof/sign-ins",
+  "proof.verify": "proof/verify",
   "messages.removeMany": "mail/bulk",
   "webhooks.recover": "webhooks/recover",
   "events.replay": "webhooks/webhooks",

@@ -142,6 +142,27 @@ export const proof: Mutants = {
     bug: "the directory lists a key that did not sign it",
     tests: ["proof/directory"],
   },
+  "card-from-anywhere": {
+    file: "cluster/src/proof/Verifications.ts",
+    from: "        yield* isFrom(document, jku, handle, readFrom)\n",
+    to: "",
+    bug: "a card that is served by another agent is verified as its own",
+    tests: ["proof/verify"],
+  },
+  "audience-of-another": {
+    file: "cluster/src/proof/Verifications.ts",
+    from: "        ...(audience === undefined ? {} : { audience }),\n",
+    to: "",
+    bug: "a token for another service is called valid",
+    tests: ["proof/verify"],
+  },
+  "token-of-the-deleted": {
+    file: "cluster/src/proof/Verifications.ts",
+    from: "if (handle !== null && (yield* unreadable(signingKeys.published(canonical(handle)))) === undefined) {",
+    to: "if (false) {",
+    bug: "the token of a deleted Identity stands",
+    tests: ["proof/verify"],
+  },
   "forged-caller": {
     file: "tunnel-edge/src/protocol/RequestHead.ts",
     from: " || namesCaller.test(key)",

@@ -15,6 +15,7 @@ import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
 import * as Credentials from "./proof/Credentials.ts"
 import * as Fetch from "./proof/Fetch.ts"
+import * as Verify from "./proof/Verify.ts"
 import * as SignIn from "./proof/SignIn.ts"
 import * as Token from "./proof/Token.ts"
 import * as Grants from "./grants/Command.ts"
@@ -55,6 +56,7 @@ const always = [
   Tunnel.command,
   Fetch.command,
   Token.command,
+  Verify.command,
   SignIn.command,
   Credentials.command,
   Init.command,

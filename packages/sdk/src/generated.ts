@@ -207,6 +207,8 @@ export type ScopeExceeds = { readonly detail: string; readonly instance: string;
 export type SignInInvalid = { readonly detail: string; readonly instance: string; readonly code: "sign_in_invalid"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/sign_in_invalid"; readonly status: 400; readonly title: "The sign-in request is not valid" }
 export type StartedSignIn = { readonly id: string; readonly status: "awaiting_approval" | "approved" | "refused" | "expired" | "started" | "signed_in" | "ended"; readonly site: string; readonly client_id: string; readonly client_name: string; readonly redirect_uri: string; readonly scopes: ReadonlyArray<string>; readonly created_at: string; readonly expires_at: string; readonly decided_at: string | null; readonly signed_in_at: string | null; readonly ended_at: string | null; readonly redirect_url: string | null }
 export type NewSignIn = { readonly authorization_url: string }
+export type Verification = { readonly valid: boolean; readonly agent: { readonly issuer: string; readonly subject: string | null; readonly handle: string | null } | null; readonly kid: string | null; readonly reason: "unsigned" | "malformed" | "expired" | "altered" | "unknown_key" | "unreadable_keys" | "other_address" | "other_audience" | "identity_ended" | null; readonly detail: string | null; readonly expires_at: string | null }
+export type NewVerification = { readonly token?: string; readonly audience?: string; readonly card?: Readonly<Record<string, unknown>>; readonly card_url?: string; readonly request?: { readonly method: string; readonly url: string; readonly headers: Readonly<Record<string, string>> } }
 export type UrlInvalid = { readonly detail: string; readonly instance: string; readonly code: "url_invalid"; readonly agent_hint: "fix_call" | "wait" | "stop"; readonly doc_url: string; readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>; readonly retry_after_seconds?: number; readonly type: "/problems/url_invalid"; readonly status: 400; readonly title: "The URL is not valid" }
 export type RequestSignature = { readonly headers: Readonly<Record<string, string>>; readonly expires_at: string }
 export type NewSignature = { readonly method: string; readonly url: string; readonly headers?: Readonly<Record<string, string>>; readonly content_digest?: string }
@@ -431,6 +433,8 @@ export interface Calls {
     readonly createToken: { readonly input: { readonly handle: string; readonly audience: string; readonly expires_in?: number; readonly nonce?: string; readonly algorithm?: string }; readonly output: IdentityToken }
     /** Sign a web request, so that the site knows that it comes from the Identity. */
     readonly createSignature: { readonly input: { readonly handle: string; readonly method: string; readonly url: string; readonly headers?: Readonly<Record<string, string>>; readonly content_digest?: string }; readonly output: RequestSignature }
+    /** Verify who signed a token, an A2A card or a request. */
+    readonly verify: { readonly input: { readonly token?: string; readonly audience?: string; readonly card?: Readonly<Record<string, unknown>>; readonly card_url?: string; readonly request?: { readonly method: string; readonly url: string; readonly headers: Readonly<Record<string, string>> } }; readonly output: Verification }
   }
   readonly agentSignIns: {
     /** Sign in at a site as the Identity. */
@@ -731,6 +735,7 @@ export const calls = {
     updateSettings: ["PATCH","/api/identities/{handle}/proof",{"key":true}],
     createToken: ["POST","/api/identities/{handle}/tokens",{"key":true}],
     createSignature: ["POST","/api/identities/{handle}/signatures",{"key":true}],
+    verify: ["POST","/api/verify",{"key":true}],
   },
   agentSignIns: {
     create: ["POST","/api/identities/{handle}/sign-ins",{"key":true}],

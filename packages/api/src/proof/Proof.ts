@@ -5,9 +5,16 @@ import { fallsShort } from "@svc/domain/account/KeyRights"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { isOurs, ProofSettings, tokenSeconds } from "@svc/domain/proof/IdentityToken"
 import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
-import { AlgorithmUnsupported, AudienceNotAllowed, IdentityNotReady, ScopeExceeds } from "@svc/domain/problems/Problem"
+import {
+  AlgorithmUnsupported,
+  AudienceNotAllowed,
+  IdentityNotReady,
+  ScopeExceeds,
+  InvalidRequest,
+} from "@svc/domain/problems/Problem"
 import * as Possession from "@svc/cluster/proof/Possession"
 import { RequestSignatures, targetOf } from "@svc/cluster/proof/RequestSignatures"
+import { Verifications } from "@svc/cluster/proof/Verifications"
 import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
 import { Effect } from "effect"
 import * as ActorCalls from "../account/ActorCalls.ts"
@@ -27,6 +34,7 @@ export const layer = RequestServices.group(
     const tokens = yield* IdentityTokens
     const signatures = yield* RequestSignatures
     const noting = yield* AuditNotes.make
+    const verifications = yield* Verifications
     const book = yield* Addresses
 
     const keysOf = Effect.fnUntraced(function* ({ id, orgId, handle, status }: SubjectInfo) {
@@ -96,6 +104,17 @@ export const layer = RequestServices.group(
         const target = yield* targetOf(book, payload)
         yield* recordedAs("signature", yield* makeUuidV7, `${target.method} ${target.url.origin}${target.url.pathname}`)
         return yield* onRecord(noting, (note) => signatures.create(subject, caller, target, note))
+      }),
+      verify: Effect.fnUntraced(function* ({ payload }) {
+        const { org } = yield* Caller
+        const given = [payload.token, payload.card, payload.request].filter((proof) => proof !== undefined)
+        if (given.length !== 1) {
+          return yield* new InvalidRequest({
+            detail: "Give one of `token`, `card` and `request`.",
+            errors: [{ path: "/", message: "expected one of token, card and request" }],
+          })
+        }
+        return yield* verifications.verify(payload, org.id)
       }),
       rotateKey: Effect.fnUntraced(function* () {
         const subject = yield* Subject

@@ -61,6 +61,7 @@ const verbs = {
   save: verb("saved", "save", "gespeichert", "speichern", "a enregistré", "enregistrer"),
   send: verb("sent", "send", "gesendet", "senden", "a envoyé", "envoyer"),
   test: verb("tested", "test", "getestet", "testen", "a testé", "tester"),
+  verify: verb("verified", "verify", "geprüft", "prüfen", "a vérifié", "vérifier"),
   use: verb("used", "use", "benutzt", "benutzen", "a utilisé", "utiliser"),
   sendAgain: {
     done: ["sent {o} again", "hat {o} erneut gesendet", "a renvoyé {o}"],
@@ -130,11 +131,7 @@ const objects = {
   profile: ["the public profile", "das öffentliche Profil", "le profil public"],
   identityToken: ["a token for{n}{of}", "ein Token für{n}{of}", "un jeton pour{n}{of}"],
   requestSignature: ["a signature for{n}{of}", "eine Signatur für{n}{of}", "une signature pour{n}{of}"],
-  audiences: [
-    "the allowed audiences and sites{of}",
-    "die erlaubten Zielgruppen und Websites{of}",
-    "les audiences et les sites autorisés{of}",
-  ],
+  audiences: ["the allowed services{of}", "die erlaubten Dienste{of}", "les services autorisés{of}"],
   signingKey: ["a signing key{of}", "einen Signierschlüssel{of}", "une clé de signature{of}"],
   secret: ["the secret{n}{of}", "das Geheimnis{n}{of}", "le secret{n}{of}"],
   secretVersions: [
@@ -151,6 +148,7 @@ const objects = {
     "den Signaturschlüssel der Webhooks{of}",
     "le secret de signature des webhooks{of}",
   ],
+  proof: ["a proof of an agent", "einen Nachweis eines Agenten", "une preuve d’un agent"],
   siteSignIn: ["the sign-in at{n}{of}", "die Anmeldung bei{n}{of}", "la connexion à{n}{of}"],
   terms: ["the Terms", "die Nutzungsbedingungen", "les conditions"],
   thread: ["a conversation{of}", "eine Unterhaltung{of}", "une conversation{of}"],
@@ -202,6 +200,7 @@ export const phrases: Readonly<Record<string, Phrase>> = {
   "cards.patch": ["change", "card"],
   "proof.createToken": ["request", "identityToken"],
   "proof.createSignature": ["request", "requestSignature"],
+  "proof.verify": ["verify", "proof"],
   "proof.updateSettings": ["change", "audiences"],
   "agent_sign_ins.create": ["request", "siteSignIn"],
   "agent_sign_ins.approve": ["approve", "siteSignIn"],

@@ -1,8 +1,8 @@
 /** The keys of an Identity with which others verify what it signs. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { About, Issues } from "../account/EndpointScope.ts"
-import { Confidential, onIdentity, ShowsSecret, Tagged } from "../account/Policy.ts"
+import { About, Issues, Unscoped } from "../account/EndpointScope.ts"
+import { callers, Confidential, onIdentity, ShowsSecret, Tagged } from "../account/Policy.ts"
 import { conditional } from "../Precondition.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
@@ -23,6 +23,7 @@ import {
 import { Text } from "../Text.ts"
 import { IdentityToken, NewToken, ProofPatch, ProofSettings } from "./IdentityToken.ts"
 import { NewSignature, RequestSignature } from "./RequestSignature.ts"
+import { NewVerification, Verification } from "./Verification.ts"
 import { NewSigningKey, SigningKey, SigningKeys } from "./SigningKey.ts"
 
 const params = { handle: HandleParam }
@@ -120,6 +121,14 @@ export class ProofApi extends HttpApiGroup.make("proof")
       .annotate(Issues, true)
       .annotate(ShowsSecret, true)
       .annotate(Confidential, true),
+    HttpApiEndpoint.post("verify", "/api/verify", {
+      payload: NewVerification,
+      success: Verification,
+      error: [InvalidRequest],
+    })
+      .pipe(callers("any"))
+      .annotate(OpenApi.Summary, "Verify who signed a token, an A2A card or a request")
+      .annotate(Unscoped, true),
   )
   .annotateEndpoints(About, "proof")
   .annotate(OpenApi.Description, "The keys with which others verify an Identity.") {}

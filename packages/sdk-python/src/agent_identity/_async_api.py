@@ -890,6 +890,27 @@ class AsyncProof(AsyncGroup):
         """
         return await self._call(_calls.PROOF_CREATE_SIGNATURE, {"handle": handle, "method": method, "url": url, "headers": headers, "content_digest": content_digest}, request_options)
 
+    async def verify(
+        self,
+        *,
+        token: str | NotGiven = NOT_GIVEN,
+        audience: str | NotGiven = NOT_GIVEN,
+        card: Mapping[str, Any] | NotGiven = NOT_GIVEN,
+        card_url: str | NotGiven = NOT_GIVEN,
+        request: t.ProofVerifyRequest | NotGiven = NOT_GIVEN,
+        request_options: RequestOptions | None = None,
+    ) -> t.Verification:
+        """Verify who signed a token, an A2A card or a request.
+
+        Args:
+            token: An identity token (JWT).
+            audience: The audience that the token must have.
+            card: An A2A card with its `signatures`.
+            card_url: The address from which the card was read.
+            request: The head of a request: method, absolute address and header fields.
+        """
+        return await self._call(_calls.PROOF_VERIFY, {"token": token, "audience": audience, "card": card, "card_url": card_url, "request": request}, request_options)
+
 
 class AsyncAgentSignIns(AsyncGroup):
     async def create(

@@ -15,6 +15,7 @@ CardUpdatedDataChanged: TypeAlias = Literal["name", "description", "version", "d
 EventsListType: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "identity.deleted", "tunnel.transfer_blocked", "api_key.created", "api_key.revoked", "grant.created", "grant.changed", "grant.revoked", "api_key.rotated", "api_key.expiring", "api_key.expired", "limit.near", "audit.gap", "audit.head", "account.deletion_started"]
 LimitUseName: TypeAlias = Literal["calls", "identity_create", "handle_check", "streams_org", "identity_quota", "tunnel_transfer", "mail_hourly", "mailbox_bytes"]
 StartedSignInStatus: TypeAlias = Literal["awaiting_approval", "approved", "refused", "expired", "started", "signed_in", "ended"]
+VerificationReason: TypeAlias = Literal["unsigned", "malformed", "expired", "altered", "unknown_key", "unreadable_keys", "other_address", "other_audience", "identity_ended"]
 WebhooksCreateEventTypes: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "*"]
 
 
@@ -2350,6 +2351,16 @@ class ProofSettings(TypedDict):
     """The sites at which the Identity may sign in without approval: a list of hosts, or `any`. Admin Keys with `proof:admin` may sign in at every one."""
 
 
+class ProofVerifyRequest(TypedDict):
+    """The head of a request: method, absolute address and header fields."""
+
+    method: str
+    url: str
+    """The URL."""
+    headers: Dict[str, str]
+    """All header fields in their order."""
+
+
 class PublicVersionsResult(TypedDict):
     newest: str
     """The newest version, which new accounts get."""
@@ -3047,6 +3058,29 @@ class VaultVersionsResult(TypedDict):
     """The stored versions, newest first."""
     next_cursor: str | None
     """The `cursor` of the next page; null on the last page."""
+
+
+class Verification(TypedDict):
+    valid: bool
+    """Whether the proof stands now."""
+    agent: VerificationAgent | None
+    """Who signed; null if the proof is not valid."""
+    kid: str | None
+    """The thumbprint of the key (RFC 7638)."""
+    reason: VerificationReason | None
+    """Why the proof does not stand, or null."""
+    detail: str | None
+    """The reason in a sentence, or null."""
+    expires_at: str | None
+    """The time of expiry."""
+
+
+class VerificationAgent(TypedDict):
+    issuer: str
+    subject: str | None
+    """The subject."""
+    handle: str | None
+    """The registered Handle."""
 
 
 class Webhook(TypedDict):

@@ -26,6 +26,7 @@ import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Grants } from "@svc/cluster/oauth/Grants"
 import { GrantTokens } from "@svc/cluster/oauth/GrantTokens"
+import { Verifications } from "@svc/cluster/proof/Verifications"
 import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
 import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
 import { PageViews } from "@svc/cluster/public/PageViews"
@@ -81,6 +82,7 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
       OrgLimits.layer(settings.limits),
       Grants.layer,
       GrantTokens.layer,
+      Verifications.layer,
       OAuthClients.layer.pipe(Layer.provide(PublicLimits.layer(settings.limits))),
       OAuthRequests.layer,
       PublicLimits.layer(settings.limits),
