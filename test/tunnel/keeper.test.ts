@@ -1,6 +1,6 @@
 import { Duplex } from "node:stream"
 import { makeLink } from "@svc/tunnel-edge/protocol/Link"
-import { kind, timing } from "@svc/tunnel-edge/protocol/Manifest"
+import { kind, limits, timing } from "@svc/tunnel-edge/protocol/Manifest"
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setImmediate", "performance"] }))
@@ -55,4 +55,17 @@ it("does not treat a suspension of its own process as a silent peer", () => {
   vi.spyOn(performance, "now").mockImplementationOnce(() => before + 25_000)
   vi.advanceTimersByTime(500)
   expect(pass(1_000)).toBeUndefined()
+})
+
+it("closes a link whose peer keeps sending and does not read the replies", () => {
+  const ping = Buffer.concat([Buffer.from([6, 0, 0, 8, 0, 0, 0, 0]), Buffer.alloc(8)])
+  for (const [unread, reason] of [
+    [limits.queuedBytes, undefined],
+    [limits.queuedBytes + 1, "takes no answers"],
+  ] as const) {
+    const { carrier, pass } = frozen()
+    Object.defineProperty(carrier, "writableLength", { get: () => unread })
+    carrier.emit("data", ping)
+    expect(pass(100)).toBe(reason)
+  }
 })

@@ -3,6 +3,7 @@ import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Writes } from "@svc/cluster/store/Database"
 import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
+import { limits } from "@svc/domain/mail/FolderProtocol"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { actors, makeIdentity, makeOrg } from "../../harness/Actors.ts"
@@ -182,6 +183,25 @@ layer(actors())("folder commands", (it) => {
       expect(yield* used).toBe(100)
       yield* remove("Trash")
       expect(yield* used).toBe(0)
+    }),
+  )
+
+  it.effect("copy and remove a thousand messages at a time, and say whether more are left", () =>
+    Effect.gen(function* () {
+      const { org_id, actor, folder, placed, receive } = yield* makeMailbox("evelyn")
+      yield* receive
+      const { id: folder_id } = yield* folder("INBOX")
+      const sql = yield* Writes
+      yield* sql`
+        insert into placed
+        select (jsonb_populate_record(p, to_jsonb(p) || jsonb_build_object('uid', n, 'deleted', true))).*
+        from placed p, generate_series(2, ${limits.messages + 2}::int) as n where p.folder_id = ${folder_id}`
+      const copy = { org_id, folder_id, uids: [[1, limits.messages + 2]] as const, to: "Trash", move: false }
+      expect((yield* ask(actor.CopyMessages(copy))).to).toHaveLength(limits.messages)
+      const expunge = ask(actor.ExpungeFolder({ org_id, folder_id, uids: null }))
+      expect([yield* expunge, (yield* placed("INBOX")).length]).toEqual([{ left: true }, 2])
+      expect([yield* expunge, (yield* placed("INBOX")).map(({ uid }) => uid)]).toEqual([{ left: false }, [1]])
+      expect(limits.messages).toBe(1_000)
     }),
   )
 
