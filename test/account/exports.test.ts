@@ -94,6 +94,9 @@ layer(actors())("an export", (it) => {
       expect(Object.keys(yield* archive(org, ada.id, own, true)).filter((name) => /mbox|values/.test(name))).toEqual([
         "ada.mbox",
       ])
+      // An Identity's export has nothing of the account and of other Identities.
+      const ofAda = yield* archive(org, ada.id, own, true)
+      expect(JSON.stringify(ofAda)).not.toMatch(/\bbob\b|s3cret|"token"|\\"token\\"/)
       // An export that the caller could not have requested does not exist for it.
       for (const [who, what] of [
         [ada.id, id],

@@ -1,7 +1,10 @@
 /** Sentences that describe Events to people. */
+import { readFileSync } from "node:fs"
+import * as path from "node:path"
 import { eventTypes } from "@svc/domain/events/Event"
 import { eventSentence } from "@svc/domain/events/EventSentences"
 import { describe, expect, it } from "vitest"
+import { root } from "../mutants/Mutant.ts"
 
 const languages = ["en", "de", "fr"] as const
 const inAll = (type: string, data: object, handle: string | null = "ada") =>
@@ -40,6 +43,18 @@ describe("an Event's sentence", () => {
       }
     }
     expect(inAll("email.received", { from: null, subject: "" })[0]).toBe("ada received an email from somebody")
+  })
+
+  it("says the same in every language", () => {
+    const source = readFileSync(path.join(root, "packages/domain/src/events/EventSentences.ts"), "utf8")
+    const members = [...new Set([...source.matchAll(/data\["(\w+)"\]/g)].map(([, name]) => name!))]
+    expect(members.length).toBeGreaterThan(10)
+    const data = Object.fromEntries(members.map((name) => [name, `<${name}>`]))
+    const said = (sentence: string) => members.filter((name) => sentence.includes(`<${name}>`))
+    for (const type of eventTypes) {
+      const [english, ...others] = inAll(type, data).map(said)
+      for (const other of others) expect(other, type).toEqual(english)
+    }
   })
 
   it("of an unknown type is the type", () => {

@@ -184,4 +184,32 @@ export const classes: Mutants = {
     bug: "a submitted message with as many files as allowed is refused",
     tests: ["mail/submission/rewriting"],
   },
+  "handshake-limit-breaks-connection": {
+    file: "mail-gateway/src/mail/sending/smtp/Wire.ts",
+    from: 'socket.once("secureConnect", () => {\n        clearTimeout(late)\n',
+    to: 'socket.once("secureConnect", () => {\n',
+    bug: "a connection under TLS is broken when the time limit of its handshake has passed",
+    tests: ["mail/sending/wire"],
+  },
+  "own-export-names-secrets-of-the-account": {
+    file: "cluster/src/vault/VaultCapability.ts",
+    from: "canonical === null ? secrets({ org, identity: null }, null, pieces) : Effect.void",
+    to: "secrets({ org, identity: null }, null, pieces)",
+    bug: "the export of one Identity lists the secrets of the account",
+    tests: ["account/exports"],
+  },
+  "more-than-a-thousand-at-a-time": {
+    file: "domain/src/mail/FolderProtocol.ts",
+    from: "export const limits = { messages: 1_000, folders: 1_000 }",
+    to: "export const limits = { messages: 100_000, folders: 1_000 }",
+    bug: "one command of a mail program changes a hundred thousand messages in one statement",
+    tests: ["mail/imap/folders"],
+  },
+  "unread-replies-fill-memory": {
+    file: "tunnel-edge/src/protocol/Link.ts",
+    from: 'if (socket.writableLength > limits.queuedBytes) close("takes no answers")',
+    to: "",
+    bug: "a peer that sends pings and reads nothing fills the memory of the edge",
+    tests: ["tunnel/keeper"],
+  },
 }
