@@ -62,9 +62,10 @@ const make = (target: string, version: string): ReadonlyArray<string> => {
   node("npm and Python packages", "scripts/pack.ts", target)
   const site = path.join("packages", "site", "build.ts")
   if (existsSync(path.join(root, site))) {
-    node("Documentation site", site)
-    const built = path.join(root, "packages", "site", "dist")
-    step("Archive of the site", "tar", ["-czf", path.join(target, `docs-${version}.tar.gz`), "-C", built, "."])
+    const folder = path.join(target, "docs")
+    node("Documentation site", site, folder)
+    step("Archive of the site", "tar", ["-czf", path.join(target, `docs-${version}.tar.gz`), "-C", target, "docs"])
+    rmSync(folder, { recursive: true })
   }
   const container = engine()
   if (container !== undefined) {

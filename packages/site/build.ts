@@ -4,12 +4,15 @@
  * service that its navigation leads to.
  */
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { join, resolve } from "node:path"
 import { service } from "./.vitepress/home.ts"
 import { cache, dist, isBuilt, wanted } from "./sources.mjs"
 
+const started = process.cwd()
 if (!isBuilt()) {
   const stamp = wanted()
+  // The bundler reads the tsconfig.json of its working directory.
+  process.chdir(import.meta.dirname)
   const { build } = await import("vitepress")
   const fresh = join(cache, `building-${process.pid}`)
   await build(import.meta.dirname, { outDir: fresh })
@@ -21,8 +24,9 @@ if (!isBuilt()) {
   rmSync(old, { recursive: true, force: true })
 }
 
-const [folder, address = "http://localhost:8080"] = process.argv.slice(2)
-if (folder !== undefined) {
+const [argument, address = "http://localhost:8080"] = process.argv.slice(2)
+if (argument !== undefined) {
+  const folder = resolve(started, argument)
   cpSync(dist, folder, { recursive: true })
   for (const file of globSync("**/*.{html,js}", { cwd: folder }).map((one) => join(folder, one))) {
     writeFileSync(file, readFileSync(file, "utf8").replaceAll(service, address))
