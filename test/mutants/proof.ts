@@ -37,6 +37,13 @@ export const proof: Mutants = {
     bug: "a narrowed key registers a key that has none of its limits",
     tests: ["proof/keys"],
   },
+  "sign-in-code-many-times": {
+    file: "cluster/src/proof/SignInTokens.ts",
+    from: "s.code_hash = ${codeHash}::bytea and s.status = 'started'",
+    to: "s.code_hash = ${codeHash}::bytea",
+    bug: "requests at the same time exchange one code of a sign-in several times",
+    tests: ["proof/sign-ins"],
+  },
   "sign-in-any-verifier": {
     file: "cluster/src/proof/SignInTokens.ts",
     from: "if (!verifierFits(verifier, row.challenge)) {",

@@ -125,9 +125,12 @@ describe("a code", () => {
   })
 
   it("is exchanged once when many requests present it at the same time", async () => {
-    const { form } = await started()
-    const all = await Promise.all(Array.from({ length: 8 }, () => tokenCall(service.base, form)))
-    expect(all.filter(({ status }) => status === 200)).toHaveLength(1)
+    // A single code may be exchanged before the other requests read it.
+    for (let n = 0; n < 6; n++) {
+      const { form } = await started()
+      const all = await Promise.all(Array.from({ length: 8 }, () => tokenCall(service.base, form)))
+      expect(all.filter(({ status }) => status === 200)).toHaveLength(1)
+    }
   })
 
   it("is bound to its client, redirect URI and verifier, and lives for a minute", async () => {
