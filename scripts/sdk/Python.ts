@@ -167,9 +167,11 @@ const table = (): string =>
 const blocking = (text: string): string =>
   [
     [/\basync (def|with|for)\b/g, "$1"],
+    [/\banyio\.to_thread\.run_sync\(\s*(\w+), ([^()]*?)\s*\)/g, "$1($2)"],
+    [/^import anyio\.to_thread\n/gm, ""],
     [/\bawait /g, ""],
     [/\b__a(enter|exit)__/g, "__$1__"],
-    [/\ba(iter_bytes|close)\b/g, "$1"],
+    [/\ba(iter_bytes|close|read)\b/g, "$1"],
     [/\basynccontextmanager\b/g, "contextmanager"],
     [/\banyio\b/g, "time"],
     [/\b_async_/g, "_sync_"],

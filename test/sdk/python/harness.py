@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Callable, Dict, Iterator, List, Type
+from typing import Any, Callable, Dict, Iterator, List, Tuple, Type
 
 import httpx
 
@@ -43,6 +44,40 @@ class Failing(httpx.BaseTransport):
 
     def close(self) -> None:
         self._real.close()
+
+
+COMMAND = os.environ["SVC_COMMAND"].split(" ")
+"""The command line of `svc` from this checkout."""
+
+
+def application(environ: Dict[str, Any], start_response: Callable[..., Any]) -> List[bytes]:
+    start_response("200 OK", [("content-type", "text/plain")])
+    return [f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}".encode()]
+
+
+def public(url: str, path: str) -> str:
+    """Reads a public address as the Internet would. Its name resolves to this machine."""
+    address = httpx.URL(url)
+    here = f"http://127.0.0.1:{address.port}{path}"
+    return httpx.get(here, headers={"host": address.netloc.decode()}).text
+
+
+class Site(BaseHTTPRequestHandler):
+    """A site that redirects `/moved`, and keeps path, signature and digest of each request."""
+
+    seen: List[Tuple[str, str, str]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.seen.append((self.path, self.headers["signature"], self.headers["content-digest"]))
+        self.send_response(307 if self.path == "/moved" else 200)
+        self.send_header("location", "/there")
+        self.end_headers()
+        if self.path != "/moved":
+            self.wfile.write(json.dumps({"method": "POST", "body": body.decode()}).encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
 
 
 @contextmanager

@@ -9,7 +9,10 @@ from typing import List
 
 import httpx
 
+from harness import COMMAND, Site, application, public, server
+
 from agent_identity import ApiError, AsyncClient, async_login, types
+from agent_identity._request import content_digest
 
 
 class Async(unittest.IsolatedAsyncioTestCase):
@@ -28,6 +31,24 @@ class Async(unittest.IsolatedAsyncioTestCase):
             answer = await ada.wait_for_message(from_=there, after=question["id"])
             assert answer is not None
             self.assertEqual(answer["subject"], "Re: Numbers")
+
+    async def test_fetch_signs_every_request_of_a_redirect(self) -> None:
+        with server(Site) as site:
+            Site.seen = []
+            async with AsyncClient() as client:
+                ada = await client.create_identity("as-fetch")
+                response = await ada.fetch(f"{site}/moved", method="POST", content=b'{"n":1}')
+            self.assertEqual((response.status_code, response.json()), (200, {"method": "POST", "body": '{"n":1}'}))
+        paths, signatures, digests = zip(*Site.seen)
+        self.assertEqual(paths, ("/moved", "/there"))
+        self.assertEqual(len(set(signatures)), 2)
+        self.assertEqual(digests, (content_digest(b'{"n":1}'),) * 2)
+
+    async def test_tunnel_serves_an_application(self) -> None:
+        async with AsyncClient() as client:
+            ada = await client.create_identity("as-tunnel")
+            async with await ada.tunnel(application, command=COMMAND) as tunnel:
+                self.assertEqual(await asyncio.to_thread(public, tunnel.url, "/hello"), "GET /hello")
 
     async def test_lists_are_iterated_page_by_page(self) -> None:
         async with AsyncClient() as client:

@@ -14,6 +14,7 @@ from ._async_client import AsyncClient, AsyncIdentity, async_login
 from ._errors import AgentIdentityError, ApiConnectionError, ApiError, InvalidSignature
 from ._request import NOT_GIVEN, RequestOptions, NotGiven
 from ._sync_client import Client, Identity, login
+from ._tunnel import Tunnel
 from ._version import __version__
 from ._webhooks import verify_webhook
 
@@ -29,6 +30,7 @@ __all__ = [
     "Identity",
     "InvalidSignature",
     "NotGiven",
+    "Tunnel",
     "__version__",
     "async_login",
     "login",

@@ -8,15 +8,19 @@ from typing import Any, AsyncGenerator, Callable, Mapping, Sequence, Type
 from urllib.parse import quote
 
 import anyio
+import anyio.to_thread
 import httpx
 
 from . import _calls, types as t
 from ._async_api import AsyncApi, AsyncIdentityApi
 from ._async_transport import AsyncTransport
 from ._errors import AgentIdentityError, ApiError
-from ._request import NOT_GIVEN, RequestOptions, NotGiven, Settings
+from ._request import NOT_GIVEN, RequestOptions, NotGiven, Settings, content_digest
+from ._tunnel import Tunnel, TunnelTarget, open_tunnel
 
 _POLL_SECONDS = 0.25
+_REDIRECTS = 20
+"""The most redirects of one request, as in browsers."""
 _LONGEST_WAIT = 60
 """The longest wait of one call, in seconds."""
 
@@ -88,6 +92,64 @@ class AsyncIdentity(AsyncIdentityApi):
             for message in found["messages"]:
                 return await self.messages.read(message["id"])
             after = found["after"] or after
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        content: bytes | str | None = None,
+        data: Mapping[str, str] | None = None,
+        json: Any = None,
+        follow_redirects: bool = True,
+        timeout: float | None = None,
+    ) -> httpx.Response:
+        """Sends a web request that is signed as this Identity, so that the site knows the agent (Web Bot Auth).
+
+        The signature covers method, address and body. Redirects are followed here, because the request to each address has
+        its own signature. The arguments are those of `httpx`; the service never sees the headers and the body.
+        """
+        http = self._transport.http
+        request = http.build_request(
+            method,
+            url,
+            headers=headers,
+            params=params,
+            content=content,
+            data=data,
+            json=json,
+            timeout=self._transport.settings.timeout if timeout is None else timeout,
+        )
+        for _ in range(_REDIRECTS + 1):
+            body = await request.aread()
+            digest: str | NotGiven = content_digest(body) if body else NOT_GIVEN
+            request.headers.pop("content-digest", None)
+            signed = await self.proof.create_signature(
+                method=request.method, url=str(request.url), content_digest=digest
+            )
+            request.headers.update(signed["headers"])
+            response = await http.send(request, follow_redirects=False)
+            if not follow_redirects or response.next_request is None:
+                return response
+            await response.aclose()
+            request = response.next_request
+        raise httpx.TooManyRedirects(f"{url} redirects too often", request=request)
+
+    async def tunnel(self, target: TunnelTarget, *, command: Sequence[str] | None = None) -> Tunnel:
+        """Gives a local port or a WSGI application the public address of the Identity, and returns when the address works.
+
+        The tunnel is a context manager. It runs `svc tunnel` of the npm package `@agent-identity/cli`, so it needs Node.js.
+
+        Args:
+            target: The port of a local server, or a WSGI application, such as one of Flask or Django.
+            command: The command line of `svc`; by default `npx --yes @agent-identity/cli`.
+        """
+        settings = self._transport.settings
+        return await anyio.to_thread.run_sync(
+            open_tunnel, target, self.handle, settings.key, settings.base_url, command
+        )
 
     def stream(self, *, after: str | None = None) -> AsyncGenerator[t.Event, None]:
         """Yields the Identity's Events as they happen, beginning after the Event with the id `after`, or with the next one."""

@@ -31,6 +31,10 @@ class AsyncTransport:
         self._is_own = http_client is None
         self._http = http_client or httpx.AsyncClient(follow_redirects=True)
 
+    @property
+    def http(self) -> httpx.AsyncClient:
+        return self._http
+
     async def close(self) -> None:
         """Closes the connections, unless the caller brought the HTTP client."""
         if self._is_own:

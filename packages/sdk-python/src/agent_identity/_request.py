@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -102,6 +104,11 @@ class Request:
         if self.body:
             headers["content-type"] = "application/json"
         return headers
+
+
+def content_digest(body: bytes) -> str:
+    """Returns the digest of a body as `Content-Digest` (RFC 9530)."""
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
 
 
 def _text(value: object) -> str:

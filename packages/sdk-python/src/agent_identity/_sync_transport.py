@@ -31,6 +31,10 @@ class Transport:
         self._is_own = http_client is None
         self._http = http_client or httpx.Client(follow_redirects=True)
 
+    @property
+    def http(self) -> httpx.Client:
+        return self._http
+
     def close(self) -> None:
         """Closes the connections, unless the caller brought the HTTP client."""
         if self._is_own:

@@ -79,6 +79,7 @@ class AgentSignIn(TypedDict):
 
 class AgentSignInsListResult(TypedDict):
     sign_ins: List[AgentSignIn]
+    """The sign-ins, newest first."""
     next_cursor: str | None
     """The `cursor` of the next page; null on the last page."""
 
@@ -1704,6 +1705,7 @@ class IdentitySignInApprovedData(TypedDict):
     """A sign-in was approved. The agent can post it again."""
 
     sign_in_id: str
+    """The id of the sign-in."""
     site: str
     """The host of the redirect URI, or the scheme of an app."""
     client_name: str
@@ -1731,6 +1733,7 @@ class IdentitySignInRefusedData(TypedDict):
     """A sign-in was refused."""
 
     sign_in_id: str
+    """The id of the sign-in."""
     site: str
     """The host of the redirect URI, or the scheme of an app."""
     client_name: str
@@ -1758,6 +1761,7 @@ class IdentitySignInRequestedData(TypedDict):
     """The agent wants to sign in at a site that needs approval."""
 
     sign_in_id: str
+    """The id of the sign-in."""
     site: str
     """The host of the redirect URI, or the scheme of an app."""
     client_name: str
@@ -1783,6 +1787,7 @@ class IdentitySignedInData(TypedDict):
     """The agent signed in at a site."""
 
     sign_in_id: str
+    """The id of the sign-in."""
     site: str
     """The host of the redirect URI, or the scheme of an app."""
     client_name: str
