@@ -53,7 +53,7 @@ const guide = () => {
 }
 
 describe.skipIf(!has("pythonHttpx"))("Python SDK", () => {
-  it.each(["test_sdk", "test_async", "test_agent"])("passes %s", { timeout: 240_000 }, async (name) => {
+  it.each(["test_sdk", "test_async", "test_agent", "test_options"])("passes %s", { timeout: 240_000 }, async (name) => {
     expect(await python(["-m", "unittest", name], tests)).toMatch(/^OK$/m)
   })
 
@@ -68,7 +68,9 @@ describe.skipIf(!has("pythonHttpx", "mypy"))("Python SDK", () => {
   it("is free of errors under mypy --strict, and so are its tests and its guide", { timeout: 240_000 }, async () => {
     const files = [
       path.join(sources, "src", "agent_identity"),
-      ...["harness", "test_sdk", "test_async", "test_agent"].map((name) => path.join(tests, `${name}.py`)),
+      ...["harness", "test_sdk", "test_async", "test_agent", "test_options"].map((name) =>
+        path.join(tests, `${name}.py`),
+      ),
       ...guide().map((program, index) => {
         const file = path.join(folder, `guide${index}.py`)
         writeFileSync(file, program)

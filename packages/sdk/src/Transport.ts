@@ -3,7 +3,7 @@
  * asks; and turns problem bodies into errors.
  */
 import { apiVersion } from "./generated.ts"
-import { ApiError, ConnectionError, type Problem } from "./Errors.ts"
+import { apiErrorOf, ConnectionError, type Problem } from "./Errors.ts"
 
 export interface ClientOptions {
   /** An Admin Key, an Identity Key or a session token. Defaults to the environment variable `SVC_KEY`. */
@@ -15,9 +15,35 @@ export interface ClientOptions {
   /** Milliseconds after which an attempt without a response fails. Default 30,000, and longer for calls that wait. */
   readonly timeout?: number
   readonly fetch?: typeof fetch
+  /** The version of the API. Default: the one that the types of this package describe. */
+  readonly apiVersion?: string
+  /** The name and version of your program, for the logs of the service: `my-agent/1.2`. Browsers do not send it. */
+  readonly appInfo?: string
+  /** Is called after each attempt of a call, for logs and metrics. */
+  readonly onAttempt?: (attempt: Attempt) => void
+}
+
+/** An attempt of a call. */
+export interface Attempt {
+  readonly method: string
+  /** The path with its query. */
+  readonly path: string
+  /** 1 for the first attempt, more for its retries. */
+  readonly number: number
+  readonly millis: number
+  /** The response, whose body the client reads; undefined if none arrived. */
+  readonly response: Response | undefined
+  /** The id of the request, for questions to the operator of the service. */
+  readonly requestId: string | undefined
+  /** Why no response arrived. */
+  readonly error: unknown
 }
 
 export interface CallOptions {
+  /** A key for this call in place of that of the client. */
+  readonly key?: string
+  /** Is called after each attempt, with the status and the headers of its response. */
+  readonly onAttempt?: (attempt: Attempt) => void
   readonly signal?: AbortSignal
   readonly timeout?: number
   readonly retries?: number
@@ -109,10 +135,12 @@ export const makeTransport = (settings: ClientOptions = {}): Transport => {
       const timeout = (options.timeout ?? settings.timeout ?? 30_000) + waitSeconds * 1000
       const headers: Record<string, string> = {
         accept: "application/json",
-        "svc-version": apiVersion,
+        "svc-version": settings.apiVersion ?? apiVersion,
+        "user-agent": ["agent-identity-sdk", settings.appInfo].filter((one) => one !== undefined).join(" "),
         ...options.headers,
       }
-      if (key !== undefined) headers["authorization"] = `Bearer ${key}`
+      const credential = options.key ?? key
+      if (credential !== undefined) headers["authorization"] = `Bearer ${credential}`
       if (body !== undefined) headers["content-type"] = "application/json"
       if (options.ifMatch !== undefined) headers["if-match"] = options.ifMatch
       if (takesKey) headers["idempotency-key"] = options.idempotencyKey ?? crypto.randomUUID()
@@ -122,6 +150,13 @@ export const makeTransport = (settings: ClientOptions = {}): Transport => {
         const isLast = n >= retries
         const deadline = AbortSignal.timeout(timeout)
         let response: Response | undefined
+        const began = performance.now()
+        const tell = (error?: unknown) => {
+          const millis = Math.round(performance.now() - began)
+          const requestId = response?.headers.get("request-id") ?? undefined
+          for (const one of [settings.onAttempt, options.onAttempt])
+            one?.({ method, path, number: n + 1, millis, response, requestId, error })
+        }
         try {
           response = await request(baseUrl + path, {
             method,
@@ -129,20 +164,22 @@ export const makeTransport = (settings: ClientOptions = {}): Transport => {
             signal: options.signal === undefined ? deadline : AbortSignal.any([options.signal, deadline]),
             ...(body === undefined ? {} : { body: JSON.stringify(body) }),
           })
-          if (response.ok) return response
         } catch (cause) {
+          tell(cause)
           if (options.signal?.aborted === true) throw options.signal.reason
           if (isLast || !isRepeatable) {
             const what = deadline.aborted ? `gave no response within ${timeout} ms` : "is unreachable"
             throw new ConnectionError(`${baseUrl} ${what}`, { cause })
           }
         }
+        if (response !== undefined) tell()
+        if (response?.ok === true) return response
         const millis = waitBefore(n, response)
         if (response !== undefined) {
           // A limit refuses before anything happens; after other failures the outcome is unknown.
           const mayRepeat = response.status === 429 || (isRepeatable && isPassing(response.status))
           if (isLast || millis > longestWait || !mayRepeat) {
-            throw new ApiError(response.status, await problemOf(response))
+            throw apiErrorOf(response.status, await problemOf(response), response.headers)
           }
         }
         await response?.body?.cancel()

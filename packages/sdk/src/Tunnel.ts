@@ -2,7 +2,7 @@
  * A public address for a program: opens a tunnel with the package `@agent-identity/tunnel`, which is loaded when a tunnel is
  * opened, so that other programs do not need it.
  */
-import { ApiError } from "./Errors.ts"
+import { apiErrorOf } from "./Errors.ts"
 
 /** Handles a request that arrives at the public address. */
 export type TunnelHandler = (request: Request) => Response | Promise<Response>
@@ -153,7 +153,7 @@ const edgeOf = ({ hostname, url }: { readonly hostname: string; readonly url: st
 const refusalOf = (error: unknown): unknown => {
   const { status, code, message } = error as { status?: number; code?: string; message?: string }
   if (status === undefined || code === undefined) return error
-  return new ApiError(status, { code, title: code, detail: message ?? code, agent_hint: "stop" })
+  return apiErrorOf(status, { code, title: code, detail: message ?? code, agent_hint: "stop" })
 }
 
 /** Opens a tunnel and returns when its address works. */

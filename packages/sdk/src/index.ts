@@ -12,10 +12,24 @@
  * ```
  */
 export { type Api, type Client, createClient, type Identity, type IdentityApi, type WaitOptions } from "./Client.ts"
-export { type AgentHint, ApiError, ConnectionError, InvalidSignature, type Problem } from "./Errors.ts"
+export {
+  type AgentHint,
+  ApiError,
+  AuthenticationError,
+  ConflictError,
+  ConnectionError,
+  InvalidRequestError,
+  InvalidSignature,
+  NotFoundError,
+  PermissionDeniedError,
+  type Problem,
+  RateLimitError,
+  ServiceError,
+} from "./Errors.ts"
 export type { EventStreamOptions } from "./Events.ts"
 export { login, type LoginOptions } from "./Login.ts"
-export type { CallOptions, ClientOptions } from "./Transport.ts"
+export type { Attempt, CallOptions, ClientOptions } from "./Transport.ts"
 export type { ConnectTunnel, OpenTunnel, TunnelHandler, TunnelOptions } from "./Tunnel.ts"
-export { type Delivery, verifyWebhook } from "./Webhook.ts"
+export { type Delivery, signWebhook, verifyWebhook } from "./Webhook.ts"
+export { apiVersion } from "./generated.ts"
 export type * from "./generated.ts"

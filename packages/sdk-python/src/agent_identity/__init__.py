@@ -11,15 +11,37 @@
 
 from . import types
 from ._async_client import AsyncClient, AsyncIdentity, async_login
-from ._errors import AgentIdentityError, ApiConnectionError, ApiError, InvalidSignature
-from ._request import NOT_GIVEN, RequestOptions, NotGiven
+from ._errors import (
+    AgentIdentityError,
+    ApiConnectionError,
+    ApiError,
+    AuthenticationError,
+    ConflictError,
+    InvalidRequestError,
+    InvalidSignature,
+    NotFoundError,
+    PermissionDeniedError,
+    RateLimitError,
+    ServiceError,
+)
+from ._request import NOT_GIVEN, Attempt, RequestOptions, NotGiven
 from ._sync_client import Client, Identity, login
 from ._tunnel import Tunnel
-from ._version import __version__
-from ._webhooks import verify_webhook
+from ._version import API_VERSION, __version__
+from ._webhooks import sign_webhook, verify_webhook
 
 __all__ = [
+    "API_VERSION",
     "NOT_GIVEN",
+    "Attempt",
+    "AuthenticationError",
+    "ConflictError",
+    "InvalidRequestError",
+    "NotFoundError",
+    "PermissionDeniedError",
+    "RateLimitError",
+    "ServiceError",
+    "sign_webhook",
     "AgentIdentityError",
     "ApiConnectionError",
     "ApiError",

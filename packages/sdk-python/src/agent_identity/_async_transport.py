@@ -12,7 +12,7 @@ import httpx
 
 from . import types as t
 from ._attempts import Attempts, problem_of
-from ._errors import ApiError
+from ._errors import ApiError, api_error
 from ._frames import FrameParser
 from ._request import RequestOptions, Request, Settings, Spec, request_of
 
@@ -43,11 +43,14 @@ class AsyncTransport:
     async def send(self, request: Request, options: RequestOptions | None = None) -> httpx.Response:
         attempts = Attempts(self.settings, request, options or {})
         while True:
+            attempts.begin()
             try:
                 response = await self._attempt(request, attempts)
             except httpx.TransportError as cause:
+                attempts.end(None, cause)
                 seconds = attempts.after_failure(cause)
             else:
+                attempts.end(response)
                 if response.is_success:
                     return response
                 seconds = attempts.after_refusal(response)
@@ -106,7 +109,7 @@ class AsyncTransport:
         async with self._http.stream("GET", self.settings.base_url + path, headers=headers, timeout=timeout) as response:
             if not response.is_success:
                 content = b"".join([chunk async for chunk in response.aiter_bytes()])
-                raise ApiError(response.status_code, problem_of(httpx.Response(response.status_code, content=content)))
+                raise api_error(response.status_code, problem_of(httpx.Response(response.status_code, content=content)))
             yield response
 
     async def _attempt(self, request: Request, attempts: Attempts) -> httpx.Response:

@@ -8,8 +8,10 @@ import json
 import os
 import re
 from dataclasses import dataclass, field
-from typing import Dict, Generic, Mapping, Tuple, TypedDict, TypeVar
+from typing import Callable, Dict, Generic, Mapping, Tuple, TypedDict, TypeVar
 from urllib.parse import quote, urlencode
+
+import httpx
 
 from ._version import API_VERSION, __version__
 
@@ -29,6 +31,24 @@ class NotGiven:
 NOT_GIVEN = NotGiven()
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt of a call."""
+
+    method: str
+    path: str
+    """The path with its query."""
+    number: int
+    """1 for the first attempt, more for its retries."""
+    seconds: float
+    response: httpx.Response | None
+    """The response with its status and headers; None if none arrived."""
+    request_id: str | None
+    """The id of the request, for questions to the operator of the service."""
+    error: httpx.TransportError | None
+    """Why no response arrived."""
+
+
 class RequestOptions(TypedDict, total=False):
     """Settings of one call."""
 
@@ -41,6 +61,10 @@ class RequestOptions(TypedDict, total=False):
     if_match: str
     """The `ETag` that the resource must still have, so that no other change is lost."""
     headers: Mapping[str, str]
+    key: str
+    """A key for this call in place of that of the client."""
+    on_attempt: Callable[[Attempt], None]
+    """Is called after each attempt, with the status and the headers of its response."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +76,8 @@ class Settings:
     retries: int
     timeout: float
     api_version: str = API_VERSION
+    app_info: str | None = None
+    on_attempt: Callable[[Attempt], None] | None = None
 
     @staticmethod
     def of(key: str | None, base_url: str | None, retries: int, timeout: float) -> Settings:
@@ -97,7 +123,7 @@ class Request:
         headers = {
             "accept": "application/json",
             "svc-version": settings.api_version,
-            "user-agent": f"agent-identity-python/{__version__}",
+            "user-agent": " ".join(filter(None, [f"agent-identity-python/{__version__}", settings.app_info])),
         }
         if settings.key is not None:
             headers["authorization"] = f"Bearer {settings.key}"

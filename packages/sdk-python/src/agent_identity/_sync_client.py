@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generator, Callable, Mapping, Sequence, Type
 from urllib.parse import quote
@@ -14,8 +15,9 @@ from . import _calls, types as t
 from ._sync_api import Api, IdentityApi
 from ._sync_transport import Transport
 from ._errors import AgentIdentityError, ApiError
-from ._request import NOT_GIVEN, RequestOptions, NotGiven, Settings, content_digest
+from ._request import NOT_GIVEN, Attempt, RequestOptions, NotGiven, Settings, content_digest
 from ._tunnel import Tunnel, TunnelTarget, open_tunnel
+from ._version import API_VERSION
 
 _POLL_SECONDS = 0.25
 _REDIRECTS = 20
@@ -162,6 +164,9 @@ class Client(Api):
         retries: How often a call is repeated that fails temporarily.
         timeout: Seconds after which an attempt without a response fails; calls that wait get more.
         http_client: The `httpx.Client` to use, for example with a proxy. You close it yourself.
+        api_version: The version of the API. Defaults to the one that the types of this package describe.
+        app_info: The name and version of your program, for the logs of the service: `my-agent/1.2`.
+        on_attempt: Is called after each attempt of a call, for metrics. The logger `agent_identity` logs attempts at DEBUG.
     """
 
     def __init__(
@@ -172,8 +177,16 @@ class Client(Api):
         retries: int = 3,
         timeout: float = 30,
         http_client: httpx.Client | None = None,
+        api_version: str | None = None,
+        app_info: str | None = None,
+        on_attempt: Callable[[Attempt], None] | None = None,
     ) -> None:
-        settings = Settings.of(key, base_url, retries, timeout)
+        settings = replace(
+            Settings.of(key, base_url, retries, timeout),
+            api_version=api_version or API_VERSION,
+            app_info=app_info,
+            on_attempt=on_attempt,
+        )
         self._transport = Transport(settings, http_client)
         self.base_url = settings.base_url
         super().__init__(self._transport)

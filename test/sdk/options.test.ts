@@ -1,0 +1,115 @@
+/** What users of other SDKs expect: classes of errors, options of a call, its attempts, versions, and webhooks of tests. */
+import {
+  type Attempt,
+  ApiError,
+  apiVersion,
+  AuthenticationError,
+  ConflictError,
+  createClient,
+  InvalidRequestError,
+  InvalidSignature,
+  NotFoundError,
+  PermissionDeniedError,
+  RateLimitError,
+  ServiceError,
+  signWebhook,
+  verifyWebhook,
+} from "@agent-identity/sdk"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let key: string
+beforeAll(async () => {
+  service = await startService()
+  key = (await signUp(service.base)).session
+})
+afterAll(() => service.stop())
+
+/** Returns a `fetch` that answers with a status, and the headers of its requests. */
+const answering = (...statuses: ReadonlyArray<number>) => {
+  const left = [...statuses]
+  const seen: Array<Headers> = []
+  const fake: typeof fetch = async (_, init) => {
+    seen.push(new Headers(init?.headers))
+    const status = left.length > 1 ? left.shift()! : left[0]!
+    const headers = { "request-id": `req_${seen.length}`, "retry-after": "0" }
+    return Response.json(status === 200 ? {} : { code: "x", detail: "", agent_hint: "stop" }, { status, headers })
+  }
+  return { fake, seen }
+}
+
+describe("Errors", () => {
+  it.each([
+    [400, InvalidRequestError],
+    [401, AuthenticationError],
+    [403, PermissionDeniedError],
+    [404, NotFoundError],
+    [409, ConflictError],
+    [412, ConflictError],
+    [415, InvalidRequestError],
+    [422, ConflictError],
+    [429, RateLimitError],
+    [500, ServiceError],
+    [503, ServiceError],
+  ] as const)("of status %i have a class, and the headers of the response", async (status, kind) => {
+    const client = createClient({ key, fetch: answering(status).fake, retries: 0 })
+    const error = await client.session.whoami().catch((one: unknown) => one)
+    expect(error).toBeInstanceOf(kind)
+    expect(error).toBeInstanceOf(ApiError)
+    expect(error).toMatchObject({ name: kind.name, status, headers: expect.any(Headers) })
+    expect((error as ApiError).headers.get("request-id")).toBe("req_1")
+  })
+})
+
+describe("Options", () => {
+  it("of a call replace the key of the client", async () => {
+    const client = createClient({ key: "svc_id_wrong", baseUrl: service.base })
+    await expect(client.session.whoami()).rejects.toBeInstanceOf(AuthenticationError)
+    expect((await client.session.whoami({}, { key })).caller.kind).toBe("session")
+  })
+
+  it("name the version of the API and the program", async () => {
+    const { fake, seen } = answering(200)
+    await createClient({ key, fetch: fake }).session.whoami()
+    await createClient({ key, fetch: fake, apiVersion: "2030-01-01", appInfo: "my-agent/1.2" }).session.whoami()
+    expect(seen.map((headers) => [headers.get("svc-version"), headers.get("user-agent")])).toEqual([
+      [apiVersion, "agent-identity-sdk"],
+      ["2030-01-01", "agent-identity-sdk my-agent/1.2"],
+    ])
+    const unknown = createClient({ key, baseUrl: service.base, apiVersion: "2030-01-01" })
+    await expect(unknown.session.whoami()).rejects.toThrow(`Known are ${apiVersion}`)
+  })
+
+  it("tell of every attempt, to the client and to the call", async () => {
+    const [all, own]: [Array<Attempt>, Array<Attempt>] = [[], []]
+    const client = createClient({ key, fetch: answering(503, 200).fake, onAttempt: (one) => all.push(one) })
+    await client.session.whoami({}, { onAttempt: (one) => own.push(one) })
+    expect(own).toEqual(all)
+    expect(all).toMatchObject([
+      { method: "GET", path: "/api/auth/whoami", number: 1, requestId: "req_1", response: { status: 503 } },
+      { number: 2, requestId: "req_2", response: { status: 200 }, error: undefined },
+    ])
+    const lost = createClient({ key, fetch: () => Promise.reject(new TypeError("lost")), retries: 0 })
+    await lost.session.whoami({}, { onAttempt: (one) => own.push(one) }).catch(() => undefined)
+    expect(own[2]).toMatchObject({ response: undefined, error: expect.objectContaining({ message: "lost" }) })
+  })
+})
+
+describe("A signed delivery of a test", () => {
+  const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+  const body = JSON.stringify({ id: "evt_1", type: "email.received" })
+
+  it("verifies, within the tolerance of the receiver", async () => {
+    expect(await verifyWebhook({ headers: await signWebhook(body, secret), body }, secret)).toMatchObject({
+      id: "evt_1",
+    })
+    const old = { headers: await signWebhook(body, secret, { id: "evt_1", at: new Date(Date.now() - 600_000) }), body }
+    await expect(verifyWebhook(old, secret)).rejects.toBeInstanceOf(InvalidSignature)
+    expect(await verifyWebhook(old, secret, { toleranceSeconds: 700 })).toMatchObject({ type: "email.received" })
+    await expect(verifyWebhook({ ...old, body: `${body} ` }, secret, { toleranceSeconds: 700 })).rejects.toThrow(
+      "No signature",
+    )
+  })
+})
