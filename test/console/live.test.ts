@@ -139,6 +139,10 @@ describe.skipIf(!has("chromium"))("An open page", { timeout: 120_000 }, () => {
     await mail.api("POST", `${handle}/webhooks/${made.body.id}/test`)
     await page.getByText("Failing", { exact: true }).waitFor()
     await page.getByText("All recent deliveries have failed since").waitFor()
+    // Home leads to the response of the endpoint.
+    await page.goto(`${mail.service.base}/console/`)
+    await page.getByRole("link", { name: /All recent deliveries to a Webhook of/ }).click()
+    await page.getByText("out of order").waitFor()
     await navigate(page, `/identities/${handle}/webhooks`)
     await page.getByText("Failing", { exact: true }).waitFor()
     status = 200

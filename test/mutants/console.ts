@@ -219,4 +219,11 @@ export const console: Mutants = {
     bug: "an upload goes on after it was cancelled",
     tests: ["console/drafts"],
   },
+  "reason-of-failure-is-hidden": {
+    file: "console/src/home/HomePage.tsx",
+    from: "`${at}/webhooks/${id}`",
+    to: "`${at}/webhooks/${id}?status=failed`",
+    bug: "Home leads from a failing Webhook to an empty list, because its deliveries are still retried",
+    tests: ["console/live"],
+  },
 }

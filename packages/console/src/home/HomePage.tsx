@@ -34,7 +34,7 @@ const shown = ({ kind, identity, id, name, reason }: Need): readonly [text: stri
     case "approval":
       return [say("approval_wanted", { handle, subject: isolated(name) }), `${at}/mail/approvals/${id}`]
     case "webhook":
-      return [say("webhook_failed", { handle, why: reason ?? "" }), `${at}/webhooks/${id}?status=failed`]
+      return [say("webhook_failed", { handle, why: reason ?? "" }), `${at}/webhooks/${id}`]
     case "limit":
       return [
         identity === null ? say("limit_near", { limit: name }) : say("limit_near_of", { limit: name, handle }),

@@ -55,7 +55,7 @@ const Recover = ({ handle, id }: OfWebhook) => {
 
 const statuses = ["queued", "delivered", "retrying", "failed"] as const
 
-const Deliveries = ({ handle, id }: OfWebhook) => {
+const Deliveries = ({ handle, id, isFirstOpen }: OfWebhook & { readonly isFirstOpen?: boolean }) => {
   const status = statuses.find((one) => one === query.value.get("status"))
   const deliveries = useList("GET /api/identities/:handle/webhooks/:id/deliveries", {
     params: { handle, id },
@@ -83,7 +83,14 @@ const Deliveries = ({ handle, id }: OfWebhook) => {
             <>
               <LongList of={deliveries} rows={({ deliveries }) => deliveries} class="box rows">
                 {(delivery, at) => (
-                  <DeliveryItem key={delivery.id} handle={handle} id={id} delivery={delivery} at={at} />
+                  <DeliveryItem
+                    key={delivery.id}
+                    handle={handle}
+                    id={id}
+                    delivery={delivery}
+                    at={at}
+                    open={isFirstOpen === true && at["aria-posinset"] === 1}
+                  />
                 )}
               </LongList>
               <More of={deliveries} />
@@ -136,7 +143,9 @@ const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook:
         {webhook.stopped_reason === null ? null : <Note tone="warn">{say(webhook.stopped_reason)}</Note>}
         {webhook.failing_since === null ? null : (
           <Note tone="bad">
-            {say("failing_since")} <Time at={webhook.failing_since} form="full" />. {say("failing_why")}
+            <p>
+              {say("failing_since")} <Time at={webhook.failing_since} form="full" />. {say("failing_why")}
+            </p>
           </Note>
         )}
         <div class="bar">
@@ -151,8 +160,10 @@ const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook:
         </div>
         <ProblemNote failure={test.failure ?? turn.failure} />
       </div>
+      {/* The reason comes first: the latest delivery with the response of the endpoint. */}
+      {webhook.failing_since === null ? null : <Deliveries handle={handle} id={id} isFirstOpen />}
       <LazyUsage of="deliveries" handle={handle} webhook={id} />
-      <Deliveries handle={handle} id={id} />
+      {webhook.failing_since === null ? <Deliveries handle={handle} id={id} /> : null}
       {isEditing ? (
         <Dialog title={say("edit")} wide onClose={() => setEditing(false)}>
           <WebhookForm handle={handle} from={webhook} doing={say("save")} submit={edit} />
