@@ -34,6 +34,7 @@ const short: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   model: { FAULTS_OPERATIONS: "8000" },
   "poll-kill": { FAULTS_TIMES: "6" },
   "refresh-race": { FAULTS_TIMES: "4" },
+  "proof-rotation": { FAULTS_TIMES: "10" },
   "stop-proof": { FAULTS_TIMES: "3" },
   soak: { FAULTS_MINUTES: "3" },
   "two-programs": { TWO_PROGRAMS_SECONDS: "60" },

@@ -14,6 +14,7 @@ import * as Mail from "./Mail.ts"
 import * as Sending from "./Sending.ts"
 import { mixed } from "./Mixed.ts"
 import { model } from "./Model.ts"
+import { proofRotation } from "./ProofRotation.ts"
 import { restore } from "./Restore.ts"
 import { rolling } from "./Rolling.ts"
 import { silentStore } from "./SilentStore.ts"
@@ -55,6 +56,7 @@ export const rows: Readonly<Record<string, () => Promise<Row>>> = {
   "kill-send": killSend,
   "stop-storm": stopStorm,
   "stop-proof": stopProof,
+  "proof-rotation": proofRotation,
   "hostile-bounce": Sending.hostileBounce,
   postfix: Sending.postfix,
   "webhook-storm": Webhooks.webhookStorm,

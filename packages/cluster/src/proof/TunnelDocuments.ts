@@ -39,6 +39,8 @@ export interface TunnelDocument {
 }
 
 const attempts = 3
+/** Keys in a directory. Verifiers read few kilobytes, so keys of many rotations in a few minutes have no place. */
+const keysAtMost = 10
 
 const make = Effect.gen(function* () {
   const sql = yield* Reads
@@ -67,7 +69,7 @@ const make = Effect.gen(function* () {
         from identity i join mailbox m on m.identity_id = i.id join signing_key k on k.identity_id = i.id
         where i.id = ${owner.id}::uuid and i.status = 'ready' and k.origin = 'service'
           and (k.retired_at is null or (k.retired_at > ${since}::timestamptz and k.directory is not null))
-        order by k.retired_at desc nulls first`)
+        order by k.retired_at desc nulls first limit ${keysAtMost}`)
       const [current] = rows
       if (current?.kid !== key.kid) continue
       const found: TunnelDocument = {
