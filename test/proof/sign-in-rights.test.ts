@@ -247,6 +247,19 @@ describe("the authorization endpoint", () => {
     expect(printed).toContain("$(touch%20x)")
   })
 
+  it("shows the same to a site that posts its request", async () => {
+    const { searchParams } = await site.login()
+    const page = await fetch(`${service.base}/auth/authorize`, {
+      method: "POST",
+      headers: { origin: site.base, "accept-language": "en" },
+      body: searchParams,
+    })
+    const text = await page.text()
+    expect([page.status, text.includes("An agent signs in here")]).toEqual([200, true])
+    const [, href] = /svc sign-in '([^']*)'<\/code>/.exec(text)!
+    expect((await post(href!.replaceAll("&amp;", "&"))).body.status).toBe("started")
+  })
+
   it("still asks account holders about apps, also about those that ask for openid too", async () => {
     const { body: client } = await registerClient(service.base, ["https://app.example/callback"], "App")
     const url = (more: Record<string, string>) =>

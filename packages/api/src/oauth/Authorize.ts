@@ -204,6 +204,9 @@ export const layer = HttpRouter.use((router) =>
     const end = Effect.gen(function* () {
       const caller = yield* signedIn
       const here = yield* spokenHere
+      // A site may also post its request (OpenID Connect Core 1.0 section 3.1.2.1).
+      const text = yield* (yield* HttpServerRequest.HttpServerRequest).text
+      if (text.length <= longestQuery && isSignIn(new URLSearchParams(text))) return agentPage(book, langOf(here), text)
       if (caller === undefined || !(yield* certainlyFromOurPages)) return noticePage(here, here.gone, here.again, 403)
       const say = words[caller.org.language]
       const decision = yield* HttpServerRequest.schemaBodyUrlParams(Decision)
