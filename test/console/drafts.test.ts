@@ -24,7 +24,9 @@ describe.skipIf(!has("chromium"))("A draft in the composer", { timeout: 120_000 
     expect(await drafts()).toEqual([])
     await page.goBack()
     // The clock is frozen: nothing is saved by time.
+    await text.waitFor()
     await page.clock.install()
+    await page.clock.pauseAt(new Date(Date.now() + 60_000))
     await text.pressSequentially("Y")
     await page.clock.runFor(1)
     await eventually(drafts, (all) => all.length === 1)
@@ -67,7 +69,9 @@ describe.skipIf(!has("chromium"))("A draft in the composer", { timeout: 120_000 
       (share) => share > 0 && share < 1,
     )
     expect(await violations(page)).toEqual([])
+    const cancelled = page.waitForEvent("requestfailed", (request) => request.method() === "PUT")
     await page.getByRole("button", { name: "Cancel upload" }).click()
+    await cancelled
     await files.getByText("large.txt").waitFor({ state: "detached" })
     await draftKept(page)
     await slow(-1)
