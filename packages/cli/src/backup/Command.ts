@@ -68,12 +68,13 @@ export const upgradeStore = Command.make(
       Flag.withDescription("Remove the previous database after the upgrade"),
       Flag.withDefault(false),
     ),
+    ...formatFlags,
   },
-  ({ binaries, discard }) =>
+  ({ binaries, discard, ...format }) =>
     reportedError(
       Effect.flatMap(
         Effect.promise(() => import("./UpgradeStore.ts")),
-        (UpgradeStore) => (discard ? UpgradeStore.discard : UpgradeStore.run(binaries)),
+        (UpgradeStore) => (discard ? UpgradeStore.discard(format) : UpgradeStore.run(binaries, format)),
       ),
     ),
 ).pipe(Command.withDescription("Upgrade the embedded database to this program's version of PostgreSQL."))

@@ -10,8 +10,7 @@ import * as RestoreAdjustments from "@svc/cluster/backup/RestoreAdjustments"
 import { type MasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect } from "effect"
-import { explain } from "../client/Connection.ts"
-import { forPeople, type Format, respond } from "../client/Format.ts"
+import { forPeople, type Format, print } from "../client/Format.ts"
 import { withProgress } from "../client/Progress.ts"
 import { load, type Settings } from "../serve/Settings.ts"
 import * as BackupLocation from "./BackupLocation.ts"
@@ -90,13 +89,6 @@ export const putInPlace = (made: string, home: string) =>
   })
 
 const rowsOf = ({ tables }: Manifest) => tables.reduce((sum, { rows }) => sum + rows, 0)
-
-const print = (format: Format, body: object, lines: ReadonlyArray<string>) =>
-  Effect.catchTag(
-    respond(format, body, () => lines.join("\n")),
-    "Misused",
-    explain,
-  )
 
 /**
  * Returns the summary for the operator. Keys and Orgs that were deleted after the backup are unknown, so the operator

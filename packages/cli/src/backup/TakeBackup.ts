@@ -7,8 +7,7 @@ import * as BackupWriter from "@svc/cluster/backup/BackupWriter"
 import { Unhurried } from "@svc/cluster/store/Database"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Clock, Effect, Option } from "effect"
-import { explain } from "../client/Connection.ts"
-import { forPeople, type Format, isForMachines, respond } from "../client/Format.ts"
+import { forPeople, type Format, isForMachines, print } from "../client/Format.ts"
 import { withProgress } from "../client/Progress.ts"
 import { load } from "../serve/Settings.ts"
 import * as BackupLocation from "./BackupLocation.ts"
@@ -83,11 +82,7 @@ export const run = Effect.fn("svc.backup")(function* (
     if (file !== "-" && isForMachines(format)) {
       const tables = manifest.tables.length
       const body = { file, bytes, rows: rowsOf(manifest), tables, master_keys: manifest.master_keys, removed }
-      return yield* Effect.catchTag(
-        respond(format, body, () => ""),
-        "Misused",
-        explain,
-      )
+      return yield* print(format, body, [])
     }
     return yield* Effect.sync(() =>
       process.stderr.write(

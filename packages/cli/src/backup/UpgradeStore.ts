@@ -12,11 +12,11 @@ import * as BackupWriter from "@svc/cluster/backup/BackupWriter"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect, Option } from "effect"
 import { load, type Settings } from "../serve/Settings.ts"
+import { forPeople, type Format, print } from "../client/Format.ts"
+import { withProgress } from "../client/Progress.ts"
 import * as BackupLocation from "./BackupLocation.ts"
 import { aside, putInPlace } from "./Restore.ts"
 import { whole } from "./TakeBackup.ts"
-
-const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
 
 const nothing = (settings: Settings) =>
   new BackupFailed({
@@ -76,7 +76,7 @@ const fill = (folder: string, file: string, manifest: Manifest) =>
     }),
   )
 
-export const run = Effect.fn("svc.upgradeStore")(function* (named: Option.Option<string>) {
+export const run = Effect.fn("svc.upgradeStore")(function* (named: Option.Option<string>, format: Format = forPeople) {
   const settings = yield* load
   yield* BackupLocation.refuseForeign(settings)
   const { dataDirectory } = settings
@@ -97,17 +97,17 @@ export const run = Effect.fn("svc.upgradeStore")(function* (named: Option.Option
   yield* needRoom(settings, former.home)
   const { folder } = yield* aside(settings)
   const file = path.join(folder, "rows.tar.zst")
-  yield* dump(dataDirectory, { home: former.home, native }, file)
+  yield* withProgress("Reading the previous database", dump(dataDirectory, { home: former.home, native }, file))
   const manifest = yield* inspect(file)
-  yield* putInPlace(yield* fill(folder, file, manifest), home)
+  yield* putInPlace(yield* withProgress("Filling the new database", fill(folder, file, manifest)), home)
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0)
-  yield* say(
+  yield* print(format, { rows, tables: manifest.tables.length, from: manifest.postgres, home, former: former.home }, [
     `${rows} rows of ${manifest.tables.length} tables were copied from PostgreSQL ${manifest.postgres} to ${home}. ${former.home} is unchanged; after you have verified the service, \`svc upgrade-store --discard\` removes it.`,
-  )
+  ])
 }, Effect.scoped)
 
 /** Removes the previous database after an upgrade. */
-export const discard = Effect.gen(function* () {
+export const discard = Effect.fnUntraced(function* (format: Format = forPeople) {
   const settings = yield* load
   yield* BackupLocation.refuseForeign(settings)
   const former = EmbeddedPostgres.formerOf(settings.dataDirectory)
@@ -123,5 +123,5 @@ export const discard = Effect.gen(function* () {
     try: () => fs.rmSync(former.home, { recursive: true }),
     catch: (error) => new BackupFailed({ message: `${former.home} cannot be removed: ${String(error)}` }),
   })
-  yield* say(`${former.home} is removed.`)
+  yield* print(format, { removed: former.home }, [`${former.home} is removed.`])
 })

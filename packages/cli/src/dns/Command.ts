@@ -2,11 +2,10 @@
 import { isIP } from "node:net"
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { explain } from "../client/Connection.ts"
-import { type Format, formatFlags, respond } from "../client/Format.ts"
+import { type Format, formatFlags, print } from "../client/Format.ts"
 import { reportedError } from "../ReportedError.ts"
 
-const print = Effect.fnUntraced(function* (addresses: ReadonlyArray<string>, format: Format) {
+const show = Effect.fnUntraced(function* (addresses: ReadonlyArray<string>, format: Format) {
   const [{ load, SettingsInvalid }, { lineOf, wanted }] = yield* Effect.promise(() =>
     Promise.all([import("../serve/Settings.ts"), import("./Records.ts")]),
   )
@@ -23,11 +22,7 @@ const print = Effect.fnUntraced(function* (addresses: ReadonlyArray<string>, for
   const body = {
     records: records.map(({ name, kind, value = null, why: reason }) => ({ name, type: kind, value, why: reason })),
   }
-  yield* Effect.catchTag(
-    respond(format, body, () => lines.join("\n")),
-    "Misused",
-    explain,
-  )
+  yield* print(format, body, lines)
 })
 
 export const command = Command.make(
@@ -39,5 +34,5 @@ export const command = Command.make(
     ),
     ...formatFlags,
   },
-  ({ address, ...format }) => reportedError(print(address, format)),
+  ({ address, ...format }) => reportedError(show(address, format)),
 ).pipe(Command.withDescription("Print the DNS records to publish, as a zone file."))

@@ -2,17 +2,10 @@
 import * as Database from "@svc/cluster/store/Database"
 import { migrate, refuse, waiting } from "@svc/cluster/store/Migrations"
 import { Effect } from "effect"
-import { explain } from "../client/Connection.ts"
-import { type Format, respond } from "../client/Format.ts"
+import { type Format, print } from "../client/Format.ts"
 import { load } from "../serve/Settings.ts"
 import * as Store from "../serve/Store.ts"
 
-const print = (format: Format, body: object, lines: ReadonlyArray<string>) =>
-  Effect.catchTag(
-    respond(format, body, () => lines.join("\n")),
-    "Misused",
-    explain,
-  )
 const migrations = (number: number) => `${number} migration${number === 1 ? "" : "s"}`
 
 /** Runs an effect in the database of the settings. The embedded database is started for it if it does not run. */

@@ -3,7 +3,8 @@ import { Effect, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { call, connect, explain, handleOf, understood } from "../client/Connection.ts"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
-import { report, say } from "../client/Printing.ts"
+import { formatFlags, respond } from "../client/Format.ts"
+import { report } from "../client/Printing.ts"
 
 const Started = Schema.Struct({
   status: Schema.String,
@@ -19,9 +20,10 @@ export const command = Command.make(
     ),
     handle: handleFlag,
     api: apiFlag,
+    ...formatFlags,
   },
   Effect.fnUntraced(
-    function* ({ api, handle, url }) {
+    function* ({ api, handle, url, ...format }) {
       const connection = yield* connect(api)
       const name = yield* handleOf(connection, handle)
       const path = `/api/identities/${encodeURIComponent(name)}/sign-ins`
@@ -30,12 +32,12 @@ export const command = Command.make(
         body: { authorization_url: url },
       })
       const { redirect_url, site } = yield* understood(connection.api, Schema.decodeUnknownEffect(Started)(response))
-      if (redirect_url !== null) return yield* say(redirect_url)
+      if (redirect_url !== null) return yield* respond(format, response, () => redirect_url)
       const message = `The sign-in at ${site} awaits approval: ${connection.api}/console/identities/${encodeURIComponent(name)}/proof. Run the command again afterwards.`
       report(message, { code: "awaiting_approval", detail: message, agent_hint: "wait" })
       process.exitCode = 1
     },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain }),
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),
 ).pipe(
   Command.withDescription(

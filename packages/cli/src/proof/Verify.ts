@@ -4,7 +4,7 @@ import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
-import { say, sayJson } from "../client/Printing.ts"
+import { formatFlags, respond } from "../client/Format.ts"
 
 const Verification = Schema.Struct({
   valid: Schema.Boolean,
@@ -59,11 +59,11 @@ export const command = Command.make(
       Flag.withDescription("The audience that the token must have"),
       Flag.optional,
     ),
-    json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false)),
+    ...formatFlags,
     api: apiFlag,
   },
   Effect.fnUntraced(
-    function* ({ api: flag, audience, json, proof }) {
+    function* ({ api: flag, audience, proof, ...format }) {
       const { api, key } = yield* connect(flag)
       const body = {
         ...(yield* proofOf(proof)),
@@ -72,11 +72,12 @@ export const command = Command.make(
       const response = yield* call(api, "POST", "/api/verify", { key, body })
       const found = yield* understood(api, Schema.decodeUnknownEffect(Verification)(response))
       if (!found.valid) process.exitCode = 1
-      if (json) return yield* sayJson(response)
-      if (found.agent === null) return yield* say(`Not verified (${found.reason}): ${found.detail}`)
-      const { handle, issuer, subject } = found.agent
-      const names = [handle === null ? issuer : `${handle}, ${issuer}`, ...(subject === null ? [] : [subject])]
-      yield* say(`Verified: ${names.join(", ")}, key ${found.kid}`)
+      yield* respond(format, response, () => {
+        if (found.agent === null) return `Not verified (${found.reason}): ${found.detail}`
+        const { handle, issuer, subject } = found.agent
+        const names = [handle === null ? issuer : `${handle}, ${issuer}`, ...(subject === null ? [] : [subject])]
+        return `Verified: ${names.join(", ")}, key ${found.kid}`
+      })
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),
