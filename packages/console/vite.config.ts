@@ -21,21 +21,30 @@ export default defineConfig({
     // Few chunks, because HTTP/1.1 browsers load six files at a time.
     rolldownOptions: {
       output: {
+        // The first script lists the names of all others, so they are short.
+        chunkFileNames: "assets/[hash].js",
         codeSplitting: {
           groups: [
             { name: "first", tags: ["$initial"], priority: 2 },
             {
               name: "parts",
-              test: /console\/src\/(?:ui|frame|texts|events\/EventList|charts\/LazyUsage)/,
+              test: /console\/src\/(?:ui|frame|charts\/LazyUsage)/,
+              priority: 1,
+            },
+            // The sentences of Events are half of the parts, and the mail pages show none.
+            {
+              name: "events",
+              test: /console\/src\/(?:texts\/events|events\/EventList)|domain\/src\/events/,
               priority: 1,
             },
             // The mail pages share one chunk; there would be seven small ones otherwise.
             {
               name: "mail",
-              test: /console\/src\/(?:mail\/(?!MailList)\w+\.ts|approvals\/texts)/,
+              test: /console\/src\/(?:mail\/(?!MailList|MailRows|Verdict|texts)\w+\.ts|approvals\/texts)/,
               minShareCount: 3,
               priority: 1,
             },
+            { name: "rows", test: /console\/src\/mail\/(?:MailRows|Verdict|texts)/, priority: 1 },
             { name: "list", test: /console\/src\/mail\/(?:MailList|selection)/, minShareCount: 2, priority: 1 },
             { name: (id) => /console\/src\/(?!mail|compose)(\w+)\//.exec(id)?.[1] ?? null, minShareCount: 2 },
           ],

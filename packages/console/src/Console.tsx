@@ -19,7 +19,6 @@ import { Skeleton } from "./ui/Loaded.tsx"
 import { ProblemNote } from "./ui/Problem.tsx"
 // Most pages have a list; this keeps its code out of the chunk of each.
 import "./client/Lists.ts"
-import "./ui/LongList.tsx"
 
 /** Every path shows the sign-in page until a session exists; sign-in then returns to that path. */
 const wayIn = [page(everywhere, () => import("./account/SignInPage.tsx"))]
