@@ -20,6 +20,8 @@ const compress = (folder: string) => {
 
 if (!isBuilt()) {
   const stamp = wanted()
+  // Whoever starts the build: that of a test is the one that is served.
+  process.env["NODE_ENV"] = "production"
   const { build } = await import("vite")
   const fresh = join(cache, `building-${process.pid}`)
   process.env["CONSOLE_OUT"] = fresh

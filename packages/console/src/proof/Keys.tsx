@@ -64,8 +64,10 @@ const Row = ({ handle, of }: { readonly handle: string; readonly of: Key }) => {
   )
 }
 
+export const useKeys = (handle: string) => useCall("GET /api/identities/:handle/signing-keys", { params: { handle } })
+
 export const Keys = ({ handle }: { readonly handle: string }) => {
-  const keys = useCall("GET /api/identities/:handle/signing-keys", { params: { handle } })
+  const keys = useKeys(handle)
   const rotate = useCommand(async (key) => {
     await call("POST /api/identities/:handle/signing-key/rotate", { params: { handle } }, { key })
     await reread(handle)

@@ -52,8 +52,10 @@ const Settings = ({ handle, settings }: { readonly handle: string; readonly sett
   )
 }
 
+export const usePermissions = (handle: string) => useCall("GET /api/identities/:handle/proof", { params: { handle } })
+
 export const Permissions = ({ handle }: { readonly handle: string }) => {
-  const settings = useCall("GET /api/identities/:handle/proof", { params: { handle } })
+  const settings = usePermissions(handle)
   return (
     <Section title={say("permissions")} lead={say("permissions_why")}>
       <Loaded of={settings} lines={3}>

@@ -1,23 +1,30 @@
 /** What an Identity proves to others: its keys, where it may prove what, its sign-ins and tokens, and how others verify it. */
 import { IdentityFrame, type Identity } from "../frame/IdentityFrame.tsx"
+import { Skeleton } from "../ui/Loaded.tsx"
 import { Clouds } from "./Clouds.tsx"
-import { Keys } from "./Keys.tsx"
-import { Permissions } from "./Permissions.tsx"
+import { Keys, useKeys } from "./Keys.tsx"
+import { Permissions, usePermissions } from "./Permissions.tsx"
 import { Published } from "./Published.tsx"
-import { SignIns } from "./SignIns.tsx"
-import { Tokens } from "./Tokens.tsx"
+import { SignIns, useSignIns } from "./SignIns.tsx"
+import { Tokens, useTokens } from "./Tokens.tsx"
 import "./proof.css"
 
-const Ready = ({ identity }: { readonly identity: Identity }) => (
-  <div class="stack-loose">
-    <SignIns handle={identity.handle} />
-    <Permissions handle={identity.handle} />
-    <Keys handle={identity.handle} />
-    <Tokens handle={identity.handle} />
-    <Published identity={identity} />
-    <Clouds identity={identity} />
-  </div>
-)
+const Ready = ({ identity }: { readonly identity: Identity }) => {
+  const { handle } = identity
+  const parts = [useSignIns(handle), usePermissions(handle), useKeys(handle), useTokens(handle)]
+  // All parts appear together, so that none pushes another one down.
+  if (parts.some(({ data, error }) => data === undefined && error === null)) return <Skeleton lines={8} />
+  return (
+    <div class="stack-loose">
+      <SignIns handle={handle} />
+      <Permissions handle={handle} />
+      <Keys handle={handle} />
+      <Tokens handle={handle} />
+      <Published identity={identity} />
+      <Clouds identity={identity} />
+    </div>
+  )
+}
 
 const ProofPage = ({ handle }: { readonly handle: string }) => (
   <IdentityFrame handle={handle} part="proof">

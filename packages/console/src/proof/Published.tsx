@@ -1,9 +1,9 @@
 /** The documents by which anybody verifies an Identity. */
-import { useCall } from "../client/Queries.ts"
 import type { Identity } from "../frame/IdentityFrame.tsx"
 import { CopyButton } from "../ui/Copy.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Facts, Section } from "../ui/Page.tsx"
+import { useKeys } from "./Keys.tsx"
 import { say } from "./texts.ts"
 
 const Address = ({ url, what }: { readonly url: string; readonly what: string }) => (
@@ -16,7 +16,7 @@ const Address = ({ url, what }: { readonly url: string; readonly what: string })
 )
 
 export const Published = ({ identity }: { readonly identity: Identity }) => {
-  const keys = useCall("GET /api/identities/:handle/signing-keys", { params: { handle: identity.handle } })
+  const keys = useKeys(identity.handle)
   const address = (what: string, url: string) => [what, <Address key={url} url={url} what={what} />] as const
   return (
     <Section title={say("published")} lead={say("published_why")}>

@@ -113,8 +113,11 @@ const Row = ({ handle, of }: OfSignIn) => {
   )
 }
 
+export const useSignIns = (handle: string) =>
+  useList("GET /api/identities/:handle/sign-ins", { params: { handle }, query: { limit: 20 } })
+
 export const SignIns = ({ handle }: { readonly handle: string }) => {
-  const signIns = useList("GET /api/identities/:handle/sign-ins", { params: { handle }, query: { limit: 20 } })
+  const signIns = useSignIns(handle)
   return (
     <Loaded of={signIns} lines={3}>
       {({ pages }) => {

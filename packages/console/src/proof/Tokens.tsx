@@ -39,8 +39,11 @@ const Row = ({ of: { actor, at, code, count, outcome, target } }: { readonly of:
   </tr>
 )
 
+export const useTokens = (handle: string) =>
+  useList("GET /api/audit", { query: { action: "proof.createToken", identity: handle, limit: 10 } })
+
 export const Tokens = ({ handle }: { readonly handle: string }) => {
-  const records = useList("GET /api/audit", { query: { action: "proof.createToken", identity: handle, limit: 10 } })
+  const records = useTokens(handle)
   return (
     <Section
       title={say("tokens")}
