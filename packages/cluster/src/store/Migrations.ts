@@ -18,7 +18,7 @@ import { events } from "./schema/events.ts"
 import { identity } from "./schema/identity.ts"
 import { mail } from "./schema/mail.ts"
 import { oauth } from "./schema/oauth.ts"
-import { agentSignIns, proof } from "./schema/proof.ts"
+import { proof } from "./schema/proof.ts"
 import { search } from "./schema/search.ts"
 import { sending } from "./schema/sending.ts"
 import { service } from "./schema/service.ts"
@@ -47,31 +47,7 @@ const baseline = Effect.gen(function* () {
   yield* requireVersion("0.1.0")
 })
 
-/** Accounts from before keep the version of the first release. */
-const apiVersionOfOrg = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`alter table org add column api_version text not null default '2026-11-25'`
-})
-
-/** Sign-ins of Identities at sites. */
-const signIns = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  for (const statement of agentSignIns) yield* sql.unsafe(statement)
-})
-
-/** Attempts in flight: few rows, among which the abandoned ones are found however many rows are due. */
-const deliveriesInFlight = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
-    create index if not exists delivery_in_flight on delivery (identity_id, next_attempt_at) where attempt_started_at is not null`
-})
-
-const migrations = {
-  "0001_baseline": baseline,
-  "0002_api_version": apiVersionOfOrg,
-  "0003_agent_sign_ins": signIns,
-  "0004_deliveries_in_flight": deliveriesInFlight,
-}
+const migrations = { "0001_baseline": baseline }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63

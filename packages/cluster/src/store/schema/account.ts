@@ -6,6 +6,8 @@ export const account: ReadonlyArray<string> = [
     email text not null unique,
     language text not null,
     status text not null default 'active' check (status in ('active', 'deleting')),
+    -- The version of the API for requests of the account that name none.
+    api_version text not null default '2026-11-25',
     tos_version text not null,
     tos_accepted_at timestamptz not null,
     email_verified_at timestamptz,
@@ -17,7 +19,6 @@ export const account: ReadonlyArray<string> = [
     created_at timestamptz not null,
     deletion_requested_at timestamptz
   )`,
-  // Migration 0002 adds `api_version`, the version of the API for requests of the account that name none.
   `create index org_id_idx on org (id) where status = 'deleting'`,
 
   // Versions of the Terms that an Org accepted.

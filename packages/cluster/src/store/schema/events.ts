@@ -71,6 +71,8 @@ export const events: ReadonlyArray<string> = [
   )`,
   `create index delivery_done on delivery (created_at) where status in ('delivered', 'failed')`,
   `create index delivery_first_attempts on delivery (webhook_id, id) where status = 'queued'`,
+  // Attempts in flight: few rows, among which the abandoned ones are found however many rows are due.
+  `create index delivery_in_flight on delivery (identity_id, next_attempt_at) where attempt_started_at is not null`,
   `create index delivery_identity_id_next_attempt_at_idx on delivery (identity_id, next_attempt_at) where next_attempt_at is not null`,
   `create index delivery_next_attempt_at_idx on delivery (next_attempt_at) where next_attempt_at is not null`,
   `create index delivery_retries on delivery (webhook_id, next_attempt_at) where status = 'retrying'`,

@@ -8,7 +8,9 @@ export const oauth: ReadonlyArray<string> = [
     seen_at timestamptz not null,
     -- Of a document: when it was last read, and until when it is used without reading it again.
     fetched_at timestamptz,
-    fresh_until timestamptz
+    fresh_until timestamptz,
+    -- The algorithm of the client's ID tokens; null for a client that did not say that it uses OpenID Connect.
+    id_token_alg text
   )`,
   `create index oauth_client_seen_at_idx on oauth_client (seen_at)`,
 

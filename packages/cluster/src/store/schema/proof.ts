@@ -23,11 +23,13 @@ export const proof: ReadonlyArray<string> = [
   )`,
   `create unique index signing_key_current on signing_key (identity_id) where origin = 'service' and retired_at is null`,
 
-  // Settings of identity tokens.
+  // Settings of identity tokens and of sign-ins.
   `create table proof_setting (
     identity_id uuid primary key references identity on delete cascade,
     -- The audiences for which the Identity may get tokens: a list, or "any".
-    audiences jsonb not null
+    audiences jsonb not null default '[]',
+    -- The sites at which the Identity may sign in without approval: a list, or "any".
+    sites jsonb not null default '[]'
   )`,
 
   // Keys that sign identity tokens. The private key is the row `issuer/<domain>/<selector>` of `service_key`; keys of one
@@ -46,15 +48,8 @@ export const proof: ReadonlyArray<string> = [
     primary key (domain, selector),
     unique (domain, generation, algorithm)
   )`,
-]
 
-/** Sign-ins of Identities at relying parties of OpenID Connect. */
-export const agentSignIns: ReadonlyArray<string> = [
-  // The sites at which the Identity may sign in without approval: a list, or "any".
-  `alter table proof_setting add column sites jsonb not null default '[]'`,
-  `alter table proof_setting alter column audiences set default '[]'`,
-  // The algorithm of the client's ID tokens; null for a client that did not say that it uses OpenID Connect.
-  `alter table oauth_client add column id_token_alg text`,
+  // Sign-ins of Identities at relying parties of OpenID Connect.
   `create table agent_sign_in (
     id uuid primary key,
     identity_id uuid not null references identity on delete cascade,
