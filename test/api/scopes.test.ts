@@ -67,7 +67,7 @@ describe("Table of scopes", () => {
     const unscoped = rows.filter(
       ({ scope, endpoint }) => scope !== "public" && !promised.has(spelled(endpoint.method, endpoint.path)),
     )
-    expect(unscoped.map(({ id }) => id)).toEqual(["session.whoami"])
+    expect(unscoped.map(({ id }) => id)).toEqual(["session.whoami", "proof.verify"])
   })
 })
 

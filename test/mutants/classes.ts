@@ -114,13 +114,6 @@ export const classes: Mutants = {
     bug: "the metric of writes counts lost fences under another outcome",
     tests: ["cluster/ownership"],
   },
-  "deleted-shown-as-draft": {
-    file: "mail-gateway/src/mail/imap/store/Rows.ts",
-    from: '["seen", "flagged", "answered", "deleted", "draft"] as const',
-    to: '["seen", "flagged", "answered", "draft", "deleted"] as const',
-    bug: "mail programs show deleted messages as drafts",
-    tests: ["mail/imap/conversation"],
-  },
   "approvals-compressed": {
     file: "domain/src/mail/SendingApi.ts",
     from: "  .annotateEndpoints(Confidential, true)\n",

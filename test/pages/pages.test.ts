@@ -72,7 +72,7 @@ describe("Pages for people", () => {
   it("link sign-in and documentation on the landing page and the landing page on every page", async () => {
     const home = await getPage("/")
     expect(home.status).toBe(200)
-    for (const href of ["/auth/sign-in", "/api/docs", "/auth/device", "/terms", "/icon.svg"]) {
+    for (const href of ["/auth/sign-in", "/docs/", "/auth/device", "/terms", "/icon.svg"]) {
       expect(home.text).toContain(`href="${href}"`)
       expect((await getPage(href)).status, href).toBe(200)
     }

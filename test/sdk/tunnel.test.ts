@@ -100,7 +100,7 @@ describe("A tunnel of the SDK", () => {
       .identity("sdk-tunnel")
       .tunnel(() => new Response(""), { connectTunnel })
     await holder.apiKeys.revoke({ id: api_key.id })
-    await expect(open.ended).rejects.toMatchObject({ name: "ApiError", status: 401 })
+    await expect(open.ended).rejects.toMatchObject({ name: "AuthenticationError", status: 401 })
   })
 
   it("names the package that it needs", async () => {

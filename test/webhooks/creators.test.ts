@@ -232,7 +232,7 @@ describe("Webhook", () => {
       creator_end: fc.constantFrom(null, null, "creator_revoked" as const, "creator_expired" as const),
       creator_scopes: fc.subarray(["*", ...scopeNames]).map((names) => names.join(" ")),
     })
-    const subjects: Record<string, string> = { email: "mail", signing_key: "proof" }
+    const subjects: Record<string, string> = { email: "mail", signing_key: "proof", token: "proof" }
     const reads = (scopes: string, type: string) => {
       const [subject] = type.split(".") as [string]
       const needed = `${subjects[subject] ?? subject}:read` as ScopeName

@@ -32,7 +32,7 @@ export class ApiError extends Error {
   /** The headers of the response. */
   readonly headers: Headers
 
-  constructor(status: number, problem: Problem, headers = new Headers()) {
+  constructor(status: number, problem: Problem, headers: Headers = new Headers()) {
     super(`${problem.code}: ${problem.detail}`)
     this.status = status
     this.problem = problem

@@ -157,6 +157,8 @@ const texts: Readonly<Record<string, string>> = {
   "NewVerification.audience": "The audience that the token must have.",
   "NewVerification.card": "An A2A card with its `signatures`.",
   "NewVerification.request": "The head of a request: method, absolute address and header fields.",
+  method: "The method of the request, such as `GET`.",
+  issuer: "The origin of a request's signer, the issuer of a token, or the address of a card's keys.",
   "Verification.valid": "Whether the proof stands now.",
   "Verification.agent": "Who signed; null if the proof is not valid.",
   "Verification.reason": "Why the proof does not stand, or null.",

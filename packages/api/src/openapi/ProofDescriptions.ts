@@ -35,7 +35,6 @@ export const ofProof: Readonly<Record<string, string>> = {
   nonce: "A value that the token repeats as `nonce`.",
   algorithm: "The signature algorithm: `RS256` (default) or `ES256`.",
   "IdentityToken.token": "The token: a JWT, signed by the service.",
-  "NewSignature.method": "The method of the request, such as `GET`.",
   "NewSignature.url": "The absolute address of the request.",
   "NewSignature.headers": "Further header fields of the request that the signature covers, at most 20.",
   content_digest:

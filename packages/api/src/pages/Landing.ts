@@ -221,18 +221,18 @@ const make = Effect.gen(function* () {
       description: say.description,
       head: `${alternates}<link rel="canonical" href="${escape(book.baseUrl)}/">`,
       body: `<section class="hero"><div><h1>${escape(say.title)}</h1><p class="lead">${escape(say.lead)}</p>
-<p class="acts"><a class="button" href="/console/">${say.begin}</a><a class="button quiet" href="/api/docs">${say.read}</a></p></div>
+<p class="acts"><a class="button" href="/console/">${say.begin}</a><a class="button quiet" href="/docs/">${say.read}</a></p></div>
 <div class="shot" role="group" aria-label="${escape(say.request)}"><pre tabindex="0"><b>${escape(call)}</b></pre><pre tabindex="0">${escape(example)}</pre></div></section>
 <h2>${say.parts}</h2><ul class="grid">${items}</ul>
 <h2>${say.how}</h2><ol class="grid begin">${steps}</ol>
 <h2>${say.programs}</h2>
-<dl><dt>${docs[0]}</dt><dd><a href="/api/docs">${escape(docs[1])}</a></dd>
+<dl><dt>${docs[0]}</dt><dd><a href="/docs/">${escape(docs[1])}</a></dd>
 <dt>${say.ways.openapi}</dt><dd><a href="/api/openapi.json"><code>/api/openapi.json</code></a></dd>
 <dt>${mcp[0]}</dt><dd><code>/api/mcp</code>, ${escape(mcp[1])}</dd>
 <dt>${terminal[0]}</dt><dd><code>svc login</code> ${escape(terminal[1])} <a href="/auth/device">${escape(terminal[2])}</a></dd>
 <dt>${escape(profile[0])}</dt><dd><code>/@handle</code>, ${escape(profile[1])}</dd>
 <dt>${escape(say.ways.health)}</dt><dd><a href="/api/healthz"><code>/api/healthz</code></a></dd></dl>`,
-      foot: `<div class="foot-line"><footer class="foot"><a href="/terms">${escape(say.terms)}</a><a href="/api/docs">${docs[0]}</a><nav aria-label="${say.languages}">${choice}</nav></footer></div>`,
+      foot: `<div class="foot-line"><footer class="foot"><a href="/terms">${escape(say.terms)}</a><a href="/docs/">${docs[0]}</a><nav aria-label="${say.languages}">${choice}</nav></footer></div>`,
     }).pipe(HttpServerResponse.setHeaders({ "cache-control": "private, no-cache", vary: "accept-language, cookie" }))
   }
   const pages = { en: of("en"), de: of("de"), fr: of("fr") }

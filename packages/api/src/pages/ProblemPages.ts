@@ -54,17 +54,17 @@ const notFoundPages = {
   en: notFoundPage(
     "en",
     "Page not found",
-    `Check the address, or go to the <a href="/">home page</a>. The API is described in its <a href="/api/docs">documentation</a>.`,
+    `Check the address, or go to the <a href="/">home page</a>. The service is described in its <a href="/docs/">documentation</a>.`,
   ),
   de: notFoundPage(
     "de",
     "Seite nicht gefunden",
-    `Prüfe die Adresse oder geh zur <a href="/">Startseite</a>. Die API ist in ihrer <a href="/api/docs">Dokumentation</a> beschrieben.`,
+    `Prüfe die Adresse oder geh zur <a href="/">Startseite</a>. Der Dienst ist in seiner <a href="/docs/">Dokumentation</a> beschrieben.`,
   ),
   fr: notFoundPage(
     "fr",
     "Page introuvable",
-    `Vérifiez l’adresse ou retournez à l’<a href="/">accueil</a>. L’API est décrite dans sa <a href="/api/docs">documentation</a>.`,
+    `Vérifiez l’adresse ou retournez à l’<a href="/">accueil</a>. Le service est décrit dans sa <a href="/docs/">documentation</a>.`,
   ),
 }
 
