@@ -98,7 +98,7 @@ const AccountMenu = () => (
       <Icon name="settings" />
       {say("settings")}
     </a>
-    <a href="/api/docs" target="_blank" rel="noopener">
+    <a href="/docs/" target="_blank" rel="noopener">
       <Icon name="out" />
       {say("documentation")}
     </a>

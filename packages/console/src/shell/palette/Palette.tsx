@@ -90,7 +90,7 @@ const useEntries = (): ReadonlyArray<Entry> => {
     { text: say("data"), icon: "settings", run: to("/settings/data") },
     { text: say("terms"), icon: "settings", run: to("/settings/terms") },
     { text: say("devices"), also: say("devices_also"), icon: "key", run: to("/keys/devices") },
-    { text: sayInShell("documentation"), icon: "out", run: () => window.open("/api/docs", "_blank", "noopener") },
+    { text: sayInShell("documentation"), icon: "out", run: () => window.open("/docs/", "_blank", "noopener") },
     { text: sayInShell("sign_out"), icon: "out", run: () => maySignOut() && void signOut() },
   ]
 }
