@@ -11,11 +11,15 @@ import { rows } from "../harness/Stores.ts"
 import { act } from "./Acts.ts"
 import { auditLayer, exportedLines, headOf, tamper, verifyLines, waitForSeals } from "./Chains.ts"
 
-/** Creates an Org with one sealed record, and keeps its actor in memory. */
+/**
+ * Creates an Org with one sealed record, whose actor is in memory and has nothing left to write: a statement of its own would wait
+ * for the row of the owner in place of the one that a test is about.
+ */
 const sealedOrg = Effect.gen(function* () {
   const org = yield* makeOrg
   yield* (yield* Audit).record(act(org))
   yield* waitForSeals(org, 1)
+  yield* waitUntil(headOf(org), ({ due }) => !due)
   return org
 })
 

@@ -149,13 +149,18 @@ export const LongList = <A, R>({ of, rows, class: name, links, isOpen, children 
     update.current()
   })
 
+  const loadNext = useRef(() => {
+    const { of } = latest.current
+    const bottom = list.current?.getBoundingClientRect().bottom ?? 0
+    if (of.hasNextPage && !of.isFetchingNextPage && of.error === null && bottom > 0 && bottom < innerHeight + margin)
+      void of.fetchNextPage()
+  })
+  // Who scrolled to the end while a page was loading does not scroll again.
+  useEffect(() => (of.isFetchingNextPage ? () => loadNext.current() : undefined), [of.isFetchingNextPage])
   useEffect(() => {
     const onScroll = () => {
       update.current()
-      const { of } = latest.current
-      const bottom = list.current?.getBoundingClientRect().bottom ?? 0
-      if (of.hasNextPage && !of.isFetchingNextPage && of.error === null && bottom > 0 && bottom < innerHeight + margin)
-        void of.fetchNextPage()
+      loadNext.current()
     }
     // A column that scrolls by itself does not tell the document otherwise.
     document.addEventListener("scroll", onScroll, { capture: true, passive: true })

@@ -2360,6 +2360,7 @@ class ProofVerifyRequest(TypedDict):
     """The head of a request: method, absolute address and header fields."""
 
     method: str
+    """The method of the request, such as `GET`."""
     url: str
     """The URL."""
     headers: Dict[str, str]
@@ -3082,6 +3083,7 @@ class Verification(TypedDict):
 
 class VerificationAgent(TypedDict):
     issuer: str
+    """The origin of a request's signer, the issuer of a token, or the address of a card's keys."""
     subject: str | None
     """The subject."""
     handle: str | None
