@@ -1,6 +1,5 @@
 /** Compression of responses, entity tags of encodings, and what is never compressed. */
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
-import { request as httpRequest } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
@@ -9,6 +8,7 @@ import { Confidential, ShowsSecret } from "@svc/domain/account/Policy"
 import { document } from "@svc/api/openapi/Document"
 import { type Operation, operations } from "../api/Operations.ts"
 import { Context } from "effect"
+import { plainRequest } from "./PlainRequest.ts"
 
 let service: TestService
 let session: string
@@ -20,25 +20,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-interface Raw {
-  readonly status: number
-  readonly headers: Record<string, string | ReadonlyArray<string> | undefined>
-  readonly body: Buffer
-}
-
-/** `fetch` decompresses responses and forbids some methods, so a plain request is used. */
-const raw = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
-  new Promise<Raw>((resolve, reject) => {
-    const outgoing = httpRequest(service.base, { method, headers, path }, (incoming) => {
-      const chunks: Array<Buffer> = []
-      incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
-      incoming.on("end", () =>
-        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: Buffer.concat(chunks) }),
-      )
-    })
-    outgoing.on("error", reject)
-    outgoing.end(body)
-  })
+const raw = (method: string, path: string, headers?: Record<string, string>, body?: string) =>
+  plainRequest(service.base, method, path, headers, body)
 
 /** Returns the names of all members of the successful responses, including nested ones. */
 const membersOf = ({ path, method }: Operation): ReadonlyArray<string> => {

@@ -1,8 +1,8 @@
 import { connect } from "node:net"
-import { request as httpRequest } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
+import { plainRequest, type PlainResponse } from "./PlainRequest.ts"
 
 let service: TestService
 let session: string
@@ -14,28 +14,11 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-interface Raw {
-  readonly status: number
-  readonly headers: Record<string, string | ReadonlyArray<string> | undefined>
-  readonly body: Buffer
-}
-
-/** `fetch` decompresses responses and forbids some methods, so a plain request is used. */
-const raw = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
-  new Promise<Raw>((resolve, reject) => {
-    const outgoing = httpRequest(service.base, { method, headers, path }, (incoming) => {
-      const chunks: Array<Buffer> = []
-      incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
-      incoming.on("end", () =>
-        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: Buffer.concat(chunks) }),
-      )
-    })
-    outgoing.on("error", reject)
-    outgoing.end(body)
-  })
+const raw = (method: string, path: string, headers?: Record<string, string>, body?: string) =>
+  plainRequest(service.base, method, path, headers, body)
 
 const bearer = () => ({ authorization: `Bearer ${session}` })
-const codeOf = ({ body }: Raw) => JSON.parse(body.toString()).code
+const codeOf = ({ body }: PlainResponse) => JSON.parse(body.toString()).code
 
 describe("Path", () => {
   it("with a long parameter reaches its endpoint", async () => {

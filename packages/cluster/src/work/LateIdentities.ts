@@ -15,14 +15,14 @@ const start = "00000000-0000-0000-0000-000000000000"
  *
  * The statement reads the rows that are overdue for longest. A target that is away can make more of them than that, all of one
  * Identity. Then it also reads the earliest row of some more Identities in the index of Identity and due time (a loose index
- * scan), and the next call continues behind them. So its cost depends neither on the rows of an Identity nor on the number of
- * Identities that wait.
+ * scan), and the next call continues behind them. The cost of a call depends neither on the length of a queue nor on the number
+ * of queues.
  */
 export const lateIdentities = (
   queue: "delivery" | "outbox",
   condition: (sql: Sql, late: Date) => Statement.Fragment,
 ): Backlog["overdue"] => {
-  /** Where the next call continues. Any place is right. */
+  /** The Identity behind which the next call continues. A lost value only delays the search. */
   let place = start
   return (sql, late, atMost) =>
     Effect.map(
