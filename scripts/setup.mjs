@@ -168,8 +168,9 @@ if (existsSync("packages/console/sources.mjs")) {
   const { isBuilt } = await import("../packages/console/sources.mjs")
   await make(isBuilt, "packages/console/build.ts", "The console was not built; everything else works without it.")
 }
-// The site's generator is a development package; without a site, the service serves the pages themselves.
-if (existsSync("packages/site/sources.mjs") && existsSync("node_modules/vitepress")) {
+// A start does not wait for the site, which takes half a minute to build with development packages. Without a site, the service
+// serves the pages themselves.
+if (process.argv[2] !== "run" && existsSync("packages/site/sources.mjs") && existsSync("node_modules/vitepress")) {
   const { isBuilt } = await import("../packages/site/sources.mjs")
   await make(isBuilt, "packages/site/build.ts", "The documentation site was not built, so its pages are plain.")
 }
