@@ -1,7 +1,6 @@
-// Prepares the checkout: dependencies of the lock file, Node 26 from its npm package, the console, the documentation
-// site and the bundle. `node
-// scripts/setup.mjs run` installs what the service needs (151 of 543 packages); without `run`, also what development
-// and tests need. Runs before every npm script on any Node (18 or later), so it is plain JavaScript without
+// Prepares the checkout: dependencies of the lock file, Node 26 from its npm package, the console and the bundle. `node
+// scripts/setup.mjs run` prepares what the service needs; without `run`, it also installs what development and tests need,
+// and builds the documentation site. Runs before every npm script on any Node (18 or later), so it is plain JavaScript without
 // dependencies; if nothing is to be done, it ends after a few milliseconds.
 import { spawn, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"

@@ -28,7 +28,7 @@ export const imagesOf = (sealing: Sealing["Service"], handle: string, id: string
 const begins = (body: Uint8Array, text: string, at = 0) =>
   Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("latin1", at, at + text.length) === text
 
-/** Returns the media type by the content; undefined if it is no image that browsers show without running anything. */
+/** Returns the media type by the content; undefined for anything but an image that cannot contain scripts. */
 const typeOf = (body: Uint8Array): string | undefined => {
   if (begins(body, "\u0089PNG\r\n\u001a\n")) return "image/png"
   if (begins(body, "\u00ff\u00d8\u00ff")) return "image/jpeg"

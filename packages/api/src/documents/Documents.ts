@@ -16,9 +16,10 @@ import { index, llmsOf, localized, readSections, skillFile } from "./Pages.ts"
 import { plainPage } from "./PlainPage.ts"
 
 /** The site lies beside the packaged program, or where `packages/site/build.ts` writes it. */
-export const built =
-  [path.join(import.meta.dirname, "site")].find((folder) => existsSync(folder)) ??
-  path.join(import.meta.dirname, "../../../../node_modules/.cache/site/dist")
+const packed = path.join(import.meta.dirname, "site")
+export const built = existsSync(packed)
+  ? packed
+  : path.join(import.meta.dirname, "../../../../node_modules/.cache/site/dist")
 
 const types: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",

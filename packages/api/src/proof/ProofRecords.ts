@@ -1,4 +1,7 @@
-/** What the handlers of proofs share: the audit record that a proof needs, and who is not bound by the lists. */
+/**
+ * Shared by the handlers of tokens, signatures and sign-ins: their audit record, and whether the lists of allowed audiences and
+ * sites apply to a caller.
+ */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { allows } from "@svc/domain/account/Scope"
 import type { AuditNote } from "@svc/cluster/actor/Write"
@@ -6,14 +9,14 @@ import { Effect } from "effect"
 import type { Noting } from "../audit/AuditNotes.ts"
 import { RequestContext } from "../RequestContext.ts"
 
-/** Names in the audit record of the request what is handed out, and for whom. */
+/** Sets the target of the request's audit record: the token, signature or sign-in. */
 export const recordedAs = (type: string, id: string, name: string) =>
   Effect.map(RequestContext, (exchange) => {
     const { act } = exchange
     if (act !== undefined) exchange.act = () => ({ ...act(), target: { type, id, name } })
   })
 
-/** Stores the audit record in the statement that allows the proof. Without a record, nothing is handed out. */
+/** Stores the audit record in the statement that permits the proof, so that no proof is issued without a record. */
 export const onRecord = <A, E, R>(noting: Noting, issue: (note: AuditNote) => Effect.Effect<A, E, R>) =>
   noting((note) => (note === undefined ? Effect.die("a proof is not handed out without an audit record") : issue(note)))
 
