@@ -27,6 +27,8 @@ export interface Call {
   /** Members that are in the query although the call has a body. */
   readonly inQuery: ReadonlyArray<string>
   readonly takesKey: boolean
+  /** The codes of the problems that the call can fail with. */
+  readonly problems: ReadonlyArray<string>
 }
 
 /** The schemas by name. */
@@ -53,6 +55,11 @@ const bodyOf = (schema: Json): { readonly properties: Json; readonly required: R
     ],
   }
 }
+
+const problemsOf = (operation: Json): ReadonlyArray<string> =>
+  Object.values<Json>(operation["responses"])
+    .flatMap(({ content }) => Object.keys(content?.["application/problem+json"]?.examples ?? {}))
+    .toSorted()
 
 const callOf = (url: string, method: string, operation: Json): Call => {
   const [group = "", name = ""] = (operation["operationId"] as string).split(".")
@@ -99,6 +106,7 @@ const callOf = (url: string, method: string, operation: Json): Call => {
         ? []
         : own.filter((one) => one["in"] === "query").map((one) => one["name"] as string),
     takesKey: parameters.some((one) => one["name"].toLowerCase() === "idempotency-key"),
+    problems: problemsOf(operation),
   }
 }
 

@@ -23,12 +23,43 @@ const typeOf = (schema: Json): string => {
     case "null":
       return "null"
     case "array":
-      return `ReadonlyArray<${schema["items"] === undefined ? "unknown" : typeOf(schema["items"])}>`
+      return `ReadonlyArray<${schema["items"] === undefined ? "unknown" : `${limitsOf(schema["items"])}${typeOf(schema["items"])}`}>`
     case "object":
       return objectOf(schema)
     default:
       return "unknown"
   }
+}
+
+const limits = [
+  "minimum",
+  "maximum",
+  "minLength",
+  "maxLength",
+  "minItems",
+  "maxItems",
+  "uniqueItems",
+  "format",
+  "pattern",
+  "default",
+]
+
+/** Returns the schema and the schemas that it consists of, without those that it names. */
+const partsOf = (schema: Json): ReadonlyArray<Json> => [
+  schema,
+  ...[...(schema["anyOf"] ?? []), ...(schema["allOf"] ?? [])].flatMap(partsOf),
+]
+
+/** Returns a comment with the limits of a value, which TypeScript's types cannot express; empty if it has none. */
+const limitsOf = (schema: Json): string => {
+  const said = partsOf(schema).flatMap((one) =>
+    limits
+      // A format says more than its pattern, and the type says everything about a constant.
+      .filter((limit) => one[limit] !== undefined && one["const"] === undefined && one["enum"] === undefined)
+      .filter((limit) => limit !== "pattern" || one["format"] === undefined)
+      .map((limit) => `@${limit} ${String(one[limit]).replaceAll("*/", "*\\/")}`),
+  )
+  return said.length === 0 ? "" : `/** ${[...new Set(said)].join(" ")} */ `
 }
 
 const objectOf = ({ properties, required = [], additionalProperties }: Json): string => {
@@ -38,14 +69,15 @@ const objectOf = ({ properties, required = [], additionalProperties }: Json): st
       : "Readonly<Record<string, unknown>>"
   }
   const members = Object.entries<Json>(properties).map(
-    ([name, one]) => `readonly ${member(name)}${required.includes(name) ? "" : "?"}: ${typeOf(one)}`,
+    ([name, one]) => `${limitsOf(one)}readonly ${member(name)}${required.includes(name) ? "" : "?"}: ${typeOf(one)}`,
   )
   return members.length === 0 ? "Readonly<Record<string, never>>" : `{ ${members.join("; ")} }`
 }
 
 const inputOf = ({ members }: Call): string => {
   const all = members.map(
-    ({ name, schema, isRequired }) => `readonly ${member(name)}${isRequired ? "" : "?"}: ${typeOf(schema)}`,
+    ({ name, schema, isRequired }) =>
+      `${limitsOf(schema)}readonly ${member(name)}${isRequired ? "" : "?"}: ${typeOf(schema)}`,
   )
   return all.length === 0 ? "{}" : `{ ${all.join("; ")} }`
 }
@@ -63,6 +95,24 @@ const entryOf = ({ method, url, pages, inQuery, takesKey, output }: Call): strin
   return JSON.stringify([method, url, ...(Object.keys(flags).length === 0 ? [] : [flags])])
 }
 
+/** Problems that most calls can fail with, so that no single call lists them. */
+const everyCall = groups.flatMap(([, calls]) => calls)
+const common = new Set(
+  [
+    ...Map.groupBy(
+      everyCall.flatMap(({ problems }) => problems),
+      (code) => code,
+    ),
+  ]
+    .filter(([, { length }]) => 2 * length > everyCall.length)
+    .map(([code]) => code),
+)
+
+const descriptionOf = ({ summary, problems }: Call): string => {
+  const own = problems.filter((code) => !common.has(code))
+  return own.length === 0 ? `${summary}.` : `${summary}. Problems: ${own.join(", ")}.`
+}
+
 /** Returns the text of `generated.ts`. */
 export const typeScript = (): string =>
   [
@@ -71,12 +121,12 @@ export const typeScript = (): string =>
     "",
     ...Object.entries(schemas).map(([name, schema]) => `export type ${identifier(name)} = ${typeOf(schema)}`),
     "",
-    "/** The input and the output of each call. */",
+    `/** The input, the output and the problems of each call. Most calls can also fail with ${[...common].toSorted().join(", ")}. */`,
     "export interface Calls {",
     ...groups.flatMap(([group, calls]) => [
       `  readonly ${camel(group)}: {`,
       ...calls.flatMap((call) => [
-        `    /** ${call.summary}. */`,
+        `    /** ${descriptionOf(call)} */`,
         `    readonly ${call.name}: { readonly input: ${inputOf(call)}; readonly output: ${outputOf(call)} }`,
       ]),
       "  }",

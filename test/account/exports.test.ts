@@ -110,6 +110,32 @@ layer(actors())("an export", (it) => {
     }),
   )
 
+  it.effect("is stored in pieces of at most 1 MiB, and has the size of its members", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const { actor } = yield* makeIdentity(org, "large")
+      const text = "x".repeat(700_000)
+      for (const subject of ["one", "two"]) {
+        const raw = new TextEncoder().encode(`Subject: ${subject}\r\n\r\n${text}\r\n`)
+        const content = { raw, text, html: null, headers: [], search_text: "" }
+        yield* ask(actor.ReceiveMail(yield* receivedMail({ subject, content })))
+      }
+      const id = yield* exported(org)
+      const files = yield* archive(org, null, id)
+      const sizes = yield* rows(
+        (sql) => sql<{
+          size: number
+        }>`select length(sealed) as size from export_piece p join export e on e.id = p.export_id
+          where e.org_id = ${org} and member like '%.mbox'`,
+      )
+      expect(sizes.length).toBeGreaterThan(1)
+      for (const { size } of sizes) expect(size).toBeLessThan(1024 * 1024 + 100)
+      const total = Object.values(files).reduce((sum, file) => sum + Buffer.byteLength(file), 0)
+      expect((yield* (yield* Exports).read(org, null, id)).size).toBe(total)
+      expect(Object.values(files).join("").split(text)).toHaveLength(3)
+    }),
+  )
+
   it.effect("contains every entry of lists that are longer than a page", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg

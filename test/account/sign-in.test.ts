@@ -139,6 +139,9 @@ layer(storesLayer)("a session", (it) => {
       expect(yield* accounts.setSettings(org, { language: "de" }, { language: "fr", api_version })).toBe(false)
       const seen = { language: "fr", api_version: "2020-01-01" } as const
       expect(yield* accounts.setSettings(org, { language: "de" }, seen)).toBe(true)
+      const sql = yield* Writes
+      yield* sql`update org set status = 'deleting' where id = ${org.id}`
+      expect(yield* accounts.setSettings(org, { language: "en" }, null)).toBe(false)
     }),
   )
 

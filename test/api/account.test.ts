@@ -4,8 +4,9 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
+const ownTerms = "https://operator.example/terms"
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ env: { SVC_TOS_URL: ownTerms } })
 })
 afterAll(() => service.stop())
 
@@ -35,6 +36,11 @@ describe("Sign-up and sign-in", () => {
     const answers = await Promise.all(Array.from({ length: 30 }, () => link({ email })))
     expect(answers.filter(({ status }) => status === 202).length).toBe(4)
     expect(answers.filter(({ status }) => status === 429).length).toBe(26)
+  })
+
+  it("leads to the operator's own Terms if there are any", async () => {
+    const { status, headers } = await fetch(`${service.base}/terms`, { redirect: "manual" })
+    expect([status, headers.get("location")]).toEqual([302, ownTerms])
   })
 
   it("uses the language of the browser by default", async () => {

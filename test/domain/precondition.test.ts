@@ -16,6 +16,7 @@ describe("If-Match", () => {
     ['"w7"', []],
     ['"v07x"', []],
     ["v7", []],
+    ['"v999999999"', [999_999_999]],
     ['"v9999999999"', []],
     ["", []],
   ])("%s names the versions %j", (header, versions) => expect(ifMatch(header)).toEqual(versions))

@@ -64,6 +64,7 @@ describe("times as text", () => {
     const day = read("2026-02-28")
     expect(day._tag === "Some" && day.value.toISOString()).toBe("2026-02-28T00:00:00.000Z")
     expect(read("2026-02-28T01:00:00+01:00")).toEqual(day)
+    for (const text of ["0001-01-01", "9999-12-31", "0001-01-01T00:00:00Z"]) expect(read(text)._tag, text).toBe("Some")
     for (const text of ["2026-02-31", "2026-2-28", "2026-02-28T00:00:00", "foo 2030", "0000-12-31", ""])
       expect(read(text)._tag, text).toBe("None")
     expect(isTime("2026-02-28")).toBe(false)

@@ -67,6 +67,27 @@ layer(databaseLayer)("the feed", (it) => {
     }),
   )
 
+  it.effect("names the changed resources, of the Org or of an Identity, in the same process and in others", () =>
+    Effect.gen(function* () {
+      const [here, there] = [yield* process, yield* process]
+      const org = yield* makeUuidV7
+      const pages = [yield* here.resources(org), yield* there.resources(org)]
+      for (const changed of [
+        { resource: "session", handle: null },
+        { resource: "messages", handle: "ada" },
+      ]) {
+        here.changed(org, changed)
+        for (const page of pages) expect(yield* next(page)).toEqual([changed])
+      }
+      // A page that opens now learns what changed while it was read; a page of another Org does not.
+      expect((yield* there.resources(org)).recent).toEqual([
+        { resource: "session", handle: null },
+        { resource: "messages", handle: "ada" },
+      ])
+      expect((yield* there.resources(yield* makeUuidV7)).recent).toEqual([])
+    }),
+  )
+
   it.effect("detects an Event whose notification was lost, and wakes its subscribers", () =>
     Effect.gen(function* () {
       const feed = yield* process

@@ -117,6 +117,27 @@ describe("Invisible text", () => {
     "<head><style>/* x */ p.x, .y { display : none !important }</style></head><p class=y>no</p>",
     "<style>#top{font-size:0}</style><div id=top>no</div>",
     "<p style='display:none'>no<p>seen before</p>",
+    "<div style='display:none'><div style='display:block'><b>no</b></div></div>",
+    "<div style='visibility:collapse'>no</div>",
+    "<div style='opacity:0%'>no</div>",
+    "<div style='font-size:4px'>no</div>",
+    "<div style='font-size:3pt'>no</div>",
+    "<div style='font-size:25%'>no</div>",
+    "<div style='font-size:.3em'>no</div>",
+    "<div style='text-indent:-100px'>no</div>",
+    ...["left", "top", "right", "bottom"].map((side) => `<div style='position:fixed;${side}:-100em'>no</div>`),
+    "<div style='position:absolute;clip:rect(1px, 1px, 1px, 1px)'>no</div>",
+    ...["height", "max-height", "width", "max-width"].map((box) => `<div style='overflow:clip;${box}:0'>no</div>`),
+    "<div style='color:rgb(255,255,255)'>no</div>",
+    "<div style='color:rgb(100% 100% 100%)'>no</div>",
+    "<div style='color:rgba(0,0,0,0.29)'>no</div>",
+    "<div style='color:#0004'>no</div>",
+    "<div style='color:#efefef'>no</div>",
+    "<font color=ffffff>no</font>",
+    "<div style='background:#000;color:black'>no</div>",
+    ...["script", "style", "title", "template", "noframes", "iframe", "object", "svg", "math"].map(
+      (name) => `<${name}><${name}>no</${name}></${name}>`,
+    ),
   ])("%s", (html) => {
     expect(fromHtml(`${html}<p>seen</p>`)).not.toContain("no")
     expect(fromHtml(`${html}<p>seen</p>`)).toContain("seen")
@@ -134,6 +155,16 @@ describe("Invisible text", () => {
     "<style>@media (max-width:600px){.m{display:none}}</style><p class=m>seen</p>",
     "<style>.a .b{display:none}</style><p class=b>seen</p>",
     "<div style='max-height:0'>seen</div>",
+    "<div style='overflow:hidden;height:1px'>seen</div>",
+    "<div style='font-size:5px'>seen</div>",
+    "<small><sub>seen</sub></small>",
+    "<div style='text-indent:-99px'>seen</div>",
+    "<div style='left:-5000px;clip:rect(0 0 0 0)'>seen</div>",
+    "<div style='position:relative;left:-5000px'>seen</div>",
+    "<div style='position:absolute;left:-99px'>seen</div>",
+    "<div style='color:rgba(0,0,0,0.3)'>seen</div>",
+    "<div style='color:#eee'>seen</div>",
+    "<div style='color:hsl(0 0% 100%)'>seen</div>",
     "<div style='color:#ddd'>seen</div>",
     "<div style='opacity:0.5'>seen</div>",
     "<img style='display:none'>seen",
@@ -155,6 +186,23 @@ describe("Invisible text", () => {
       "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \ud83d\udc68\u200d\ud83d\udcbb",
     )
   })
+})
+
+describe("The text of HTML", () => {
+  it.each([
+    ["a<br><br>b", "a\n\nb"],
+    ["a<p>b</p><p>c</p>d", "a\n\nb\n\nc\n\nd"],
+    ["<div>a</div><div>b</div>c", "a\nb\nc"],
+    ["<h1>a</h1>b<hr>c", "a\n\nb\nc"],
+    ["<ul><li>a<li>b</ul><dl><dt>c<dd>d</dl>", "- a\n- b\n\nc\nd"],
+    ["<table><tr><th>a</th><td>b</td></tr><tr><td>c</table>", "a b\nc"],
+    ["<pre>a\n  b\n\n  c</pre>d  e", "a\n  b\n\n  c\n\nd e"],
+    [" a \n <b> b</b>&nbsp;\tc ", "a b c"],
+    ["a&amp;b &lt;c&gt; &#x1f600;", "a&b <c> \u{1f600}"],
+    ["a<!-- b -->c<![CDATA[d]]>", "ac"],
+    [`${"<blockquote type=cite>".repeat(12)}a${"</blockquote>".repeat(12)}b`, `${">".repeat(10)} a\n\nb`],
+    ["<blockquote type=cite>a<blockquote type=CITE>b</blockquote>c</blockquote>", "> a\n>\n>> b\n>\n> c"],
+  ])("%s", (html, text) => expect(fromHtml(html)).toBe(text))
 })
 
 describe("A quoted message in HTML", () => {

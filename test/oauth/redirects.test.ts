@@ -1,7 +1,8 @@
 import type { AddressBook } from "@svc/domain/Addresses"
-import { isDocument } from "@svc/domain/oauth/Client"
+import { isDocument, normalised, readDocument, readRegistration } from "@svc/domain/oauth/Client"
 import { isAcceptable, matches } from "@svc/domain/oauth/Redirect"
 import { isOurs } from "@svc/domain/oauth/Resource"
+import { Result } from "effect"
 import { describe, expect, it } from "vitest"
 
 const book = {
@@ -56,5 +57,84 @@ describe("Production", () => {
     expect(matches("http://127.0.0.1:9/cb", ["http://127.0.0.1/cb"])).toBe(true)
     expect(matches("http://127.0.0.1:9/cb", ["http://localhost/cb"])).toBe(false)
     expect(matches("https://app.example:9/cb", ["https://app.example/cb"])).toBe(false)
+  })
+})
+
+describe("The metadata of a client", () => {
+  const cb = "https://app.example/cb"
+  const many = (n: number) => Array.from({ length: n }, (_, at) => `${cb}/${at}`)
+  // oxlint-disable-next-line typescript/no-explicit-any -- metadata of strangers
+  type Any = any
+  const codeOf = (result: ReturnType<typeof readDocument>) =>
+    Result.isFailure(result) ? result.failure.error : result.success
+  const registered = (more: Any = {}) =>
+    codeOf(readRegistration(book, { redirect_uris: [cb], client_name: "App", ...more }))
+  const id = "https://app.example/client.json"
+  const document = (more: Any = {}) =>
+    codeOf(readDocument(book, id, { client_id: id, redirect_uris: [cb], client_name: "App", ...more }))
+  const app = { name: "App", redirects: [cb], idTokenAlgorithm: null }
+
+  it.each<[Any, Any]>([
+    [{}, app],
+    [{ redirect_uris: many(20) }, { ...app, redirects: many(20) }],
+    [{ grant_types: ["refresh_token", "authorization_code"], response_types: ["code", "token"] }, app],
+    [{ scope: "openid mail:read" }, { ...app, idTokenAlgorithm: "RS256" }],
+    [{ scope: "openidx mail:read" }, app],
+    [{ id_token_signed_response_alg: "ES256" }, { ...app, idTokenAlgorithm: "ES256" }],
+    [{ client_name: " A \n\u202eB " }, { ...app, name: "A B" }],
+    [{ client_name: "\u{1f600}".repeat(60) }, { ...app, name: "\u{1f600}".repeat(60) }],
+    [{ client_name: "\u{1f600}".repeat(61) }, { ...app, name: `${"\u{1f600}".repeat(59)}…` }],
+    [{ redirect_uris: [] }, "invalid_redirect_uri"],
+    [{ redirect_uris: undefined }, "invalid_redirect_uri"],
+    [{ redirect_uris: cb }, "invalid_redirect_uri"],
+    [{ redirect_uris: [cb, 7] }, "invalid_redirect_uri"],
+    [{ redirect_uris: many(21) }, "invalid_redirect_uri"],
+    [{ grant_types: ["client_credentials"] }, "invalid_client_metadata"],
+    [{ response_types: ["token"] }, "invalid_client_metadata"],
+    [{ response_types: "code" }, "invalid_client_metadata"],
+    [{ id_token_signed_response_alg: "none" }, "invalid_client_metadata"],
+  ])("is read from a registration and from a document alike: %j", (more, expected) => {
+    expect(registered(more)).toEqual(expected)
+    expect(document(more)).toEqual(expected)
+  })
+
+  it("has the host of a document, or `unnamed`, in place of a missing name", () => {
+    for (const client_name of [undefined, 7, "", " \u202e"]) {
+      expect(registered({ client_name })).toMatchObject({ name: "unnamed" })
+      expect(document({ client_name })).toMatchObject({ name: "app.example" })
+    }
+  })
+
+  it("of a registration has acceptable redirects only, and those of a document that are", () => {
+    const mixed = { redirect_uris: [cb, "http://app.example/cb", cb] }
+    expect(registered(mixed)).toBe("invalid_redirect_uri")
+    expect(document(mixed)).toEqual({ ...app, redirects: [cb, cb] })
+    expect(registered({ redirect_uris: [cb, cb] })).toEqual(app)
+    expect(document({ redirect_uris: ["http://app.example/cb"] })).toBe("invalid_redirect_uri")
+  })
+
+  it.each<Any>([
+    { client_id: "https://other.example/client.json" },
+    { client_id: undefined },
+    { client_secret: "s" },
+    { client_secret_expires_at: 0 },
+    { token_endpoint_auth_method: "client_secret_basic" },
+    { token_endpoint_auth_methods_supported: ["private_key_jwt"], token_endpoint_auth_method: "none" },
+  ])("of a document is refused with %j", (more) => expect(document(more)).toBe("invalid_client_metadata"))
+
+  it("is an object, and a document names its own address", () => {
+    expect(document({ token_endpoint_auth_methods_supported: ["private_key_jwt", "none"] })).toEqual(app)
+    for (const said of [null, [], "x"]) {
+      expect(codeOf(readDocument(book, id, said))).toBe("invalid_client_metadata")
+      expect(codeOf(readRegistration(book, said))).toBe("invalid_client_metadata")
+    }
+  })
+
+  it("is equal for equal registrations, whatever the port of a program and the order", () => {
+    const key = (redirects: ReadonlyArray<string>, more: object = {}) => normalised({ ...app, redirects, ...more })
+    expect(key(["http://localhost:1/cb", cb])).toBe(key([cb, "http://localhost:2/cb"]))
+    expect(key(["http://localhost:1/cb"])).not.toBe(key(["http://localhost:1/other"]))
+    expect(key([cb])).not.toBe(key([cb], { name: "Other" }))
+    expect(key([cb])).not.toBe(key([cb], { idTokenAlgorithm: "RS256" }))
   })
 })

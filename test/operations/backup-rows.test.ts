@@ -16,29 +16,8 @@ import { Unhurried } from "@svc/cluster/store/Database"
 import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeDatabase, type TestDatabase } from "../harness/Database.ts"
+import { neededColumns, valueOf, withoutReferences } from "../harness/GeneratedRows.ts"
 import { eventually } from "../harness/Service.ts"
-
-/** One value for each type. All ids are equal, so every foreign key finds its row. */
-const values: Readonly<Record<string, string>> = {
-  bool: "false",
-  bytea: "decode(repeat('00', 64), 'hex')",
-  date: "current_date",
-  int4: "1",
-  int8: "1",
-  jsonb: "'{}'",
-  text: "'x'",
-  timestamptz: "now()",
-  uuid: "'0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99'",
-  _text: "'{}'",
-}
-
-interface Column {
-  readonly table: string
-  readonly name: string
-  readonly type: string
-  /** The first value that a check allows. */
-  readonly allowed: string | null
-}
 
 const folder = mkdtempSync(path.join(os.tmpdir(), "svc-backup-rows-"))
 const file = path.join(folder, "backup.tar.zst")
@@ -48,30 +27,28 @@ let manifest: Manifest
 const inDatabase = <A, E>({ settings }: TestDatabase, effect: Effect.Effect<A, E, PgClient.PgClient | Unhurried>) =>
   Effect.runPromise(Effect.provide(effect, clients(settings as never)))
 
+/** All ids are equal, so every foreign key finds its row. */
+const id = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99"
+
 /** Adds a row to every empty table. Queued rows are due now. */
 const fill = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
-  const columns = yield* sql<Column>`
-    select c.relname as "table", a.attname as name, t.typname as type,
-           (select (regexp_match(pg_get_constraintdef(k.oid), '''([^'']+)''::text'))[1] from pg_constraint k
-            where k.conrelid = c.oid and k.contype = 'c' and k.conkey = array[a.attnum] limit 1) as allowed
-    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
-    join pg_type t on t.oid = a.atttypid
-    where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace
-      and (a.attnotnull and not a.atthasdef and a.attidentity = '' or a.attname = 'next_attempt_at')`
-  yield* sql`set session_replication_role = replica`
-  for (const { name } of yield* Tables.tables(sql)) {
-    const own = columns.filter(({ table }) => table === name)
-    const valueOf = ({ allowed, type }: Column) => (allowed === null ? values[type] : `'${allowed}'`)
-    yield* sql.unsafe(
-      `insert into ${name} (${own.map((one) => Tables.quoted(one.name)).join()}) select ${own.map(valueOf).join()}
-       where not exists (select from ${name})`,
-    )
-  }
+  const columns = yield* neededColumns(sql, ["next_attempt_at"])
+  yield* withoutReferences(
+    sql,
+    Effect.gen(function* () {
+      for (const { name } of yield* Tables.tables(sql)) {
+        const own = columns.filter(({ table }) => table === name)
+        yield* sql.unsafe(
+          `insert into ${name} (${own.map((one) => Tables.quoted(one.name)).join()})
+           select ${own.map((one) => valueOf(one, id, 1)).join()} where not exists (select from ${name})`,
+        )
+      }
+    }),
+  )
   for (const [at, { name }] of (yield* Tables.sequences(sql)).entries()) {
     yield* sql`select setval(${Tables.quoted(name)}::regclass, ${1_000 + at}::bigint)`
   }
-  yield* sql`set session_replication_role = origin`
 })
 
 /** The folder of the server that both this process and the server can enter. */

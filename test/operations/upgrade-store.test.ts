@@ -2,7 +2,16 @@
  * Upgrading the embedded database from the previous major version moves all data, and keeps the former database until it is discarded.
  * FORMER_POSTGRES is the folder (with `bin`) of the former binaries; without it, the current binaries run in a folder for version 17.
  */
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { PgClient } from "@effect/sql-pg"
@@ -99,6 +108,12 @@ describe("the database of a former major version", () => {
         ),
       ),
     )
+    // A sparse file of 8 TiB uses no space itself.
+    const sparse = path.join(home, "sparse")
+    writeFileSync(sparse, "")
+    truncateSync(sparse, 2 ** 43)
+    expect(await refusal(UpgradeStore.run(Option.some(native)))).toMatch(/needs [\d.]+ GB .* nothing was changed/)
+    rmSync(sparse)
     expect(readdirSync(directory)).toEqual(["pg17"])
   }, 300_000)
 
