@@ -40,6 +40,13 @@ const opens = (held: string, needed: string) => {
 
 const spelled = (method: string, path: string) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`
 
+/**
+ * Whether a call is tried with a scope: with each scope of its own resource, and with two of the others. Which two differs
+ * from call to call, so that each scope meets calls of many resources.
+ */
+const isTried = (needed: string, scope: string, call: number) =>
+  scope.split(":")[0] === needed.split(":")[0] || (scopes.indexOf(scope) + call) % (scopes.length >> 1) === 0
+
 /** Returns a path to existing resources and a request that has no effect if it is accepted. */
 const at = (path: string) =>
   path
@@ -77,10 +84,11 @@ describe("Key with one scope", () => {
     for (const scope of scopes) {
       const token = await keyWith(scope)
       await Promise.all(
-        rows.map(async ({ id, scope: access, endpoint }) => {
+        rows.map(async ({ id, scope: access, endpoint }, index) => {
           const { method, path } = endpoint
           const needed = promised.get(spelled(method, path))
-          if (needed === undefined || access === "session" || id === "events.replay") return
+          if (needed === undefined || !isTried(needed, scope, index) || access === "session" || id === "events.replay")
+            return
           // The stream would not end; a started stream is sufficient.
           if (id.startsWith("events.stream") && opens(scope, needed)) return
           const answer = await call(service.base, method, `${at(path)}?unknown=1`, {
@@ -114,15 +122,16 @@ describe("Key with one scope", () => {
         return needed === undefined || opens(scope, needed)
       })
       expect(listed.toSorted(), scope).toEqual(may.map((one) => one.listed.name).toSorted())
-      for (const { listed: tool, inPath } of tools.filter((one) => !may.includes(one))) {
-        const input = Object.fromEntries(inPath.map((name) => [name, name === "handle" ? ada.handle : "zzz"]))
-        const { status, body } = await mcp(token, "tools/call", { name: tool.name, arguments: input })
-        expect([status, body.result.isError, body.result.structuredContent.code], `${scope} at ${tool.name}`).toEqual([
-          200,
-          true,
-          "scope_missing",
-        ])
-      }
+      await Promise.all(
+        tools.map(async ({ listed: tool, method, path, inPath }, index) => {
+          const needed = promised.get(spelled(method, path))
+          if (needed === undefined || opens(scope, needed) || !isTried(needed, scope, index)) return
+          const input = Object.fromEntries(inPath.map((name) => [name, name === "handle" ? ada.handle : "zzz"]))
+          const { status, body } = await mcp(token, "tools/call", { name: tool.name, arguments: input })
+          const got = [status, body.result.isError, body.result.structuredContent.code]
+          expect(got, `${scope} at ${tool.name}`).toEqual([200, true, "scope_missing"])
+        }),
+      )
     }
   }, 240_000)
 
