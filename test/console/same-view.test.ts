@@ -12,7 +12,7 @@ import { ImapClient } from "../harness/Imap.ts"
 import { send } from "../harness/Mail.ts"
 import { has } from "../harness/Programs.ts"
 
-const seconds = Number(process.env["SAME_VIEW_SECONDS"] ?? 15)
+const seconds = Number(process.env["SAME_VIEW_SECONDS"] ?? 8)
 const seed = Number(process.env["SAME_VIEW_SEED"] ?? 1)
 /** Time in milliseconds until a change has to be shown; the machine may be busy. */
 const shownWithin = 10_000

@@ -220,7 +220,7 @@ describe("A quoted message in HTML", () => {
 
 describe("Hostile HTML", () => {
   it("of any shape is parsed quickly", () => {
-    const size = 2 * 1024 * 1024
+    const size = 512 * 1024
     for (const piece of [
       "<b>",
       "<b></i>",
