@@ -30,6 +30,7 @@ describe("Message ids", () => {
       references: ["<one@x>", quoted],
       attachments: [],
       headers: {},
+      did: "did:web:mail.example:%40ada",
       disclosure: "An AI wrote this.",
       language: "en",
     })

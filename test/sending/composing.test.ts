@@ -20,6 +20,7 @@ const letter = (words: string): Letter => ({
   references: [],
   attachments: [],
   headers: {},
+  did: "did:web:mail.example:%40ada",
   disclosure: "This message was written and sent by an AI agent (ada), not by a person.",
   language: "en",
 })

@@ -26,6 +26,7 @@ const letter = (part: Partial<Letter>): Letter => ({
   references: [],
   attachments: [],
   headers: {},
+  did: "did:web:mail.example:%40ada",
   disclosure,
   language: "en",
   ...part,

@@ -6,6 +6,7 @@ import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import type { Recipient } from "@svc/mail-gateway/mail/RecipientAddress"
 import { type Context, Effect, Layer, ManagedRuntime } from "effect"
 import { afterAll, expect, it } from "vitest"
+import { addresses } from "../harness/Stores.ts"
 
 type Status = "accept" | "unknown" | "not_yet" | "full"
 const now: {
@@ -17,6 +18,7 @@ const stub = <I, S>(tag: Context.Service<I, S>, service: object) => Layer.succee
 const runtime = ManagedRuntime.make(
   InternalDelivery.layer({ mailDomain: "mail.localhost" }).pipe(
     Layer.provide([
+      addresses,
       stub(Reception, {
         status: () => Effect.suspend(() => now.status),
         deliver: (_mail: unknown, recipient: Recipient, isPermitted: () => boolean) =>

@@ -30,6 +30,7 @@ const written = (html: string, attachments: ReadonlyArray<OutgoingAttachment>) =
     references: [],
     attachments,
     headers: {},
+    did: "did:web:mail.example:%40ada",
     disclosure: "An AI wrote this.",
     language: "en",
   }

@@ -257,6 +257,9 @@ export const Timing = {
   agentKeysFailedMillis: 10 * second,
   agentKeysAgainMillis: second,
 
+  /** The delays before the document of a message's agent is read again that could not be read. */
+  agentClaimWaitsMillis: [minute, 10 * minute],
+
   // --- Webhooks
 
   /** The timeout of a request to a Webhook. */

@@ -1,4 +1,5 @@
 /** An Identity that sends mail through the whole service, and a receiving mail server. */
+import type { Parts } from "@svc/cli/serve/Parts"
 import { Effect, Scope } from "effect"
 import type { SMTPServerOptions } from "smtp-server"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
@@ -8,12 +9,17 @@ import { type Sink, sink } from "./Sinks.ts"
 
 /** A relay, and a service that sends through it. */
 export const startOutbound = async (
-  options: { readonly relay?: SMTPServerOptions; readonly env?: Readonly<Record<string, string>> } = {},
+  options: {
+    readonly relay?: SMTPServerOptions
+    readonly env?: Readonly<Record<string, string>>
+    readonly parts?: Partial<Parts>
+  } = {},
 ) => {
   const scope = Scope.makeUnsafe()
   const relay = await Effect.runPromise(Effect.provideService(sink(options.relay), Scope.Scope, scope))
   const service = await startService({
     env: { SVC_SMTP_RELAY_URL: `smtp://127.0.0.1:${relay.port}`, SVC_LIMIT_MAIL_HOURLY: "100000", ...options.env },
+    ...(options.parts === undefined ? {} : { parts: options.parts }),
   })
   return {
     ...service,

@@ -18,6 +18,7 @@ const keysLayer = DkimKeys.layer.pipe(Layer.provideMerge(foundation), Layer.orDi
 const head =
   "From: Ada <ada@mail.example>\r\nTo: grace@example.org\r\nSubject: hello\r\nDate: Fri, 20 Nov 2026 12:00:00 +0000\r\n" +
   "Message-ID: <1@mail.example>\r\nAuto-Submitted: auto-generated\r\nAI-Disclosure: mode=ai-originated\r\n" +
+  "Agent-Identity: did:web:mail.example:%40ada\r\n" +
   "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n"
 const letter = (body: string) => Buffer.from(`${head}\r\n${body}`)
 
@@ -73,12 +74,12 @@ layer(keysLayer)("Outgoing mail", (it) => {
       const { message, zone } = yield* signed(letter("hello\r\n"))
       const text = message.toString("latin1")
       const forged = (
-        "From Subject To Cc Reply-To Date Message-ID In-Reply-To References Auto-Submitted AI-Disclosure MIME-Version " +
+        "From Subject To Cc Reply-To Date Message-ID In-Reply-To References Auto-Submitted AI-Disclosure Agent-Identity MIME-Version " +
         "Content-Type Content-Transfer-Encoding Sender List-Unsubscribe"
       )
         .split(" ")
         .map((name) => `${name}: forged\r\n${text}`)
-      const without = ["Auto-Submitted", "AI-Disclosure"].map((name) =>
+      const without = ["Auto-Submitted", "AI-Disclosure", "Agent-Identity"].map((name) =>
         text.replace(new RegExp(`^${name}: .*\r\n`, "m"), ""),
       )
       const forgeries = [...forged, ...without, text.replace("hello\r\n\r\n", "other\r\n\r\n")]

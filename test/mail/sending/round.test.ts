@@ -2,6 +2,8 @@
  * The whole path: an Identity sends, the relay receives the signed message, a bounce returns; and bounces that must not
  * count.
  */
+import { LookupFailed, Resolver } from "@svc/mail-gateway/mail/Resolver"
+import { Effect, Layer } from "effect"
 import { authenticate } from "mailauth"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { converse } from "../../harness/Mail.ts"
@@ -17,8 +19,15 @@ const recipients = ["grace@example.org", "bob@example.org", "eve@other.example"]
 /** An Identity whose mail bounces, so that other tests are unaffected. */
 const later = "later@example.org"
 
+/** DNS with the service's DKIM keys, which a receiver of its mail sees. */
+const zone: Record<string, string> = {}
+const publicDns = Layer.succeed(Resolver, {
+  lookup: (name) =>
+    zone[name] === undefined ? Effect.fail(new LookupFailed({ code: "ENOTFOUND" })) : Effect.succeed([[zone[name]]]),
+})
+
 beforeAll(async () => {
-  service = await startOutbound()
+  service = await startOutbound({ parts: { resolver: publicDns } })
   ada = await writer(service.base, [...recipients, later, "shared@example.org", "beside@example.org"])
 })
 afterAll(() => service.stop())
@@ -90,7 +99,7 @@ describe("Mail of an Identity", () => {
         select selector || '._domainkey.' || domain as name,
                'v=DKIM1; k=' || split_part(algorithm, '-', 1) || '; p=' || public_key as record from dkim_key`,
     )
-    const zone = Object.fromEntries(keys.map(({ name, record }) => [name, record]))
+    Object.assign(zone, Object.fromEntries(keys.map(({ name, record }) => [name, record])))
     const { dkim } = await authenticate(Buffer.from(one!.raw, "latin1"), {
       ip: "192.0.2.1",
       helo: "x",
@@ -106,6 +115,34 @@ describe("Mail of an Identity", () => {
       ["pass", "mail.localhost"],
     ])
     if (has("dkimpy")) expect(verify([Buffer.from(one!.raw, "latin1")], zone, 2)).toEqual([[true, true]])
+  })
+
+  it("is mail of a verified agent for a receiver who sees the published keys", async () => {
+    const { arrived } = await sent(["grace@example.org"], "signed agent")
+    const { raw } = arrived[0]!
+    const did = `did:web:${encodeURIComponent(new URL(service.base).host)}:%40${ada.handle}`
+    const receiver = await writer(service.base, [])
+    const received = async (letter: string) => {
+      const subject = /^Subject: (.*)\r$/m.exec(letter)![1]
+      const stuffed = letter.replace(/^\./gm, "..")
+      await deliver(`${receiver.handle}@mail.localhost`, stuffed, "forwarder@elsewhere.example")
+      const found = await eventually(
+        async () => (await receiver.list()).body.messages.find((one: any) => one.subject === subject),
+        (message) => message !== undefined,
+      )
+      return () => receiver.read(found.id).then(({ body }) => body.origin)
+    }
+    const origin = await received(raw)
+    const { agent } = await eventually(origin, (found) => found.agent !== undefined)
+    expect(agent).toEqual({ did, domain: "mail.localhost", checked_at: expect.stringMatching(/Z$/) })
+    const [event] = await eventually(
+      () => receiver.events("email.agent_verified"),
+      (found) => found.length === 1,
+    )
+    expect(event!.data).toMatchObject({ agent, from: { address: `${ada.handle}@mail.localhost` } })
+    // The list shows what the message shows.
+    expect((await receiver.list()).body.messages[0].origin.agent).toEqual(agent)
+    expect((await (await received(raw.replace(/^Agent-Identity: .*\r\n/m, "")))()).agent).toBeUndefined()
   })
 
   it("is sent once to each domain", async () => {

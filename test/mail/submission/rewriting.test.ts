@@ -12,6 +12,7 @@ const given = (raw: Buffer | string) => ({
   author: { address: "ada@mail.example", canonical: "ada", domain: "mail.example" },
   messageId: "<made@mail.example>",
   date: now,
+  did: "did:web:mail.example:%40ada",
   disclosure,
   language: "en",
 })

@@ -62,7 +62,12 @@ describe("A submitted message", () => {
         { filename: "dot.png", content: Buffer.from("PNG"), contentType: "image/png", cid: "dot@ada" },
         { filename: "räume.txt", content: "Anhang", contentType: "text/plain" },
       ],
-      headers: { "User-Agent": "Program/1.0", "AI-Disclosure": "none", "X-Own": "1" },
+      headers: {
+        "User-Agent": "Program/1.0",
+        "AI-Disclosure": "none",
+        "Agent-Identity": "did:web:mallory.example",
+        "X-Own": "1",
+      },
     })
     transport.close()
     expect(sent.response).toMatch(/^250 2\.6\.0 Queued as msg_[0-9a-z]{26}$/)
@@ -85,7 +90,12 @@ describe("A submitted message", () => {
     expect(fields).toEqual(
       expect.arrayContaining(["AI-Disclosure: mode=ai-originated", "User-Agent: Program/1.0", "X-Own: 1"]),
     )
-    expect(fields.filter((one: string) => /^(?:bcc|ai-disclosure)/i.test(one))).toHaveLength(1)
+    const did = (handle: string) => `did:web:${encodeURIComponent(new URL(service.base).host)}:%40${handle}`
+    expect(fields.filter((one: string) => /^(?:bcc|ai-disclosure|agent-identity)/i.test(one))).toEqual([
+      "AI-Disclosure: mode=ai-originated",
+      `Agent-Identity: ${did(ada.handle)}`,
+    ])
+    expect(message.origin.agent).toEqual({ did: did(ada.handle), domain: null, checked_at: expect.any(String) })
     const [stored] = await ada.outbound()
     expect((await ada.read(stored.id)).bcc).toEqual([{ address: ada.address, name: null }])
   })

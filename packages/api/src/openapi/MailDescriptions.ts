@@ -22,6 +22,13 @@ export const ofMail: Readonly<Record<string, string>> = {
   dkim: "The result of DKIM (RFC 8601).",
   dmarc: "The result of DMARC (RFC 8601).",
   domain: "The domain that was checked; null if absent.",
+  "OriginVerdict.agent":
+    "The agent whose mail this is, if that is proved: the message is signed by the sender's domain and names a DID whose document names the sender's address.",
+  "EmailAgentVerifiedData.agent": "The agent whose mail this is.",
+  checked_at: "The time at which the document of the DID was read.",
+  "ProvedAgent.domain":
+    "The domain whose DKIM signature covers `Agent-Identity`; null for mail of an Identity of this service.",
+  "ProvedAgent.did": "The DID of the agent (did:web).",
   size: "The size in bytes.",
   received_at: "The time at which the message was accepted.",
   seen: "Whether the message is marked as read. Reading it over the API does not mark it.",

@@ -20,9 +20,11 @@ import { Identities } from "../actor/Identities.ts"
 import * as Lifecycle from "../identity/Lifecycle.ts"
 import * as ProvisioningBatch from "../identity/ProvisioningBatch.ts"
 import { claim, type Owned, type State } from "../identity/State.ts"
+import { NextClaim } from "../mail/AgentClaims.ts"
 import * as InboundBatch from "../mail/InboundBatch.ts"
 import * as Approvals from "../mail/sending/Approvals.ts"
 import * as OutboundBatch from "../mail/sending/OutboundBatch.ts"
+import { DidDocuments } from "../proof/DidDocuments.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import type { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -112,6 +114,8 @@ export const layer = (limits: IdentityLimits) =>
       OutboundBatch.layer,
       ProvisioningBatch.layer,
       Approvals.ApprovalExpiry.layer,
+      NextClaim.layer,
+      DidDocuments.layer,
       batchedErasure,
     ]),
   )

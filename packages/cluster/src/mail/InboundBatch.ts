@@ -160,11 +160,23 @@ const asNeeded = (sql: Sql, mails: ReadonlyArray<ReceivedMail>) => ({
       where allowed_recipient.reason = 'inbound'
     ),`
     : sql``,
+  claimed_agents: mails.some(({ agent_claim }) => agent_claim !== undefined)
+    ? sql`
+    claimed_agents as (
+      insert into agent_claim (message_id, identity_id, did, domain, next_attempt_at)
+      select arrived.id, arrived.identity_id, c.did, c.domain, arrived.written_at
+      from arrived join jsonb_to_recordset(${JSON.stringify(
+        mails.flatMap(({ message_id, agent_claim }) =>
+          agent_claim === undefined ? [] : [{ id: message_id, ...agent_claim }],
+        ),
+      )}::jsonb) as c (id uuid, did text, domain text) on c.id = arrived.id
+    ),`
+    : sql``,
 })
 
 const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
   const identityId = sql`identity_id`
-  const { references, claimed, renewed } = asNeeded(
+  const { references, claimed, renewed, claimed_agents } = asNeeded(
     sql,
     groups.flatMap(({ mails }) => mails),
   )
@@ -223,6 +235,7 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
     ),
     ${claimed}
     ${renewed}
+    ${claimed_agents}
     ${raise(
       // Incoming mail has no caller.
       { sql, identity: { id: identityId, handle: sql`handle`, orgId: sql`org_id` }, at: sql`written_at`, by: system },
@@ -251,8 +264,8 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
   )
 }
 
-const outcomeOf = ({ write }: Group, row: Row): Stored => {
-  if (row.queued > 0) write.due()
+const outcomeOf = ({ write, mails }: Group, row: Row): Stored => {
+  if (row.queued > 0 || mails.some(({ agent_claim }) => agent_claim !== undefined)) write.due()
   return row
 }
 

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { type Capability, cascades, derived, exportedRows, kept, shortLived, workState } from "../Capability.ts"
 import * as Cursors from "../sealing/Cursors.ts"
+import * as AgentClaims from "./AgentClaims.ts"
 import * as Folders from "./folders/Folders.ts"
 import { InboundBatch } from "./InboundBatch.ts"
 import * as Mailbox from "./Mailbox.ts"
@@ -33,7 +34,7 @@ export const mail = {
       ...Bounces.handlers(handling),
     }
   }),
-  work: { identity: [OutboxQueue.source, Approvals.source], org: [] },
+  work: { identity: [OutboxQueue.source, Approvals.source, AgentClaims.source], org: [] },
   queries: [MessageQueries.layer, ThreadQueries.layer, MailSettingsQueries.layer, SendingQueries.layer, Drafts.layer],
   exports: [
     exportedRows(
@@ -111,6 +112,7 @@ export const mail = {
       exported: "drafts.jsonl",
     },
     thread: { erased: { by: "store/schema/mail.ts", statement: "delete from thread " }, exported: derived },
+    agent_claim: cascades(workState),
     allowed_recipient: cascades("allowed_recipients.jsonl"),
     dkim_key: kept("of the service, not of an account"),
     folder: cascades("folders.jsonl"),

@@ -28,7 +28,13 @@ export const didDocument = (book: AddressBook, { handle, keys }: PublishedKeys, 
       "https://w3id.org/security/multikey/v1",
     ],
     id,
-    alsoKnownAs: [...(id === main ? [] : [main]), profileUrl(book, handle), `acct:${email(book, handle)}`],
+    // Receivers of mail compare `mailto:` with the sender.
+    alsoKnownAs: [
+      ...(id === main ? [] : [main]),
+      profileUrl(book, handle),
+      `acct:${email(book, handle)}`,
+      `mailto:${email(book, handle)}`,
+    ],
     verificationMethod: keys.flatMap((key) => {
       const [jwk, multikey] = namesOf(key)
       return [

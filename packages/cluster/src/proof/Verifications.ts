@@ -8,22 +8,14 @@ import { canonical } from "@svc/domain/handles/Handle"
 import { signatureSeconds } from "@svc/domain/proof/RequestSignature"
 import type { NewVerification, Verification, VerificationReason } from "@svc/domain/proof/Verification"
 import type { createLocalJWKSet } from "jose"
-import { Cache, Clock, Context, Duration, Effect, Exit, Layer, Result, Schema, Semaphore } from "effect"
-import { freshFor, jsonOf } from "../net/BufferedResponse.ts"
-import { GuardedClient } from "../net/GuardedClient.ts"
-import { unrestricted } from "../net/SendPermission.ts"
-import { Timing } from "../Timing.ts"
+import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import { AgentKeys } from "./AgentKeys.ts"
 import { NotVerified, verifyRequest } from "./AgentRequests.ts"
 import { jwkSet } from "./DidDocument.ts"
+import * as ForeignDocuments from "./ForeignDocuments.ts"
 import { IssuerKeys } from "./IssuerKeys.ts"
 import { jose } from "./Libraries.ts"
 import { SigningKeys } from "./SigningKeys.ts"
-
-const documentBytes = 5 * 1024
-const documentsAtMost = 1_000
-/** Documents of others that are read at the same time. */
-const readsAtMost = 16
 
 class Invalid extends Schema.TaggedError<Invalid>()("Invalid", {
   reason: Schema.String,
@@ -43,50 +35,16 @@ const reasonOf = (code: string): VerificationReason =>
         ? "altered"
         : "malformed"
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 const make = Effect.gen(function* () {
   const book = yield* Addresses
-  const client = yield* GuardedClient
   const agentKeys = yield* AgentKeys
   const issuerKeys = yield* IssuerKeys
   const signingKeys = yield* SigningKeys
-  const places = yield* Semaphore.make(readsAtMost)
   const schemes = book.environment === "development" ? ["https:", "http:"] : ["https:"]
 
-  const documents = yield* Cache.makeWith(
-    (address: string) =>
-      client
-        .ask(
-          new URL(address),
-          { method: "GET", headers: { accept: "application/json" }, atMost: documentBytes },
-          unrestricted,
-        )
-        .pipe(
-          Effect.timeoutOrElse({
-            duration: Timing.documentTimeoutMillis,
-            orElse: () => Effect.fail(invalid("unreadable_keys", `${address} did not respond in time.`)),
-          }),
-          Effect.catchTag("RequestFailed", ({ error }) =>
-            Effect.fail(invalid("unreadable_keys", `${address} cannot be read (${error}).`)),
-          ),
-          Effect.flatMap((answer) => {
-            const json = answer.status === 200 ? jsonOf(answer) : undefined
-            return isObject(json)
-              ? Effect.succeed({ json, freshMillis: freshFor(answer.headers, Timing.agentKeysFreshMillis) })
-              : Effect.fail(invalid("unreadable_keys", `${address} has no JSON document (status ${answer.status}).`))
-          }),
-          places.withPermits(1),
-        ),
-    {
-      capacity: documentsAtMost,
-      timeToLive: Exit.match({
-        onFailure: () => Duration.millis(Timing.agentKeysFailedMillis),
-        onSuccess: ({ freshMillis }) => Duration.millis(freshMillis),
-      }),
-    },
-  )
+  const read = yield* ForeignDocuments.make
+  const documentAt = (address: string) =>
+    Effect.mapError(read(address), ({ message }) => invalid("unreadable_keys", message))
 
   const addressOf = (text: unknown, what: string) => {
     const url = typeof text === "string" ? URL.parse(text) : null
@@ -125,11 +83,11 @@ const make = Effect.gen(function* () {
     else {
       yield* addressOf(issuer, "The issuer (`iss`)")
       const discovery = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`
-      const { json } = yield* Cache.get(documents, discovery)
+      const json = yield* documentAt(discovery)
       if (json["issuer"] !== issuer) {
         return yield* invalid("other_address", `${discovery} describes another issuer.`)
       }
-      keys = (yield* Cache.get(documents, yield* addressOf(json["jwks_uri"], "`jwks_uri`"))).json
+      keys = yield* documentAt(yield* addressOf(json["jwks_uri"], "`jwks_uri`"))
     }
     const { payload, protectedHeader } = yield* checked(keys, (jwks) =>
       jwtVerify(text, jwks, {
@@ -156,7 +114,7 @@ const make = Effect.gen(function* () {
   const keysAt = Effect.fnUntraced(function* (address: string) {
     const handle = /\/@([A-Za-z0-9-]+)\/jwks\.json$/.exec(address)?.[1]
     if (handle === undefined || jwksUrl(book, handle) !== address) {
-      return { keys: (yield* Cache.get(documents, address)).json, handle: null }
+      return { keys: yield* documentAt(address), handle: null }
     }
     const published = yield* unreadable(signingKeys.published(canonical(handle)))
     if (published === undefined) return yield* invalid("identity_ended", "The Identity does not exist any more.")
@@ -168,11 +126,11 @@ const make = Effect.gen(function* () {
     const { default: canonicalize } = yield* Effect.promise(() => import("canonicalize"))
     const { signatures, ...document } = given
     const [first] = Array.isArray(signatures) ? signatures : []
-    if (!isObject(first)) return yield* invalid("unsigned", "The card has no `signatures`.")
+    if (!ForeignDocuments.isObject(first)) return yield* invalid("unsigned", "The card has no `signatures`.")
     const payloads = signables(document).map((form) => Buffer.from(canonicalize(form)!).toString("base64url"))
     let failure = invalid("malformed", "The card has no readable signature.")
     for (const signature of (signatures as ReadonlyArray<unknown>).slice(0, 5)) {
-      if (!isObject(signature)) continue
+      if (!ForeignDocuments.isObject(signature)) continue
       const header = yield* Effect.option(Effect.try(() => decodeProtectedHeader(signature as never)))
       if (header._tag === "None") continue
       const jku = yield* addressOf(header.value["jku"], "`jku` of the signature")
@@ -207,7 +165,9 @@ const make = Effect.gen(function* () {
     if (readFrom === undefined) return
     const url = new URL(yield* addressOf(readFrom, "`card_url`"))
     const interfaces = Array.isArray(document["supportedInterfaces"]) ? document["supportedInterfaces"] : []
-    const origins = interfaces.flatMap((one) => (isObject(one) && typeof one["url"] === "string" ? [one["url"]] : []))
+    const origins = interfaces.flatMap((one) =>
+      ForeignDocuments.isObject(one) && typeof one["url"] === "string" ? [one["url"]] : [],
+    )
     const own = handle === null ? [] : [tunnelUrl(book, handle)]
     // Addresses of one host may belong to different agents, so the folder counts beside the keys.
     const isBeside = url.href.slice(0, url.href.lastIndexOf("/")) === jku.slice(0, jku.lastIndexOf("/"))

@@ -38,6 +38,7 @@ const byEvent: { readonly [T in EventType]: ReadonlyArray<string> } = {
   "identity.failed": [identities],
   "identity.deleted": [identities],
   "email.received": messages,
+  "email.agent_verified": messages,
   "email.sent": mail,
   "email.bounced": mail,
   "email.refused": mail,

@@ -29,6 +29,11 @@ const sentences = {
     "{h} hat eine E-Mail von {from} erhalten{subject}",
     "{h} a reçu un message de {from}{subject}",
   ],
+  "email.agent_verified": [
+    "An email to {h} is verified as mail of the agent {from}",
+    "Eine E-Mail an {h} stammt nachweislich vom Agenten {from}",
+    "Un message à {h} provient bien de l’agent {from}",
+  ],
   "email.sent": [
     "{h} sent an email to {to}{subject}",
     "{h} hat eine E-Mail an {to} gesendet{subject}",

@@ -8,7 +8,7 @@ import { StoredCard } from "../card/Card.ts"
 import { Capability, ConnectedVia, PlatformName } from "../connectors/Connector.ts"
 import { Post } from "../connectors/Post.ts"
 import { StepName } from "../identity/Identity.ts"
-import { Address, OriginVerdict } from "../mail/Message.ts"
+import { Address, OriginVerdict, ProvedAgent } from "../mail/Message.ts"
 import { proofEvents } from "../proof/ProofEvents.ts"
 import { DeliveryId, EventId, MessageId, WebhookId } from "../IdSchemas.ts"
 
@@ -54,6 +54,9 @@ const mail = {
     origin: OriginVerdict,
     received_at: Instant,
   }).annotate({ description: "A message arrived in the Mailbox." }),
+  "email.agent_verified": Schema.Struct({ ...email, from: Address, agent: ProvedAgent }).annotate({
+    description: "It is proved which agent sent a message that arrived before.",
+  }),
   "email.sent": Schema.Struct({
     ...envelope,
     from: Address,

@@ -23,6 +23,10 @@ export const Content = Schema.Struct({
 })
 export type Content = typeof Content.Type
 
+/** The DID in a signed field `Agent-Identity`, and the domain whose signature covers the field. */
+const AgentClaim = Schema.Struct({ did: Schema.String, domain: Schema.String })
+export type AgentClaim = typeof AgentClaim.Type
+
 export const ReceivedMail = Schema.Struct({
   message_id: Uuid,
   envelope_from: Schema.String,
@@ -40,6 +44,8 @@ export const ReceivedMail = Schema.Struct({
   /** Time zone of the client's timestamp, in minutes east of UTC. */
   received_zone: Schema.optional(Schema.Int),
   origin: OriginVerdict,
+  /** A signed DID whose document must still be read. */
+  agent_claim: Schema.optional(AgentClaim),
   from: Schema.NullOr(Address),
   to: Schema.Array(Address),
   cc: Schema.Array(Address),

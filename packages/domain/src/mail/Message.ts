@@ -17,12 +17,26 @@ export const Address = Schema.Struct({ name: Schema.NullOr(Schema.String), addre
 export type Address = typeof Address.Type
 
 /**
+ * The agent whose mail a message is: the domain of `From` signed the field `Agent-Identity`, and the document of the DID
+ * in it names the address of `From`.
+ */
+export const ProvedAgent = Schema.Struct({
+  did: Schema.String,
+  /** The domain whose DKIM signature covers the field; null for mail of an Identity of this service. */
+  domain: Schema.NullOr(Schema.String),
+  checked_at: Schema.String.annotate({ format: "date-time" }),
+}).annotate({ identifier: "ProvedAgent" })
+export type ProvedAgent = typeof ProvedAgent.Type
+
+/**
  * Whether the domain of `From` really sent the message, with the results of SPF, DKIM and DMARC: result words of RFC
  * 8601, or `internal` for mail of an Identity of this service, which needs no check.
  */
 export const OriginVerdict = Schema.Struct({
   spf: Schema.String,
   dkim: Schema.String,
+  /** Absent if no agent is proved. */
+  agent: Schema.optionalKey(ProvedAgent),
   dmarc: Schema.String,
   domain: Schema.NullOr(Schema.String),
   verdict: Schema.Literals(["verified", "failed", "unverified", "error"]),

@@ -5,7 +5,9 @@
  * `verified` means that a domain of the author's organisation authenticated exactly what is shown. Organisations are
  * determined by the Public Suffix List, not by DNS.
  */
+import type { AgentClaim } from "@svc/domain/mail/MailboxProtocol"
 import type { OriginVerdict } from "@svc/domain/mail/Message"
+import { documentUrl } from "@svc/domain/proof/DidWeb"
 import { evaluateDmarc } from "mailauth/lib/dmarc/index.js"
 import { spf } from "mailauth/lib/spf/index.js"
 import { formatAuthHeaderRow } from "mailauth/lib/tools.js"
@@ -13,7 +15,7 @@ import { aligned, author, type Author } from "./Author.ts"
 import type { RecentVerdicts } from "./judging/RecentVerdicts.ts"
 import * as Results from "./judging/Results.ts"
 import * as Signatures from "./judging/Signatures.ts"
-import { header } from "./mime/Header.ts"
+import { header, valueOf } from "./mime/Header.ts"
 import type { Part } from "./mime/Part.ts"
 
 /** The SMTP session by which a message arrived. */
@@ -34,6 +36,8 @@ export interface Verdict {
   readonly origin: OriginVerdict
   /** The `Authentication-Results` field to add, without its line break, or null if nothing could be judged. */
   readonly header: string | null
+  /** The signed DID of the sender, whose document is read after the message was accepted. */
+  readonly claim?: AgentClaim
 }
 
 /** The verdict of a message that could not be judged. */
@@ -99,15 +103,43 @@ const spfOf = async (arrival: Arrival, lookup: Signatures.Lookup) => {
  * characters that DNS treats as equal.
  */
 const dmarcOf = async (author: string, { domains }: Evidence, lookup: Signatures.Lookup) => {
-  const { response } = await evaluateDmarc({
+  const { response, dkimAligned } = await evaluateDmarc({
     headerFrom: [author],
     spfDomains: [...domains.spf],
     dkimDomains: domains.dkim.map((domain) => ({ id: domain, domain, aligned: false })),
     resolver: lookup,
   })
   return response === false
-    ? { result: "permerror", row: "dmarc=permerror" }
-    : { result: response.status.result, row: formatAuthHeaderRow("dmarc", response.status) }
+    ? { result: "permerror", row: "dmarc=permerror", signedBy: [] }
+    : {
+        result: response.status.result,
+        row: formatAuthHeaderRow("dmarc", response.status),
+        // A domain with a policy may require that the signing domain is exactly the author's.
+        signedBy:
+          dkimAligned === undefined
+            ? domains.dkim
+            : domains.dkim.filter((domain) => dkimAligned.has(domain.toLowerCase())),
+      }
+}
+
+/**
+ * Returns the DID that the message claims, if it is stated once and an aligned signature covers it. A message without
+ * such a field claims nothing, and neither does one whose field anyone could have added.
+ */
+const claimOf = (
+  raw: Buffer,
+  root: Part,
+  signatures: ReadonlyArray<Signatures.Signature>,
+  signedBy: ReadonlyArray<string>,
+): AgentClaim | undefined => {
+  const rows = root.rows.filter(({ key }) => key === Signatures.agentField)
+  const did = rows.length === 1 ? valueOf(raw, rows[0]!).trim() : ""
+  if (documentUrl({ environment: "production" }, did) === undefined) return undefined
+  const covering = signatures.find(
+    ({ domain, result, coversAll, coversAgent }) =>
+      result === "pass" && coversAll && coversAgent && signedBy.includes(domain),
+  )
+  return covering === undefined ? undefined : { did, domain: covering.domain }
 }
 
 /** Judges a message. `recent` caches results of the same sender. */
@@ -139,11 +171,16 @@ export const judge = async (
   }
   const found = Signatures.repeats(root.rows) ? noEvidence : evidence(writer, sender, signed.signatures)
   const evaluate = () => dmarcOf(writer.domain, found, lookup)
-  const { result: dmarc, row } = await (recent === undefined
-    ? evaluate()
-    : recent.evaluate(["dmarc", writer.domain, found.domains], evaluate))
+  const {
+    result: dmarc,
+    row,
+    signedBy,
+  } = await (recent === undefined ? evaluate() : recent.evaluate(["dmarc", writer.domain, found.domains], evaluate))
+  const verdict = verdictOf(dmarc, found)
+  const claim = verdict === "verified" ? claimOf(raw, root, signed.signatures, signedBy) : undefined
   return {
-    origin: { verdict: verdictOf(dmarc, found), ...results, dmarc, domain: writer.domain },
+    origin: { verdict, ...results, dmarc, domain: writer.domain },
     header: headerOf(row),
+    ...(claim === undefined ? {} : { claim }),
   }
 }

@@ -4,7 +4,7 @@
  * durable.
  */
 import type { Header, OriginVerdict, ParsedMail } from "@svc/domain/mail/Message"
-import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import type { AgentClaim, ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/actor/Identities"
@@ -38,6 +38,7 @@ export interface IncomingMail {
   readonly raw: ReadonlyArray<Uint8Array>
   readonly parsed: ParsedMail
   readonly origin: OriginVerdict
+  readonly claim?: AgentClaim
   readonly envelopeFrom: string
   /** The SHA-256 hash of DATA as received. */
   readonly sha256: Uint8Array
@@ -124,6 +125,7 @@ const make = (options: { readonly mailboxBytes: number }) =>
           size: raw.length,
           received_at,
           origin: mail.origin,
+          ...(mail.claim === undefined ? {} : { agent_claim: mail.claim }),
           content: large ? null : content,
         }
         const receive = ask(actors.of(recipient.mailbox).ReceiveMail(message), timeout).pipe(

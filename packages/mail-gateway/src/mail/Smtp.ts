@@ -89,7 +89,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       yield* bounces.accepted([...reported], session.remoteAddress)
       if (session.envelope.rcptTo.every(isForBounces)) return
     }
-    const { origin, header, parsed, cuts } = yield* Effect.mapError(
+    const { origin, header, claim, parsed, cuts } = yield* Effect.mapError(
       judging.judge(received.raw, arrival),
       () => replies.later,
     )
@@ -108,6 +108,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       raw: Trace.stamp(ours, received.raw, cuts),
       parsed: { ...parsed, headers: [...Trace.headers(ours), ...parsed.headers] },
       origin,
+      ...(claim === undefined ? {} : { claim }),
       envelopeFrom: arrival.mailFrom,
       sha256: received.sha256,
     }

@@ -12,11 +12,11 @@ else:
 
 AuditSourceVia: TypeAlias = Literal["rest", "mcp", "console", "imap", "smtp", "tunnel", "page"]
 CardUpdatedDataChanged: TypeAlias = Literal["name", "description", "version", "documentation_url", "icon_url", "provider", "capabilities", "default_input_modes", "default_output_modes", "interfaces", "skills"]
-EventsListType: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "identity.deleted", "tunnel.transfer_blocked", "api_key.created", "api_key.revoked", "grant.created", "grant.changed", "grant.revoked", "api_key.rotated", "api_key.expiring", "api_key.expired", "limit.near", "audit.gap", "audit.head", "account.deletion_started"]
+EventsListType: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.agent_verified", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "identity.deleted", "tunnel.transfer_blocked", "api_key.created", "api_key.revoked", "grant.created", "grant.changed", "grant.revoked", "api_key.rotated", "api_key.expiring", "api_key.expired", "limit.near", "audit.gap", "audit.head", "account.deletion_started"]
 LimitUseName: TypeAlias = Literal["calls", "identity_create", "handle_check", "streams_org", "identity_quota", "tunnel_transfer", "mail_hourly", "mailbox_bytes"]
 StartedSignInStatus: TypeAlias = Literal["awaiting_approval", "approved", "refused", "expired", "started", "signed_in", "ended"]
 VerificationReason: TypeAlias = Literal["unsigned", "malformed", "expired", "altered", "unknown_key", "unreadable_keys", "other_address", "other_audience", "identity_ended"]
-WebhooksCreateEventTypes: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "*"]
+WebhooksCreateEventTypes: TypeAlias = Literal["identity.ready", "identity.failed", "email.received", "email.agent_verified", "email.sent", "email.bounced", "email.refused", "email.recipient_blocked", "email.approval_requested", "email.approved", "email.approval_refused", "mail.stopped", "mail.started", "card.updated", "tunnel.connected", "tunnel.disconnected", "webhook.failed", "connector.connected", "connector.stopped", "connector.recovered", "connector.mention", "connector.reply", "connector.dm", "signing_key.added", "signing_key.removed", "signing_key.rotated", "token.refused", "identity.sign_in_requested", "identity.sign_in_approved", "identity.sign_in_refused", "identity.signed_in", "*"]
 
 
 class AccountDeletion(TypedDict):
@@ -1099,6 +1099,35 @@ class DraftSummaryAttachments(TypedDict):
     """The file name; null if the sender gave none."""
     content_type: str
     """The media type that the sender declared."""
+
+
+_EmailAgentVerifiedData = TypedDict("_EmailAgentVerifiedData", {"from": "Address"})
+
+
+class EmailAgentVerifiedData(_EmailAgentVerifiedData):
+    """It is proved which agent sent a message that arrived before."""
+
+    email_id: NotRequired[str]
+    """The id of the message (`msg_…`), as `GET …/messages/{id}` takes it."""
+    message_id: str
+    """The same as `email_id`, under its former name."""
+    agent: ProvedAgent
+    """The agent whose mail this is."""
+
+
+class EmailAgentVerifiedEvent(TypedDict):
+    id: str
+    """The id of the resource."""
+    created_at: str
+    """The time of creation."""
+    type: Literal["email.agent_verified"]
+    """The type."""
+    identity_id: str
+    """The id of the Identity; null if the whole Org is concerned."""
+    handle: str
+    """The registered Handle."""
+    data: EmailAgentVerifiedData
+    """The data of the Event, by type."""
 
 
 class EmailApprovalRefusedData(TypedDict):
@@ -2192,6 +2221,8 @@ class OriginVerdict(TypedDict):
     """The result of SPF (RFC 8601)."""
     dkim: str
     """The result of DKIM (RFC 8601)."""
+    agent: NotRequired[ProvedAgent]
+    """The agent whose mail this is, if that is proved: the message is signed by the sender's domain and names a DID whose document names the sender's address."""
     dmarc: str
     """The result of DMARC (RFC 8601)."""
     domain: str | None
@@ -2365,6 +2396,15 @@ class ProofVerifyRequest(TypedDict):
     """The URL."""
     headers: Dict[str, str]
     """All header fields in their order."""
+
+
+class ProvedAgent(TypedDict):
+    did: str
+    """The DID of the agent (did:web)."""
+    domain: str | None
+    """The domain whose DKIM signature covers `Agent-Identity`; null for mail of an Identity of this service."""
+    checked_at: str
+    """The time at which the document of the DID was read."""
 
 
 class PublicVersionsResult(TypedDict):
@@ -3230,7 +3270,7 @@ class WholeApproval(_WholeApproval):
 
 A2aAgentCard: TypeAlias = Dict[str, Any]
 AccountDeletionStartedData: TypeAlias = Dict[str, Any]
-Event: TypeAlias = Union[IdentityReadyEvent, IdentityFailedEvent, EmailReceivedEvent, EmailSentEvent, EmailBouncedEvent, EmailRefusedEvent, EmailRecipientBlockedEvent, EmailApprovalRequestedEvent, EmailApprovedEvent, EmailApprovalRefusedEvent, MailStoppedEvent, MailStartedEvent, CardUpdatedEvent, TunnelConnectedEvent, TunnelDisconnectedEvent, WebhookFailedEvent, ConnectorConnectedEvent, ConnectorStoppedEvent, ConnectorRecoveredEvent, ConnectorMentionEvent, ConnectorReplyEvent, ConnectorDmEvent, SigningKeyAddedEvent, SigningKeyRemovedEvent, SigningKeyRotatedEvent, TokenRefusedEvent, IdentitySignInRequestedEvent, IdentitySignInApprovedEvent, IdentitySignInRefusedEvent, IdentitySignedInEvent, IdentityDeletedEvent, TunnelTransferBlockedEvent, ApiKeyCreatedEvent, ApiKeyRevokedEvent, GrantCreatedEvent, GrantChangedEvent, GrantRevokedEvent, ApiKeyRotatedEvent, ApiKeyExpiringEvent, ApiKeyExpiredEvent, LimitNearEvent, AuditGapEvent, AuditHeadEvent, AccountDeletionStartedEvent]
+Event: TypeAlias = Union[IdentityReadyEvent, IdentityFailedEvent, EmailReceivedEvent, EmailAgentVerifiedEvent, EmailSentEvent, EmailBouncedEvent, EmailRefusedEvent, EmailRecipientBlockedEvent, EmailApprovalRequestedEvent, EmailApprovedEvent, EmailApprovalRefusedEvent, MailStoppedEvent, MailStartedEvent, CardUpdatedEvent, TunnelConnectedEvent, TunnelDisconnectedEvent, WebhookFailedEvent, ConnectorConnectedEvent, ConnectorStoppedEvent, ConnectorRecoveredEvent, ConnectorMentionEvent, ConnectorReplyEvent, ConnectorDmEvent, SigningKeyAddedEvent, SigningKeyRemovedEvent, SigningKeyRotatedEvent, TokenRefusedEvent, IdentitySignInRequestedEvent, IdentitySignInApprovedEvent, IdentitySignInRefusedEvent, IdentitySignedInEvent, IdentityDeletedEvent, TunnelTransferBlockedEvent, ApiKeyCreatedEvent, ApiKeyRevokedEvent, GrantCreatedEvent, GrantChangedEvent, GrantRevokedEvent, ApiKeyRotatedEvent, ApiKeyExpiringEvent, ApiKeyExpiredEvent, LimitNearEvent, AuditGapEvent, AuditHeadEvent, AccountDeletionStartedEvent]
 IdentityReadyData: TypeAlias = Dict[str, Any]
 TunnelConnectedData: TypeAlias = Dict[str, Any]
 TunnelDisconnectedData: TypeAlias = Dict[str, Any]

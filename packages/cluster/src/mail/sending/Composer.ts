@@ -20,6 +20,8 @@ export interface Letter {
   readonly references: ReadonlyArray<string>
   readonly attachments: ReadonlyArray<OutgoingAttachment>
   readonly headers: Readonly<Record<string, string>>
+  /** The DID of the Identity, for the field `Agent-Identity`. */
+  readonly did: string
   readonly disclosure: string
   readonly language: string
 }
@@ -41,6 +43,8 @@ export interface SubmittedMessage {
   /** Used if the message has no valid Message-ID or Date. */
   readonly messageId: string
   readonly date: Date
+  /** The DID of the Identity, for the field `Agent-Identity`. */
+  readonly did: string
   readonly disclosure: string
   readonly language: string
 }

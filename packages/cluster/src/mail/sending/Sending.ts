@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto"
 import type { SubjectInfo } from "@svc/domain/account/Authorization"
-import { type AddressBook, Addresses, email } from "@svc/domain/Addresses"
+import { type AddressBook, Addresses, did, email } from "@svc/domain/Addresses"
 import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
 import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import * as HeaderFields from "@svc/domain/mail/HeaderFields"
@@ -204,6 +204,7 @@ const make = Effect.gen(function* () {
         references,
         attachments: mail.attachments ?? [],
         headers: mail.headers ?? {},
+        did: did(book, subject.handle),
         disclosure,
         language,
       })
@@ -250,6 +251,7 @@ const make = Effect.gen(function* () {
         author: { address: email(book, subject.handle), canonical: subject.canonical, domain: book.mailDomain },
         messageId: ownMessageId(book, id),
         date: at,
+        did: did(book, subject.handle),
         disclosure,
         language,
       })

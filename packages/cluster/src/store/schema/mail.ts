@@ -228,6 +228,19 @@ export const mail: ReadonlyArray<string> = [
     received_at timestamptz not null
   )`,
 
+  // Messages whose sender claims to be an agent, until the document of its DID was read.
+  `create table agent_claim (
+    message_id uuid primary key references message on delete cascade,
+    identity_id uuid not null references identity on delete cascade,
+    did text not null,
+    -- The domain whose DKIM signature covers the DID.
+    domain text not null,
+    attempts integer not null default 0,
+    next_attempt_at timestamptz not null
+  )`,
+  `create index agent_claim_of_identity on agent_claim (identity_id, next_attempt_at)`,
+  `create index agent_claim_by_due on agent_claim (next_attempt_at)`,
+
   // Triples of client, sender and recipient for greylisting (RFC 6647).
   `create table greylist (
     key bytea primary key,

@@ -39,8 +39,8 @@ export const rewrite = async (given: Given): Promise<Outcome> => {
   if (body._tag !== "Manuscript") return body
   const { messageId = given.messageId } = head
   const { text, htmls, enclosures } = body
-  const { disclosure, language } = given
-  const written = await put({ ...head, messageId, text, htmls, enclosures, disclosure, language })
+  const { did, disclosure, language } = given
+  const written = await put({ ...head, messageId, text, htmls, enclosures, did, disclosure, language })
   if (written._tag !== "Composed") return written
   const { from, to, cc, replyTo, subject, inReplyTo, references } = head
   return {

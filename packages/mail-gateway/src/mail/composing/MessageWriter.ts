@@ -7,7 +7,7 @@
  * - HTML: the caller's HTML is sanitized ({@link SanitizedHtml}) and clipped in a table cell of the service's document.
  * The disclosure follows with its own colours and layer.
  * - A missing body is generated from the other, so every reader sees it.
- * - Header fields: only the service sets `Auto-Submitted` (RFC 3834) and `AI-Disclosure`.
+ * - Header fields: only the service sets `Auto-Submitted` (RFC 3834), `AI-Disclosure` and `Agent-Identity`.
  *
  * Everything is encoded as 7 bit, so that no server has a reason to re-encode it, which would break the signature.
  */
@@ -54,6 +54,7 @@ export interface Draft {
   readonly references: ReadonlyArray<string>
   readonly headers: Readonly<Record<string, string>>
   readonly enclosures: ReadonlyArray<Enclosure>
+  readonly did: string
   readonly disclosure: string
   readonly language: string
 }
@@ -166,6 +167,7 @@ export const put = async (draft: Draft): Promise<Written> => {
       ...draft.headers,
       "Auto-Submitted": draft.inReplyTo === null ? "auto-generated" : "auto-replied",
       "AI-Disclosure": "mode=ai-originated",
+      "Agent-Identity": draft.did,
       "Content-Language": draft.language,
     },
     text,

@@ -47,6 +47,9 @@ export const repeats = (rows: ReadonlyArray<Row>): boolean => {
  */
 const mustBeSigned = ["from", "sender", "reply-to", "subject", "content-disposition"] as const
 
+/** The field in which a service names the DID of the Identity that sent a message. */
+export const agentField = "agent-identity"
+
 const identity = /^(?:7bit|8bit|binary)?$/i
 
 /** A media type that every reader parses alike: no comments, no continuations, nothing after a quoted string. */
@@ -153,6 +156,8 @@ export interface Signature {
   readonly result: string
   /** Whether the signature covers everything that is shown and is not a test. Other signatures do not count. */
   readonly coversAll: boolean
+  /** Whether the signature covers the field `Agent-Identity`. */
+  readonly coversAgent: boolean
 }
 
 interface Signatures {
@@ -191,6 +196,7 @@ const judged = (raw: Buffer, root: Part, result: DkimResult): Signature => {
     domain: result.signingDomain ?? "",
     result: status.result === "temperr" ? "temperror" : status.result,
     coversAll,
+    coversAgent: signed.has(agentField),
   }
 }
 

@@ -9,10 +9,14 @@ import {
   type SmtpReply,
   type Transmission,
 } from "@svc/cluster/mail/sending/MailTransport"
-import type { OriginVerdict } from "@svc/domain/mail/Message"
+import { type AddressBook, Addresses, did, email } from "@svc/domain/Addresses"
+import type { OriginVerdict, ParsedMail, ProvedAgent } from "@svc/domain/mail/Message"
+import { handleOf } from "@svc/domain/proof/DidWeb"
+import { rfc3339 } from "@svc/domain/Rfc3339"
 import { Clock, Effect, Layer } from "effect"
 import { reading } from "../composing/Composition.ts"
 import { ComposingThread } from "../composing/ComposingThread.ts"
+import { agentField } from "../judging/Signatures.ts"
 import * as RecipientAddress from "../RecipientAddress.ts"
 import { type IncomingMail, Reception } from "../Reception.ts"
 import { isSystemPart } from "../Recipients.ts"
@@ -33,6 +37,15 @@ const traceOf = (domain: string, id: string, at: Date) => [
 const withTrace = (trace: ReadonlyArray<{ name: string; value: string }>, content: Uint8Array) =>
   joined([encoder.encode(trace.map(({ name, value }) => `${name}: ${value}\r\n`).join("")), content])
 
+/** Returns the Identity that sent the message. The service wrote the field itself; its own notices have none. */
+const agentOf = (book: AddressBook, { from, headers }: ParsedMail, at: Date): ProvedAgent | undefined => {
+  const named = headers.find(({ name }) => name.toLowerCase() === agentField)?.value
+  const handle = named === undefined ? undefined : handleOf(book, named)
+  return handle === undefined || from?.address !== email(book, handle)
+    ? undefined
+    : { did: did(book, handle), domain: null, checked_at: rfc3339(at) }
+}
+
 export const layer = (options: { readonly mailDomain: string }) =>
   Layer.effect(
     InsideDelivery,
@@ -40,6 +53,7 @@ export const layer = (options: { readonly mailDomain: string }) =>
       const reception = yield* Reception
       const system = yield* SystemMail
       const read = yield* reading
+      const book = yield* Addresses
       const domain = options.mailDomain.toLowerCase()
 
       const reply = (code: number, status: string, text: string): SmtpReply => ({ code, status, text, host: domain })
@@ -110,12 +124,15 @@ export const layer = (options: { readonly mailDomain: string }) =>
             dmarc: "internal",
             domain,
           }
-          const trace = traceOf(domain, id, new Date(yield* Clock.currentTimeMillis))
+          const at = new Date(yield* Clock.currentTimeMillis)
+          const trace = traceOf(domain, id, at)
           const raw = yield* withTrace(trace, content)
+          const parsed = yield* read(Buffer.from(raw.buffer))
+          const agent = agentOf(book, parsed, at)
           const mail: IncomingMail = {
             raw: [raw],
-            parsed: yield* read(Buffer.from(raw.buffer)),
-            origin,
+            parsed,
+            origin: agent === undefined ? origin : { ...origin, agent },
             envelopeFrom,
             sha256: yield* sha256(content),
           }

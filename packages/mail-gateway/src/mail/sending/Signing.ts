@@ -19,7 +19,7 @@ export interface SigningKey {
   readonly key: KeyObject
 }
 
-/** The fields of RFC 6376 section 5.4.1, the `List-` fields of RFC 8058 section 4, and the AI disclosure. */
+/** The fields of RFC 6376 section 5.4.1, the `List-` fields of RFC 8058 section 4, the AI disclosure, and the agent's DID. */
 const signed = [
   "From",
   "Sender",
@@ -33,6 +33,7 @@ const signed = [
   "References",
   "Auto-Submitted",
   "AI-Disclosure",
+  "Agent-Identity",
   "List-Unsubscribe",
   "List-Unsubscribe-Post",
   "MIME-Version",

@@ -1,0 +1,74 @@
+/**
+ * JSON documents of other services, read with the guarded client: at most 5 KiB each, cached for a minute to a day by
+ * their headers. Each user of this module has its own cache and its own limit of reads in progress, so that one cannot
+ * delay another.
+ */
+import { Cache, Duration, Effect, Exit, Schema, Semaphore } from "effect"
+import { freshFor, jsonOf } from "../net/BufferedResponse.ts"
+import { GuardedClient } from "../net/GuardedClient.ts"
+import { unrestricted } from "../net/SendPermission.ts"
+import { Timing } from "../Timing.ts"
+
+const bytesAtMost = 5 * 1024
+const documentsAtMost = 1_000
+/** Documents that are read at the same time. */
+const readsAtMost = 16
+
+/** The document cannot be read. */
+export class DocumentUnreadable extends Schema.TaggedError<DocumentUnreadable>()("DocumentUnreadable", {
+  message: Schema.String,
+  /** Whether a later attempt may succeed. */
+  isTemporary: Schema.Boolean,
+}) {}
+
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+export const make = Effect.gen(function* () {
+  const client = yield* GuardedClient
+  const places = yield* Semaphore.make(readsAtMost)
+  const read = (address: string) =>
+    client
+      .ask(
+        new URL(address),
+        { method: "GET", headers: { accept: "application/json, application/did+json" }, atMost: bytesAtMost },
+        unrestricted,
+      )
+      .pipe(
+        Effect.timeoutOrElse({
+          duration: Timing.documentTimeoutMillis,
+          orElse: () =>
+            Effect.fail(new DocumentUnreadable({ message: `${address} did not respond in time.`, isTemporary: true })),
+        }),
+        Effect.catchTag("RequestFailed", ({ error }) =>
+          Effect.fail(
+            new DocumentUnreadable({
+              message: `${address} cannot be read (${error}).`,
+              isTemporary: error !== "too_large" && error !== "refused_address",
+            }),
+          ),
+        ),
+        Effect.flatMap((answer) => {
+          const json = answer.status === 200 ? jsonOf(answer) : undefined
+          return isObject(json)
+            ? Effect.succeed({ json, freshMillis: freshFor(answer.headers, Timing.agentKeysFreshMillis) })
+            : Effect.fail(
+                new DocumentUnreadable({
+                  message: `${address} has no JSON document (status ${answer.status}).`,
+                  isTemporary: answer.status >= 500 || answer.status === 429,
+                }),
+              )
+        }),
+        places.withPermits(1),
+      )
+  const documents = yield* Cache.makeWith(read, {
+    capacity: documentsAtMost,
+    timeToLive: Exit.match({
+      onFailure: () => Duration.millis(Timing.agentKeysFailedMillis),
+      onSuccess: ({ freshMillis }) => Duration.millis(freshMillis),
+    }),
+  })
+
+  /** Returns the JSON object at an address. */
+  return (address: string) => Effect.map(Cache.get(documents, address), ({ json }) => json)
+})
