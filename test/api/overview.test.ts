@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
+import { insertSignIn } from "../harness/SignIns.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
@@ -59,6 +60,17 @@ describe("GET /api/overview", () => {
     ])
     await api("POST", `${at}/approvals/${sent.body.id}/refuse`, { reason: "no" })
     expect((await read()).body.needs).toEqual([])
+  })
+
+  it("lists a sign-in that waits for approval until it is decided or expires", async () => {
+    const [waiting] = await service.query((sql) => insertSignIn(sql, ada.handle))
+    await service.query((sql) => insertSignIn(sql, ada.handle, "-1 second"))
+    expect((await read()).body.needs).toMatchObject([
+      { kind: "sign_in", identity: ada.handle, id: waiting!.id, name: "shop.example", reason: null },
+    ])
+    expect((await read((await signUp(service.base)).session)).body.needs).toEqual([])
+    const { status } = await api("POST", `/api/identities/${ada.handle}/sign-ins/${waiting!.id}/refuse`)
+    expect([status, (await read()).body.needs]).toEqual([200, []])
   })
 
   it("lists a Webhook while its latest deliveries all fail", async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { heading, openContext, settled, startConsole, type TestConsole } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
+import { insertSignIn } from "../harness/SignIns.ts"
 import { has } from "../harness/Programs.ts"
 import { eventually } from "../harness/Service.ts"
 
@@ -123,6 +124,17 @@ describe.skipIf(!has("chromium"))("Home", { timeout: 120_000 }, () => {
     expect(await need.getAttribute("href")).toBe(`/console/identities/${handles[0]}/mail/approvals/${sent.body.id}`)
     await api("POST", `${at}/approvals/${sent.body.id}/refuse`, { reason: "no" })
     await heading(page).getByText("All agents healthy").waitFor()
+    await need.waitFor({ state: "detached" })
+    await context.close()
+  })
+
+  it("leads to a sign-in that awaits approval, until it is decided", async () => {
+    const [waiting] = await site.service.query((sql) => insertSignIn(sql, handles[1]!))
+    const { page, context } = await open()
+    await live(page)
+    const need = page.getByRole("link", { name: /requests approval to sign in at .*shop\.example/ })
+    expect(await need.getAttribute("href")).toBe(`/console/identities/${handles[1]}/proof`)
+    await api("POST", `/api/identities/${handles[1]}/sign-ins/${waiting!.id}/refuse`)
     await need.waitFor({ state: "detached" })
     await context.close()
   })

@@ -76,6 +76,25 @@ describe.skipIf(!has("chromium"))("Mail in the console", { timeout: 120_000 }, (
     await context.close()
   })
 
+  it("marks the mail of a verified agent, and says what was proved", async () => {
+    const [{ handle }, sender] = [await mail.agent(), await mail.agent()]
+    const to = `${handle}@mail.localhost`
+    await mail.api("POST", `${sender.handle}/allowed-recipients`, { address: to })
+    await mail.api("POST", `${sender.handle}/messages/send`, { to: [to], subject: "From an agent", text: "?" })
+    await mail.arrives(handle, { subject: "From anybody", text: "?" })
+    const { context, page, seen } = await mail.open(`${handle}/mail`)
+    await page.getByRole("link", { name: /From an agent/ }).click()
+    const article = page.getByRole("article")
+    await article.getByText("Verified agent").click()
+    await article.getByText("An agent of this service sent this message").waitFor()
+    await article.getByText(new RegExp(`^did:web:.*:%40${sender.handle}$`)).waitFor()
+    await page.getByRole("link", { name: /From anybody/ }).click()
+    await article.getByText("grace@example.org").first().waitFor()
+    expect(await article.getByText("Verified agent").count()).toBe(0)
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+  })
+
   it("searches, filters and marks messages, and shares marks with the agent", async () => {
     const { handle, secrets } = await mail.agent()
     const wanted = await mail.arrives(handle, {

@@ -119,14 +119,14 @@ layer(actors())("The agent of a received message", (it) => {
       const { receive, decided, claims, actor } = yield* makeMailbox("eve")
       // Returns while the host is silent.
       const message = yield* receive(host.did)
-      // The clock stands still while a request is in flight.
+      // The clock does not advance while a request is in flight.
       const asked = (count: number) =>
         waitUntil(
           Effect.map(claims, () => held.length),
           (found) => found === count,
           0,
         )
-      for (const [attempts, wait] of [...Timing.agentClaimWaitsMillis.entries()]) {
+      for (const [attempts, wait] of Timing.agentClaimWaitsMillis.entries()) {
         yield* asked(attempts + 1)
         held.at(-1)!()
         yield* waitUntil(claims, ([claim]) => claim?.attempts === attempts + 1, 0)

@@ -12,10 +12,6 @@ const zone: Record<string, string> = {
   "TXT strict.example": "v=spf1 ip4:192.0.2.1 -all",
   "TXT _dmarc.strict.example": "v=DMARC1; p=reject",
   "TXT s1._domainkey.strict.example": `v=DKIM1; k=rsa; p=${key}`,
-  "TXT _dmarc.exact.example": "v=DMARC1; p=reject; adkim=s",
-  "TXT exact.example": "v=spf1 ip4:192.0.2.1 -all",
-  "TXT s1._domainkey.exact.example": `v=DKIM1; k=rsa; p=${key}`,
-  "TXT s1._domainkey.news.exact.example": `v=DKIM1; k=rsa; p=${key}`,
   "TXT lenient.example": "v=spf1 ip4:192.0.2.1 -all",
   "TXT s1._domainkey.signed.example": `v=DKIM1; k=rsa; p=${key}`,
   "TXT s1._domainkey.trying.example": `v=DKIM1; k=rsa; t=s : Y; p=${key}`,
@@ -308,72 +304,5 @@ describe("Forged Authentication-Results", () => {
     expect(await storedMessage(message)).toBe(
       "Authentication-Results: other.example; spf=pass\r\nSubject: Authentication-Results: mail.localhost;\r\n\r\nAuthentication-Results: mail.localhost; x\r\n",
     )
-  })
-})
-
-describe("The DID in Agent-Identity", () => {
-  const did = "did:web:agents.example:%40ada"
-  const fields = "From:Subject:Date:Agent-Identity"
-  const letterOf = (author: string, given: string = `Agent-Identity: ${did}\r\n`) =>
-    raw(`${given}From: a@${author}\r\n`)
-  const claimOf = async (message: Buffer, options: Session = {}) =>
-    (await judge(message, arrivalOf(options), dns)).claim
-
-  it("is claimed if an aligned signature covers it", async () => {
-    const message = await signed(letterOf("strict.example"), "strict.example", { fields })
-    expect(await claimOf(message)).toEqual({ did, domain: "strict.example" })
-    expect(await claimOf(await signed(letterOf("signed.example"), "signed.example", { fields }))).toEqual({
-      did,
-      domain: "signed.example",
-    })
-  })
-
-  it("is not claimed if anyone could have added or changed it", async () => {
-    const none = { fields: "From:Subject:Date" }
-    // The message itself is verified.
-    const session = { ip: "192.0.2.1", mailFrom: "a@strict.example" }
-    const after = async (change: (text: string) => string) =>
-      Buffer.from(change((await signed(letterOf("strict.example"), "strict.example", { fields })).toString()))
-    const messages: Readonly<Record<string, Buffer>> = {
-      unsigned: letterOf("strict.example"),
-      uncovered: await signed(letterOf("strict.example"), "strict.example", none),
-      added: Buffer.concat([
-        Buffer.from(`Agent-Identity: ${did}\r\n`),
-        await signed(letterOf("strict.example", ""), "strict.example", none),
-      ]),
-      "added to another": await after((text) => `Agent-Identity: did:web:mallory.example\r\n${text}`),
-      changed: await after((text) => text.replace("%40ada", "%40eve")),
-      "signed twice": await signed(
-        letterOf("strict.example", `Agent-Identity: ${did}\r\nAgent-Identity: ${did}\r\n`),
-        "strict.example",
-        { fields: `${fields}:Agent-Identity` },
-      ),
-      "signed by a stranger": await signed(letterOf("strict.example"), "other.example", { fields }),
-    }
-    for (const [name, message] of Object.entries(messages)) {
-      const judged = await judge(message, arrivalOf(session), dns)
-      expect([name, judged.origin.verdict, judged.claim]).toEqual([name, "verified", undefined])
-    }
-  })
-
-  it("is not claimed for a domain whose policy excludes the signing domain", async () => {
-    const session = { ip: "192.0.2.1", mailFrom: "a@exact.example" }
-    const exact = await signed(letterOf("exact.example"), "exact.example", { fields })
-    expect(await claimOf(exact, session)).toEqual({ did, domain: "exact.example" })
-    const below = await signed(letterOf("exact.example"), "news.exact.example", { fields })
-    const judged = await judge(below, arrivalOf(session), dns)
-    expect([judged.origin.verdict, judged.claim]).toEqual(["verified", undefined])
-  })
-
-  it.each([
-    "did:web:",
-    "did:key:z6Mk",
-    "did:web:a.example:..",
-    "did:web:a.example:%2F",
-    `did:web:${"a".repeat(600)}`,
-    "",
-  ])("is not claimed if it has no document: %s", async (text) => {
-    const message = letterOf("strict.example", `Agent-Identity: ${text}\r\n`)
-    expect(await claimOf(await signed(message, "strict.example", { fields }))).toBeUndefined()
   })
 })

@@ -10,6 +10,7 @@ import { console } from "./console.ts"
 import { domain } from "./domain.ts"
 import { embedded } from "./embedded.ts"
 import { leasesAndLocks } from "./leases-and-locks.ts"
+import { mailAgents } from "./mail-agents.ts"
 import { mailGatewayImap } from "./mail-gateway-imap.ts"
 import { mailGatewaySending } from "./mail-gateway-sending.ts"
 import { mailGatewaySmtp } from "./mail-gateway-smtp.ts"
@@ -40,6 +41,7 @@ export const mutants: Mutants = {
   ...domain,
   ...embedded,
   ...leasesAndLocks,
+  ...mailAgents,
   ...mailGatewayImap,
   ...mailGatewaySending,
   ...mailGatewaySmtp,

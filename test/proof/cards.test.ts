@@ -4,6 +4,7 @@ import canonicalize from "canonicalize"
 import { type CryptoKey, decodeProtectedHeader, flattenedVerify, importJWK, type JWK } from "jose"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { hostOf } from "../harness/Public.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
@@ -155,6 +156,16 @@ describe("signed card", () => {
     const english = await page("en")
     expect(english).toContain(`The agent card is signed with ${keys("the agent’s key")}.`)
     expect(english).toContain(`<a href="/@${name}/did.json"><code>did:`)
+    // Everything that a stranger can verify, and how.
+    const code = (text: string) => `<code>${text.replace(/[@./:-]+(?=\w)/g, "$&<wbr>")}</code>`
+    for (const text of [
+      `in <code>Agent-Identity</code>; ${code("mail.localhost")} signs this field`,
+      `Its signed web requests name ${code(`http://${hostOf(name)}:${service.edgePort}`)}`,
+      `are issued by ${code(service.base)}`,
+      `<a href="${service.base}/docs/proof">`,
+    ]) {
+      expect(english).toContain(text)
+    }
     expect(await page("de")).toContain(`Die Agentenkarte ist mit ${keys("dem Schlüssel des Agenten")} signiert.`)
     expect(await page("fr")).toContain(`La carte d’agent est signée avec ${keys("la clé de l’agent")}.`)
     const path = `/api/identities/${name}`

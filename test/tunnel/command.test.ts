@@ -60,6 +60,22 @@ it(
   },
 )
 
+it("stores who may call, without a port too", { timeout: 60_000 }, async () => {
+  const { handle } = await makeIdentity(service.base, session)
+  const callers = async () =>
+    (await call(service.base, "GET", `/api/identities/${handle}/tunnel`, { token: session })).body.settings.callers
+  const set = async (...args: ReadonlyArray<string>) => {
+    const { ended, out, errors } = svc(session, ...args, "--handle", handle)
+    return [await ended, out() + errors()] as const
+  }
+  expect(await set("--callers", "signed")).toEqual([0, `The settings of the Tunnel of ${handle} are stored.\n`])
+  expect(await callers()).toBe("signed")
+  expect((await set("--callers", `https://agent.example, ${handle}`))[0]).toBe(0)
+  expect(await callers()).toEqual(["https://agent.example", handle])
+  expect((await set("--callers", "https://agent.example/path"))[0]).toBe(1)
+  expect((await set())[0]).toBe(2)
+})
+
 it("reports when the local port stops and resumes responding", { timeout: 60_000 }, async () => {
   const { handle, secrets } = await makeIdentity(service.base, session)
   const dead = await freePort()

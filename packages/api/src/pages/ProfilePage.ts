@@ -1,5 +1,5 @@
 /** The public profile page of an Identity, and its A2A agent card. */
-import { type AddressBook, Addresses, did, didUrl, jwksUrl } from "@svc/domain/Addresses"
+import { type AddressBook, Addresses, did, didUrl, jwksUrl, tunnelUrl } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
 import type { Profile } from "@svc/domain/card/Card"
 import type { StoredSignatures } from "@svc/domain/card/CardSignature"
@@ -29,6 +29,30 @@ const words = texts({
     (keys: string) => `Die Agentenkarte ist mit ${keys} signiert.`,
     (keys: string) => `La carte d’agent est signée avec ${keys}.`,
   ],
+  intro: [
+    (did: string) => `Anyone can verify this agent without an account. Its public keys are in the document of ${did}.`,
+    (did: string) =>
+      `Jeder kann diesen Agenten ohne Konto prüfen. Seine öffentlichen Schlüssel stehen im Dokument von ${did}.`,
+    (did: string) =>
+      `Chacun peut vérifier cet agent sans compte. Ses clés publiques se trouvent dans le document de ${did}.`,
+  ],
+  mails: [
+    (field: string, domain: string) => `Its email names this DID in ${field}; ${domain} signs this field (DKIM).`,
+    (field: string, domain: string) =>
+      `Seine E-Mails nennen diese DID in ${field}; ${domain} signiert dieses Feld (DKIM).`,
+    (field: string, domain: string) => `Ses e-mails indiquent ce DID dans ${field} ; ${domain} signe ce champ (DKIM).`,
+  ],
+  requests: [
+    (origin: string) => `Its signed web requests name ${origin}, which lists the key (Web Bot Auth).`,
+    (origin: string) => `Seine signierten Webanfragen nennen ${origin}, wo der Schlüssel steht (Web Bot Auth).`,
+    (origin: string) => `Ses requêtes web signées indiquent ${origin}, qui publie la clé (Web Bot Auth).`,
+  ],
+  tokens: [
+    (issuer: string) => `Its identity tokens are issued by ${issuer} (OpenID Connect).`,
+    (issuer: string) => `Seine Identitätstokens stellt ${issuer} aus (OpenID Connect).`,
+    (issuer: string) => `Ses jetons d’identité sont émis par ${issuer} (OpenID Connect).`,
+  ],
+  how: ["How to verify each of them", "So wird es geprüft", "Comment le vérifier"],
   keys: ["the agent’s key", "dem Schlüssel des Agenten", "la clé de l’agent"],
   skills: ["Skills", "Fähigkeiten", "Compétences"],
   unknown: [
@@ -85,20 +109,24 @@ const body = (book: AddressBook, profile: Profile, say: (typeof words)[Language]
     ),
     [say.version, escape(card.version ?? "")],
     [say.card, `<a href="${pathOf(profile.card_url)}">A2A 1.0 JSON</a>`],
+  ]
+  const code = (text: string) => `<code>${breakable(text)}</code>`
+  const proofs: ReadonlyArray<string> = [
     ...(card.signatures === undefined
       ? []
-      : [
-          [
-            say.proof,
-            `${say.signed(`<a href="${pathOf(jwksUrl(book, handle))}">${say.keys}</a>`)} <a href="${pathOf(didUrl(book, handle))}"><code>${breakable(did(book, handle))}</code></a>`,
-          ] as const,
-        ]),
+      : [say.signed(`<a href="${pathOf(jwksUrl(book, handle))}">${say.keys}</a>`)]),
+    say.mails("<code>Agent-Identity</code>", code(book.mailDomain)),
+    say.requests(code(tunnelUrl(book, handle))),
+    say.tokens(code(book.baseUrl)),
   ]
   return `<header class="profile"><span class="avatar" aria-hidden="true">${escape([...profile.name][0]?.toUpperCase() ?? "")}</span>
 <div><h1 lang="">${escape(profile.name)}</h1><p class="handle">@${escape(profile.handle)} <span class="badge">${say.agent}</span></p></div></header>
 ${profile.description === "" ? "" : `<p class="lead" lang="">${escape(profile.description)}</p>`}
 <dl>${rows.map(([term, value]) => `<dt>${term}</dt><dd>${value}</dd>`).join("")}</dl>
-${profile.skills.length === 0 ? "" : `<h2>${say.skills}</h2><ul class="skills" lang="">${profile.skills.map(skillItem).join("")}</ul>`}`
+${profile.skills.length === 0 ? "" : `<h2>${say.skills}</h2><ul class="skills" lang="">${profile.skills.map(skillItem).join("")}</ul>`}
+<h2>${say.proof}</h2><p>${say.intro(`<a href="${pathOf(didUrl(book, handle))}">${code(did(book, handle))}</a>`)}</p>
+<ul>${proofs.map((proof) => `<li>${proof}</li>`).join("")}</ul>
+<p><a href="${escape(book.baseUrl)}/docs/proof">${say.how}</a></p>`
 }
 
 /** A rotation of the key changes the signatures of the same version. */

@@ -1,15 +1,22 @@
-/** `svc tunnel <port>`: gives a local port a public address while it runs. */
+/**
+ * `svc tunnel <port>`: gives a local port a public address while it runs. Without a port, the command only stores the
+ * given settings of the Tunnel.
+ */
 import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
 import { terminalText } from "../client/Printing.ts"
-import { call, connect, explain, handleOf, Refused, understood } from "../client/Connection.ts"
+import { call, connect, explain, handleOf, Misused, Refused, understood } from "../client/Connection.ts"
 
 const say = (text: string) => void process.stdout.write(`${terminalText(text)}\n`)
 const warn = (text: string) => void process.stderr.write(`svc: ${terminalText(text)}\n`)
 
 const Named = Schema.Struct({ tunnel: Schema.Struct({ hostname: Schema.String, url: Schema.String }) })
+
+/** Returns the value of `callers` in the API. */
+const callersOf = (text: string) =>
+  text === "anyone" || text === "signed" ? text : text.split(",").map((caller) => caller.trim())
 
 /** Returns the address to which the agent connects, with the scheme and port of the tunnels. */
 const edgeOf = (tunnel: { readonly hostname: string; readonly url: string }) => {
@@ -37,7 +44,8 @@ export const command = Command.make(
         (port) => port >= 1 && port <= 65_535,
         (port) => `A port is a number from 1 to 65535, not ${port}.`,
       ),
-      Argument.withDescription("The local port that receives requests"),
+      Argument.withDescription("The local port that receives requests; without it, only the settings are stored"),
+      Argument.optional,
     ),
     handle: handleFlag,
     host: Flag.String("host").pipe(
@@ -46,6 +54,12 @@ export const command = Command.make(
     ),
     hostHeader: Flag.String("host-header").pipe(
       Flag.withDescription("Host header for the application: preserve, local, or a host name; stored with the Tunnel"),
+      Flag.optional,
+    ),
+    callers: Flag.String("callers").pipe(
+      Flag.withDescription(
+        "Who may call: anyone, signed (agents that sign requests), or origins and Handles separated by commas; stored with the Tunnel",
+      ),
       Flag.optional,
     ),
     tcp: Flag.Boolean("tcp").pipe(
@@ -70,34 +84,39 @@ export const command = Command.make(
           yield* call(api, "GET", `/api/identities/${encodeURIComponent(handle)}`, { key }),
         ),
       )
-      if (Option.isSome(flags.hostHeader)) {
-        yield* call(api, "PATCH", `/api/identities/${encodeURIComponent(handle)}/tunnel`, {
-          key,
-          body: { host_header: flags.hostHeader.value },
-        })
+      const settings = {
+        ...Option.match(flags.hostHeader, { onNone: () => ({}), onSome: (host_header) => ({ host_header }) }),
+        ...Option.match(flags.callers, { onNone: () => ({}), onSome: (text) => ({ callers: callersOf(text) }) }),
       }
+      if (Object.keys(settings).length > 0) {
+        const path = `/api/identities/${encodeURIComponent(handle)}/tunnel`
+        yield* call(api, "PATCH", path, { key, body: settings })
+      }
+      if (Option.isNone(flags.port)) {
+        if (Object.keys(settings).length > 0) return say(`The settings of the Tunnel of ${handle} are stored.`)
+        return yield* new Misused({ message: "Name the local port, as in `svc tunnel 3000`, or a setting to store." })
+      }
+      const port = flags.port.value
       const tunnel = connectTunnel({
         key: Redacted.value(key),
         handle,
         edge: Option.getOrElse(flags.edge, () => edgeOf(identity.tunnel)),
-        port: flags.port,
+        port,
         host: flags.host,
         tcpOnly: flags.tcp,
         client: "svc command line",
         onConnected: ({ hostname, url, tcp_port }) => {
-          if (!flags.tcp) say(`${url}  ->  ${flags.host}:${flags.port}`)
-          if (tcp_port !== null) say(`tcp://${hostname}:${tcp_port}  ->  ${flags.host}:${flags.port}`)
+          if (!flags.tcp) say(`${url}  ->  ${flags.host}:${port}`)
+          if (tcp_port !== null) say(`tcp://${hostname}:${tcp_port}  ->  ${flags.host}:${port}`)
         },
         // A permanent failure is reported at the end.
         onDisconnected: (reason, wait) => {
           if (wait >= 0) say(`Disconnected (${reason}); retrying in ${(wait / 1000).toFixed(1)} s`)
         },
         onLocal: (isUp, reason) => {
-          if (isUp) say(`${flags.host}:${flags.port} answers again.`)
+          if (isUp) say(`${flags.host}:${port} answers again.`)
           else
-            warn(
-              `${flags.host}:${flags.port} is unreachable (${reason}); requests receive 502 until a server listens there.`,
-            )
+            warn(`${flags.host}:${port} is unreachable (${reason}); requests receive 502 until a server listens there.`)
         },
         onNotice: warn,
         ...(flags.quiet

@@ -18,7 +18,7 @@ import { orUnavailable, Reads, type Sql } from "../store/Database.ts"
 import { joinFailing } from "../webhooks/WebhookState.ts"
 
 interface NeedRow {
-  readonly kind: "provisioning" | "approval" | "webhook" | "key"
+  readonly kind: "provisioning" | "approval" | "sign_in" | "webhook" | "key"
   readonly identity: string | null
   readonly id: string | null
   readonly name: string
@@ -45,6 +45,12 @@ const needs = (sql: Sql, org: string, now: number) => sql<NeedRow>`
     from identity i join outgoing o on o.identity_id = i.id and o.status = 'awaiting_approval'
     join message m on m.id = o.message_id
     where i.org_id = ${org} order by o.message_id desc limit ${needsOfKind}
+  )
+  union all
+  (
+    select 'sign_in', i.handle, s.id, s.site, null, s.created_at
+    from identity i join agent_sign_in s on s.identity_id = i.id and s.status = 'awaiting_approval'
+    where i.org_id = ${org} and s.expires_at > ${new Date(now)}::timestamptz order by s.id desc limit ${needsOfKind}
   )
   union all
   (

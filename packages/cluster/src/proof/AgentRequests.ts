@@ -5,18 +5,11 @@
 import { type KeyObject, verify } from "node:crypto"
 import { signatureSeconds } from "@svc/domain/proof/RequestSignature"
 import { httpSignatures } from "./Libraries.ts"
+import * as PlainSignature from "./PlainSignature.ts"
 import { requestTag } from "./WebBotAuth.ts"
 
 /** Seconds by which the clocks of signer and verifier may differ. */
 export const clockSkewSeconds = 10
-
-export interface SignedRequest {
-  readonly method: string
-  /** The absolute address. */
-  readonly url: string
-  /** Fields by lower-case name. */
-  readonly headers: ReadonlyMap<string, string>
-}
 
 export interface VerifiedRequest {
   readonly origin: string
@@ -41,10 +34,12 @@ export class NotVerified extends Error {
 
 const malformed = (message: string) => new NotVerified("malformed", message)
 
-const fieldsOf = ({ headers }: SignedRequest, input: string) => {
+const fieldsOf = ({ headers }: PlainSignature.SignedRequest, input: string) => {
   const covered = new Set(Array.from(input.matchAll(/"([^"]*)"/g), ([, name]) => name!.toLowerCase()))
   return ["signature", "signature-input", ...covered].flatMap((name) => {
     const value = headers.get(name)
+    // The library searches for the end of a run of white space from each of its characters, which is quadratic.
+    if (value !== undefined && /[\t ]{200}/.test(value)) throw malformed(`The field ${name} has too much white space.`)
     return value === undefined ? [] : [{ name, value }]
   })
 }
@@ -53,15 +48,52 @@ const fieldsOf = ({ headers }: SignedRequest, input: string) => {
 const labelOf = (input: string): string | undefined =>
   /(?:^|,)\s*([a-z*][a-z0-9_.*-]*)=\([^)]*\)[^,()]*;tag="web-bot-auth"/.exec(input)?.[1]
 
-/** Returns the origin that a covered `Signature-Agent` names: the member with this key, or the only value. */
-const originOf = (field: string, key: unknown, schemes: ReadonlyArray<string>): string => {
-  const members = field.split(",").map((member) => /^\s*(?:([a-z*][a-z0-9_.*-]*)=)?"([^"\\]{1,512})"\s*$/.exec(member))
-  const named = members.filter((member) => member !== null && (key === undefined || member[1] === key))
-  const url = named.length === 1 && (key !== undefined || members.length === 1) ? URL.parse(named[0]![2]!) : null
+/** Returns the origin, if the text is one. */
+const originFrom = (text: string | undefined, schemes: ReadonlyArray<string>): string => {
+  const url = text === undefined ? null : URL.parse(text)
   if (url === null || !schemes.includes(url.protocol) || url.href !== `${url.origin}/`) {
     throw malformed("Signature-Agent does not name one origin, such as https://agent.example.")
   }
   return url.origin
+}
+
+/** Returns the origin that a covered `Signature-Agent` names: the member with this key, or the only value. */
+const originOf = (field: string, key: unknown, schemes: ReadonlyArray<string>): string => {
+  const members = field.split(",").map((member) => /^\s*(?:([a-z*][a-z0-9_.*-]*)=)?"([^"\\]{1,512})"\s*$/.exec(member))
+  const named = members.filter((member) => member !== null && (key === undefined || member[1] === key))
+  return originFrom(
+    named.length === 1 && (key !== undefined || members.length === 1) ? named[0]![2] : undefined,
+    schemes,
+  )
+}
+
+const unknownKey = (origin: string, kid: string) => new NotVerified("unknown_key", `${origin} has no key ${kid}.`)
+const altered = () => new NotVerified("altered", "The signature does not belong to this request.")
+
+interface Options {
+  /** In seconds. */
+  readonly now: number
+  readonly schemes: ReadonlyArray<string>
+  readonly keyOf: (origin: string, kid: string) => KeyObject | undefined | Promise<KeyObject | undefined>
+}
+
+/** Verifies a signature in its usual form. Returns undefined if the library must decide. */
+const verifyPlain = async (request: PlainSignature.SignedRequest, { now, schemes, keyOf }: Options) => {
+  const plain = PlainSignature.read(request)
+  if (plain === undefined) return undefined
+  const { created, expires, keyid: kid, nonce } = plain
+  const isTimely =
+    created <= now + clockSkewSeconds &&
+    expires >= now - clockSkewSeconds &&
+    now - created <= signatureSeconds + clockSkewSeconds
+  if (!isTimely) return undefined
+  const origin = originFrom(plain.agent, schemes)
+  const found = keyOf(origin, kid)
+  const key = found instanceof Promise ? await found : found
+  if (key === undefined) throw unknownKey(origin, kid)
+  if (!verify(null, plain.base, key, plain.signature)) throw altered()
+  const verified: VerifiedRequest = { origin, kid, nonce, created }
+  return verified
 }
 
 /**
@@ -69,12 +101,14 @@ const originOf = (field: string, key: unknown, schemes: ReadonlyArray<string>): 
  * `keyOf` returns the key of an origin, or undefined if the origin does not have it; it may throw {@link NotVerified}.
  */
 export const verifyRequest = async (
-  request: SignedRequest,
-  options: {
-    readonly now: number
-    readonly schemes: ReadonlyArray<string>
-    readonly keyOf: (origin: string, kid: string) => KeyObject | undefined | Promise<KeyObject | undefined>
-  },
+  request: PlainSignature.SignedRequest,
+  options: Options,
+): Promise<VerifiedRequest> => (await verifyPlain(request, options)) ?? verifyAnyForm(request, options)
+
+/** Verifies a signature in every form of RFC 9421, with the library. */
+export const verifyAnyForm = async (
+  request: PlainSignature.SignedRequest,
+  options: Options,
 ): Promise<VerifiedRequest> => {
   const input = request.headers.get("signature-input")
   const agent = request.headers.get("signature-agent")
@@ -106,7 +140,7 @@ export const verifyRequest = async (
           origin = originOf(agent, covered[0]!.parameters["key"], options.schemes)
           const found = options.keyOf(origin, keyid!)
           const key = found instanceof Promise ? await found : found
-          if (key === undefined) throw new NotVerified("unknown_key", `${origin} has no key ${keyid}.`)
+          if (key === undefined) throw unknownKey(origin, keyid!)
           return { algorithm: "ed25519", verify: (data, signature) => verify(null, data, key, signature) }
         },
       },
@@ -116,9 +150,7 @@ export const verifyRequest = async (
     if (error instanceof NotVerified) throw error
     if (!isSignatureError(error)) throw malformed("The signature could not be read.")
     if (error.cause instanceof NotVerified) throw error.cause
-    if (error.code === SignatureErrorCode.VerificationFailed) {
-      throw new NotVerified("altered", "The signature does not belong to this request.")
-    }
+    if (error.code === SignatureErrorCode.VerificationFailed) throw altered()
     throw new NotVerified(/expired|too old/.test(error.message) ? "expired" : "malformed", `${error.message}.`)
   }
 }

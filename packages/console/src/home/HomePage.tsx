@@ -33,6 +33,8 @@ const shown = ({ kind, identity, id, name, reason }: Need): readonly [text: stri
       return [say("saga_failed", { handle, step: name }), at]
     case "approval":
       return [say("approval_wanted", { handle, subject: isolated(name) }), `${at}/mail/approvals/${id}`]
+    case "sign_in":
+      return [say("sign_in_wanted", { handle, site: isolated(name) }), `${at}/proof`]
     case "webhook":
       return [say("webhook_failed", { handle, why: reason ?? "" }), `${at}/webhooks/${id}`]
     case "limit":

@@ -28,6 +28,11 @@ export const say = texts({
     "{handle} bittet um Freigabe von „{subject}“",
     "{handle} demande votre accord pour envoyer « {subject} »",
   ],
+  sign_in_wanted: [
+    "{handle} requests approval to sign in at {site}",
+    "{handle} bittet um Freigabe der Anmeldung bei {site}",
+    "{handle} demande votre accord pour se connecter à {site}",
+  ],
   limit_near: [
     "80% or more of a limit is used: {limit}",
     "Ein Limit ist zu mindestens 80 % ausgeschöpft: {limit}",

@@ -23,14 +23,14 @@ export const keyNoticeMillis = 7 * 86_400_000
 const text = (description: string) => Schema.NullOr(Schema.String).annotate({ description })
 
 const Need = Schema.Struct({
-  kind: Schema.Literals(["provisioning", "approval", "webhook", "limit", "key"]).annotate({
+  kind: Schema.Literals(["provisioning", "approval", "sign_in", "webhook", "limit", "key"]).annotate({
     description:
-      "What needs a person: a step of provisioning or deletion that failed, a message that waits for approval, a Webhook whose latest deliveries all failed, a limit that is used to 80% or more, a key that expires within 7 days.",
+      "What needs a person: a step of provisioning or deletion that failed, a message that waits for approval, a sign-in at a site that waits for approval, a Webhook whose latest deliveries all failed, a limit that is used to 80% or more, a key that expires within 7 days.",
   }),
   identity: text("The Handle of the Identity; null if the whole account is concerned."),
-  id: text("The id of the message, Webhook or key; null for the other kinds."),
+  id: text("The id of the message, sign-in, Webhook or key; null for the other kinds."),
   name: Schema.String.annotate({
-    description: "The step, the subject, the URL, the name of the limit, or the name of the key.",
+    description: "The step, the subject, the site, the URL, the name of the limit, or the name of the key.",
   }),
   reason: text("Why the latest attempt of a Webhook failed; null for the other kinds."),
   at: TimestampOrNull.annotate({

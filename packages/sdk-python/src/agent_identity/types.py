@@ -2155,14 +2155,14 @@ class MintedKey(TypedDict):
 
 
 class Need(TypedDict):
-    kind: Literal["provisioning", "approval", "webhook", "limit", "key"]
-    """What needs a person: a step of provisioning or deletion that failed, a message that waits for approval, a Webhook whose latest deliveries all failed, a limit that is used to 80% or more, a key that expires within 7 days."""
+    kind: Literal["provisioning", "approval", "sign_in", "webhook", "limit", "key"]
+    """What needs a person: a step of provisioning or deletion that failed, a message that waits for approval, a sign-in at a site that waits for approval, a Webhook whose latest deliveries all failed, a limit that is used to 80% or more, a key that expires within 7 days."""
     identity: str | None
     """The Handle of the Identity; null if the whole account is concerned."""
     id: str | None
-    """The id of the message, Webhook or key; null for the other kinds."""
+    """The id of the message, sign-in, Webhook or key; null for the other kinds."""
     name: str
-    """The step, the subject, the URL, the name of the limit, or the name of the key."""
+    """The step, the subject, the site, the URL, the name of the limit, or the name of the key."""
     reason: str | None
     """Why the latest attempt of a Webhook failed; null for the other kinds."""
     at: None | str
