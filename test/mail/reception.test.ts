@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as Dialogues from "./Dialogues.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { converse, send, upToData } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -237,5 +238,41 @@ describe("Hostile input", () => {
     expect(ehlo).toMatch(/SIZE 1048576/)
     expect(ehlo).toMatch(/STARTTLS/)
     expect(ehlo).not.toMatch(/AUTH/)
+  })
+})
+
+describe("Every command and limit", { timeout: 120_000 }, () => {
+  // After an intended change, `vitest run test/mail/reception --update=all` writes the files in `dialogues/` anew.
+  const inFile = async (name: string, port: number, dialogues: ReturnType<typeof Dialogues.smtp>) => {
+    const held = await Promise.all(
+      Object.entries(dialogues).map(async ([title, lines]) => [
+        `# ${title}`,
+        ...(await Dialogues.held(port, lines)),
+        "",
+      ]),
+    )
+    await expect(held.flat().join("\n")).toMatchFileSnapshot(`dialogues/${name}.txt`)
+  }
+  it("is answered by the SMTP server as the protocol demands", async () => {
+    const { handle } = await makeIdentity(service.base, session, "dialogues")
+    await service.query((sql) => sql`update mailbox m set bytes_used = 0 from identity i where i.id = m.identity_id`)
+    await inFile("smtp", service.smtpPort, Dialogues.smtp(`${handle}@mail.localhost`, 1024 * 1024))
+  })
+  it("is answered by the submission server as the protocol demands", async () => {
+    const { handle, secrets } = await makeIdentity(service.base, session, "submissions")
+    const allowed = "bob@elsewhere.example"
+    await call(service.base, "POST", `/api/identities/${handle}/allowed-recipients`, {
+      token: session,
+      body: { address: allowed },
+    })
+    const { username, password } = secrets.smtp
+    const own = {
+      user: username,
+      pass: password,
+      key: secrets.identity_key,
+      address: `${handle}@mail.localhost`,
+      allowed,
+    }
+    await inFile("submission", service.submissionPort, Dialogues.submission(own, 1024 * 1024))
   })
 })

@@ -125,7 +125,8 @@ export const make = () => {
         const unseen = all.filter(({ marks }) => !marks.seen).length
         const from = boxOf(folder)?.recentFrom ?? 1
         const recent = all.filter(({ uid }) => uid >= from).length
-        return { uidNext: boxOf(folder)?.uidNext ?? 1, messages: all.length, recent, unseen, deleted: 0, size, modseq }
+        const deleted = all.filter(({ marks }) => marks.deleted).length
+        return { uidNext: boxOf(folder)?.uidNext ?? 1, messages: all.length, recent, unseen, deleted, size, modseq }
       }),
     open: (folder) =>
       Effect.sync(() => ({
@@ -133,8 +134,8 @@ export const make = () => {
         uidNext: boxOf(folder)?.uidNext ?? 1,
         uids: (boxOf(folder)?.messages ?? []).map(({ uid }) => uid),
         recentFrom: boxOf(folder)?.recentFrom ?? 1,
-        firstUnseen: undefined,
-        keywords: [],
+        firstUnseen: boxOf(folder)?.messages.find(({ marks }) => !marks.seen)?.uid,
+        keywords: [...new Set((boxOf(folder)?.messages ?? []).flatMap(({ marks }) => marks.labels))],
       })),
     claim: (folder, upTo) =>
       Effect.sync(() => {

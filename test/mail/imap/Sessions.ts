@@ -2,7 +2,7 @@
 import * as Session from "@svc/mail-gateway/mail/imap/session/Session"
 import type { Spools } from "@svc/mail-gateway/mail/imap/session/Spool"
 import type { Store } from "@svc/mail-gateway/mail/imap/session/Store"
-import { Effect, Exit, Scope } from "effect"
+import { Effect, Exit, Redacted, Scope } from "effect"
 import * as MemoryStore from "./MemoryStore.ts"
 
 /** Spools in memory. */
@@ -23,9 +23,15 @@ export interface Options {
   readonly secure?: boolean
   readonly allowsPlain?: boolean
   readonly store?: Store
+  readonly onLogin?: (user: string | undefined, password: string) => void
 }
 
-export const open = async ({ secure = true, allowsPlain = true, store = MemoryStore.make() }: Options = {}) => {
+export const open = async ({
+  secure = true,
+  allowsPlain = true,
+  store = MemoryStore.make(),
+  onLogin,
+}: Options = {}) => {
   const scope = Scope.makeUnsafe()
   const output: Array<Buffer> = []
   const session = await Effect.runPromise(
@@ -37,10 +43,11 @@ export const open = async ({ secure = true, allowsPlain = true, store = MemorySt
           allowsPlain,
           run: (effect) => void Effect.runFork(effect),
           send: (bytes) => Effect.sync(() => void output.push(Buffer.from(bytes))),
-          login: (user) =>
-            Effect.succeed(
-              user === "ada" ? store : { denied: "AUTHENTICATIONFAILED" as const, text: "no", ends: false },
-            ),
+          login: (user, password) =>
+            Effect.sync(() => {
+              onLogin?.(user, Redacted.value(password))
+              return user === "ada" ? store : { denied: "AUTHENTICATIONFAILED" as const, text: "no", ends: false }
+            }),
         },
         secure,
       ),
@@ -50,6 +57,7 @@ export const open = async ({ secure = true, allowsPlain = true, store = MemorySt
   return {
     feed: (bytes: Buffer) => Effect.runPromise(session.feed(bytes)),
     said: () => Buffer.concat(output).toString("latin1"),
+    pieces: () => output.map(({ length }) => length),
     forget: () => void output.splice(0),
     secured: session.secured,
     close: () => Effect.runPromise(Scope.close(scope, Exit.void)),

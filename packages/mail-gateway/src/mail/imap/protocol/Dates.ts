@@ -8,9 +8,10 @@ const names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "O
 
 const dayOf = (year: string, month: string, day: string): number | undefined => {
   const number = months.indexOf(month.toLowerCase())
-  const at = Date.UTC(Number(year), number, Number(day))
-  const date = new Date(at)
-  return number >= 0 && date.getUTCDate() === Number(day) && date.getUTCMonth() === number ? at : undefined
+  // `Date.UTC` would move the years 0 to 99 into the 20th century.
+  const date = new Date(0)
+  date.setUTCFullYear(Number(year), number, Number(day))
+  return number >= 0 && date.getUTCDate() === Number(day) && date.getUTCMonth() === number ? date.getTime() : undefined
 }
 
 /** Returns a day as `YYYY-MM-DD`, or undefined if it is invalid. */
