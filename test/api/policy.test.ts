@@ -23,6 +23,7 @@ import {
   uuid,
 } from "./TestAuthorization.ts"
 import { endpoints, manifest, rows } from "./Manifest.ts"
+import { marks, marksOf } from "./Marks.ts"
 
 const replay = JSON.stringify({ webhook_id: toPublic("wh_", uuid("21")) })
 
@@ -223,4 +224,9 @@ it("the manifest lists every endpoint", () => {
     return [id, scope, ...where, ...(reserved === undefined ? [] : ["reserved"])].join(" ")
   })
   expect(actual).toEqual(manifest.trim().split("\n"))
+})
+
+it("the marks list every endpoint with secrets, mail, a limit of its own or a tool", () => {
+  const expected = Object.entries(marks).map(([mark, ids]) => [mark, ids.trim().split("\n")])
+  expect(marksOf(endpoints)).toEqual(Object.fromEntries(expected))
 })

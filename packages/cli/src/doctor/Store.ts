@@ -88,7 +88,7 @@ export const writers = Effect.fnUntraced(function* (sql: Sql, longer = longSecon
       )
 })
 
-const schema = Effect.fnUntraced(function* () {
+export const schema = Effect.fnUntraced(function* () {
   const { missing, unknown } = yield* waiting
   if (unknown.length > 0) {
     return found(
@@ -103,7 +103,7 @@ const schema = Effect.fnUntraced(function* () {
     : found("schema", "ok", `${missing.length} migrations are pending and run at the next start`)
 })
 
-const keys = Effect.fnUntraced(function* (sql: Sql, settings: Settings) {
+export const keys = Effect.fnUntraced(function* (sql: Sql, settings: Settings) {
   const [there] = yield* sql<{ found: boolean }>`select to_regclass('sealing_canary') is not null as found`
   const [canary] =
     there?.found === true ? yield* sql<{ sealed: Uint8Array }>`select sealed from sealing_canary where id = 1` : []
@@ -125,7 +125,7 @@ const keys = Effect.fnUntraced(function* (sql: Sql, settings: Settings) {
 
 const dayMillis = 24 * 3600 * 1000
 
-const backup = Effect.fnUntraced(function* (sql: Sql, { environment }: Settings) {
+export const backup = Effect.fnUntraced(function* (sql: Sql, { environment }: Settings) {
   const [there] = yield* sql<{ found: boolean }>`select to_regclass('backup') is not null as found`
   const [last] = there?.found === true ? yield* sql<{ at: Date | null }>`select max(finished_at) as at from backup` : []
   const at = last?.at ?? null

@@ -1,0 +1,134 @@
+/** Each check of the doctor, with the state that it accepts and those that it reports. */
+import { createServer } from "node:net"
+import * as Discovery from "@svc/cli/doctor/Discovery"
+import type { Finding } from "@svc/cli/doctor/Finding"
+import { taken } from "@svc/cli/doctor/Listeners"
+import * as Store from "@svc/cli/doctor/Store"
+import type { Settings } from "@svc/cli/serve/Settings"
+import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
+import { Writes } from "@svc/cluster/store/Database"
+import { layer } from "@effect/vitest"
+import { Effect, Option, Redacted } from "effect"
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { databaseLayer } from "../harness/Database.ts"
+import { freePort } from "../harness/Ports.ts"
+
+const is = (finding: Finding, status: string, detail: RegExp) => {
+  expect([finding.status, finding.detail]).toEqual([status, expect.stringMatching(detail)])
+  if (status !== "ok") expect(finding.remedy).not.toBe("")
+}
+
+layer(databaseLayer, { excludeTestServices: true })("The doctor of the store", (it) => {
+  it.effect("wants a backup of the last day in production", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const found = (environment: string) => Store.backup(sql, { environment } as Settings)
+      const agedHours = (hours: number) =>
+        sql`insert into backup (finished_at, bytes, rows) values (now() - ${hours}::int * interval '1 hour', 1, 1)`
+      is(yield* found("production"), "warn", /^no backup$/)
+      is(yield* found("development"), "ok", /^no backup$/)
+      yield* agedHours(27)
+      is(yield* found("production"), "warn", /^the latest backup is from \d{4}-/)
+      is(yield* found("development"), "ok", /^the latest backup is from/)
+      yield* agedHours(26)
+      is(yield* found("production"), "ok", /^\d{4}-/)
+    }),
+  )
+
+  it.effect("compares the migrations with those of the program", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      is(yield* Store.schema(), "ok", /^up to date$/)
+      yield* sql`insert into svc_migrations (migration_id, name) values (7001, 'later')`
+      is(yield* Store.schema(), "warn", /migrations of a later version \(.*7001/)
+      yield* sql`delete from svc_migrations`
+      is(yield* Store.schema(), "ok", /^\d+ migrations are pending/)
+    }),
+  )
+
+  it.effect("opens the canary with the master key", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const key = (n: number) => Buffer.alloc(32, n).toString("base64")
+      const found = (masterKey: string | undefined) =>
+        Store.keys(sql, {
+          masterKey: masterKey === undefined ? Option.none() : Option.some(Redacted.make(masterKey)),
+          dataDirectory: "/nowhere",
+        } as Settings)
+      is(yield* found(key(1)), "ok", /^nothing is sealed yet$/)
+      const canary = yield* Effect.flatMap(Effect.service(Sealing), ({ sealCanary }) => sealCanary).pipe(
+        Effect.provide(Sealing.layer(yield* parseMasterKeys(key(1)))),
+      )
+      yield* sql`insert into sealing_canary (id, sealed) values (1, ${canary})`
+      is(yield* found(key(1)), "ok", /^SVC_MASTER_KEY matches the database$/)
+      is(yield* found(key(2)), "fail", /^SVC_MASTER_KEY does not match the database$/)
+      is(yield* found(undefined), "fail", /^\/nowhere.*does not match the database$/)
+    }),
+  )
+})
+
+describe("The doctor of token verification", () => {
+  afterEach(() => vi.unstubAllGlobals())
+  const base = "https://id.example"
+  const keys = (...algorithms: ReadonlyArray<string>) => ({ keys: algorithms.map((alg) => ({ kid: alg, alg })) })
+  const found = (documents: Readonly<Record<string, unknown>>, environment = "production", baseUrl = base) => {
+    vi.stubGlobal("fetch", async (request: Request) => {
+      const body = documents[new URL(request.url).pathname]
+      return body === undefined ? new Response("", { status: 404 }) : Response.json(body)
+    })
+    return Effect.runPromise(
+      Discovery.finding("http://127.0.0.1:1", { baseUrl, environment } as Pick<Settings, "baseUrl" | "environment">),
+    )
+  }
+  const configuration = (issuer = base) => ({
+    "/.well-known/openid-configuration": { issuer, jwks_uri: `${issuer}/keys.json` },
+  })
+
+  it.each([
+    ["no configuration", {}, "fail", /openid-configuration is unreadable$/],
+    ["another issuer", { ...configuration("https://other.example") }, "fail", /^the issuer is https:\/\/other.example/],
+    ["no keys", configuration(), "fail", /no key for RS256 and ES256$/],
+    ["no ES256", { ...configuration(), "/keys.json": keys("RS256") }, "fail", /no key for RS256 and ES256$/],
+    ["no RS256", { ...configuration(), "/keys.json": keys("ES256") }, "fail", /no key for RS256 and ES256$/],
+    ["both", { ...configuration(), "/keys.json": keys("RS256", "ES256") }, "ok", /publishes RS256, ES256$/],
+  ] as const)("reads the documents: %s", async (_, documents, status, detail) =>
+    is(await found(documents), status, detail),
+  )
+
+  it("wants https in production", async () => {
+    const plain = "http://id.example"
+    const documents = { ...configuration(plain), "/keys.json": keys("RS256", "ES256") }
+    is(await found(documents, "production", plain), "warn", /is not an https address$/)
+    is(await found(documents, "development", plain), "ok", /publishes/)
+  })
+})
+
+describe("The doctor of ports", () => {
+  it("reports a port of another program, and the port of operations only if it was set", async () => {
+    const names = [
+      "httpPort",
+      "smtpPort",
+      "imapPort",
+      "imapsPort",
+      "submissionPort",
+      "submissionsPort",
+      "edgePort",
+      "runnerPort",
+    ]
+    const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await freePort()] as const)))
+    const held = createServer()
+    const port = await freePort()
+    await new Promise<void>((resolve) => held.listen(port, "127.0.0.1", resolve))
+    const all = { host: "127.0.0.1", runnerHost: "127.0.0.1", opsHost: "127.0.0.1", opsPort: Option.none(), ...ports }
+    const found = (more: object, running = false) =>
+      Effect.runPromise(taken({ ...all, ...more } as unknown as Settings, running))
+    try {
+      is(await found({}), "ok", /^\d+(, \d+)+$/)
+      is(await found({ smtpPort: port }), "fail", new RegExp(`^SVC_SMTP_PORT ${port} in use by another program$`))
+      is(await found({ smtpPort: port }, true), "ok", new RegExp(`^SVC_SMTP_PORT ${port}: used by the service$`))
+      is(await found({ opsPort: Option.some(port) }), "fail", /^SVC_OPS_PORT \d+ in use/)
+    } finally {
+      held.close()
+    }
+  })
+})
