@@ -1,0 +1,171 @@
+/** Writes that no actor owns: each is announced to open pages and streams, and none is made while its account is deleted. */
+import { Accounts } from "@svc/cluster/account/Accounts"
+import { ApiKeys } from "@svc/cluster/account/ApiKeys"
+import { Devices } from "@svc/cluster/account/Devices"
+import { ask } from "@svc/cluster/actor/Ask"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import { Identities } from "@svc/cluster/actor/Identities"
+import { Drafts } from "@svc/cluster/mail/sending/Drafts"
+import { Grants } from "@svc/cluster/oauth/Grants"
+import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
+import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
+import { SigningKeys } from "@svc/cluster/proof/SigningKeys"
+import { Writes } from "@svc/cluster/store/Database"
+import { judgeRights } from "@svc/domain/account/KeyRights"
+import { unlimited } from "@svc/domain/account/Scope"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import { isScope } from "@svc/domain/ScopeTable"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { accountHolder, rows } from "../harness/Stores.ts"
+
+const world = Layer.mergeAll(Grants.layer, OAuthRequests.layer).pipe(Layer.provideMerge(actors()))
+
+const rights = { scopes: unlimited, expiresAt: null, networks: null }
+const redirect = "http://localhost:4711/callback"
+const client = { id: "oc_test", name: "App", redirects: [redirect], describedBy: null, idTokenAlgorithm: null }
+const consented = { client, redirect, challenge: "c".repeat(43), resource: "http://localhost:8080/mcp" }
+const choice = { scopes: ["identity:read"], identities: null, days: 30 }
+
+const makeSession = Effect.fnUntraced(function* (org: string) {
+  const id = yield* makeUuidV7
+  const sql = yield* Writes
+  yield* sql`
+    insert into session (id, org_id, token_hash, created_at, last_used_at, expires_at)
+    values (${id}, ${org}, ${Buffer.from(id)}, now(), now(), now() + interval '1 day')`
+  return id
+})
+const makeKey = Effect.fnUntraced(function* (org: string) {
+  const wanted = { id: yield* makeUuidV7, name: "ci", rights, identity: null }
+  return (yield* (yield* ApiKeys).create(org, wanted, accountHolder)).api_key.id
+})
+const approve = Effect.fnUntraced(function* (org: string) {
+  const devices = yield* Devices
+  const { userCode } = yield* devices.start({ name: "laptop" }, undefined)
+  return devices.approve(org, userCode, {}, (wanted) => judgeRights(rights, wanted, isScope, 0), accountHolder)
+})
+const consent = Effect.fnUntraced(function* (org: string) {
+  const session = yield* makeSession(org)
+  const { id } = yield* (yield* OAuthRequests).open("client_id=oc_test", session)
+  return (yield* Grants).consent(org, { id, session }, consented, choice, accountHolder)
+})
+
+layer(world, { timeout: "60 seconds" })("A write of the store", (it) => {
+  it.effect("is announced", () =>
+    Effect.gen(function* () {
+      const [keys, accounts, grants, drafts] = [yield* ApiKeys, yield* Accounts, yield* Grants, yield* Drafts]
+      const feed = yield* ChangeFeed
+      const org = yield* makeOrg
+      const identity = (yield* makeIdentity(org, "ada")).id as IdentityId
+      let [ofOrg, ofIdentity] = [0, 0]
+      yield* feed.on(org, () => void ofOrg++)
+      yield* feed.on(identity, () => void ofIdentity++)
+      /** Runs a write and expects that it announces the Org, and the Identity if it belongs to one. */
+      const announces = <A, E, R>(what: string, write: Effect.Effect<A, E, R>, isOfIdentity = false) =>
+        Effect.gen(function* () {
+          const before = [ofOrg, ofIdentity] as const
+          const made = yield* write
+          expect([what, ofOrg > before[0], ofIdentity > before[1]]).toEqual([what, true, isOfIdentity])
+          return made
+        })
+      const key = yield* announces("create a key", makeKey(org))
+      yield* announces("revoke a key", keys.revoke(org, key, accountHolder))
+      yield* announces("approve a device", yield* approve(org))
+      const granted = yield* announces("consent", yield* consent(org))
+      const patch = { scopes: ["mail:read"] as const }
+      yield* announces("change a Grant", grants.change(org, granted.grantId, patch, undefined, accountHolder))
+      yield* announces("revoke a Grant", grants.revoke(org, granted.grantId, accountHolder))
+      yield* announces("consent again", yield* consent(org))
+      yield* announces("revoke all Grants", grants.revokeAll(org, accountHolder))
+      expect(
+        yield* rows((sql) => sql`select 1 from client_grant where org_id = ${org} and revoked_at is null`),
+      ).toEqual([])
+      const session = yield* makeSession(org)
+      yield* announces("revoke a session", accounts.revokeSession(org, session))
+      yield* makeSession(org)
+      yield* announces("revoke all sessions", accounts.revokeSessions(org))
+      expect(yield* rows((sql) => sql`select 1 from session where org_id = ${org}`)).toEqual([])
+      const mail = { to: ["grace@example.org"], text: "x" } as never
+      const draft = yield* makeUuidV7
+      yield* announces("create a draft", drafts.create(identity, draft, mail), true)
+      const [stored] = yield* rows((sql) => sql<{ id: string }>`select id from draft`)
+      expect(stored?.id).toBe(draft)
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("is not made while the account is deleted", () =>
+    Effect.gen(function* () {
+      const [keys, accounts, tokens, signing] = [
+        yield* ApiKeys,
+        yield* Accounts,
+        yield* IdentityTokens,
+        yield* SigningKeys,
+      ]
+      const sql = yield* Writes
+      const org = yield* makeOrg
+      const { id } = yield* makeIdentity(org, "bob")
+      const subject = { id: id as IdentityId, orgId: org, handle: "bob", canonical: "bob" } as never
+      const [approval, consenting, key] = [yield* approve(org), yield* consent(org), yield* makeKey(org)]
+      const email = `${org}@example.org`
+      const link = yield* accounts.requestLink({ email, tos_accepted: true }, "en")
+      yield* sql`delete from signing_key where identity_id = ${id}`
+      const counts = rows(
+        (sql) => sql`
+          select (select count(*)::int from api_key where org_id = ${org}) as keys,
+                 (select count(*)::int from client_grant where org_id = ${org}) as grants,
+                 (select count(*)::int from session where org_id = ${org}) as sessions,
+                 (select count(*)::int from identity where org_id = ${org}) as identities,
+                 (select count(*)::int from signing_key where identity_id = ${id}) as pairs,
+                 (select count(*)::int from proof_setting where identity_id = ${id}) as settings`,
+      )
+      const before = yield* counts
+      yield* sql`update org set status = 'deleting' where id = ${org}`
+      const maker = { org: { id: org }, kind: "session", ...rights } as never
+      const refused = <A, E extends object, R>(write: Effect.Effect<A, E, R>) =>
+        Effect.map(Effect.flip(write), (error) =>
+          "code" in error ? error.code : "reason" in error ? error.reason : error,
+        )
+      expect(yield* refused(makeKey(org))).toBe("account_deleting")
+      expect(yield* refused(keys.rotate(maker, key, yield* makeUuidV7, 0, accountHolder))).toBe("account_deleting")
+      expect(yield* refused(approval)).toMatch(/^(?:device_|not_found)/)
+      expect(yield* refused(consenting)).toBe("gone")
+      expect(yield* refused(accounts.consume(link.token!, undefined))).toBe("magic_link_invalid")
+      expect((yield* accounts.requestLink({ email }, "en")).token).toBeNull()
+      expect(yield* refused(tokens.set(subject, { audiences: "any" }, undefined, undefined))).toBe("not_found")
+      expect(yield* signing.ensured(subject)).toEqual([])
+      const create = (yield* Identities)
+        .of("carol")
+        .Create({ org_id: org, identity_id: yield* makeUuidV7, handle: "carol" })
+      expect(yield* refused(ask(create))).toBe("account_deleting")
+      expect(yield* counts).toEqual(before)
+    }),
+  )
+
+  it.effect("is not made while the Identity is deleted", () =>
+    Effect.gen(function* () {
+      const [drafts, tokens, signing] = [yield* Drafts, yield* IdentityTokens, yield* SigningKeys]
+      const sql = yield* Writes
+      const org = yield* makeOrg
+      const { id } = yield* makeIdentity(org, "dora")
+      const subject = { id: id as IdentityId, orgId: org, handle: "dora", canonical: "dora" } as never
+      expect((yield* signing.published("dora"))?.keys.length).toBeGreaterThan(0)
+      expect((yield* signing.signing(subject))?.kid).toBeDefined()
+      yield* sql`update identity set status = 'deleting' where id = ${id}`
+      const mail = { to: ["grace@example.org"], text: "x" } as never
+      expect(yield* Effect.flip(drafts.create(id as IdentityId, yield* makeUuidV7, mail))).toMatchObject({
+        code: "identity_not_ready",
+        agent_hint: "stop",
+      })
+      expect(yield* Effect.flip(tokens.set(subject, { audiences: "any" }, undefined, undefined))).toMatchObject({
+        code: "not_found",
+      })
+      expect(yield* signing.published("dora")).toBeUndefined()
+      expect(yield* signing.signing(subject)).toBeUndefined()
+      yield* sql`delete from signing_key where identity_id = ${id}`
+      expect(yield* signing.ensured(subject)).toEqual([])
+      expect(yield* rows((sql) => sql`select 1 from draft where identity_id = ${id}`)).toEqual([])
+    }),
+  )
+})
