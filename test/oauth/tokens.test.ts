@@ -283,3 +283,62 @@ describe("Access token", () => {
     expect(bad.headers.get("www-authenticate")).toContain('error="invalid_token"')
   })
 })
+
+describe("A request to an endpoint of OAuth", () => {
+  const form = "application/x-www-form-urlencoded"
+  const json = "application/json"
+  const notUtf8 = Buffer.from([0x61, 0x3d, 0xff])
+  /** `CLIENT` is a registered client. */
+  const cases: ReadonlyArray<
+    readonly [path: string, type: string, body: string | Buffer, status: number, error: string]
+  > = [
+    ["token", json, "{}", 400, "invalid_request"],
+    ["token", form, "client_id=a&client_id=b", 400, "invalid_request"],
+    ["token", form, "client_id=a%00", 400, "invalid_request"],
+    ["token", form, notUtf8, 400, "invalid_request"],
+    ["token", form, "", 401, "invalid_client"],
+    ["token", form, "client_id=&grant_type=refresh_token", 401, "invalid_client"],
+    ["token", form, "client_id=oc_nobody&grant_type=refresh_token", 401, "invalid_client"],
+    ["token", form, "client_id=CLIENT&resource=https%3A%2F%2Fother.example%2F", 400, "invalid_target"],
+    ["token", form, "client_id=CLIENT", 400, "unsupported_grant_type"],
+    ["token", form, "client_id=CLIENT&grant_type=password", 400, "unsupported_grant_type"],
+    ["token", form, "client_id=CLIENT&grant_type=refresh_token", 400, "invalid_request"],
+    ["token", form, "client_id=CLIENT&grant_type=refresh_token&refresh_token=x", 400, "invalid_grant"],
+    ...["code", "redirect_uri", "code_verifier"].map((missing) => {
+      const given = ["code", "redirect_uri", "code_verifier"].filter((name) => name !== missing)
+      const body = `client_id=CLIENT&grant_type=authorization_code&${given.map((name) => `${name}=x`).join("&")}`
+      return ["token", form, body, 400, "invalid_request"] as const
+    }),
+    ["revoke", json, "{}", 400, "invalid_request"],
+    ["revoke", form, "token=x", 400, "invalid_request"],
+    ["revoke", form, "client_id=CLIENT", 400, "invalid_request"],
+    ["register", form, "redirect_uris=x", 400, "invalid_client_metadata"],
+    ["register", json, "{", 400, "invalid_client_metadata"],
+    ["register", json, notUtf8, 400, "invalid_client_metadata"],
+    ["register", json, "[]", 400, "invalid_client_metadata"],
+    ["register", json, '{"redirect_uris":["http://x.example"]}', 400, "invalid_redirect_uri"],
+  ]
+  it("that is not valid is refused with the code of the standard, and never cached", async () => {
+    const client = await registerClientId(service.base, here)
+    for (const [path, type, body, status, error] of cases) {
+      const answer = await fetch(`${service.base}/api/oauth/${path}`, {
+        method: "POST",
+        headers: { "content-type": type },
+        body: typeof body === "string" ? body.replace("CLIENT", client) : new Uint8Array(body),
+      })
+      const said = (await answer.json()) as { error: string; error_description: string }
+      expect([path, String(body), answer.status, said.error]).toEqual([path, String(body), status, error])
+      expect(said.error_description).toMatch(/\.$/)
+      expect(answer.headers.get("cache-control")).toBe("no-store")
+    }
+  })
+
+  it("for the claims of a sign-in says whether a token was sent", async () => {
+    const challenge = async (headers: Record<string, string>) => {
+      const answer = await fetch(`${service.base}/api/oauth/userinfo`, { headers })
+      return [answer.status, answer.headers.get("www-authenticate")]
+    }
+    expect(await challenge({})).toEqual([401, "Bearer"])
+    expect(await challenge({ authorization: "Bearer x" })).toEqual([401, 'Bearer error="invalid_token"'])
+  })
+})
