@@ -41,6 +41,22 @@ describe("the source code", () => {
     expect(inserting).toEqual(["packages/cluster/src/events/Raise.ts"])
   })
 
+  it("starts `svc` without the modules of the service, which take longer to load than most commands take", () => {
+    const loaded = new Set(["packages/cli/src/svc.ts"])
+    for (const file of loaded) {
+      const text = read(file).replaceAll(/^(?:import|export) type [^;]*?from .*$|\bimport\(.*\)/gm, "")
+      for (const to of imports(file, text)) loaded.add(to)
+    }
+    expect([...loaded].filter((file) => !file.startsWith("packages/cli/")).toSorted()).toEqual([
+      "packages/cluster/src/Timing.ts",
+      "packages/cluster/src/observe/Redaction.ts",
+      "packages/domain/src/Phrases.ts",
+      "packages/domain/src/Version.ts",
+      "packages/domain/src/Versions.ts",
+      "packages/domain/src/events/EventSentences.ts",
+    ])
+  })
+
   it("keeps the work loop and the fence independent of capabilities", () => {
     const graph = folders(sources())
     expect([...graph.get("cluster/work")!].toSorted()).toEqual([

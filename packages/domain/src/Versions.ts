@@ -3,7 +3,6 @@
  * could notice is declared here, as part of a new version, with the functions that translate between that version and the one before it.
  */
 import { Context, Schema } from "effect"
-import { InvalidRequest } from "./problems/Problem.ts"
 
 /** A version as responses show it. */
 export const VersionDate = Schema.String.annotate({ format: "date" })
@@ -42,22 +41,6 @@ export const newestVersion = served.at(-1)!.version
 export const Versions = Context.Reference<ReadonlyArray<DatedVersion>>("@svc/domain/Versions", {
   defaultValue: () => served,
 })
-
-const names = (versions: ReadonlyArray<DatedVersion>) => versions.map(({ version }) => version)
-
-/** Returns the refusal of an unknown version; undefined for a known one. `path` is the member of the request that names it. */
-export const refusalOf = (
-  versions: ReadonlyArray<DatedVersion>,
-  version: string,
-  path: string,
-): InvalidRequest | undefined => {
-  const known = names(versions)
-  if (known.includes(version)) return undefined
-  return new InvalidRequest({
-    detail: `Unknown version of the API. Known are ${known.join(", ")}; the newest is ${known.at(-1)}.`,
-    errors: [{ path, message: `expected ${known.length === 1 ? "" : "one of "}${known.join(", ")}` }],
-  })
-}
 
 /**
  * Returns the version that an account's setting stands for: the oldest served one if the set one is no longer served, and the newest one

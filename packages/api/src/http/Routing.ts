@@ -12,13 +12,14 @@ import {
   type Problem,
   UnsupportedMediaType,
 } from "@svc/domain/problems/Problem"
-import { refusalOf, Versions } from "@svc/domain/Versions"
+import { Versions } from "@svc/domain/Versions"
 import { Effect } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestContext.ts"
 import * as Bodies from "./Bodies.ts"
 import * as CrossOrigin from "./CrossOrigin.ts"
+import { refusalOf } from "./Translations.ts"
 
 /** Paths outside the API with their methods. */
 const pages: ReadonlyArray<readonly [path: string, methods: ReadonlyArray<string>]> = [

@@ -1,5 +1,6 @@
-/** Translates bodies of requests and responses between the newest version of the API and an older one. */
-import type { Translation } from "@svc/domain/Versions"
+/** Translates bodies of requests and responses between the newest version of the API and an older one, and refuses unknown versions. */
+import { InvalidRequest } from "@svc/domain/problems/Problem"
+import type { DatedVersion, Translation } from "@svc/domain/Versions"
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 
@@ -37,4 +38,18 @@ export const inOlderForm = (
   const text = translatedText(new TextDecoder().decode(body.body), translate)
   const { "content-length": _, ...kept } = headers
   return HttpServerResponse.text(text, { status, headers: kept, contentType: body.contentType })
+}
+
+/** Returns the refusal of an unknown version; undefined for a known one. `path` is the member of the request that names it. */
+export const refusalOf = (
+  versions: ReadonlyArray<DatedVersion>,
+  version: string,
+  path: string,
+): InvalidRequest | undefined => {
+  const known = versions.map((one) => one.version)
+  if (known.includes(version)) return undefined
+  return new InvalidRequest({
+    detail: `Unknown version of the API. Known are ${known.join(", ")}; the newest is ${known.at(-1)}.`,
+    errors: [{ path, message: `expected ${known.length === 1 ? "" : "one of "}${known.join(", ")}` }],
+  })
 }

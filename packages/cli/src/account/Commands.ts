@@ -1,6 +1,5 @@
 /** `svc login`, `svc logout`, `svc whoami`. */
 import * as os from "node:os"
-import { DeviceStarted } from "@svc/domain/account/Device"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { apiOf, call, connect, explain, understood } from "../client/Connection.ts"
@@ -11,7 +10,6 @@ import * as Keys from "./Keys.ts"
 import * as Open from "./Open.ts"
 import { type Format, formatFlags, note, respond } from "../client/Format.ts"
 
-const decodeStarted = Schema.decodeUnknownEffect(DeviceStarted)
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
 const decodeWho = Schema.decodeUnknownEffect(
   Schema.Struct({
@@ -51,7 +49,9 @@ export const signIn = Effect.fnUntraced(function* (
 ) {
   yield* Login.prepare
   const body = { name: `svc on ${os.hostname()}`.slice(0, 100), client: "svc command line", ...given }
-  const started = yield* understood(api, decodeStarted(yield* call(api, "POST", "/api/auth/device", { body })))
+  const { DeviceStarted } = yield* Effect.promise(() => import("@svc/domain/account/Device"))
+  const answer = yield* call(api, "POST", "/api/auth/device", { body })
+  const started = yield* understood(api, Schema.decodeUnknownEffect(DeviceStarted)(answer))
   yield* note(
     format,
     `Open ${started.verification_uri_complete}\nand approve the code ${started.user_code}. Waiting ...`,

@@ -1,17 +1,23 @@
 /** `svc audit` shows the audit log; `svc audit verify` verifies an export against its seals. */
 import { createReadStream, readFileSync } from "node:fs"
 import { createInterface } from "node:readline"
-import { AuditRecord } from "@svc/domain/audit/AuditRecord"
-import { auditSentence } from "@svc/domain/audit/AuditSentences"
-import { dateOf } from "@svc/domain/mail/SearchQuery"
+import type { AuditRecord } from "@svc/domain/audit/AuditRecord"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
 import { type Format, formatFlags, respond } from "../client/Format.ts"
 
-const Page = Schema.Struct({ records: Schema.Array(AuditRecord), next_cursor: Schema.NullOr(Schema.String) })
-const readPage = Schema.decodeUnknownEffect(Page)
+/** The schema of records and their sentences, which other commands do not need. */
+const records = Effect.promise(async () => {
+  const [{ AuditRecord }, { auditSentence }, { dateOf }] = await Promise.all([
+    import("@svc/domain/audit/AuditRecord"),
+    import("@svc/domain/audit/AuditSentences"),
+    import("@svc/domain/mail/SearchQuery"),
+  ])
+  const Page = Schema.Struct({ records: Schema.Array(AuditRecord), next_cursor: Schema.NullOr(Schema.String) })
+  return { readPage: Schema.decodeUnknownEffect(Page), auditSentence, dateOf }
+})
 
 const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
@@ -22,7 +28,7 @@ const shownAtMost = 1_000
  * Parses a day, a time or a duration before now: `90m`, `1d`, `2026-11-22`, `2026-11-22T00:00:00Z`. Returns undefined
  * for anything else.
  */
-const timeOf = (text: string, now: number): Date | undefined => {
+const timeOf = (text: string, now: number, dateOf: (text: string) => number): Date | undefined => {
   const [, count, unit] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
   const millis = unit === undefined ? dateOf(text) : now - Number(count) * units[unit]!
   return Number.isNaN(millis) ? undefined : new Date(millis)
@@ -30,15 +36,17 @@ const timeOf = (text: string, now: number): Date | undefined => {
 
 const misused = (message: string) => new Misused({ message })
 
-const lineOf = (record: AuditRecord): string => {
+const lineOf = (record: AuditRecord, sentence: string): string => {
   const { at, code, source } = record
   const by = source.tool === null ? source.via : `${source.via}:${source.tool}`
-  return `${at.toISOString()}  ${auditSentence("en", record)}${code === null ? "" : ` (${code})`}  ${by}, ${source.address ?? "-"}`
+  return `${at.toISOString()}  ${sentence}${code === null ? "" : ` (${code})`}  ${by}, ${source.address ?? "-"}`
 }
 
 const list = Effect.fnUntraced(
   function* (flags: { readonly api: Option.Option<string>; readonly since: string } & Format) {
-    const since = timeOf(flags.since, yield* Clock.currentTimeMillis)
+    const now = yield* Clock.currentTimeMillis
+    const { readPage, auditSentence, dateOf } = yield* records
+    const since = timeOf(flags.since, now, dateOf)
     if (since === undefined)
       return yield* misused(
         `--since takes a day (2026-11-22), a time (2026-11-22T00:00:00Z) or a duration (1d, 90m), not ${flags.since}`,
@@ -53,9 +61,9 @@ const list = Effect.fnUntraced(
         ...(cursor === null ? {} : { cursor }),
       })
       const body: unknown = yield* call(api, "GET", `/api/audit?${query}`, { key })
-      const page: typeof Page.Type = yield* understood(api, readPage(body))
+      const page: Effect.Success<ReturnType<typeof readPage>> = yield* understood(api, readPage(body))
       for (const record of page.records) {
-        yield* respond(flags, record, () => lineOf(record))
+        yield* respond(flags, record, () => lineOf(record, auditSentence("en", record)))
       }
       shown += page.records.length
       cursor = page.next_cursor

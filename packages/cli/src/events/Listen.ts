@@ -2,11 +2,8 @@
  * `svc listen`: forwards Events to a program on this machine, as Webhook deliveries that are signed like the real ones. The Events come from
  * the live stream, so the program needs no public address and no Webhook. A delivery that fails is shown and not repeated.
  */
-import { createClient, type Event } from "@agent-identity/sdk"
-import { bodyOf, newSecret, signedHeaders } from "@svc/cluster/webhooks/DeliveryRequest"
+import type { Event } from "@agent-identity/sdk"
 import { Timing } from "@svc/cluster/Timing"
-import { fromPublic } from "@svc/domain/Ids"
-import { eventTypes } from "@svc/domain/events/Event"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { call, connect, explain, Misused, optionalHandleOf, understood } from "../client/Connection.ts"
@@ -16,6 +13,12 @@ import { formatFlags, note, respond } from "../client/Format.ts"
 const decodeEvents = Schema.decodeUnknownEffect(
   Schema.Struct({ events: Schema.Array(Schema.Struct({ id: Schema.String })) }),
 )
+
+/** Loaded on demand, because other commands do not need them. */
+const sdk = Effect.promise(() => import("@agent-identity/sdk"))
+const deliveries = Effect.promise(() => import("@svc/cluster/webhooks/DeliveryRequest"))
+const ids = Effect.promise(() => import("@svc/domain/Ids"))
+const eventModule = Effect.promise(() => import("@svc/domain/events/Event"))
 
 /** Completes `3000` and `localhost:3000/hook` to an address. */
 export const targetOf = (text: string) => {
@@ -30,6 +33,7 @@ export const targetOf = (text: string) => {
 /** Returns the subscribed types, or the first one that does not exist. */
 const typesOf = Effect.fnUntraced(function* (list: Option.Option<string>) {
   const types = Option.match(list, { onNone: () => [], onSome: (text) => text.split(",").map((one) => one.trim()) })
+  const { eventTypes } = yield* eventModule
   const unknown = types.find((one) => !(eventTypes as ReadonlyArray<string>).includes(one))
   if (unknown !== undefined) {
     return yield* new Misused({ message: `There is no Event type ${unknown}. The types are ${eventTypes.join(", ")}.` })
@@ -46,6 +50,8 @@ const reasonOf = (error: unknown): string => {
 
 /** Posts a delivery; returns its status or why it failed. */
 const deliver = Effect.fnUntraced(function* (target: string, identityId: string, event: Event, secret: string) {
+  const { bodyOf, signedHeaders } = yield* deliveries
+  const { fromPublic } = yield* ids
   const at = new Date()
   const delivered = {
     event_id: fromPublic("evt_", event.id)!,
@@ -99,14 +105,14 @@ export const command = Command.make(
       const { api, key } = connection
       const types = yield* typesOf(flags.events)
       const target = yield* Effect.transposeOption(Option.map(flags.forward, targetOf))
-      const secret = Option.getOrElse(flags.secret, newSecret)
+      const secret = Option.getOrElse(flags.secret, (yield* deliveries).newSecret)
       if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) {
         return yield* new Misused({ message: "--secret must be whsec_ and at least 24 bytes in base64." })
       }
       const handle = (yield* optionalHandleOf(connection, flags.handle)) ?? undefined
       // Reports an unknown Identity before the stream is opened.
       if (handle !== undefined) yield* call(api, "GET", `/api/identities/${encodeURIComponent(handle)}`, { key })
-      const client = createClient({ key: Redacted.value(key), baseUrl: api })
+      const client = (yield* sdk).createClient({ key: Redacted.value(key), baseUrl: api })
       const from = handle === undefined ? client : client.identity(handle)
       // The stream continues after the newest Event, so that none is missed while the connection is opened.
       const listed = handle === undefined ? "/api/events" : `/api/identities/${encodeURIComponent(handle)}/events`

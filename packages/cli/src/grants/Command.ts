@@ -1,13 +1,9 @@
 /** `svc grants list`, `svc grants revoke`: apps that are connected by OAuth. */
-import { Grant } from "@svc/domain/oauth/Grant"
 import { Effect, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { call, connect, explain, understood } from "../client/Connection.ts"
-import { pretty } from "../tools/Print.ts"
 import { formatFlags, respond } from "../client/Format.ts"
-
-const decodeGrants = Schema.decodeUnknownEffect(Schema.Struct({ grants: Schema.Array(Grant) }))
 
 const list = Command.make(
   "list",
@@ -16,7 +12,10 @@ const list = Command.make(
     function* (flags) {
       const { api, key } = yield* connect(flags.api)
       const body = yield* call(api, "GET", "/api/grants?limit=200", { key })
-      const { grants } = yield* understood(api, decodeGrants(body))
+      const { Grant } = yield* Effect.promise(() => import("@svc/domain/oauth/Grant"))
+      const { pretty } = yield* Effect.promise(() => import("../tools/Print.ts"))
+      const decode = Schema.decodeUnknownEffect(Schema.Struct({ grants: Schema.Array(Grant) }))
+      const { grants } = yield* understood(api, decode(body))
       yield* respond(flags, body, () =>
         pretty({
           grants: grants.map((grant) => ({

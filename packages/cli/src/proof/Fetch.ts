@@ -1,12 +1,12 @@
 /** `svc fetch <url>`: sends a web request that is signed as the Identity. */
-import { ApiError, ConnectionError, createClient } from "@agent-identity/sdk"
+import type * as Sdk from "@agent-identity/sdk"
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { connect, explain, handleOf, Misused, OutOfReach, Refused } from "../client/Connection.ts"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
 import { report, terminalText } from "../client/Printing.ts"
 
-const failureOf = (error: unknown) =>
+const failureOf = ({ ApiError, ConnectionError }: typeof Sdk, error: unknown) =>
   error instanceof ApiError
     ? new Refused({
         message: `${error.problem.title}: ${error.problem.detail} (${error.code}, ${error.agentHint})`,
@@ -66,7 +66,8 @@ export const command = Command.make(
       }
       const connection = yield* connect(api)
       const name = yield* handleOf(connection, handle)
-      const client = createClient({ key: Redacted.value(connection.key), baseUrl: connection.api })
+      const sdk = yield* Effect.promise(() => import("@agent-identity/sdk"))
+      const client = sdk.createClient({ key: Redacted.value(connection.key), baseUrl: connection.api })
       const response = yield* Effect.tryPromise({
         try: (signal) =>
           client.identity(name).fetch(url, {
@@ -75,9 +76,12 @@ export const command = Command.make(
             signal,
             ...(Option.isSome(data) ? { body: data.value } : {}),
           }),
-        catch: failureOf,
+        catch: (error) => failureOf(sdk, error),
       })
-      yield* Effect.tryPromise({ try: () => print(response, include), catch: failureOf })
+      yield* Effect.tryPromise({
+        try: () => print(response, include),
+        catch: (error) => failureOf(sdk, error),
+      })
       if (!response.ok) {
         const message = `${new URL(response.url === "" ? url : response.url).host} returned ${response.status}.`
         report(message, { code: "site_refused", detail: message, agent_hint: "fix_call" })

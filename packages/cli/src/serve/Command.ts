@@ -1,6 +1,5 @@
 /** `svc serve`: runs the service in all roles or the given ones. */
 import * as Module from "node:module"
-import { RequestLog } from "@svc/api/RequestLog"
 import { type Cause, Effect, Layer, Option, References, Schema } from "effect"
 import { requestLine, writesAs, wrongFormat, wrongLevel } from "../Logging.ts"
 import { Command, Flag } from "effect/cli"
@@ -58,12 +57,22 @@ const modules = Effect.promise(() =>
     import("./ops/Ops.ts"),
     import("./ops/Readiness.ts"),
     import("./ops/Tracing.ts"),
+    import("@svc/api/RequestLog"),
   ]),
 )
 
 const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
-  const [Serve, { load, portsOf, SettingsInvalid }, Store, { sentence }, { realParts }, Ops, Readiness, Tracing] =
-    yield* modules
+  const [
+    Serve,
+    { load, portsOf, SettingsInvalid },
+    Store,
+    { sentence },
+    { realParts },
+    Ops,
+    Readiness,
+    Tracing,
+    { RequestLog },
+  ] = yield* modules
   let settings: Settings | undefined
   yield* Effect.gen(function* () {
     const wrong = wrongLevel(process.env["SVC_LOG_LEVEL"]) ?? wrongFormat(process.env["SVC_LOG_FORMAT"])

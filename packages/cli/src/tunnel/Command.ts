@@ -2,7 +2,7 @@
  * `svc tunnel <port>`: gives a local port a public address while it runs. Without a port, the command only stores the
  * given settings of the Tunnel.
  */
-import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
+import type { Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag, handleFlag } from "../client/Flags.ts"
@@ -97,6 +97,7 @@ export const command = Command.make(
         return yield* new Misused({ message: "Name the local port, as in `svc tunnel 3000`, or a setting to store." })
       }
       const port = flags.port.value
+      const { connectTunnel } = yield* Effect.promise(() => import("@svc/tunnel-edge/agent/Agent"))
       const tunnel = connectTunnel({
         key: Redacted.value(key),
         handle,
