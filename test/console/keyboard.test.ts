@@ -203,8 +203,8 @@ describe.skipIf(!has("chromium"))("Mail in the console by keyboard", { timeout: 
       return text
     }
     expect(await first("stop")).toBe("Stop all mail")
-    expect(await first("limits")).toBe("Limits and usage")
-    expect(await first("quota")).toBe("Limits and usage")
+    expect(await first("limits")).toBe("Limits & usage")
+    expect(await first("quota")).toBe("Limits & usage")
     expect(await first("audit")).toBe("Audit log")
     expect(await first(`${handle} webh`)).toBe(`Webhooks of ${handle}`)
     expect(await first("allowed rec")).toContain("Mail settings of")

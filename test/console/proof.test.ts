@@ -32,7 +32,7 @@ describe.skipIf(!has("chromium"))("Proof in the console", { timeout: 120_000 }, 
     const { handle, key, context, seen, page, id } = await owner()
     const shop = await startRelyingParty(base, { clientBy: "registration", metadata: { client_name: "<b>Shop</b>" } })
     try {
-      await page.getByText("Your agent has not signed in anywhere yet.").waitFor()
+      await page.getByText("No sign-ins yet").waitFor()
       const first = await postSignIn(base, handle, key, await shop.login())
       expect(first.body.status).toBe("awaiting_approval")
       // The Event of the request opens the section.
@@ -54,8 +54,8 @@ describe.skipIf(!has("chromium"))("Proof in the console", { timeout: 120_000 }, 
       expect(response.status).toBe(401)
       // A refused request does not come back.
       await postSignIn(base, handle, key, await shop.login())
-      await page.getByRole("button", { name: "Refuse 127.0.0.1" }).click()
-      await row.filter({ hasText: "Refused" }).waitFor()
+      await page.getByRole("button", { name: "Reject 127.0.0.1" }).click()
+      await row.filter({ hasText: "Rejected" }).waitFor()
       expect(seen.errors).toEqual([])
     } finally {
       await shop.stop()

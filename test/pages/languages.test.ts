@@ -156,7 +156,7 @@ const way = {
   noAddress: { en: ["Enter a valid email address."], de: "gültige E-Mail-Adresse", fr: "adresse e-mail valide" },
   terms: { en: ["Accept the Terms"], de: "Akzeptiere die", fr: "Acceptez les conditions" },
   sent: {
-    en: ["Check your email", "We sent a link", "and confirm the device"],
+    en: ["Check your email", "We sent a link", "and approve the device"],
     de: "Sieh in deinem Postfach nach",
     fr: "Consultez votre messagerie",
   },

@@ -18,7 +18,7 @@ import { languageFor } from "./PageLanguage.ts"
 import { texts } from "../Texts.ts"
 
 const words = texts({
-  title: ["Confirm a device", "Gerät bestätigen", "Confirmer un appareil"],
+  title: ["Approve a device", "Gerät bestätigen", "Approuver un appareil"],
   type: [
     "Enter the code that the terminal shows.",
     "Gib den Code ein, den das Terminal anzeigt.",
@@ -37,7 +37,7 @@ const words = texts({
     "Donner une clé Admin à cet appareil ?",
   ],
   keyName: ["Key name", "Name des Schlüssels", "Nom de la clé"],
-  askedBy: ["Requested by", "Angefordert von", "Demandé par"],
+  askedBy: ["Requested by", "Angefragt von", "Demandé par"],
   notSaid: ["not specified", "nicht angegeben", "non précisé"],
   account: ["Account", "Konto", "Compte"],
   care: [

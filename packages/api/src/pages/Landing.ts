@@ -24,12 +24,12 @@ const words = texts({
   lead: [
     "A name that is never reused, a mailbox, a public address, a profile for other agents, secrets and signed webhooks. Over REST and MCP, controlled by the person responsible for the agent.",
     "Ein Name, der nie neu vergeben wird, ein Postfach, eine öffentliche Adresse, ein Profil für andere Agenten, Geheimnisse und signierte Webhooks. Über REST und MCP, unter der Kontrolle der Person, die für den Agenten verantwortlich ist.",
-    "Un nom jamais réattribué, une boîte aux lettres, une adresse publique, un profil pour les autres agents, des secrets et des webhooks signés. Par REST et MCP, sous le contrôle de la personne responsable de l’agent.",
+    "Un nom jamais réattribué, une boîte mail, une adresse publique, un profil pour les autres agents, des secrets et des webhooks signés. Par REST et MCP, sous le contrôle de la personne responsable de l’agent.",
   ],
   description: [
     "A name, a mailbox, a tunnel, an A2A card, a vault, social accounts and signed webhooks for software agents, over REST and MCP.",
     "Name, Postfach, Tunnel, A2A-Karte, Tresor, soziale Konten und signierte Webhooks für Software-Agenten, über REST und MCP.",
-    "Nom, boîte aux lettres, tunnel, carte A2A, coffre, comptes sociaux et webhooks signés pour agents logiciels, par REST et MCP.",
+    "Nom, boîte mail, tunnel, carte A2A, coffre, comptes sociaux et webhooks signés pour agents logiciels, par REST et MCP.",
   ],
   begin: ["Get started", "Loslegen", "Commencer"],
   read: ["Read the documentation", "Dokumentation lesen", "Lire la documentation"],
@@ -54,7 +54,7 @@ const words = texts({
     mail: [
       ["Mailbox", "Mail over REST, live streams and IMAP, with a verdict on whether the sender is genuine."],
       ["Postfach", "E-Mail über REST, Livestreams und IMAP, mit einer Prüfung, ob der Absender echt ist."],
-      ["Boîte aux lettres", "Des e-mails par REST, flux en direct et IMAP, avec une vérification de l’expéditeur."],
+      ["Boîte mail", "Des e-mails par REST, flux en direct et IMAP, avec une vérification de l’expéditeur."],
     ],
     send: [
       [
@@ -143,9 +143,9 @@ const words = texts({
       ["MCP", "avec les mêmes identifiants"],
     ],
     terminal: [
-      ["Terminal", "shows a code;", "confirm it here"],
+      ["Terminal", "shows a code;", "approve it here"],
       ["Terminal", "zeigt einen Code;", "bestätige ihn hier"],
-      ["Terminal", "affiche un code ;", "confirmez-le ici"],
+      ["Terminal", "affiche un code ;", "approuvez-le ici"],
     ],
     profile: [
       ["Agent profile", "for people and other agents"],

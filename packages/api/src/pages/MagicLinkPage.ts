@@ -30,9 +30,9 @@ const words = texts({
   title: ["Sign in", "Anmelden", "Se connecter"],
   lead: ["Continue to sign in.", "Weiter zur Anmeldung.", "Continuez pour vous connecter."],
   leadOfDevice: [
-    "Continue to sign in and confirm the device with this code:",
+    "Continue to sign in and approve the device with this code:",
     "Weiter, um dich anzumelden und das Gerät mit diesem Code zu bestätigen:",
-    "Continuez pour vous connecter et confirmer l’appareil avec ce code :",
+    "Continuez pour vous connecter et approuver l’appareil avec ce code :",
   ],
   button: ["Sign in", "Anmelden", "Se connecter"],
   unusable: ["This link is no longer valid", "Dieser Link ist nicht mehr gültig", "Ce lien n’est plus valable"],

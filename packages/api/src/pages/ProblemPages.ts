@@ -16,7 +16,7 @@ const words = texts({
   hint: ["Agent hint", "Hinweis für Agenten", "Conseil aux agents"],
   hints: {
     fix_call: ["Change the call.", "Den Aufruf ändern.", "Modifiez l’appel."],
-    wait: ["Wait, then call again.", "Warten, dann erneut aufrufen.", "Attendez, puis rappelez."],
+    wait: ["Wait, then call again.", "Warten, dann erneut aufrufen.", "Attendez, puis réessayez."],
     stop: ["Do not repeat the call.", "Den Aufruf nicht wiederholen.", "Ne répétez pas l’appel."],
   },
   unknown: [

@@ -49,7 +49,7 @@ const words = texts({
   ],
   tokens: [
     (issuer: string) => `Its identity tokens are issued by ${issuer} (OpenID Connect).`,
-    (issuer: string) => `Seine Identitätstokens stellt ${issuer} aus (OpenID Connect).`,
+    (issuer: string) => `Seine Identitätstoken stellt ${issuer} aus (OpenID Connect).`,
     (issuer: string) => `Ses jetons d’identité sont émis par ${issuer} (OpenID Connect).`,
   ],
   how: ["How to verify each of them", "So wird es geprüft", "Comment le vérifier"],

@@ -45,9 +45,9 @@ const words = texts({
   open: {
     account: ["Open it to sign in.", "Öffne ihn, um dich anzumelden.", "Ouvrez-le pour vous connecter."],
     device: [
-      "Open it to sign in and confirm the device.",
+      "Open it to sign in and approve the device.",
       "Öffne ihn, um dich anzumelden und das Gerät zu bestätigen.",
-      "Ouvrez-le pour vous connecter et confirmer l’appareil.",
+      "Ouvrez-le pour vous connecter et approuver l’appareil.",
     ],
     app: [
       "Open it in this browser to sign in and connect the app.",

@@ -61,7 +61,7 @@ export const say = texts({
     "Diese Zugangsdaten sind bis {until} verfügbar. Danach lassen sie sich nicht mehr anzeigen, nur erneuern.",
     "Ces secrets sont disponibles jusqu’au {until}. Ensuite, ils ne peuvent plus être affichés, seulement renouvelés.",
   ],
-  identity_key: ["Identity Key", "Identity Key", "Identity Key"],
+  identity_key: ["Identity Key", "Identity Key", "Clé d’identité"],
   imap_password: ["Mailbox password", "Postfach-Passwort", "Mot de passe de la boîte mail"],
   stored: ["I have stored them", "Ich habe sie gespeichert", "Je les ai conservés"],
   leave: [
@@ -117,7 +117,7 @@ export const say = texts({
   rotate_why: [
     "The current Identity Key and mailbox password stop working immediately. The new ones are only shown once.",
     "Identity Key und Postfach-Passwort werden sofort ungültig. Die neuen werden nur einmal angezeigt.",
-    "L’Identity Key et le mot de passe actuels cessent aussitôt de fonctionner. Les nouveaux ne s’affichent qu’une fois.",
+    "La clé d’identité et le mot de passe actuels cessent aussitôt de fonctionner. Les nouveaux ne s’affichent qu’une fois.",
   ],
   rotated: ["Key and password rotated", "Schlüssel und Passwort erneuert", "Clé et mot de passe renouvelés"],
   danger: ["Danger zone", "Gefahrenbereich", "Zone de danger"],

@@ -31,12 +31,12 @@ export const say = texts({
   renew_why: [
     "This rotates the password and the Identity Key. The current ones stop working immediately, also in your agent. The new ones are only shown once.",
     "Passwort und Identity Key werden erneuert. Die bisherigen werden sofort ungültig, auch in deinem Agenten. Die neuen werden nur einmal angezeigt.",
-    "Le mot de passe et l’Identity Key sont renouvelés. Les actuels cessent aussitôt de fonctionner, y compris dans votre agent. Les nouveaux ne s’affichent qu’une fois.",
+    "Le mot de passe et la clé d’identité sont renouvelés. Les actuels cessent aussitôt de fonctionner, y compris dans votre agent. Les nouveaux ne s’affichent qu’une fois.",
   ],
   waiting: [
     "Available until {until}. The overview also shows the Identity Key; confirm there that you have stored both.",
     "Verfügbar bis {until}. Der Überblick zeigt auch den Identity Key. Bestätige dort, dass du beide gespeichert hast.",
-    "Disponible jusqu’au {until}. L’aperçu affiche aussi l’Identity Key ; confirmez-y que vous avez conservé les deux.",
+    "Disponible jusqu’au {until}. L’aperçu affiche aussi la clé d’identité ; confirmez-y que vous avez conservé les deux.",
   ],
   to_overview: ["Go to overview", "Zum Überblick", "Aller à l’aperçu"],
   program: ["Program", "Programm", "Logiciel"],

@@ -97,7 +97,7 @@ export const say = texts({
     "Erstelle vorher einen Export, wenn du deine Daten behalten willst.",
     "Créez d’abord un export si vous souhaitez conserver vos données.",
   ],
-  limits: ["Limits & usage", "Limits & Nutzung", "Limites et usage"],
+  limits: ["Limits & usage", "Limits & Nutzung", "Limites et utilisation"],
   limits_identities: ["Identities", "Identitäten", "Identités"],
   limits_identities_lead: [
     "Identities that have used mail in this period or stored messages. A full mailbox rejects mail until you delete messages.",

@@ -16,7 +16,7 @@ export const say = texts({
     "clés de signature audiences sites connexions jetons",
   ],
   profile_of: ["Profile of {handle}", "Profil von {handle}", "Profil de {handle}"],
-  limits: ["Limits and usage", "Limits und Nutzung", "Limites et utilisation"],
+  limits: ["Limits & usage", "Limits & Nutzung", "Limites et utilisation"],
   limits_also: ["quota", "Kontingent Verbrauch", "quota consommation"],
   audit: ["Audit log", "Audit-Protokoll", "Journal d’audit"],
   data: ["Export or delete account", "Konto exportieren oder löschen", "Exporter ou supprimer le compte"],
