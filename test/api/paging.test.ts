@@ -1,9 +1,11 @@
 /** Every list can be read page by page to its end and returns each entry once. */
+import { document } from "@svc/api/openapi/Document"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 import { mcp } from "../oauth/Consent.ts"
+import { operations } from "./Operations.ts"
 
 const many = 5
 let service: TestService
@@ -31,13 +33,47 @@ beforeAll(async () => {
     await call(service.base, "PUT", `/api/vault/secrets/name0`, { token, body: { value: `v${i}` } })
   }
   for (let i = 0; i < many; i++) await post(`/api/identities/${handle}/webhooks/${webhook}/test`, undefined)
+  const at = `/api/identities/${handle}`
+  for (let i = 0; i < many; i++) await post(`${at}/drafts`, { to: ["grace@example.org"], text: `Draft ${i}` })
+  await call(service.base, "PATCH", `${at}/mail`, { token, body: { approval: "required" } })
+  const key: string = (await post(`${at}/keys`, { name: "agent" })).body.key
+  const to = ["person0@example.org"]
+  for (let i = 0; i < many; i++)
+    await call(service.base, "POST", `${at}/messages/send`, { token: key, body: { to, text: `May I ${i}?` } })
+  // Apps, sign-ins at sites and sessions in other browsers.
+  await service.query(
+    (sql) => sql`
+      with owner as (select id, org_id from identity where handle = ${handle}),
+      apps as (
+        insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes, created_at, expires_at)
+        select uuidv7(), org_id, 'oc_' || n, 'x', 'x', '', '', '{mail:read}', now(), now() + interval '1 day'
+        from owner, generate_series(1, ${many}::int) n
+      ),
+      sites as (
+        insert into agent_sign_in (id, identity_id, client_id, client_name, redirect, site, scopes, status, created_at, expires_at,
+          challenge, algorithm, credential_kind, credential_id)
+        select uuidv7(), id, 'oc_' || n, 'x', 'https://x/', 'x', '{openid}', 'ended', now(), now(), '', 'RS256', 'session', uuidv7()
+        from owner, generate_series(1, ${many}::int) n
+      )
+      insert into session (id, org_id, token_hash, created_at, last_used_at, expires_at)
+      select uuidv7(), org_id, decode(md5(n::text || org_id), 'hex'), now(), now(), now() + interval '1 day'
+      from owner, generate_series(1, ${many}::int) n returning 1`,
+  )
   await receiver.stop()
 }, 60_000)
 afterAll(() => service.stop())
 
-const lists: ReadonlyArray<readonly [string, () => string, string, (entry: any) => string, number]> = [
+type List = readonly [name: string, path: () => string, member: string, keyOf: (entry: any) => string, length: number]
+const below = (rest: string) => () => `/api/identities/${handle}/${rest}`
+const idOf = ({ id }: { readonly id: string }) => id
+const lists: ReadonlyArray<List> = [
+  ["sessions", () => "/api/auth/sessions", "sessions", idOf, many + 1],
+  ["grants", () => "/api/grants", "grants", idOf, many],
+  ["sign-ins", below("sign-ins"), "sign_ins", idOf, many],
+  ["drafts", below("drafts"), "drafts", idOf, many],
+  ["approvals", below("approvals"), "approvals", idOf, many],
   ["identities", () => "/api/identities", "identities", ({ id }) => id, many],
-  ["keys", () => "/api/keys", "api_keys", ({ id }) => id, 2 * many],
+  ["keys", () => "/api/keys", "api_keys", ({ id }) => id, 2 * many + 1],
   ["exports", () => "/api/exports", "exports", ({ id }) => id, many],
   ["webhooks", () => `/api/identities/${handle}/webhooks`, "webhooks", ({ id }) => id, many],
   ["deliveries", () => `/api/identities/${handle}/webhooks/${webhook}/deliveries`, "deliveries", ({ id }) => id, many],
@@ -52,7 +88,32 @@ const lists: ReadonlyArray<readonly [string, () => string, string, (entry: any) 
   ["versions", () => "/api/vault/secrets/name0/versions", "versions", ({ version }) => String(version), many + 1],
 ]
 
+/** Lists whose pages another test reads. */
+const elsewhere: Readonly<Record<string, string>> = {
+  "audit.list": "audit/service",
+  "messages.list": "mail/pages",
+  "threads.list": "mail/threads",
+  "threads.read": "mail/threads",
+  "events.list": "events/lists",
+  "events.listOfIdentity": "events/lists",
+  "connectors.posts": "connectors/service",
+  "connectors.dms": "connectors/service",
+  "connectors.notifications": "connectors/service",
+}
+
 describe("Pages", () => {
+  it("are read for each list", () => {
+    const paths = new Set(
+      lists.map(([, path]) => path().replace(handle, ":handle").replace(webhook, ":id").replace("name0", ":name")),
+    )
+    const unread = operations.filter(({ id, path, method }) => {
+      const { parameters = [] } = document["paths"][path.replace(/:(\w+)/g, "{$1}")][method.toLowerCase()]
+      const isList = parameters.some(({ name }: { readonly name: string }) => name === "cursor")
+      return isList && !paths.has(path) && elsewhere[id] === undefined
+    })
+    expect(unread.map(({ id }) => id)).toEqual([])
+  })
+
   it.each(lists)("cover all of %s", async (_, path, member, keyOf, length) => {
     const complete = await call(service.base, "GET", path(), { token })
     expect(complete.status).toBe(200)
