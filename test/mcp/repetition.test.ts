@@ -55,6 +55,22 @@ describe("Repeated tool call", () => {
     expect(await sent("parallel")).toBe(1)
   })
 
+  it("sends again a minute later", async () => {
+    const input = { to, subject: "later", text: "x" }
+    const first = await tool("svc_email_send", input)
+    const age = (seconds: number) =>
+      service.query(
+        (sql) =>
+          sql`update idempotency_record set started_at = started_at - make_interval(secs => ${seconds}) returning 1`,
+      )
+    await age(50)
+    expect(await tool("svc_email_send", input)).toEqual({ ...first, repeated: true })
+    await age(11)
+    const again = await tool("svc_email_send", input)
+    expect([again.repeated, again.id === first.id]).toEqual([undefined, false])
+    expect(await sent("later")).toBe(2)
+  })
+
   it("sends again with `allow_duplicate` or different arguments", async () => {
     const input = { to, subject: "again", text: "x" }
     const first = await tool("svc_email_send", input)
