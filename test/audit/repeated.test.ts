@@ -3,7 +3,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Effect } from "effect"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
@@ -126,5 +126,24 @@ describe("reading the audit log", () => {
       { action: "audit.list", n: 5 },
       { action: "audit.read", n: 5 },
     ])
+  })
+})
+
+describe("a command that has nothing to change", () => {
+  it("is recorded like one that changes something", async () => {
+    const at = `/api/identities/${ada.handle}`
+    for (const [action, path] of [
+      ["identities.retry", `${at}/retry`],
+      ["identities.acknowledge", `${at}/identity-key/ack`],
+      ["identities.acknowledge", `${at}/identity-key/ack`],
+    ] as const) {
+      const before = await recordsOf(action)
+      const answer = await call(service.base, "POST", path, { token: session })
+      expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300)
+      await eventually(
+        () => recordsOf(action),
+        ({ length }) => length === before.length + 1,
+      )
+    }
   })
 })

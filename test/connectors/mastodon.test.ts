@@ -2,7 +2,7 @@ import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Timing } from "@svc/cluster/Timing"
 import { Writes } from "@svc/cluster/store/Database"
-import { Effect, Fiber } from "effect"
+import { Clock, Effect, Fiber } from "effect"
 import { actors, awaitFiber, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 import {
@@ -69,7 +69,10 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       const org_id = yield* makeOrg
       const { id } = yield* makeIdentity(org_id, "late")
       const actor = yield* connectors("late")
+      const before = yield* Clock.currentTimeMillis
       const authorization = yield* askPlatform(actor.Authorize({ org_id, account: server.base }))
+      const left = authorization.expires_at.getTime() - before
+      expect(Math.round(left / 60_000)).toBe(15)
       const back = new URL(server.allow(authorization.authorization_url, server.world.join("late")))
       yield* Effect.flatMap(
         Writes,
@@ -98,6 +101,16 @@ layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
       // A reply is not more visible than the post that it replies to.
       expect([...server.world.statuses.values()].at(-1)).toMatchObject({ visibility: "unlisted" })
       const thread = yield* askPlatform(actor.ReadThread({ org_id, uri: answer.uri }))
+      expect(thread.entries[0]).toEqual({
+        uri: question.uri,
+        url: `${server.base}/@grace@elsewhere.example/${question.id}`,
+        author_id: grace.id,
+        author: "grace@elsewhere.example",
+        author_name: grace.username.toUpperCase(),
+        text: "What is <B8>,\n@botcal?",
+        reply_to: null,
+        created_at: new Date(question.at),
+      })
       expect(thread.entries.map(({ text }) => text)).toEqual([
         "What is <B8>,\n@botcal?",
         "@grace@elsewhere.example It is -1/30.",
