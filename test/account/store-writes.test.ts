@@ -92,6 +92,14 @@ layer(world, { timeout: "60 seconds" })("A write of the store", (it) => {
       yield* announces("create a draft", drafts.create(identity, draft, mail), true)
       const [stored] = yield* rows((sql) => sql<{ id: string }>`select id from draft`)
       expect(stored?.id).toBe(draft)
+      const sql = yield* Writes
+      yield* sql`
+        insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
+        select uuidv7(), ${identity}::uuid, 1, '{}', '{"text":"x"}', now(), now() from generate_series(1, 98)`
+      yield* drafts.create(identity, yield* makeUuidV7, mail)
+      expect(yield* Effect.flip(drafts.create(identity, yield* makeUuidV7, mail))).toMatchObject({ code: "conflict" })
+      const nobody = (yield* makeUuidV7) as IdentityId
+      expect(yield* Effect.flip(drafts.create(nobody, yield* makeUuidV7, mail))).toMatchObject({ code: "not_found" })
     }).pipe(Effect.scoped),
   )
 

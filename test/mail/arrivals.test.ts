@@ -1,4 +1,6 @@
 /** Messages of several Mailboxes in one statement: a failure in one Mailbox does not affect the others. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/actor/Identities"
 import type { OwnIdentity, Write } from "@svc/cluster/actor/Write"
 import * as InboundBatch from "@svc/cluster/mail/InboundBatch"
 import { RecentTexts } from "@svc/cluster/mail/search/RecentTexts"
@@ -68,6 +70,17 @@ const arrive = (...groups: ReadonlyArray<InboundBatch.Group>) =>
   )
 
 layer(Layer.provideMerge(InboundBatch.layer, actors()))("Concurrent messages of several Mailboxes", (it) => {
+  it.effect("are each refused if they arrive together for an Identity that does not exist", () =>
+    Effect.gen(function* () {
+      const actor = (yield* Identities).of("nobodyhere")
+      const mails = yield* Effect.forEach(["one", "two", "three"], (subject) => receivedMail({ subject }))
+      const refusals = yield* Effect.forEach(mails, (mail) => Effect.flip(ask(actor.ReceiveMail(mail))), {
+        concurrency: "unbounded",
+      })
+      expect(refusals).toEqual(mails.map(() => expect.objectContaining({ reason: "gone" })))
+    }),
+  )
+
   it.effect("are stored in their own Mailboxes in order, with their Events and deliveries", () =>
     Effect.gen(function* () {
       const ada = yield* makeBox("ada")
