@@ -128,7 +128,7 @@ layer(storesLayer)("a session", (it) => {
     }),
   )
 
-  it.effect("changes settings only from those that it has seen, and keeps the others", () =>
+  it.effect("changes settings only if they are still those that it read, and keeps the others", () =>
     Effect.gen(function* () {
       const { org } = yield* consume(yield* requested(newEmail()))
       const accounts = yield* Accounts

@@ -219,7 +219,7 @@ describe("Hostile input", () => {
     )
   })
 
-  it("for a full Mailbox is refused for a while, and its owner is told", async () => {
+  it("for a full Mailbox is refused temporarily, and its owner is notified", async () => {
     const full = (await makeIdentity(service.base, session, newHandle("full"))).handle
     await service.query(
       (sql) => sql`

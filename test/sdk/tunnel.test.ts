@@ -72,7 +72,7 @@ describe("A tunnel of the SDK", () => {
     await eventually(async () => isCancelled, Boolean)
   })
 
-  it("answers 500 if the handler fails, and goes on", async () => {
+  it("answers 500 if the handler fails, and continues", async () => {
     await openTo((request) => {
       if (request.url.endsWith("/bad")) throw new Error("a handler that fails")
       return new Response("good")

@@ -1,6 +1,6 @@
 /**
  * `svc credentials <cloud>`: prints the configuration with which a cloud's tools sign in as the Identity, or with `--trust` what
- * the cloud has to be told about it. No configuration contains a secret: each names a file that `svc token --write` keeps fresh.
+ * the cloud needs to trust it. No configuration contains a secret: each names a file that `svc token --write` keeps fresh.
  */
 import * as path from "node:path"
 import { Effect, Option, Schema } from "effect"
@@ -26,7 +26,7 @@ const common = {
     Flag.withDefault("svc-token"),
   ),
   trust: Flag.Boolean("trust").pipe(
-    Flag.withDescription("Print what the cloud has to be told about the Identity instead"),
+    Flag.withDescription("Print the trust configuration for the cloud instead"),
     Flag.withDefault(false),
   ),
   api: apiFlag,

@@ -55,7 +55,7 @@ const mail = {
     received_at: Instant,
   }).annotate({ description: "A message arrived in the Mailbox." }),
   "email.agent_verified": Schema.Struct({ ...email, from: Address, agent: ProvedAgent }).annotate({
-    description: "It is proved which agent sent a message that arrived before.",
+    description: "The agent that sent a received message was verified.",
   }),
   "email.sent": Schema.Struct({
     ...envelope,

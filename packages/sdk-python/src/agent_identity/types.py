@@ -1105,7 +1105,7 @@ _EmailAgentVerifiedData = TypedDict("_EmailAgentVerifiedData", {"from": "Address
 
 
 class EmailAgentVerifiedData(_EmailAgentVerifiedData):
-    """It is proved which agent sent a message that arrived before."""
+    """The agent that sent a received message was verified."""
 
     email_id: NotRequired[str]
     """The id of the message (`msg_…`), as `GET …/messages/{id}` takes it."""
