@@ -93,6 +93,30 @@ describe("The usual form of a signature", () => {
   })
 })
 
+describe("A signature at the edge of its limits", () => {
+  it.each<Part>([
+    { parameters: { created: now - 70 } },
+    { parameters: { expires: now - 10 } },
+    { parameters: { created: now + 10 } },
+    { parameters: { nonce: "n".repeat(200) } },
+  ])("is accepted: %j", async (part) => expect(await outcome(signed(part))).toMatchObject({ origin, kid: "key" }))
+
+  it.each([
+    "https://ada.tunnel.example/path",
+    "http://ada.tunnel.example",
+    "ada.tunnel.example",
+    "https://u@ada.tunnel.example",
+  ])("does not name an agent by %s", async (agent) =>
+    expect(await outcome(signed({ fields: { "signature-agent": `sig1="${agent}"` } }))).toBe("malformed"),
+  )
+
+  it.each(["signature", "signature-input", "signature-agent"])("is none without %s", async (field) => {
+    const { headers, ...request } = signed()
+    const others = new Map([...headers].filter(([name]) => name !== field))
+    expect(await outcome({ ...request, headers: others })).toBe("unsigned")
+  })
+})
+
 describe("Any other form", () => {
   it.each([
     ["a parameter twice", (input: string) => input.replace(";expires", ";created=1;expires")],
