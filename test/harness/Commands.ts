@@ -12,6 +12,7 @@ import * as SignIn from "@svc/cli/proof/SignIn"
 import * as Token from "@svc/cli/proof/Token"
 import * as Trigger from "@svc/cli/events/Trigger"
 import * as Verify from "@svc/cli/proof/Verify"
+import { commands as toolCommands } from "@svc/cli/tools/Commands"
 import { newestVersion } from "@svc/domain/Versions"
 import { Effect, Exit, Fiber } from "effect"
 import { Command } from "effect/cli"
@@ -20,6 +21,8 @@ import { afterAll, beforeEach, expect, vi } from "vitest"
 
 const svc = Command.make("svc").pipe(
   Command.withSubcommands([
+    // These nouns are commands of their own, with a tool below them.
+    ...toolCommands.filter(({ name }) => !["token", "sign-in", "tunnel"].includes(name)),
     ...Account.commands,
     Audit.command,
     Grants.command,
