@@ -11,6 +11,7 @@ import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { createSecretKey } from "node:crypto"
+import { TestClock } from "effect/testing"
 import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
@@ -70,6 +71,24 @@ const arrive = (...groups: ReadonlyArray<InboundBatch.Group>) =>
   )
 
 layer(Layer.provideMerge(InboundBatch.layer, actors()))("Concurrent messages of several Mailboxes", (it) => {
+  it.effect("that were refused raise an Event of an Identity that is ready, and none of one that is deleted", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const org = yield* makeOrg
+      const { id, actor } = yield* makeIdentity(org, "leaver")
+      const refused = Effect.andThen(
+        ask(actor.RefuseMail({ reason: "full", from: "a@example.org" })),
+        rows((sql) => sql`select 1 from event where identity_id = ${id} and type = 'email.refused'`),
+      )
+      expect(yield* refused).toHaveLength(1)
+      yield* sql`delete from event where identity_id = ${id}`
+      yield* sql`update identity set status = 'deleting' where id = ${id}`
+      // The idle actor is unloaded, and the next one reads the status.
+      yield* TestClock.adjust("1 hour")
+      expect(yield* refused).toHaveLength(0)
+    }),
+  )
+
   it.effect("are each refused if they arrive together for an Identity that does not exist", () =>
     Effect.gen(function* () {
       const actor = (yield* Identities).of("nobodyhere")

@@ -8,6 +8,7 @@ import { clusterMail } from "./cluster-mail.ts"
 import { cluster } from "./cluster.ts"
 import { console } from "./console.ts"
 import { domain } from "./domain.ts"
+import { edges } from "./edges.ts"
 import { embedded } from "./embedded.ts"
 import { leasesAndLocks } from "./leases-and-locks.ts"
 import { mailAgents } from "./mail-agents.ts"
@@ -39,6 +40,7 @@ export const mutants: Mutants = {
   ...clusterMail,
   ...console,
   ...domain,
+  ...edges,
   ...embedded,
   ...leasesAndLocks,
   ...mailAgents,

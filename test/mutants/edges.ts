@@ -1,0 +1,103 @@
+/** Planted bugs at the edges that tables of tests walk along: refusals, limits, declarations, and what is announced. */
+import type { Mutants } from "./Mutant.ts"
+
+export const edges: Mutants = {
+  "one-answer-to-a-refused-batch": {
+    file: "cluster/src/actor/ActorHandlers.ts",
+    from: ": Effect.map(Effect.exit(refuse(identity)), (refused) => payloads.map(() => refused)),",
+    to: ": Effect.map(Effect.exit(refuse(identity)), (refused) => [refused]),",
+    bug: "of messages that arrive together for a deleted Identity, all but one time out",
+    tests: ["mail/arrivals"],
+  },
+  "events-of-a-deleted-identity": {
+    file: "cluster/src/actor/ActorHandlers.ts",
+    from: 'identity?.status === "ready" ? write(identity, request, writer) : refuse(identity),',
+    to: "identity !== undefined ? write(identity, request, writer) : refuse(identity),",
+    bug: "mail for an Identity that is deleted still raises Events",
+    tests: ["mail/arrivals"],
+  },
+  "revoked-apps-not-announced": {
+    file: "cluster/src/oauth/Grants.ts",
+    from: ', writes`org_id = ${org}`, "holder")} select 1`\n      feed.announce({ org })\n',
+    to: ', writes`org_id = ${org}`, "holder")} select 1`\n',
+    bug: "streams of apps whose access was revoked end late",
+    tests: ["account/store-writes"],
+  },
+  "key-for-a-deleted-account": {
+    file: "cluster/src/account/ApiKeys.ts",
+    from: "where id = ${org} and status = 'active' for no key update",
+    to: "where id = ${org} for no key update",
+    bug: "a key is created while the account is deleted",
+    tests: ["account/store-writes"],
+  },
+  "audit-log-compressed": {
+    file: "domain/src/audit/AuditApi.ts",
+    from: '      .annotate(OpenApi.Summary, "List records of the audit log, newest first")\n      .annotate(Confidential, true),',
+    to: '      .annotate(OpenApi.Summary, "List records of the audit log, newest first"),',
+    bug: "the audit log is compressed beside text of others (BREACH)",
+    tests: ["api/policy"],
+  },
+  "sessions-of-a-year": {
+    file: "cluster/src/Timing.ts",
+    from: "sessionMillis: 30 * day",
+    to: "sessionMillis: 365 * day",
+    bug: "a session lasts longer than the documents say",
+    tests: ["cluster/timing"],
+  },
+  "backup-of-last-week-is-fine": {
+    file: "cli/src/doctor/Store.ts",
+    from: "< 1.1 * dayMillis",
+    to: "< 11 * dayMillis",
+    bug: "svc doctor accepts a backup of last week",
+    tests: ["operations/doctor-checks"],
+  },
+  "empty-text-clears-everything": {
+    file: "cli/src/tools/Commands.ts",
+    from: 'Effect.succeed(text === "" && clears ? null : text)',
+    to: 'Effect.succeed(text === "" ? null : text)',
+    bug: "an empty text of a command is sent as null where the API expects text",
+    tests: ["cli/tool-commands"],
+  },
+  "foreign-name-in-the-header": {
+    file: "api/src/mcp/Protocol.ts",
+    from: '(typeof params[member] !== "string" || decodeHeader(headers["mcp-name"]) !== params[member])',
+    to: 'typeof params[member] !== "string"',
+    bug: "a proxy routes a tool call by a header that names another tool",
+    tests: ["mcp/protocol"],
+  },
+  "cookie-from-any-site": {
+    file: "api/src/account/ConsoleSession.ts",
+    from: 'headers["sec-fetch-site"] !== "same-origin" || ',
+    to: "",
+    bug: "a page of another site reads the account with the browser's session",
+    tests: ["http/session-cookie"],
+  },
+  "sites-on-one-page": {
+    file: "cluster/src/proof/SignIns.ts",
+    from: "sql`and s.id < ${behind}::uuid`",
+    to: "sql``",
+    bug: "the second page of sign-ins repeats the first",
+    tests: ["api/paging"],
+  },
+  "altered-archive-restored": {
+    file: "cluster/src/backup/Archive.ts",
+    from: "if (said !== sumOf(blank))",
+    to: "if (Number.isNaN(said))",
+    bug: "a backup whose member headers were altered is restored",
+    tests: ["operations/archive"],
+  },
+  "empty-command-not-audited": {
+    file: "cluster/src/identity/Lifecycle.ts",
+    from: "return note === undefined\n      ? Effect.void\n      : Effect.asVoid(",
+    to: "return note !== undefined\n      ? Effect.void\n      : Effect.asVoid(",
+    bug: "a command that had nothing to change is missing in the audit log",
+    tests: ["audit/repeated"],
+  },
+  "equal-calls-joined-for-a-day": {
+    file: "api/src/idempotency/Idempotency.ts",
+    from: "records.claim(scope, body, Timing.equalCallMillis)",
+    to: "records.claim(scope, body)",
+    bug: "a tool call that is made again after an hour is not carried out",
+    tests: ["mcp/repetition"],
+  },
+}
