@@ -16,6 +16,7 @@ import { measurable } from "./Processes.ts"
 import * as Mail from "./Mail.ts"
 import * as Process from "./Process.ts"
 import { periodic } from "./Periodic.ts"
+import { proof } from "./Proof.ts"
 import { scale } from "./Scale.ts"
 import * as Search from "./Search.ts"
 import * as Sending from "./Sending.ts"
@@ -71,6 +72,7 @@ const ok = await perform(
     start: alone(Process.start),
     memory: alone(Process.memory),
     tunnel: alone(Tunnel.tunnel),
+    proof: alone(proof),
   },
   positionals,
 ).finally(Stage.stopStage)

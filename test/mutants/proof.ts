@@ -228,8 +228,8 @@ export const proof: Mutants = {
   },
   "origin-not-covered": {
     file: "cluster/src/proof/AgentRequests.ts",
-    from: 'if (covered.length !== 1) throw malformed("The signature does not cover signature-agent.")',
-    to: "",
+    from: 'if (covered.length !== 1) throw malformed("The signature does not cover signature-agent.")\n          origin = originOf(agent, covered[0]!.',
+    to: "origin = originOf(agent, covered[0]?.",
     bug: "a signature that does not cover the origin proves any origin",
     tests: ["tunnel/callers"],
   },
