@@ -16,7 +16,8 @@ import { DeliveryState } from "./Delivery.tsx"
 import { Labels, useMarking } from "./Marks.tsx"
 import { Addresses } from "./MessageParts.tsx"
 import { say } from "./texts.ts"
-import { AgentMark, Verdict, VerdictNote } from "./Verdict.tsx"
+import { AgentMark } from "./AgentMark.tsx"
+import { Verdict, VerdictNote } from "./Verdict.tsx"
 
 readyTimes()
 
@@ -141,7 +142,7 @@ const Whole = ({ handle, message, onRemoved }: ActionsProps) => {
       <Facts
         facts={[
           [say("from"), message.from === null ? say("no_sender") : <Addresses of={[message.from]} />],
-          message.origin.agent !== undefined && [say("agent_of"), <AgentMark agent={message.origin.agent} />],
+          message.origin.agent !== undefined && ["Agent", <AgentMark agent={message.origin.agent} />],
           [say("to"), <Addresses of={message.to} atMost={addressesShown} />],
           message.cc.length > 0 && [say("cc"), <Addresses of={message.cc} atMost={addressesShown} />],
           message.bcc.length > 0 && [say("bcc"), <Addresses of={message.bcc} atMost={addressesShown} />],

@@ -1,7 +1,6 @@
-/** The result of the sender checks, as a badge or with an explanation of each check, and the mark of a verified agent. */
+/** The result of the sender checks, as a badge or with an explanation of each check. */
 import type { Answer } from "../client/Client.ts"
-import { Facts, Note, Status, type Tone } from "../ui/Page.tsx"
-import { Time } from "../ui/Time.tsx"
+import { Note, Status, type Tone } from "../ui/Page.tsx"
 import { say } from "./texts.ts"
 
 type Origin = Answer<"GET /api/identities/:handle/messages/:id">["origin"]
@@ -15,23 +14,6 @@ const tones: { readonly [V in Origin["verdict"]]: Tone } = {
 
 export const Verdict = ({ origin }: { readonly origin: Origin }) => (
   <Status tone={tones[origin.verdict]}>{say(origin.verdict)}</Status>
-)
-
-/** The mark of a message whose agent is proved, with what was proved and how. */
-export const AgentMark = ({ agent }: { readonly agent: NonNullable<Origin["agent"]> }) => (
-  <details class="agent-mark small">
-    <summary>
-      <Status tone="ok">{say("agent")}</Status>
-    </summary>
-    <p>{say(agent.domain === null ? "agent_inside_why" : "agent_why", { domain: agent.domain ?? "" })}</p>
-    <Facts
-      facts={[
-        ["DID", <code>{agent.did}</code>],
-        [say("agent_signed_by"), agent.domain ?? say("this_service")],
-        [say("agent_checked"), <Time at={agent.checked_at} form="full" />],
-      ]}
-    />
-  </details>
 )
 
 /** The authentication methods (RFC 8601). */
