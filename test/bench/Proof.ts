@@ -51,7 +51,7 @@ const startAgent = async () => {
 const open = (port: number) => {
   const socket = connect(port, "127.0.0.1").setNoDelay(true).setEncoding("latin1")
   let done = () => {}
-  let failed = (_: Error) => {}
+  let failed: (error: Error) => void = () => {}
   let text = ""
   socket.on("data", (chunk: string) => {
     text += chunk

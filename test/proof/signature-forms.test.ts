@@ -119,7 +119,10 @@ describe("A signature at the edge of its limits", () => {
 
 describe("Any other form", () => {
   it.each([
-    ["a parameter twice", (input: string) => input.replace(";expires", ";created=1;expires")],
+    [
+      "a parameter twice",
+      (input: string) => input.replace(';alg="ed25519"', "").replace(";expires", ";created=1;expires"),
+    ],
     ["a signature without the host", (input: string) => input.replace('"@authority" ', "")],
     ["a component twice", (input: string) => input.replace('"@authority"', '"@authority" "@authority"')],
   ])("is left to the library: %s", async (_, change) => {
