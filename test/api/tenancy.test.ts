@@ -20,7 +20,9 @@ let service: TestService
 let ada: AccountResources
 let bob: AccountResources
 let eve: AccountResources
+let began = 0
 beforeAll(async () => {
+  began = Date.now() - 1_000
   service = await startService()
   const owner = await signUp(service.base)
   ada = await createResources(service, owner)
@@ -105,6 +107,39 @@ const stateOf = async (own: AccountResources): Promise<unknown> => {
   }
   return state
 }
+
+/** Times that are announced, and times of the service itself. */
+const later = /^(?:expires|next_attempt|ends|lapses|resets|renews)_at$/
+
+/** Returns all times in the value with the path of each. */
+const timesIn = (value: unknown, path = ""): ReadonlyArray<readonly [path: string, name: string, at: number]> => {
+  if (typeof value !== "object" || value === null) return []
+  return Object.entries(value).flatMap(([name, one]) =>
+    /_at$/.test(name) && typeof one === "string"
+      ? [[`${path}/${name}`, name, Date.parse(one)] as const]
+      : timesIn(one, `${path}/${name}`),
+  )
+}
+
+describe("The times of a resource", () => {
+  it("are those at which it was made, changed and used, and will expire", async () => {
+    const now = Date.now()
+    const other = /stream|wait|archive|export$|connectors|^usage|^overview|audit\.(?:usage|head)/
+    const reads = operations.filter((one) => one.method === "GET" && !isOfEverybody(one) && !other.test(one.id))
+    const seen: Array<string> = []
+    for (const operation of reads) {
+      const { status, body } = await ask(ada.session, operation, requestOf(operation, ada))
+      if (status !== 200 || typeof body !== "object") continue
+      for (const [path, name, at] of timesIn(body)) {
+        const what = `${operation.id} ${path} ${new Date(at).toISOString()}`
+        seen.push(name)
+        if (later.test(name)) expect(at > began, what).toBe(true)
+        else expect(at >= began && at <= now + 60_000, what).toBe(true)
+      }
+    }
+    expect(new Set(seen).size).toBeGreaterThan(8)
+  })
+})
 
 describe("Resources of another account", () => {
   it("appear not to exist in every operation, for a session and for a key", { timeout: 120_000 }, async () => {

@@ -49,6 +49,13 @@ describe("the help", () => {
   })
 })
 
+describe("svc vault --help", () => {
+  it("succeeds", { timeout: 90_000 }, async () => {
+    const { code, out } = await svc("vault", "--help")
+    expect([code, out]).toEqual([0, expect.stringContaining("svc vault")])
+  })
+})
+
 describe("a table", () => {
   it("shows date, sender, recipients and subject of mail", async () => {
     expect(

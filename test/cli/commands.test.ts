@@ -106,7 +106,7 @@ const cases: ReadonlyArray<Case> = [
     { "GET /": { api_keys: [listedKey, { ...listedKey, id: "k2", networks: null }], next_cursor: null } },
     {
       requests: ["GET /api/keys?limit=200"],
-      out: /^ID .*\nk1 .*mail:read card:read .*10\.0\.0\.0\/8.*\nk2 .*everywhere.*\n/,
+      out: /^ID .*\nk1 .*mail:read card:read .*10\.0\.0\.0\/8.* 2026-11-01 00:00:00Z\nk2 .*everywhere.*\n/,
     },
   ],
   [
