@@ -3,6 +3,7 @@ import { createServer } from "node:net"
 import * as Discovery from "@svc/cli/doctor/Discovery"
 import type { Finding } from "@svc/cli/doctor/Finding"
 import { taken } from "@svc/cli/doctor/Listeners"
+import { policy } from "@svc/cli/doctor/MailNames"
 import * as Store from "@svc/cli/doctor/Store"
 import type { Settings } from "@svc/cli/serve/Settings"
 import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
@@ -101,6 +102,34 @@ describe("The doctor of token verification", () => {
     is(await found(documents, "production", plain), "warn", /is not an https address$/)
     is(await found(documents, "development", plain), "ok", /publishes/)
   })
+})
+
+describe("The doctor of the policy for TLS of mail", () => {
+  afterEach(() => vi.unstubAllGlobals())
+  const found = (text: string | undefined, mtaSts = "enforce") => {
+    vi.stubGlobal("fetch", async (url: string) => {
+      expect(url).toBe("https://mta-sts.mail.example/.well-known/mta-sts.txt")
+      return new Response(text ?? "", { status: text === undefined ? 404 : 200 })
+    })
+    const settings = { mailDomain: "mail.example", mailServers: ["mx1.example", "MX2.example"], mtaSts }
+    return Effect.runPromise(policy(settings as unknown as Settings))
+  }
+  const text = (...servers: ReadonlyArray<string>) =>
+    ["version: STSv1", "mode: enforce", ...servers.map((name) => `mx: ${name}`), "max_age: 86400"].join("\r\n")
+
+  it.each([
+    ["every server", text("mx1.example", "mx2.example"), "ok", /^https:/],
+    ["another spelling", text("MX1.example", "mx2.EXAMPLE"), "ok", /^https:/],
+    ["one server", text("mx2.example"), "fail", /does not name mx1\.example$/],
+    ["other servers", text("other.example"), "fail", /does not name mx1\.example, MX2\.example$/],
+    ["nothing", undefined, "warn", /is not reachable$/],
+  ] as const)("compares it with the mail servers: %s", async (_, policy, status, detail) => {
+    const [finding, ...more] = await found(policy)
+    expect(more).toEqual([])
+    is(finding!, status, detail)
+  })
+
+  it("reads none if there is none", async () => expect(await found(undefined, "none")).toEqual([]))
 })
 
 describe("The doctor of ports", () => {

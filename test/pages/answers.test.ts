@@ -165,14 +165,6 @@ describe("Pages for programs", () => {
     expect((await metadata("other")).status).toBeGreaterThanOrEqual(400)
   })
 
-  it("report that every part of the service is healthy", async () => {
-    const { status, body } = await call(service.base, "GET", "/api/healthz")
-    expect([status, body.status]).toEqual([200, "pass"])
-    const parts: ReadonlyArray<{ readonly status: string }> = body.components
-    expect(parts.length).toBeGreaterThan(2)
-    expect(parts.filter((part) => part.status === "fail")).toEqual([])
-  })
-
   it("redirect the console to its folder", async () => {
     const { status, headers } = await page("/console")
     expect([status, headers.get("location")]).toEqual([308, "/console/"])

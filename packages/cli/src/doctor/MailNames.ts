@@ -84,7 +84,7 @@ const server = Effect.fnUntraced(function* (dns: Ask, name: string) {
 
 const patienceMillis = 5000
 
-const policy = ({ mailDomain, mailServers, mtaSts }: Settings) =>
+export const policy = ({ mailDomain, mailServers, mtaSts }: Settings) =>
   Effect.gen(function* () {
     if (mtaSts === "none") return []
     const url = `https://mta-sts.${mailDomain}/.well-known/mta-sts.txt`
