@@ -115,7 +115,7 @@ const later = /^(?:expires|next_attempt|ends|lapses|resets|renews)_at$/
 const timesIn = (value: unknown, path = ""): ReadonlyArray<readonly [path: string, name: string, at: number]> => {
   if (typeof value !== "object" || value === null) return []
   return Object.entries(value).flatMap(([name, one]) =>
-    /_at$/.test(name) && typeof one === "string"
+    name.endsWith("_at") && typeof one === "string"
       ? [[`${path}/${name}`, name, Date.parse(one)] as const]
       : timesIn(one, `${path}/${name}`),
   )

@@ -27,6 +27,11 @@ describe("A PROXY protocol header", () => {
       { length: 56, source: { address: "2001:db8:0:0:0:0:0:1", port: 12_345 } },
     ],
     ["of version 2 for the balancer itself", binary(0x20, 0x00, []), { length: 16 }],
+    [
+      "of version 2 for IPv6",
+      binary(0x21, 0x21, v6),
+      { length: 52, source: { address: "2001:db8:0:0:0:0:0:1", port: 12_345 } },
+    ],
     ["of version 2 for IPv6 with too few bytes", binary(0x21, 0x21, v6.slice(0, 35)), { length: 51 }],
     ["of version 2 for IPv4 with too few bytes", binary(0x21, 0x11, v4.slice(0, 11)), { length: 27 }],
     ["of version 2 for a UNIX socket", binary(0x21, 0x31, [...v6, ...v6]), { length: 88 }],
