@@ -1,8 +1,8 @@
 /**
  * Reads the signature of a request in the form in which signers serialize it: one signature, plain strings and integers,
  * each part once. The library reads every form of RFC 9421, which takes longer than the cryptography and is most of the
- * cost of a signed request at the edge. Anything else, including everything that must be refused, is undefined here and
- * left to the library, so this module can only agree with it.
+ * cost of a signed request at the edge. This module returns undefined for every other form, and the library decides. A
+ * test compares both readers with random requests.
  */
 import { requestTag } from "./WebBotAuth.ts"
 
