@@ -2,6 +2,20 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const proof: Mutants = {
+  "signature-input-unbounded": {
+    file: "cluster/src/proof/AgentRequests.ts",
+    from: "if (input.length > inputAtMost)",
+    to: "if (false)",
+    bug: "one field of a request occupies the edge for tens of milliseconds",
+    tests: ["proof/signature-forms"],
+  },
+  "signature-white-space-unbounded": {
+    file: "cluster/src/proof/AgentRequests.ts",
+    from: "value !== undefined && /[\\t ]{200}/.test(value)",
+    to: "false",
+    bug: "white space in a covered field occupies the edge for a tenth of a second",
+    tests: ["proof/signature-forms"],
+  },
   "signature-late": {
     file: "cluster/src/proof/AgentRequests.ts",
     from: "    now - created <= signatureSeconds + clockSkewSeconds\n",

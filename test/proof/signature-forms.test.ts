@@ -183,6 +183,16 @@ describe("Any other form", () => {
     )
   })
 
+  it("with a list of signatures that is too long is refused", async () => {
+    const request = signed()
+    const more = Array.from({ length: 100 }, (_, n) => `, s${n}=("@authority");created=${now};keyid="key"`).join("")
+    const signatures = Array.from({ length: 100 }, (_, n) => `, s${n}=:AAAA:`).join("")
+    const headers = new Map(request.headers)
+      .set("signature-input", request.headers.get("signature-input")! + more)
+      .set("signature", request.headers.get("signature")! + signatures)
+    expect(await outcome({ ...request, headers })).toBe("malformed")
+  })
+
   it("with long white space in a covered field is refused, for which the library takes quadratic time", async () => {
     const request = signed({ components: ["x-long"], fields: { "x-long": "a" } })
     const headers = new Map(request.headers).set("x-long", `a${" ".repeat(15_000)}b`)

@@ -8,6 +8,9 @@ import { httpSignatures } from "./Libraries.ts"
 import * as PlainSignature from "./PlainSignature.ts"
 import { requestTag } from "./WebBotAuth.ts"
 
+/** Maximum characters of Signature-Input. Searching for the label in it takes quadratic time. */
+const inputAtMost = 4 * 1024
+
 /** Seconds by which the clocks of signer and verifier may differ. */
 export const clockSkewSeconds = 10
 
@@ -115,6 +118,7 @@ export const verifyAnyForm = async (
   if (input === undefined || agent === undefined || !request.headers.has("signature")) {
     throw new NotVerified("unsigned", "The request has no Signature, Signature-Input and Signature-Agent.")
   }
+  if (input.length > inputAtMost) throw malformed("Signature-Input is too long.")
   const label = labelOf(input)
   if (label === undefined) throw malformed(`No signature has the tag ${requestTag}.`)
   const { isSignatureError, SignatureErrorCode, verifySignature } = await httpSignatures()
