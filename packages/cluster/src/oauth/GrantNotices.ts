@@ -34,15 +34,15 @@ const words: { readonly [L in Language]: { readonly [K in NoticeKind]: Words } }
   },
   de: {
     created: {
-      subject: "Eine App wurde mit Ihren Agenten verbunden",
-      body: (name, host) => `Die App „${name}“ wurde mit Ihrem Konto verbunden. Der Zugriff wurde erteilt an: ${host}`,
-      hint: "Wenn Sie das nicht waren, widerrufen Sie den Zugriff hier:",
+      subject: "Eine App wurde mit deinen Agenten verbunden",
+      body: (name, host) => `Die App „${name}“ wurde mit deinem Konto verbunden. Der Zugriff wurde erteilt an: ${host}`,
+      hint: "Wenn du das nicht warst, widerrufe den Zugriff hier:",
     },
     refresh_reuse: {
       subject: "Eine App wurde vorsorglich getrennt",
       body: (name, host) =>
         `Die App „${name}“ (${host}) hat ein bereits verwendetes Token vorgelegt. Möglicherweise besitzt jemand anderes eine Kopie davon. Deshalb haben wir den Zugriff der App widerrufen.`,
-      hint: "Wenn Sie die App nutzen, verbinden Sie sie erneut. Alle verbundenen Apps finden Sie hier:",
+      hint: "Wenn du die App nutzt, verbinde sie erneut. Alle verbundenen Apps findest du hier:",
     },
   },
   fr: {
