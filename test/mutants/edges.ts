@@ -100,4 +100,11 @@ export const edges: Mutants = {
     bug: "a tool call that is made again after an hour is not carried out",
     tests: ["mcp/repetition"],
   },
+  "pause-ends-after-the-clock-was-set-back": {
+    file: "cluster/src/work/SingleRun.ts",
+    from: "due === null || isOver(now) ? due :",
+    to: "due === null ? due :",
+    bug: "polls and deletions of accounts wait for an hour after the clock of the store was set back by an hour",
+    tests: ["work/single-run"],
+  },
 }

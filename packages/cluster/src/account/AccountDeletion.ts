@@ -114,7 +114,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
         if (org.status !== "deleting" || !one.isFree(yield* Clock.currentTimeMillis)) return false
         return yield* one.start(finish(org.id), "An account's deletion was cut short", changed)
       }),
-      nextDue: (org) => Effect.succeed(org.status === "deleting" ? one.from(new Date(0)) : null),
+      nextDue: (org) => one.from(org.status === "deleting" ? new Date(0) : null),
       isBusy: one.isBusy,
       settle: Effect.void,
     }

@@ -157,7 +157,7 @@ export const source: Source<OwnIdentity, ChangeFeed | DidDocuments | NextClaim |
         return yield* one.start(run(identity, claims), "The agents of received messages could not be checked", changed)
       }),
       isSeldomDue: true,
-      nextDue: (identity) => Effect.map(next.of(identity.id), (due) => (due === null ? null : one.from(due))),
+      nextDue: (identity) => Effect.flatMap(next.of(identity.id), one.from),
       isBusy: one.isBusy,
       settle: one.settle,
     }

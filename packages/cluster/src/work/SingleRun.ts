@@ -10,12 +10,18 @@ export const make = Effect.gen(function* () {
   let busy = false
   let notBefore = 0
 
-  return {
-    /** Returns whether a run may start at `now` (milliseconds since 1970). A clock that was set back causes no delay. */
-    isFree: (now: number) => !busy && (notBefore <= now || notBefore > now + Timing.busyLookMillis),
+  /** Whether the pause after the last run is over. A clock that was set back causes no delay. */
+  const isOver = (now: number) => notBefore <= now || notBefore > now + Timing.busyLookMillis
 
-    /** Returns when a run that is due at a time may start. */
-    from: (due: Date) => new Date(Math.max(due.getTime(), notBefore)),
+  return {
+    /** Returns whether a run may start at `now` (milliseconds since 1970). */
+    isFree: (now: number) => !busy && isOver(now),
+
+    /** Returns when a run that is due at a time may start; null if none is due. */
+    from: (due: Date | null) =>
+      Effect.map(Clock.currentTimeMillis, (now) =>
+        due === null || isOver(now) ? due : new Date(Math.max(due.getTime(), notBefore)),
+      ),
 
     /** Starts a run. `failure` is the log message if it fails; `changed` runs when it has ended. */
     start: (run: Effect.Effect<void, unknown>, failure: string, changed: Effect.Effect<void>) =>

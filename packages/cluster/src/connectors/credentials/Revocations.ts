@@ -200,7 +200,7 @@ export const make = Effect.fnUntraced(function* (
       if (next === null || next.getTime() > now) return false
       return yield* one.start(attemptAll(false), "A revocation was interrupted", changed)
     }),
-    nextDue: () => Effect.map(earliest, (next) => (next === null ? null : one.from(next))),
+    nextDue: () => Effect.flatMap(earliest, one.from),
     isBusy: one.isBusy,
     settle: one.settle,
   }

@@ -58,11 +58,7 @@ export const dueWork = ({ name, column, dueOf, make }: DueWork): Source<Connecto
         if (due.getTime() > now || !one.isFree(now)) return false
         return yield* one.start(run(identity, connection), `Work was interrupted: ${name}`, changed)
       }),
-      nextDue: (state) =>
-        Effect.sync(() => {
-          const due = dueAt(state)
-          return due === null ? null : one.from(due)
-        }),
+      nextDue: (state) => Effect.suspend(() => one.from(dueAt(state))),
       isBusy: one.isBusy,
       settle: one.settle,
     }
