@@ -21,6 +21,7 @@ import { creators } from "./creators.ts"
 import type { Mutants } from "./Mutant.ts"
 import { mcpClients } from "./mcp-clients.ts"
 import { proof } from "./proof.ts"
+import { recorded } from "./recorded.ts"
 import { sdks } from "./sdks.ts"
 import { secondSteps } from "./second-steps.ts"
 import { staleHolders } from "./stale-holders.ts"
@@ -52,6 +53,7 @@ export const mutants: Mutants = {
   ...mcpClients,
   ...proof,
   ...creators,
+  ...recorded,
   ...sdks,
   ...secondSteps,
   ...staleHolders,

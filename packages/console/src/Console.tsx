@@ -41,10 +41,11 @@ const Console = () => {
         </main>
       )
     case "out":
-      return <Outlet routes={wayIn} />
+      return <Outlet key="out" routes={wayIn} />
     default:
       return now.session.tos.gated ? (
-        <Outlet routes={gate} />
+        // Without a key of its own, the page that needs an account would be drawn once more after the sign-out.
+        <Outlet key="gate" routes={gate} />
       ) : (
         // Another account gets pages of its own: no query, input or message of the one before stays on them.
         <Shell key={now.session.org.id}>

@@ -1,4 +1,5 @@
 /** What an Identity proves to others: its keys, where it may prove what, its sign-ins and tokens, and how others verify it. */
+import { useRef } from "preact/hooks"
 import { IdentityFrame, type Identity } from "../frame/IdentityFrame.tsx"
 import { Skeleton } from "../ui/Loaded.tsx"
 import { Clouds } from "./Clouds.tsx"
@@ -12,8 +13,11 @@ import "./proof.css"
 const Ready = ({ identity }: { readonly identity: Identity }) => {
   const { handle } = identity
   const parts = [useSignIns(handle), usePermissions(handle), useKeys(handle), useTokens(handle)]
-  // All parts appear together, so that none pushes another one down.
-  if (parts.some(({ data, error }) => data === undefined && error === null)) return <Skeleton lines={8} />
+  const isShown = useRef(false)
+  // All parts appear together, so that none pushes another one down. They stay: a part that failed is read again when it
+  // appears, and would hide all of them again, without end.
+  isShown.current ||= parts.every(({ data, error }) => data !== undefined || error !== null)
+  if (!isShown.current) return <Skeleton lines={8} />
   return (
     <div class="stack-loose">
       <SignIns handle={handle} />
