@@ -2,27 +2,37 @@
 import * as Session from "@svc/mail-gateway/mail/imap/session/Session"
 import type { Spools } from "@svc/mail-gateway/mail/imap/session/Spool"
 import type { Store } from "@svc/mail-gateway/mail/imap/session/Store"
+import { Unavailable } from "@svc/domain/problems/Problem"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import * as MemoryStore from "./MemoryStore.ts"
 
-/** Spools in memory. */
-const spools: Spools = {
+/** Spools in memory, whose writes fail from `brokenAt` bytes on. */
+const spoolsOf = (brokenAt: number): Spools => ({
   room: () => Infinity,
   open: () =>
     Effect.sync(() => {
       const pieces: Array<Buffer> = []
+      let size = 0
       return {
-        write: (bytes) => Effect.sync(() => void pieces.push(Buffer.from(bytes))),
+        write: (bytes) =>
+          Effect.suspend(() => {
+            size += bytes.length
+            if (size > brokenAt)
+              return Effect.fail(new Unavailable({ detail: "full", retry_after_seconds: 1 }) as never)
+            return Effect.sync(() => void pieces.push(Buffer.from(bytes)))
+          }),
         read: Effect.sync(() => Buffer.concat(pieces)),
         close: Effect.void,
       }
     }),
-}
+})
 
 export interface Options {
   readonly secure?: boolean
   readonly allowsPlain?: boolean
   readonly store?: Store
+  /** The bytes at which the storage of large messages is full. */
+  readonly brokenAt?: number
   readonly onLogin?: (user: string | undefined, password: string) => void
 }
 
@@ -31,6 +41,7 @@ export const open = async ({
   allowsPlain = true,
   store = MemoryStore.make(),
   onLogin,
+  brokenAt = Infinity,
 }: Options = {}) => {
   const scope = Scope.makeUnsafe()
   const output: Array<Buffer> = []
@@ -39,7 +50,7 @@ export const open = async ({
       Session.make(
         {
           messageBytes: 100_000,
-          spools,
+          spools: spoolsOf(brokenAt),
           allowsPlain,
           run: (effect) => void Effect.runFork(effect),
           send: (bytes) => Effect.sync(() => void output.push(Buffer.from(bytes))),

@@ -224,6 +224,20 @@ it("the limits of commands are exact", async () => {
   )
   session.forget()
   await session.feed(Buffer.from("d FETCH 1:5 BODY.PEEK[]\r\n"))
+  const broken = await open({ brokenAt: 70_000 })
+  for (
+    let at = 0, bytes = Buffer.from(`${login}b APPEND INBOX {90000+}\r\n${"x".repeat(90_000)}\r\nc NOOP\r\n`);
+    at < bytes.length;
+    at += 30_000
+  )
+    await broken.feed(bytes.subarray(at, at + 30_000))
+  lines.push(
+    "# a large message that cannot be stored",
+    broken
+      .said()
+      .replace(/\[CAPABILITY[^\]]*\]/, "")
+      .trimEnd(),
+  )
   lines.push("# five messages of 10,000 bytes", `are sent in pieces of ${session.pieces().join(", ")} bytes`)
   await inFile("limits", lines)
 })
