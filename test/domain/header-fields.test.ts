@@ -14,6 +14,7 @@ describe("A header field", () => {
     fields(20),
     { "X-A": "", [`X-${"a".repeat(60)}`]: "v" },
     { "List-Unsubscribe": unsubscribe },
+    { "List-Unsubscribe": `<mailto:a>,<https://${"a".repeat(500)}>` },
     { "list-unsubscribe": `${unsubscribe}, <mailto:u@example.org>`, "List-Unsubscribe-Post": post },
     { "List-Unsubscribe": Array(5).fill(unsubscribe).join(",") },
     { "X-SGML": "v", "X-Mandate": "v" },

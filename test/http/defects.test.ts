@@ -7,7 +7,7 @@ import { type RequestEntry, RequestLog } from "@svc/api/RequestLog"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Addresses } from "@svc/domain/Addresses"
 import { expect, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Logger } from "effect"
 import { HttpRouter } from "effect/http"
 import { freePort } from "../harness/Ports.ts"
 
@@ -48,7 +48,13 @@ it.live("an interrupted page responds with a retryable problem", () =>
 
 it.live("a defect of a page is logged and reveals only its request id", () =>
   Effect.gen(function* () {
-    const { answer, text, lines } = yield* served(Effect.die(new Error("a secret of the program")))
+    const logged: Array<unknown> = []
+    const logger = Logger.make(({ cause, message }) => void logged.push([message, String(cause)]))
+    const { answer, text, lines } = yield* Effect.provide(
+      served(Effect.die(new Error("a secret of the program"))),
+      Logger.layer([logger]),
+    )
+    expect(JSON.stringify(logged)).toContain("a secret of the program")
     expect([answer.status, answer.headers.get("content-type")]).toEqual([500, "application/problem+json"])
     expect(JSON.parse(text)).toMatchObject({ code: "internal", instance: answer.headers.get("request-id") })
     expect(text).not.toContain("secret")

@@ -107,3 +107,15 @@ it("text crafted to be slow takes no longer than the longest text", () => {
     expect(textReply(line.repeat(1_000_000)).length).toBeLessThanOrEqual(128 * 1024)
   }
 })
+
+it.each([
+  ["an address of the sender", "From: Grace <grace@example.org>\nTo: Ada\nDate: Monday", true],
+  ["sender, date and subject", "From: Grace\nDate: Monday\nSubject: Numbers", true],
+  ["subject before sender and date", "Subject: Numbers\nFrom: Grace\nDate: Monday", false],
+  ["an address of the recipient only", "From: Berlin\nTo: ada@example.org\nDate: 3 May", false],
+  ["two fields", "From: grace@example.org\nTo: Ada", false],
+  ["no address", "From: Berlin\nTo: Paris\nDate: 3 May", false],
+])("fields of another message begin a quote if they prove it: %s", (_, fields, isQuote) => {
+  const text = `Yes.\n\n${fields}\n\nHow many?`
+  expect(textReply(text)).toBe(isQuote ? "Yes." : text)
+})
