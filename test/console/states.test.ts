@@ -167,7 +167,7 @@ describe.skipIf(!has("chromium"))("Every page", { timeout: 300_000 }, () => {
     await page.evaluate(
       `sessionStorage.setItem("variant", "${variant}"); localStorage.clear(); document.cookie = "svc_signed_in=1; Path=/"`,
     )
-    await page.goto(`${base}/console${to}`, { waitUntil: "commit" })
+    await page.goto(`${base}/console${to}`, { waitUntil: "domcontentloaded" })
     await page.evaluate(`explorer.load(${JSON.stringify(assets)})`)
   }
 
