@@ -98,6 +98,13 @@ export const recorded: Mutants = {
     from: "ranges.length === 0 ? null : ranges",
     to: "ranges",
     bug: "an app without networks may call from none instead of from all",
+    tests: ["console/access"],
+  },
+  "new-key-missing-in-list": {
+    file: "console/src/keys/NewKey.tsx",
+    from: '      setMade(answer.key)\n      void outdated(["/api/keys"])\n',
+    to: "      setMade(answer.key)\n",
+    bug: "a new key is missing in the list until the page is loaded again",
     tests: ["console/states"],
   },
   "styles-without-fonts": {

@@ -327,11 +327,15 @@
       if (button === undefined || button.disabled) break
       told.fails = fails
       const name = nameOf(button)
+      const from = requests.length
       const notes = await press(button)
       told.fails = false
       const after = page()
       if (fails && !isSent(notes)) return [`# ${name}`, ...notes, ...moved(), ...difference(before, after)]
-      lines.push(`# ${name}${fails ? ", refused" : ""}`, ...notes, ...moved(), ...difference(before, after))
+      // What a change concerns is read again. The list of Identities is polled anyway while one of them is set up.
+      const again = new Set(requests.slice(from).filter((one) => !one.startsWith("/api/identities?")))
+      const read = fails ? [] : [...again].sort().map((one) => `reads again ${one}`)
+      lines.push(`# ${name}${fails ? ", refused" : ""}`, ...notes, ...read, ...moved(), ...difference(before, after))
       before = after
     }
     return lines
