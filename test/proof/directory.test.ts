@@ -5,7 +5,7 @@ import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { fetchPublic, hostOf, openConnection } from "../harness/Public.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { directoryOf, directoryPath, verifiedOrigin } from "./Sites.ts"
 
 let service: TestService
@@ -114,13 +114,20 @@ describe("the directory at the Tunnel's hostname", () => {
         token: session,
         body: { basic_auth: { username: "ada", password: "countess" } },
       })
-      expect((await fetchPublic(service.edgePort, handle, "/hello")).status).toBe(401)
+      const helloIs = (wanted: number) =>
+        eventually(
+          () => fetchPublic(service.edgePort, handle, "/hello"),
+          ({ status }) => status === wanted,
+        )
+      // The edge learns of a setting within a second.
+      await helloIs(401)
       expect((await directoryOf(service.edgePort, handle)).keys).toEqual(keys)
       // Everything else is the agent's.
       await call(service.base, "PATCH", `/api/identities/${handle}/tunnel`, {
         token: session,
         body: { basic_auth: null },
       })
+      await helloIs(200)
       expect((await fetchPublic(service.edgePort, handle, "/.well-known/other")).body).toBe(forged)
       expect((await fetchPublic(service.edgePort, handle, directoryPath, { method: "POST" })).body).toBe(forged)
     } finally {
