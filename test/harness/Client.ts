@@ -25,7 +25,7 @@ export const call = async <A = any>(
       : { body: typeof options.body === "string" ? options.body : JSON.stringify(options.body) }),
   })
   const text = await response.text()
-  const json = /json/.test(response.headers.get("content-type") ?? "")
+  const json = /json\b/.test(response.headers.get("content-type") ?? "")
   return { status: response.status, headers: response.headers, body: json ? JSON.parse(text) : text }
 }
 
