@@ -82,7 +82,7 @@ export const recorded: Mutants = {
   "terms-gate-without-way-out": {
     file: "console/src/Console.tsx",
     from: '<Outlet key="gate" routes={gate} />',
-    to: "<Outlet routes={gate} />",
+    to: '<Outlet key="out" routes={gate} />',
     bug: "signing out from the gate of new Terms shows an error",
     tests: ["console/states"],
   },
