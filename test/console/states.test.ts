@@ -129,7 +129,7 @@ const fill = (pattern: string) =>
 describe.skipIf(!has("chromium"))("Every page", { timeout: 300_000 }, () => {
   let base: string
   const server = createServer((request, response) => void respond(request, response))
-  /** Pages that no test uses. A test mostly waits, so that several share the browser. */
+  /** Pages that no test uses. A test half waits, so that several share the browser; more would take the machine from other files. */
   const free: Array<Page> = []
   const taking: Array<(page: Page) => void> = []
   let assets: ReadonlyArray<string> = []
@@ -154,7 +154,7 @@ describe.skipIf(!has("chromium"))("Every page", { timeout: 300_000 }, () => {
       await page.goto(`${base}/icon.svg`)
       return page
     }
-    for (let count = 0; count < 8; count++) free.push(await open())
+    for (let count = 0; count < 4; count++) free.push(await open())
   })
   afterAll(async () => {
     for (const page of free) await page.context().close()
