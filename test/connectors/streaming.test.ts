@@ -18,7 +18,7 @@ const opened = (server: MastodonServer) => Effect.sync(() => server.streams.open
 const open = (server: MastodonServer) => Effect.sync(() => server.streams.open())
 
 /** Advances the clock slowly, because sockets work in real time. A poll without a stream comes after 30 seconds. */
-const slowly = "10 millis"
+const slowly = "2 millis"
 const withoutStream = 25_000
 
 const listening = Effect.fnUntraced(function* (server: MastodonServer, handle: string) {
