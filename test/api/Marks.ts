@@ -1,4 +1,4 @@
-/** What endpoints declare besides their policy. A change here changes a promise of the API. */
+/** The declarations of endpoints besides their policy. A change here changes a promise of the API. */
 import { Reveals, Issues, Unscoped } from "@svc/domain/account/EndpointScope"
 import { AddressLimit, CallPolicy, Confidential, policyOf, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
 import { Tool } from "@svc/domain/mcp/Tool"

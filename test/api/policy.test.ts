@@ -226,7 +226,7 @@ it("the manifest lists every endpoint", () => {
   expect(actual).toEqual(manifest.trim().split("\n"))
 })
 
-it("the marks list every endpoint with secrets, mail, a limit of its own or a tool", () => {
+it("the marks list every endpoint that has secrets, mail, a separate limit or a tool", () => {
   const expected = Object.entries(marks).map(([mark, ids]) => [mark, ids.trim().split("\n")])
   expect(marksOf(endpoints)).toEqual(Object.fromEntries(expected))
 })

@@ -41,8 +41,8 @@ const opens = (held: string, needed: string) => {
 const spelled = (method: string, path: string) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`
 
 /**
- * Whether a call is tried with a scope: with each scope of its own resource, and with two of the others. Which two differs
- * from call to call, so that each scope meets calls of many resources.
+ * Returns whether a call is tried with a scope: each call is tried with all scopes of its resource and with two others. The two
+ * others differ between calls, so that each scope is tried with calls of many resources.
  */
 const isTried = (needed: string, scope: string, call: number) =>
   scope.split(":")[0] === needed.split(":")[0] || (scopes.indexOf(scope) + call) % (scopes.length >> 1) === 0

@@ -3,7 +3,6 @@
  * compared with an unsigned one. Each signed request has a signature of its own, made before its slice, because an edge
  * refuses copies.
  */
-import { spawn } from "node:child_process"
 import { generateKeyPairSync, randomBytes, sign } from "node:crypto"
 import { createServer } from "node:http"
 import { connect, type AddressInfo } from "node:net"
@@ -16,7 +15,6 @@ import * as Load from "./Load.ts"
 import * as References from "./TunnelReferences.ts"
 import { drift, figuresOf, inTurn } from "./Turns.ts"
 
-const main = new URL("../../packages/cli/src/main.ts", import.meta.url).pathname
 const width = 16
 /** Signatures that are made before each slice. */
 const signatures = 4_000
@@ -116,20 +114,9 @@ export const proof = async (): Promise<Row> => {
     const [api, edge] = [await deployment.start(["api", "actors"], env), await deployment.start(["edge"], env)]
     const { session } = await signUp(api.base)
     const { handle, secrets } = await makeIdentity(api.base, session)
-    const link = spawn(
-      process.execPath,
-      [
-        main,
-        "tunnel",
-        String(origin.port),
-        "--api",
-        api.base,
-        "--quiet",
-        "--edge",
-        `http://connect.tunnel.localhost:${edge.edgePort}`,
-      ],
-      { env: { PATH: process.env["PATH"], SVC_KEY: secrets.identity_key }, stdio: ["ignore", "pipe", "inherit"] },
-    )
+    const link = await References.svcTunnel(api.base, `http://connect.tunnel.localhost:${edge.edgePort}`, origin.port, {
+      SVC_KEY: secrets.identity_key,
+    })
     try {
       await until("the tunnel", async () => (await fetchPublic(edge.edgePort, handle, "/")).status === 200)
       const host = `${hostOf(handle)}:${edge.edgePort}`

@@ -3,8 +3,7 @@
  * The link uses TLS, and strict heads, metering and settings are enabled as in production; the public side is cleartext
  * for all.
  */
-import { execFile, spawn } from "node:child_process"
-import { once } from "node:events"
+import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import * as os from "node:os"
@@ -23,7 +22,6 @@ import * as References from "./TunnelReferences.ts"
 import { drift, figuresOf, inTurn, type Measured, shareOf } from "./Turns.ts"
 
 const largeBytes = 512 * 1024 * 1024
-const main = new URL("../../packages/cli/src/main.ts", import.meta.url).pathname
 
 /** A connection that sends small requests one after the other. */
 const requester = (port: number, host: string) => {
@@ -113,25 +111,12 @@ export const tunnel = async (): Promise<Row> => {
     const [edge, other] = [await deployment.start(["edge"], tls), await deployment.start(["edge"], tls)]
     const { session } = await signUp(api.base)
     const { handle, secrets } = await makeIdentity(api.base, session)
-    const agent = spawn(
-      process.execPath,
-      [
-        main,
-        "tunnel",
-        String(origin.port),
-        "--api",
-        api.base,
-        "--quiet",
-        "--edge",
-        `https://connect.tunnel.localhost:${edge.edgePort}`,
-      ],
-      {
-        env: { PATH: process.env["PATH"], SVC_KEY: secrets.identity_key, NODE_EXTRA_CA_CERTS: authority },
-        stdio: ["ignore", "pipe", "inherit"],
-      },
+    const agent = await References.svcTunnel(
+      api.base,
+      `https://connect.tunnel.localhost:${edge.edgePort}`,
+      origin.port,
+      { SVC_KEY: secrets.identity_key, NODE_EXTRA_CA_CERTS: authority },
     )
-    await once(agent.stdout, "data")
-    agent.stdout.resume()
     const host = hostOf(handle)
     await until("the tunnel", async () => (await fetchPublic(edge.edgePort, handle, "/")).status === 200)
     const others = {

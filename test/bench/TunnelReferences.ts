@@ -162,3 +162,17 @@ export const chisel = async (program: string, origin: number): Promise<Reference
   await listens(port)
   return { port, stop: ended(home, ...children) }
 }
+
+const main = path.join(import.meta.dirname, "../../packages/cli/src/main.ts")
+
+/** Starts `svc tunnel`, the agent that is measured, with the key in `env`. It is connected when it prints its address. */
+export const svcTunnel = async (api: string, edge: string, port: number, env: Readonly<Record<string, string>>) => {
+  const words = ["tunnel", String(port), "--api", api, "--quiet", "--edge", edge]
+  const child = spawn(process.execPath, [main, ...words], {
+    env: { PATH: process.env["PATH"], ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  await once(child.stdout, "data")
+  child.stdout.resume()
+  return child
+}

@@ -39,7 +39,7 @@ const expected = (tool: BoundTool, input: Json) => {
   return [[`${method} ${target}`, body].filter(Boolean).join(" ")]
 }
 
-/** Tools with a noun of their own whose arguments are no secrets, which come from standard input. */
+/** Tools with a generated command, without those below other commands and those with secret arguments, which are read from standard input. */
 const all = [...byName.values()].filter(
   ({ listed: { name }, secret }) =>
     secret.size === 0 && name.split("_").length > 2 && !/^svc_(?:token|sign_in|tunnel)_/.test(name),

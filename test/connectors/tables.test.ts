@@ -1,5 +1,5 @@
 /**
- * What each platform accepts as a post and its options, and what its failures and responses become. The file in `tables/`
+ * Compares with recorded tables which posts and options each platform accepts, and how its failures and responses are read. The file in `tables/`
  * holds the results; `vitest run test/connectors/tables --update=all` writes it anew after an intended change.
  */
 import * as Failure from "@svc/cluster/connectors/platforms/Failure"

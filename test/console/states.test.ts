@@ -1,6 +1,6 @@
 /**
- * What every page of the console shows for every kind of response, and what each of its controls does. The responses are
- * made from the OpenAPI document, so that a page meets each status, each missing member and each error. The files in
+ * Records what every page of the console shows for every kind of response, and what each of its controls does. The responses
+ * are made from the OpenAPI document, so that a page gets each status, each missing member and each error. The files in
  * `states/` hold the result; `vitest run test/console/states --update=all` writes them anew after an intended change.
  */
 import { readFileSync } from "node:fs"
@@ -141,7 +141,7 @@ describe.skipIf(!has("chromium"))("Every page", { timeout: 300_000 }, () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
     base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const browser = await openBrowser()
-    // Of the tabs of one context only one has the live stream.
+    // Only one tab of a context has the live stream.
     const open = async () => {
       const context = await browser.newContext({
         locale: "en",

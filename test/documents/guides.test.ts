@@ -8,6 +8,7 @@ import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writ
 import * as path from "node:path"
 import { pathToFileURL } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { check } from "@svc/domain/handles/Handle"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { freePort } from "../harness/Ports.ts"
 import { has } from "../harness/Programs.ts"
@@ -136,6 +137,17 @@ describe("Guides", () => {
     expect(all.map((file) => file.replaceAll("\\", "/").slice(0, -3)).toSorted()).toEqual(pages.toSorted())
   })
 
+  it("name no reserved Handle, so that a reader can create each", () => {
+    const names = globSync("**/*.md", { cwd: docs }).flatMap((file) => [
+      ...readFileSync(path.join(docs, file), "utf8").matchAll(
+        /([\w-]+)(?:\+\w+)?@mail\.localhost|--handle ([\w-]+)|HANDLE=([\w-]+)|HANDLE \?\? "([\w-]+)"|"?handle"?: ?"([\w-]+)"/g,
+      ),
+    ])
+    const handles = new Set(names.map(([, ...found]) => found.find((one) => one !== undefined)!))
+    expect(handles).toContain("ada-helper")
+    expect([...handles].filter((one) => check(one, { brand: "" })._tag !== "Ok")).toEqual([])
+  })
+
   for (const { page, language } of runs) {
     it.skipIf(isMissing(language))(`${page} works with ${language}`, { timeout: 120_000 }, async () => {
       const owner = await signUp(service.base)
@@ -150,7 +162,7 @@ describe("Guides", () => {
       const [one, two, port] = [newHandle("one"), newHandle("two"), await freePort()]
       const adapt = (code: string) =>
         code
-          .replaceAll("my-agent", handle)
+          .replaceAll("ada-helper", handle)
           .replaceAll("agent-one", one)
           .replaceAll("agent-two", two)
           .replaceAll("you@example.org", owner.email)

@@ -152,7 +152,7 @@ describe("Documentation without a build", () => {
     const html = body._tag === "Uint8Array" ? Buffer.from(body.body).toString() : ""
     expect(html).toContain('<a href="/docs/quick-start">quick start</a>')
     expect(html).toContain('<a href="/docs/guides/sign-up" aria-current="page">')
-    expect(html).toContain("my-agent+shop@a.example")
+    expect(html).toContain("ada-helper+shop@a.example")
     expect(html).not.toContain(":::")
   })
 })

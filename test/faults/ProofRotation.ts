@@ -109,7 +109,7 @@ const rotateIssuer = async ({ deployment, bases, issuer, issue }: Issuing) => {
       () => bases.every((base) => kids.get(base) !== before),
       3 * reloadSeconds,
     )
-    // What the former key signed stands as long as it lives.
+    // A token that the former key signed stays valid until it expires.
     for (const token of last) for (const base of bases) await verify(token, await keySetOf(base))
     return { ...tokens, signedEarly }
   } finally {

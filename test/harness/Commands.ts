@@ -21,7 +21,7 @@ import { afterAll, beforeEach, expect, vi } from "vitest"
 
 const svc = Command.make("svc").pipe(
   Command.withSubcommands([
-    // These nouns are commands of their own, with a tool below them.
+    // Commands that are not tools, but have a tool as their subcommand.
     ...toolCommands.filter(({ name }) => !["token", "sign-in", "tunnel"].includes(name)),
     ...Account.commands,
     Audit.command,

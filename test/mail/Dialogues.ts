@@ -22,7 +22,7 @@ const shownOf = (one: Line) => (typeof one === "string" ? one : one[0])
 const sentOf = (one: Line) => (typeof one === "string" ? line(one) : one[1])
 
 /**
- * Holds a dialogue and returns it with the replies. Names of messages are left out, a series of commands with the same
+ * Holds a dialogue and returns it with the replies. Message ids are left out, a series of commands with the same
  * reply takes one line, and the extensions are only listed where they are asked for first.
  */
 export const held = async (port: number, dialogue: ReadonlyArray<Line>): Promise<ReadonlyArray<string>> => {

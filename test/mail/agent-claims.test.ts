@@ -21,7 +21,7 @@ const judged = (message: Buffer, lookup = dns) =>
 describe("The DID in Agent-Identity", () => {
   it("is claimed if an aligned signature covers it", async () => {
     expect((await judged(await signed(letter()))).claim).toEqual({ did, domain: "bank.example" })
-    // Without a policy of the domain.
+    // The domain has no DMARC policy.
     const author = "a@evil.co.uk"
     expect((await judged(await signed(letter(claim, author), "evil.co.uk"))).claim).toEqual({
       did,

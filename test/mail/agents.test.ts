@@ -89,25 +89,27 @@ layer(actors())("The agent of a received message", (it) => {
     }),
   )
 
-  it.effect("is not proved by a document of another address or another DID, one that is too large, or none", () =>
-    Effect.gen(function* () {
-      const documents: Readonly<Record<string, (did: string) => object>> = {
-        "/address/did.json": (id) => ({ id, alsoKnownAs: ["mailto:eve@agents.example", "acct:ada@agents.example"] }),
-        "/did/did.json": (id) => ({ id: `${id}x`, alsoKnownAs: ["mailto:ada@agents.example"] }),
-        "/large/did.json": (id) => ({ id, alsoKnownAs: ["mailto:ada@agents.example"], more: "x".repeat(6_000) }),
-      }
-      const host = yield* startHost(({ url }, response) => {
-        const document = documents[url!]?.(`${host.did}:${url!.split("/")[1]}`)
-        response.statusCode = document === undefined ? 404 : 200
-        response.setHeader("content-type", "application/json").end(JSON.stringify(document ?? {}))
-      })
-      const { receive, decided, events } = yield* makeMailbox("bob")
-      for (const name of ["address", "did", "large", "none"]) {
-        expect([name, yield* decided(yield* receive(`${host.did}:${name}`))]).toEqual([name, verified])
-      }
-      expect(host.read).toHaveLength(4)
-      expect(yield* events).toEqual([])
-    }),
+  it.effect(
+    "is not proved by a document that names another address or another DID, is too large, or does not exist",
+    () =>
+      Effect.gen(function* () {
+        const documents: Readonly<Record<string, (did: string) => object>> = {
+          "/address/did.json": (id) => ({ id, alsoKnownAs: ["mailto:eve@agents.example", "acct:ada@agents.example"] }),
+          "/did/did.json": (id) => ({ id: `${id}x`, alsoKnownAs: ["mailto:ada@agents.example"] }),
+          "/large/did.json": (id) => ({ id, alsoKnownAs: ["mailto:ada@agents.example"], more: "x".repeat(6_000) }),
+        }
+        const host = yield* startHost(({ url }, response) => {
+          const document = documents[url!]?.(`${host.did}:${url!.split("/")[1]}`)
+          response.statusCode = document === undefined ? 404 : 200
+          response.setHeader("content-type", "application/json").end(JSON.stringify(document ?? {}))
+        })
+        const { receive, decided, events } = yield* makeMailbox("bob")
+        for (const name of ["address", "did", "large", "none"]) {
+          expect([name, yield* decided(yield* receive(`${host.did}:${name}`))]).toEqual([name, verified])
+        }
+        expect(host.read).toHaveLength(4)
+        expect(yield* events).toEqual([])
+      }),
   )
 
   it.effect("is not proved by a document that cannot be read in three attempts, for which no message waits", () =>
@@ -131,7 +133,7 @@ layer(actors())("The agent of a received message", (it) => {
         held.at(-1)!()
         yield* waitUntil(claims, ([claim]) => claim?.attempts === attempts + 1, 0)
         yield* TestClock.adjust(wait)
-        // As `Overdue` does for work that is due after a long time.
+        // `Overdue` does the same for work that was due long ago.
         yield* ask(actor.Work(undefined, { discard: true }))
       }
       yield* asked(3)

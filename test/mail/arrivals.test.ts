@@ -70,7 +70,7 @@ const arrive = (...groups: ReadonlyArray<InboundBatch.Group>) =>
   )
 
 layer(Layer.provideMerge(InboundBatch.layer, actors()))("Concurrent messages of several Mailboxes", (it) => {
-  it.effect("that were refused raise an Event of an Identity that is ready, and none of one that is deleted", () =>
+  it.effect("that were refused raise an Event if the Identity is ready, and none if it is deleted", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       const org = yield* makeOrg

@@ -66,7 +66,7 @@ const described = async (raw: Buffer): Promise<ReadonlyArray<string>> => {
   ]
 }
 
-it("messages are read as they were written", async () => {
+it("messages of every form are read as recorded", async () => {
   const all: Array<string> = []
   for (const [name, raw] of Object.entries(letters)) all.push(`# ${name}`, ...(await described(raw)))
   await inFile("letters", all)

@@ -1,5 +1,5 @@
 /**
- * What is written to others, and what is kept of what others wrote: HTML and its styles, trace fields, claims of our name,
+ * Records how mail is written, and what is kept of the mail of others: HTML and its styles, trace fields, claims of our name,
  * replies of servers, and addresses. The file in `readings/` holds the results; `vitest run test/mail/writing
  * --update=all` writes it anew after an intended change.
  */

@@ -197,7 +197,7 @@ describe("A message", () => {
       expect(read(message)).toEqual({ _tag: "Answer", status: 202 })
   })
 
-  it("with any valid id is answered with that id", () => {
+  it("with any valid id gets a response with the same id", () => {
     for (const id of [0, -1, "", "x".repeat(1000)])
       expect(read(request("ping", {}, { id }))).toEqual({
         _tag: "Answer",

@@ -36,7 +36,7 @@ layer(databaseLayer, { excludeTestServices: true })("The doctor of the store", (
     }),
   )
 
-  it.effect("compares the migrations with those of the program", () =>
+  it.effect("compares the migrations of the database with those of the program", () =>
     Effect.gen(function* () {
       const sql = yield* Writes
       is(yield* Store.schema(), "ok", /^up to date$/)
@@ -129,7 +129,7 @@ describe("The doctor of the policy for TLS of mail", () => {
     is(finding!, status, detail)
   })
 
-  it("reads none if there is none", async () => expect(await found(undefined, "none")).toEqual([]))
+  it("reads no policy if the domain has none", async () => expect(await found(undefined, "none")).toEqual([]))
 })
 
 describe("The doctor of ports", () => {

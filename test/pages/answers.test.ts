@@ -1,4 +1,4 @@
-/** What the forms and pages around sign-in answer to each request, signed in and not. */
+/** Responses of the forms and pages around sign-in to each request, with and without a session. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
@@ -72,7 +72,7 @@ describe("The page of a device login", () => {
     expect((await page(`${path}?user_code=${user_code}`)).html).not.toContain('value="approve"')
   })
 
-  it("denies, and cannot give more than was asked for", async () => {
+  it("denies a request, and cannot grant more than it requests", async () => {
     const { user_code } = await started()
     expect((await page(path, { form: { user_code, decision: "deny" } })).status).toBe(200)
     expect(await statusOf(user_code)).toBe("denied")

@@ -206,7 +206,7 @@ it("every frame of a link is answered or refused", async () => {
       sent.push(`${written[at]}/${written.readUInt32BE(at + 4)}/${written.readUIntBE(at + 1, 3)}`)
     lines.push(`${name}: ${did.join(", ")} | sent ${sent.join(" ")} | ${mux.streams.size} open, ${mux.queued} queued`)
   }
-  // What a stream that ends had queued no longer counts.
+  // Bytes that a stream had queued no longer count when it ends.
   const mux = new Mux({ write: () => true }, true, { open: () => {}, control: () => {} })
   const one = mux.open(1, 0, Buffer.from("{}"))!
   one.write(Buffer.alloc(linkLimits.windowBytes + 10))

@@ -257,7 +257,7 @@ export const Timing = {
   agentKeysFailedMillis: 10 * second,
   agentKeysAgainMillis: second,
 
-  /** The delays before the document of a message's agent is read again that could not be read. */
+  /** The waits between attempts to read the DID document of a message's agent. */
   agentClaimWaitsMillis: [minute, 10 * minute],
 
   // --- Webhooks

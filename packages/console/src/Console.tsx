@@ -44,7 +44,7 @@ const Console = () => {
       return <Outlet key="out" routes={wayIn} />
     default:
       return now.session.tos.gated ? (
-        // Without a key of its own, the page that needs an account would be drawn once more after the sign-out.
+        // The keys differ, so that a page of the account is not rendered once more after the sign-out.
         <Outlet key="gate" routes={gate} />
       ) : (
         // Another account gets pages of its own: no query, input or message of the one before stays on them.

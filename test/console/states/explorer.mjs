@@ -22,7 +22,7 @@
     } else requests.push(url.pathname + url.search)
     headers.set("x-variant", told.variant)
     if (told.fails) headers.set("x-fails", "1")
-    // What was read stays read, or pages that mark a message as read would do so without end.
+    // A message that was marked as read stays read; otherwise its page would mark it again without end.
     if (isChange && !told.fails) told.isRead = true
     if (told.isRead === true) headers.set("x-read", "1")
     const request = `${method} ${url.pathname}`
@@ -332,7 +332,7 @@
       told.fails = false
       const after = page()
       if (fails && !isSent(notes)) return [`# ${name}`, ...notes, ...moved(), ...difference(before, after)]
-      // What a change concerns is read again. The list of Identities is polled anyway while one of them is set up.
+      // The page reads again the data that a change concerns. The list of Identities is polled anyway while one of them is set up.
       const again = new Set(requests.slice(from).filter((one) => !one.startsWith("/api/identities?")))
       const read = fails ? [] : [...again].sort().map((one) => `reads again ${one}`)
       lines.push(`# ${name}${fails ? ", refused" : ""}`, ...notes, ...read, ...moved(), ...difference(before, after))
@@ -412,7 +412,7 @@
       const keys = operable()
         .filter((one) => !one.disabled && one.getAttribute("aria-disabled") !== "true")
         .map(keyOf)
-      // Of many boxes, such as those that select rows, two stand for all.
+      // Two check boxes represent all of them: many only select rows.
       const boxes = new Set(keys.filter((key) => key.startsWith("input ")).slice(0, 2))
       return [...new Set(keys)].filter((key) => !key.startsWith("input ") || boxes.has(key)).slice(0, 14)
     },

@@ -1,5 +1,5 @@
 /**
- * What the server answers to every form of every command, in every state of a session. The files in `transcripts/` hold
+ * Records the responses to every form of every command, in every state of a session. The files in `transcripts/` hold
  * the answers; `vitest run test/mail/imap/transcripts -u` writes them anew after an intended change.
  */
 import * as Parser from "@svc/mail-gateway/mail/imap/protocol/Parser"

@@ -15,10 +15,15 @@ const decodeEvents = Schema.decodeUnknownEffect(
 )
 
 /** Loaded on demand, because other commands do not need them. */
-const sdk = Effect.promise(() => import("@agent-identity/sdk"))
-const deliveries = Effect.promise(() => import("@svc/cluster/webhooks/DeliveryRequest"))
-const ids = Effect.promise(() => import("@svc/domain/Ids"))
-const eventModule = Effect.promise(() => import("@svc/domain/events/Event"))
+const modules = Effect.promise(async () => {
+  const [{ createClient }, { bodyOf, newSecret, signedHeaders }, { fromPublic }, { eventTypes }] = await Promise.all([
+    import("@agent-identity/sdk"),
+    import("@svc/cluster/webhooks/DeliveryRequest"),
+    import("@svc/domain/Ids"),
+    import("@svc/domain/events/Event"),
+  ])
+  return { createClient, bodyOf, newSecret, signedHeaders, fromPublic, eventTypes }
+})
 
 /** Completes `3000` and `localhost:3000/hook` to an address. */
 export const targetOf = (text: string) => {
@@ -33,7 +38,7 @@ export const targetOf = (text: string) => {
 /** Returns the subscribed types, or the first one that does not exist. */
 const typesOf = Effect.fnUntraced(function* (list: Option.Option<string>) {
   const types = Option.match(list, { onNone: () => [], onSome: (text) => text.split(",").map((one) => one.trim()) })
-  const { eventTypes } = yield* eventModule
+  const { eventTypes } = yield* modules
   const unknown = types.find((one) => !(eventTypes as ReadonlyArray<string>).includes(one))
   if (unknown !== undefined) {
     return yield* new Misused({ message: `There is no Event type ${unknown}. The types are ${eventTypes.join(", ")}.` })
@@ -50,8 +55,7 @@ const reasonOf = (error: unknown): string => {
 
 /** Posts a delivery; returns its status or why it failed. */
 const deliver = Effect.fnUntraced(function* (target: string, identityId: string, event: Event, secret: string) {
-  const { bodyOf, signedHeaders } = yield* deliveries
-  const { fromPublic } = yield* ids
+  const { bodyOf, fromPublic, signedHeaders } = yield* modules
   const at = new Date()
   const delivered = {
     event_id: fromPublic("evt_", event.id)!,
@@ -103,16 +107,17 @@ export const command = Command.make(
     function* (flags) {
       const connection = yield* connect(flags.api)
       const { api, key } = connection
+      const { createClient, newSecret } = yield* modules
       const types = yield* typesOf(flags.events)
       const target = yield* Effect.transposeOption(Option.map(flags.forward, targetOf))
-      const secret = Option.getOrElse(flags.secret, (yield* deliveries).newSecret)
+      const secret = Option.getOrElse(flags.secret, newSecret)
       if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) {
         return yield* new Misused({ message: "--secret must be whsec_ and at least 24 bytes in base64." })
       }
       const handle = (yield* optionalHandleOf(connection, flags.handle)) ?? undefined
       // Reports an unknown Identity before the stream is opened.
       if (handle !== undefined) yield* call(api, "GET", `/api/identities/${encodeURIComponent(handle)}`, { key })
-      const client = (yield* sdk).createClient({ key: Redacted.value(key), baseUrl: api })
+      const client = createClient({ key: Redacted.value(key), baseUrl: api })
       const from = handle === undefined ? client : client.identity(handle)
       // The stream continues after the newest Event, so that none is missed while the connection is opened.
       const listed = handle === undefined ? "/api/events" : `/api/identities/${encodeURIComponent(handle)}/events`

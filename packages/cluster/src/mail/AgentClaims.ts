@@ -16,9 +16,9 @@ import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { DidDocuments } from "../proof/DidDocuments.ts"
-import * as Batcher from "../store/Batcher.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
+import * as NextDue from "../work/NextDue.ts"
 import * as SingleRun from "../work/SingleRun.ts"
 import type { Source } from "../work/Source.ts"
 
@@ -80,26 +80,19 @@ const record = (write: Write, outcomes: ReadonlyArray<Outcome>) => {
   )
 }
 
-/** When an Identity's next claim is due. Concurrent requests of the actors in this process share one statement. */
+/** Returns when an Identity's next claim is due. */
 export class NextClaim extends Context.Service<
   NextClaim,
   { readonly of: (identityId: string) => Effect.Effect<Date | null, SqlError.SqlError> }
 >()("@svc/cluster/mail/NextClaim") {
   static readonly layer = Layer.effect(
     NextClaim,
-    Effect.gen(function* () {
-      const sql = yield* Writes
-      const of = yield* Batcher.make((identities: ReadonlyArray<string>) =>
-        Effect.map(
-          sql<{ asked: number; due: Date | null }>`
-            select asked.n::int as asked,
-                   (select min(c.next_attempt_at) from agent_claim c where c.identity_id = asked.id) as due
-            from unnest(${identities}::uuid[]) with ordinality as asked (id, n)`,
-          (rows) => Batcher.inOrder(identities)(rows).map((row) => row?.due ?? null),
-        ),
-      )
-      return { of }
-    }),
+    Effect.map(
+      NextDue.make(
+        (sql, identityId) => sql`select min(c.next_attempt_at) from agent_claim c where c.identity_id = ${identityId}`,
+      ),
+      (of) => ({ of }),
+    ),
   )
 }
 

@@ -21,7 +21,7 @@ export interface PlainSignature {
   readonly nonce: string
   /** The text of the covered `Signature-Agent` member. */
   readonly agent: string
-  /** What was signed (RFC 9421 section 2.5), and the signature. */
+  /** The signature base (RFC 9421 section 2.5). */
   readonly base: Buffer
   readonly signature: Buffer
 }

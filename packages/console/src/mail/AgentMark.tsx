@@ -1,4 +1,4 @@
-/** The mark of a message whose agent is proved. In a file of its own, so that lists of messages do not load its texts. */
+/** The mark of a message from a verified agent. It is a separate file, so that lists of messages do not load its texts. */
 import type { Answer } from "../client/Client.ts"
 import { texts } from "../texts/Texts.ts"
 import { Facts, Status } from "../ui/Page.tsx"

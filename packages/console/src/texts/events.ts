@@ -8,7 +8,7 @@ const words = {
   "identity.failed": ["could not be set up", "konnte nicht eingerichtet werden", "n’a pas pu être créée"],
   "identity.deleted": ["was deleted", "wurde gelöscht", "a été supprimée"],
   "email.received": ["received an email", "hat eine E-Mail erhalten", "a reçu un e-mail"],
-  "email.agent_verified": ["has a verified email", "hat eine verifizierte E-Mail", "a un e-mail vérifié"],
+  "email.agent_verified": ["has mail from an agent", "hat E-Mail von einem Agenten", "a un e-mail d’un agent"],
   "email.sent": ["sent an email", "hat eine E-Mail gesendet", "a envoyé un e-mail"],
   "email.bounced": ["has a bounced email", "hat eine unzustellbare E-Mail", "a un e-mail non distribué"],
   "email.refused": ["rejected an email", "hat eine E-Mail abgewiesen", "a rejeté un e-mail"],

@@ -155,14 +155,14 @@ export const LongList = <A, R>({ of, rows, class: name, links, isOpen, children 
     if (of.hasNextPage && !of.isFetchingNextPage && of.error === null && bottom > 0 && bottom < innerHeight + margin)
       void of.fetchNextPage()
   })
-  // Who scrolled to the end while a page was loading does not scroll again.
+  // The reader may have reached the end while a page was loading, and then does not scroll again.
   useEffect(() => (of.isFetchingNextPage ? () => loadNext.current() : undefined), [of.isFetchingNextPage])
   useEffect(() => {
     const onScroll = () => {
       update.current()
       loadNext.current()
     }
-    // A column that scrolls by itself does not tell the document otherwise.
+    // Scroll events of a column do not bubble, so the document only sees them while they are captured.
     document.addEventListener("scroll", onScroll, { capture: true, passive: true })
     addEventListener("resize", onScroll)
     const { path } = place.peek()

@@ -16,9 +16,9 @@ import { type ActorHandlers, once } from "../../actor/ActorHandlers.ts"
 import { commit, type OwnIdentity, type Write } from "../../actor/Write.ts"
 import { auditWriteWith } from "../../audit/AuditWrite.ts"
 import { raise } from "../../events/Raise.ts"
-import * as Batcher from "../../store/Batcher.ts"
 import { Writes } from "../../store/Database.ts"
 import type { UsageCounters } from "../../usage/UsageCounters.ts"
+import * as NextDue from "../../work/NextDue.ts"
 import type { Source } from "../../work/Source.ts"
 import { judgeRecipients, paused, type Refused, refusedOf } from "./SendingPolicy.ts"
 
@@ -127,30 +127,21 @@ const refuse = (write: Write, ids: ReadonlyArray<string>, reason: string | null)
 const expired = "expired"
 const batch = 100
 
-/**
- * Returns when an Identity's next message expires. Concurrent requests of the actors in this process share one
- * statement.
- */
+/** Returns when an Identity's next message expires. */
 export class ApprovalExpiry extends Context.Service<
   ApprovalExpiry,
   { readonly next: (identityId: string) => Effect.Effect<Date | null, SqlError.SqlError> }
 >()("@svc/cluster/mail/sending/ApprovalExpiry") {
   static readonly layer = Layer.effect(
     ApprovalExpiry,
-    Effect.gen(function* () {
-      const sql = yield* Writes
-      const next = yield* Batcher.make((identities: ReadonlyArray<string>) =>
-        Effect.map(
-          sql<{ asked: number; due: Date | null }>`
-            select asked.n::int as asked, (
-              select min(o.lapses_at) from outgoing o join identity i on i.id = o.identity_id
-              where o.identity_id = asked.id and o.status = 'awaiting_approval' and i.status = 'ready') as due
-            from unnest(${identities}::uuid[]) with ordinality as asked (id, n)`,
-          (rows) => Batcher.inOrder(identities)(rows).map((row) => row?.due ?? null),
-        ),
-      )
-      return { next }
-    }),
+    Effect.map(
+      NextDue.make(
+        (sql, identityId) => sql`
+          select min(o.lapses_at) from outgoing o join identity i on i.id = o.identity_id
+          where o.identity_id = ${identityId} and o.status = 'awaiting_approval' and i.status = 'ready'`,
+      ),
+      (next) => ({ next }),
+    ),
   )
 }
 
