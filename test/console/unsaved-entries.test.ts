@@ -1,30 +1,8 @@
 /** When input that is not saved yet leaves the browser's storage. */
-import * as path from "node:path"
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
-import { root } from "../house/Imports.ts"
+import { Entries, source } from "./Modules.ts"
 
-// The console has its own type configuration, so its modules are imported without types.
-const { storeUnsavedFor, unsavedInput, unsavedWith } = await import(
-  path.join(root, "packages/console/src/client/Unsaved.ts")
-)
-
-/** Storage whose keys are its own properties, as in a browser. */
-class Entries {
-  [key: string]: unknown
-}
-for (const [name, value] of Object.entries({
-  getItem(this: Entries, key: string) {
-    return this[key] ?? null
-  },
-  setItem(this: Entries, key: string, value: string) {
-    this[key] = value
-  },
-  removeItem(this: Entries, key: string) {
-    delete this[key]
-  },
-})) {
-  Object.defineProperty(Entries.prototype, name, { value })
-}
+const { storeUnsavedFor, unsavedInput, unsavedWith } = await source("client/Unsaved.ts")
 
 beforeEach(() => {
   vi.useFakeTimers()

@@ -1,6 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { connect, Socket } from "node:net"
+import { Timing } from "@svc/mail-gateway/Timing"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import * as Dialogues from "./Dialogues.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { holdTimers } from "../harness/HeldTimers.ts"
 import { converse, send, upToData } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
@@ -274,5 +277,74 @@ describe("Every command and limit", { timeout: 120_000 }, () => {
       allowed,
     }
     await inFile("submission", service.submissionPort, Dialogues.submission(own, 1024 * 1024))
+  })
+})
+
+describe("The time limits of a session", () => {
+  const { smtpSessionMillis, smtpDataMillis, smtpIdleMillis } = Timing
+  const { submissionLoginMillis, submissionSessionMillis, submissionDataMillis, submissionIdleMillis } = Timing
+  let to: string
+  let login: ReadonlyArray<string>
+  let mail: ReadonlyArray<string>
+  beforeAll(async () => {
+    const { handle, secrets } = await makeIdentity(service.base, session, newHandle("slow"))
+    to = `${handle}@mail.localhost`
+    const { username, password } = secrets.smtp
+    const plain = (word: string) => `AUTH PLAIN ${Buffer.from(`\0${username}\0${word}`).toString("base64")}\r\n`
+    login = ["EHLO laptop\r\n", plain("wrong"), plain(password)]
+    mail = [`MAIL FROM:<${to}>\r\n`, `RCPT TO:<${to}>\r\n`, "DATA\r\n", `From: ${to}\r\n\r\nx\r\n.\r\n`]
+  })
+
+  /** Sends the lines, each after the reply to the previous one, and then fires the timers of a length. */
+  const limitsAfter = async (port: number, lines: ReadonlyArray<string>, length: number | undefined) => {
+    const timers = holdTimers("mail-gateway", 60_000)
+    const idle = vi.spyOn(Socket.prototype, "setTimeout")
+    const socket = connect(port, "127.0.0.1")
+    const closed = new Promise((resolve) => socket.on("error", () => {}).once("close", resolve))
+    try {
+      for (const line of [undefined, ...lines]) {
+        if (line !== undefined) socket.write(line)
+        for (let reply = ""; !/^\d{3} .*\r\n$/m.test(reply);) {
+          reply += await new Promise<Buffer>((resolve) => socket.once("data", resolve))
+        }
+      }
+      const calls = idle.mock.contexts.map((own, n) => [own, idle.mock.calls[n]![0]] as const)
+      const idleMillis = calls.findLast(([own]) => (own as Socket).remotePort === socket.localPort)?.[1]
+      const running = timers.running()
+      if (length !== undefined) timers.fire(length)
+      else socket.end()
+      await closed
+      await vi.waitUntil(() => timers.running().length === 0, 20_000)
+      return { running, idle: idleMillis }
+    } finally {
+      socket.destroy()
+      timers.restore()
+      idle.mockRestore()
+    }
+  }
+
+  it.each([
+    ["before the first command", 0, undefined, { running: [smtpSessionMillis], idle: smtpIdleMillis }],
+    ["as a whole", 1, smtpSessionMillis, { running: [smtpSessionMillis], idle: smtpIdleMillis }],
+    ["during a message", 4, smtpDataMillis, { running: [smtpDataMillis, smtpSessionMillis], idle: smtpIdleMillis }],
+    ["if the client leaves", 4, undefined, { running: [smtpDataMillis, smtpSessionMillis] }],
+    ["after a message", 5, undefined, { running: [smtpSessionMillis] }],
+  ])("with a mail server end with it, %s", async (_, steps, fired, expected) => {
+    const lines = [...upToData(to), mail.at(-1)!].slice(0, steps)
+    expect(await limitsAfter(service.smtpPort, lines, fired)).toMatchObject(expected)
+  })
+
+  it.each([
+    ["before the first command", 0, submissionLoginMillis, { running: [submissionLoginMillis] }],
+    ["before the login", 1, undefined, { running: [submissionLoginMillis], idle: submissionLoginMillis }],
+    ["after a failed login", 2, submissionLoginMillis, { running: [submissionLoginMillis] }],
+    ["after the login", 3, undefined, { running: [submissionSessionMillis], idle: submissionIdleMillis }],
+    ["as a whole", 4, submissionSessionMillis, { running: [submissionSessionMillis], idle: submissionIdleMillis }],
+    ["during a message", 6, submissionDataMillis, { running: [submissionDataMillis, submissionSessionMillis] }],
+    ["if the client leaves", 6, undefined, { running: [submissionDataMillis, submissionSessionMillis] }],
+    ["after a message", 7, undefined, { running: [submissionSessionMillis], idle: submissionIdleMillis }],
+  ])("with a mail program end with it, %s", async (_, steps, fired, expected) => {
+    const lines = [...login, ...mail].slice(0, steps)
+    expect(await limitsAfter(service.submissionPort, lines, fired)).toMatchObject(expected)
   })
 })

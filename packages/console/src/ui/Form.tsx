@@ -79,13 +79,17 @@ export const useForm = <V extends object>(
   const latest = useRef(values)
   latest.current = values
   const isBusy = useRef(false)
+  /** Whether a person entered something while the request was in flight, which the service does not have. */
+  const hasMore = useRef(false)
   const command = useCommand(async (key) => {
     isBusy.current = true
+    hasMore.current = false
     if (stored !== undefined) submitting.add(stored.name)
     try {
       await submit(key, values)
-      saved.current = latest.current
-      store?.remove()
+      saved.current = hasMore.current ? values : latest.current
+      if (hasMore.current) store?.write(publicOf(latest.current))
+      else store?.remove()
       setRestored(false)
     } finally {
       isBusy.current = false
@@ -114,17 +118,21 @@ export const useForm = <V extends object>(
       setRestored(false)
     },
   }
-  // A form without changes shows what was changed elsewhere.
+  // A form without changes shows what was changed elsewhere, also after its own changes were discarded.
   const given = typeof initial === "function" ? undefined : JSON.stringify(initial)
   const known = useRef(given)
   useEffect(() => {
     if (given === undefined || given === known.current) return
-    known.current = given
     if (isBusy.current || !isSame(latest.current, saved.current)) return
+    known.current = given
     saved.current = JSON.parse(given) as V
     setValues(saved.current)
-  }, [given])
+  }, [given, values])
   const set = (change: Partial<V>) => setValues((before) => ({ ...before, ...change }))
+  const enter = (change: Partial<V>) => {
+    hasMore.current = isBusy.current
+    set(change)
+  }
   const wrong = (pointer: string) => wrongAt(command.failure, pointer)
   return {
     values,
@@ -133,12 +141,12 @@ export const useForm = <V extends object>(
     command: { ...command, form } as FormCommand,
     field: <K extends keyof V & string>(name: K, pointer = `/${name}`) => ({
       value: values[name],
-      onValue: (value: V[K] | string) => set({ [name]: value } as Partial<V>),
+      onValue: (value: V[K] | string) => enter({ [name]: value } as Partial<V>),
       wrong: wrong(pointer),
     }),
     check: <K extends keyof V & string>(name: K) => ({
       checked: values[name],
-      onValue: (checked: boolean) => set({ [name]: checked } as Partial<V>),
+      onValue: (checked: boolean) => enter({ [name]: checked } as Partial<V>),
     }),
   }
 }

@@ -1,0 +1,211 @@
+/** Modules of the console without a browser: hooks in a component that draws nothing, and calls that a test answers. */
+import * as path from "node:path"
+import { QueryClientProvider } from "@tanstack/preact-query"
+import { type ComponentChild, h, render } from "preact"
+import { act } from "preact/test-utils"
+import { vi } from "vitest"
+import { root } from "../house/Imports.ts"
+
+/** Imports a module of the console. The console has its own type configuration, so its modules are imported without types. */
+export const source = (file: string): Promise<any> => import(path.join(root, "packages/console/src", file))
+
+/** Mounts a hook. */
+export const mounted = async <P, R>(use: (props: P) => R, props: P) => {
+  const { client } = await source("client/Queries.ts")
+  let shown: R
+  const Probe = ({ given }: { readonly given: P }) => {
+    shown = use(given)
+    return null
+  }
+  const parent = { nodeType: 1, childNodes: [], firstChild: null } as never
+  const draw = (given: P | undefined) => {
+    const child: ComponentChild = given === undefined ? null : h(Probe, { given })
+    return act(() => render(h(QueryClientProvider, { client, children: child }), parent))
+  }
+  await draw(props)
+  return {
+    /** What the hook returned last. */
+    get now() {
+      return shown
+    },
+    /** Draws the component with other properties. */
+    draw,
+    act: (run: () => unknown) => act(async () => void (await run())),
+    leave: () => draw(undefined),
+  }
+}
+
+export interface Call {
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: any
+  /** Responds to the call. */
+  readonly answer: (status: number, body?: unknown, headers?: Readonly<Record<string, string>>) => void
+  /** Ends the call as a lost connection does. */
+  readonly lose: () => void
+}
+
+/** Replaces `fetch` by calls that wait for the test. */
+export const heldCalls = () => {
+  const calls: Array<Call> = []
+  const taken = new Set<Call>()
+  vi.stubGlobal("fetch", (url: string, { method = "GET", headers = {}, body, signal }: any = {}) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Response>()
+    signal?.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError")))
+    calls.push({
+      method,
+      url,
+      headers,
+      body: body === undefined ? undefined : JSON.parse(body),
+      answer: (status, content, more = {}) =>
+        resolve(
+          new Response(content === undefined ? null : JSON.stringify(content), {
+            status,
+            headers: { ...(content === undefined ? {} : { "content-type": "application/json" }), ...more },
+          }),
+        ),
+      lose: () => reject(new TypeError("fetch failed")),
+    })
+    return promise
+  })
+  return {
+    all: calls as ReadonlyArray<Call>,
+    /** Waits for the next call that the test has not seen. */
+    next: () =>
+      vi.waitFor(
+        () => {
+          const call = calls.find((one) => !taken.has(one))
+          if (call === undefined) throw new Error("no call")
+          taken.add(call)
+          return call
+        },
+        { interval: 2, timeout: 10_000 },
+      ),
+    /** How many calls the test has not seen. */
+    waiting: () => calls.length - taken.size,
+  }
+}
+
+/** Storage whose keys are its own properties, as in a browser. */
+export class Entries {
+  [key: string]: unknown
+}
+for (const [name, value] of Object.entries({
+  getItem(this: Entries, key: string) {
+    return this[key] ?? null
+  },
+  setItem(this: Entries, key: string, value: string) {
+    this[key] = value
+  },
+  removeItem(this: Entries, key: string) {
+    delete this[key]
+  },
+})) {
+  Object.defineProperty(Entries.prototype, name, { value })
+}
+
+/** An element with its attributes, as far as components use elements. */
+export class Drawn {
+  readonly nodeType: 1 | 3
+  readonly localName: string
+  data = ""
+  parentNode: Drawn | null = null
+  readonly childNodes: Array<Drawn> = []
+  readonly attributes: Record<string, string> = {}
+  readonly #listeners: Record<string, (event: object) => void> = {}
+  readonly namespaceURI = "http://www.w3.org/1999/xhtml"
+  readonly style = {}
+  constructor(localName: string, text?: string) {
+    this.nodeType = text === undefined ? 1 : 3
+    this.localName = localName
+    this.data = text ?? ""
+  }
+  get firstChild(): Drawn | null {
+    return this.childNodes[0] ?? null
+  }
+  get nextSibling(): Drawn | null {
+    return this.parentNode?.childNodes[this.parentNode.childNodes.indexOf(this) + 1] ?? null
+  }
+  get textContent(): string {
+    return this.nodeType === 3 ? this.data : this.childNodes.map(({ textContent }) => textContent).join("")
+  }
+  insertBefore(node: Drawn, before: Drawn | null) {
+    node.remove()
+    this.childNodes.splice(before === null ? this.childNodes.length : this.childNodes.indexOf(before), 0, node)
+    node.parentNode = this
+  }
+  appendChild(node: Drawn) {
+    this.insertBefore(node, null)
+  }
+  removeChild(node: Drawn) {
+    node.remove()
+  }
+  remove() {
+    this.parentNode?.childNodes.splice(this.parentNode.childNodes.indexOf(this), 1)
+    this.parentNode = null
+  }
+  contains(node: Drawn | null): boolean {
+    return node !== null && (node === this || this.contains(node.parentNode))
+  }
+  setAttribute(name: string, value: unknown) {
+    this.attributes[name] = String(value)
+  }
+  removeAttribute(name: string) {
+    delete this.attributes[name]
+  }
+  addEventListener(type: string, listener: (event: object) => void) {
+    this.#listeners[type.toLowerCase()] = listener
+  }
+  removeEventListener(type: string) {
+    delete this.#listeners[type.toLowerCase()]
+  }
+  getBoundingClientRect = () => ({ left: 0, top: 0, width: 300, height: 100 })
+  showModal() {}
+  close() {}
+  focus() {}
+  /** Calls the listener of an event, and returns whether its default action was prevented. */
+  fire(type: string, members: object = {}): boolean {
+    let prevented = false
+    const preventDefault = () => {
+      prevented = true
+    }
+    this.#listeners[type]?.call(this, { type, currentTarget: this, target: this, preventDefault, ...members })
+    return prevented
+  }
+  /** The elements within this one that have this name, or this attribute. */
+  all(wanted: string | Readonly<Record<string, string>>): ReadonlyArray<Drawn> {
+    const isWanted = (one: Drawn) =>
+      typeof wanted === "string"
+        ? one.localName === wanted
+        : Object.entries(wanted).every(([name, value]) => one.attributes[name] === value)
+    return this.childNodes.flatMap((one) => [...(isWanted(one) ? [one] : []), ...one.all(wanted)])
+  }
+}
+
+/** Draws a component into elements without a browser. */
+export const drawn = async <P extends object>(component: (props: P) => unknown, props: P) => {
+  const { client } = await source("client/Queries.ts")
+  vi.stubGlobal("document", {
+    createElementNS: (_: string, name: string) => new Drawn(name),
+    createTextNode: (text: string) => new Drawn("", text),
+    documentElement: new Drawn("html"),
+    activeElement: null,
+  })
+  vi.stubGlobal("HTMLElement", Drawn)
+  const top = new Drawn("body")
+  const draw = (child: ComponentChild) =>
+    act(() => render(h(QueryClientProvider, { client, children: child }), top as never))
+  await draw(h(component as never, props))
+  return {
+    top,
+    fire: (element: Drawn | undefined, type: string, members?: object) => {
+      let prevented = false
+      return act(() => {
+        prevented = element!.fire(type, members)
+      }).then(() => prevented)
+    },
+    draw: (next: P) => draw(h(component as never, next)),
+    leave: () => draw(null),
+  }
+}
