@@ -38,6 +38,9 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
         ["connector.dm", "@botada psst", "grace@elsewhere.example"],
       ])
       expect(value[1]!.data.post.reply_to).toBe(post.uri)
+      const { account } = (yield* rowOf(id))!
+      for (const { data } of value)
+        expect(data).toEqual({ platform: "mastodon", account, post: data.post, at: data.post.created_at })
       yield* TestClock.adjust("3 minutes")
       yield* waitUntil(
         Effect.sync(() => polls(server)),
@@ -190,7 +193,18 @@ layer(watched, { timeout: 60_000 })("a Connector", (it) => {
         "connector.stopped",
         "connector.recovered",
       ])
-      expect(events[1]!.data).toMatchObject({ remedy: expect.stringContaining("authorize") })
+      const account = { platform: "mastodon", account: (yield* rowOf(id))!.account }
+      const of = { ...account, account_id: (yield* rowOf(id))!.account_id, service: server.base }
+      const { capabilities } = (yield* rowOf(id))!
+      expect(events.map(({ data }) => data)).toEqual([
+        { ...of, connected_via: "oauth", capabilities },
+        {
+          ...account,
+          error: expect.stringContaining("token is invalid"),
+          remedy: expect.stringContaining("authorize"),
+        },
+        of,
+      ])
     }),
   )
 

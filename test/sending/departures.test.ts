@@ -160,7 +160,11 @@ layer(Layer.provideMerge(OutboundBatch.layer, actors()))("concurrent messages of
         },
       ])
       expect(yield* last.told).toMatchObject([
-        { type: "limit.near", data: { limit: "mail_hourly", used: 80, quota: 100, window: "hour" }, deliveries: 0 },
+        {
+          type: "limit.near",
+          data: { limit: "mail_hourly", identity: last.handle, used: 80, quota: 100, window: "hour" },
+          deliveries: 0,
+        },
       ])
       // Only the Identity whose Event queued a Webhook delivery has due work.
       expect([plain.due(), waiting.due(), last.due()]).toEqual([0, 1, 0])

@@ -85,12 +85,20 @@ layer(actors({ transport }))("the outbox", (it) => {
           ),
         )
       const ada = yield* correspondent("adathree", ["gone@x.example", "here@x.example"])
-      yield* ada.send({ to: ["gone@x.example", "here@x.example"], text: "Hello." })
+      const sent = yield* ada.send({ to: ["gone@x.example", "here@x.example"], text: "Hello." })
       yield* waitUntil(ada.rows, ([row]) => row?.next === null)
       expect((yield* ada.deliveries).map(({ status }) => status)).toEqual(["bounced", "sent"])
-      expect((yield* ada.events).map(({ type, data }) => [type, data["recipient"], data["kind"]])).toEqual([
-        ["email.bounced", "gone@x.example", "hard"],
-      ])
+      const [bounced, ...others] = yield* ada.events
+      expect([bounced!.type, others]).toEqual(["email.bounced", []])
+      expect(bounced!.data).toEqual({
+        email_id: sent.id,
+        message_id: sent.id,
+        recipient: "gone@x.example",
+        kind: "hard",
+        status: "5.1.1",
+        diagnostic: expect.stringContaining("No such user"),
+        bounced_at: expect.stringMatching(/^\d{4}-.*Z$/),
+      })
       const repeated = yield* Effect.flip(ada.send({ to: ["gone@x.example"], text: "Again." }))
       expect(repeated).toMatchObject({ code: "recipient_not_allowed", errors: [{ path: "/to/0" }] })
       expect(repeated.errors?.[0]?.message).toContain("suppressed")
@@ -137,7 +145,15 @@ layer(actors({ transport }))("the outbox", (it) => {
       yield* ask(ada.actor.RecordBounce({ ...bounce, recipient: "Late@z.example" }))
       yield* ask(ada.actor.RecordBounce({ ...bounce, recipient: "late@z.example" }))
       expect((yield* ada.events).map(({ type }) => type)).toEqual(["email.sent", "email.bounced"])
-      expect((yield* ada.events)[1]!.data).toMatchObject({ message_id: sent.id, kind: "hard", diagnostic: "unknown" })
+      expect((yield* ada.events)[1]!.data).toEqual({
+        email_id: sent.id,
+        message_id: sent.id,
+        recipient: "late@z.example",
+        kind: "hard",
+        status: "5.1.1",
+        diagnostic: "unknown",
+        bounced_at: expect.stringMatching(/^\d{4}-.*Z$/),
+      })
       expect(yield* ada.deliveries).toMatchObject([{ status: "bounced" }])
       // The bounce added no Allowed Recipient and suppressed the address.
       const listed = yield* Effect.flatMap(

@@ -94,13 +94,15 @@ layer(withOverdue)("a delivery that fails", (it) => {
       expect(watcher.isSignedWith(signing_secret, watcher.got[0]!)).toBe(true)
       expect(watcher.got[0]!.body).toMatchObject({
         type: "webhook.failed",
-        data: {
-          webhook_id: toPublic("wh_", webhook_id),
-          delivery_id: toPublic("dlv_", delivery_id),
-          attempts: 7,
-          status_code: 500,
-          error: null,
-        },
+      })
+      expect(watcher.got[0]!.body.data).toEqual({
+        webhook_id: toPublic("wh_", webhook_id),
+        delivery_id: toPublic("dlv_", delivery_id),
+        event_id: receiver.got[0]!.body.id,
+        event_type: "webhook.test",
+        attempts: 7,
+        status_code: 500,
+        error: null,
       })
       yield* TestClock.adjust("2 days")
       expect([receiver.got.length, watcher.got.length]).toEqual([7, 1])

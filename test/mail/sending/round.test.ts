@@ -139,7 +139,9 @@ describe("Mail of an Identity", () => {
       () => receiver.events("email.agent_verified"),
       (found) => found.length === 1,
     )
-    expect(event!.data).toMatchObject({ agent, from: { address: `${ada.handle}@mail.localhost` } })
+    const { id, from } = (await receiver.list()).body.messages[0]
+    expect(from.address).toBe(`${ada.handle}@mail.localhost`)
+    expect(event!.data).toEqual({ email_id: id, message_id: id, agent, from })
     // The list shows what the message shows.
     expect((await receiver.list()).body.messages[0].origin.agent).toEqual(agent)
     expect((await (await received(raw.replace(/^Agent-Identity: .*\r\n/m, "")))()).agent).toBeUndefined()
