@@ -2,6 +2,7 @@
 import { document } from "@svc/api/openapi/Document"
 import { type EndpointPolicy, policyOf } from "@svc/domain/account/Policy"
 import { Api } from "@svc/domain/Api"
+import { SchemaAST } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
 
 export interface Operation {
@@ -11,6 +12,8 @@ export interface Operation {
   /** The required scope; undefined for public endpoints. */
   readonly access: Exclude<EndpointPolicy["scope"], "public"> | undefined
   readonly statuses: ReadonlySet<number>
+  /** The codes of the problems that the endpoint itself declares. */
+  readonly problems: ReadonlyArray<string>
   readonly endpoint: HttpApiEndpoint.Top
   /** A well-formed body; undefined if the endpoint takes none. */
   readonly body: any
@@ -54,6 +57,7 @@ export const operations: ReadonlyArray<Operation> = Object.entries(Api.groups).f
       path: endpoint.path,
       access: scope === "public" ? undefined : scope,
       statuses: new Set(Object.keys(described.responses).map(Number)),
+      problems: [...endpoint.error].map(({ ast }) => String(SchemaAST.resolveIdentifier(ast))),
       endpoint,
       body: described.requestBody?.content?.["application/json"]?.example,
     }

@@ -24,6 +24,7 @@ import {
 } from "./TestAuthorization.ts"
 import { endpoints, manifest, rows } from "./Manifest.ts"
 import { marks, marksOf } from "./Marks.ts"
+import { operations } from "./Operations.ts"
 
 const replay = JSON.stringify({ webhook_id: toPublic("wh_", uuid("21")) })
 
@@ -224,6 +225,11 @@ it("the manifest lists every endpoint", () => {
     return [id, scope, ...where, ...(reserved === undefined ? [] : ["reserved"])].join(" ")
   })
   expect(actual).toEqual(manifest.trim().split("\n"))
+})
+
+it("the recorded problems are those that every endpoint declares", async () => {
+  const lines = operations.map(({ id, problems }) => [id, ...problems].join(" "))
+  await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("problems.txt")
 })
 
 it("the marks list every endpoint that has secrets, mail, a separate limit or a tool", () => {

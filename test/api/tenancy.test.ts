@@ -213,3 +213,37 @@ describe("Resources of another Identity of the account", () => {
     expect(await stateOf(ada)).toEqual(before)
   })
 })
+
+describe("An Identity that is not ready", () => {
+  /** These report the content of the request first. The rows of this test have no account at a platform. */
+  const elsewhere = /^(?:connectors\.|proof\.registerKey$|agent_sign_ins\.create$)/
+  const refusing = operations.filter(
+    ({ id, problems }) => problems.includes("identity_not_ready") && !elsewhere.test(id),
+  )
+
+  it("is rejected as such by every operation that says so", async () => {
+    const read = (path: string) =>
+      call(service.base, "GET", `/api/identities/${eve.handle}${path}`, { token: eve.session })
+    const { content_sha256 } = (await read(`/approvals/${eve.ids["sending.approval"]}`)).body
+    const bodies: Readonly<Record<string, unknown>> = {
+      "sending.send": { to: [eve.address], text: "x" },
+      "sending.approve": { content_sha256 },
+      "sending.refuse": { content_sha256 },
+      "proof.createToken": { audience: "https://shop.example" },
+      "proof.createSignature": { method: "GET", url: "https://shop.example/" },
+    }
+    // Another process took the actor over while the Identity failed.
+    await service.query(
+      (sql) => sql`
+      with failed as (update identity set status = 'failed' where handle = ${eve.handle} returning canonical)
+      update actor set epoch = epoch + 1 where kind = 'Identity' and id = (select canonical from failed)`,
+    )
+    const seen: Array<unknown> = []
+    for (const operation of refusing) {
+      const asked = requestOf(operation, eve)
+      const { status, body } = await ask(eve.session, operation, { ...asked, body: bodies[operation.id] ?? asked.body })
+      seen.push([operation.id, status, body.code === "identity_not_ready" ? body.code : body, body.agent_hint])
+    }
+    expect(seen).toEqual(refusing.map(({ id }) => [id, 409, "identity_not_ready", "stop"]))
+  })
+})

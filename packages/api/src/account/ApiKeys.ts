@@ -1,9 +1,10 @@
 import { Api } from "@svc/domain/Api"
 import { Caller, Subject } from "@svc/domain/account/Authorization"
 import { ApiKey } from "@svc/domain/account/Account"
+import { notReady } from "@svc/domain/identity/NotReady"
 import { type RequestedRights, judgeRights } from "@svc/domain/account/KeyRights"
 import { wholeList } from "@svc/domain/Paging"
-import { IdentityNotReady, type Problem } from "@svc/domain/problems/Problem"
+import type { Problem } from "@svc/domain/problems/Problem"
 import { isScope } from "@svc/domain/ScopeTable"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import type { AuditNote } from "@svc/cluster/actor/Write"
@@ -61,7 +62,7 @@ export const layer = RequestServices.group(
       createForIdentity: Effect.fnUntraced(function* ({ payload }) {
         const { id, handle, status } = yield* Subject
         // The saga would mistake this key for the one that it has to create.
-        if (status !== "ready") return yield* new IdentityNotReady({ detail: `The Identity is ${status}.` })
+        if (status !== "ready") return yield* notReady(status)
         return yield* create(payload, { id, handle })
       }),
       rotate: Effect.fnUntraced(function* ({ params, payload }) {

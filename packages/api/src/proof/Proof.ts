@@ -1,17 +1,12 @@
 import { Addresses, did, didUrl, jwksUrl } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Caller, Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
+import { notReady } from "@svc/domain/identity/NotReady"
 import { fallsShort } from "@svc/domain/account/KeyRights"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { isOurs, ProofSettings, tokenSeconds } from "@svc/domain/proof/IdentityToken"
 import { IdentityTokens } from "@svc/cluster/proof/IdentityTokens"
-import {
-  AlgorithmUnsupported,
-  AudienceNotAllowed,
-  IdentityNotReady,
-  ScopeExceeds,
-  InvalidRequest,
-} from "@svc/domain/problems/Problem"
+import { AlgorithmUnsupported, AudienceNotAllowed, ScopeExceeds, InvalidRequest } from "@svc/domain/problems/Problem"
 import * as Possession from "@svc/cluster/proof/Possession"
 import { RequestSignatures, targetOf } from "@svc/cluster/proof/RequestSignatures"
 import { Verifications } from "@svc/cluster/proof/Verifications"
@@ -38,7 +33,7 @@ export const layer = RequestServices.group(
     const book = yield* Addresses
 
     const keysOf = Effect.fnUntraced(function* ({ id, orgId, handle, status }: SubjectInfo) {
-      if (status !== "ready") return yield* new IdentityNotReady({ detail: `The Identity is ${status}.` })
+      if (status !== "ready") return yield* notReady(status)
       const keys = yield* signingKeys.ensured({ id, orgId })
       return { did: did(book, handle), did_url: didUrl(book, handle), jwks_url: jwksUrl(book, handle), keys }
     })

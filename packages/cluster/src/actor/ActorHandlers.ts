@@ -12,7 +12,8 @@ import {
 } from "@svc/domain/account/Initiator"
 import type { Moved } from "@svc/domain/actor/Protocol"
 import { Uuid } from "@svc/domain/IdSchemas"
-import { IdentityNotReady, NotFound, type Unavailable } from "@svc/domain/problems/Problem"
+import { notReady } from "@svc/domain/identity/NotReady"
+import { type IdentityNotReady, NotFound, type Unavailable } from "@svc/domain/problems/Problem"
 import type { IdentityStatus } from "@svc/domain/IdentityRef"
 import { Effect, Exit, Schema, type Scope } from "effect"
 import { Rpc } from "effect/rpc"
@@ -100,14 +101,8 @@ export const requireOwner = <S extends ActorIdentity>(
 ): Effect.Effect<S, NotFound> =>
   identity !== undefined && identity.orgId === org_id ? Effect.succeed(identity) : Effect.fail(notMine())
 
-const notReady = ({ status }: ActorIdentity) =>
-  new IdentityNotReady({
-    detail: `The Identity is ${status}.`,
-    agent_hint: status === "provisioning" ? "wait" : "stop",
-  })
-
 const ready = <S extends ActorIdentity>(identity: S): Effect.Effect<S, IdentityNotReady> =>
-  identity.status === "ready" ? Effect.succeed(identity) : Effect.fail(notReady(identity))
+  identity.status === "ready" ? Effect.succeed(identity) : Effect.fail(notReady(identity.status))
 
 export const byOf = ({ headers }: Pick<Request<unknown>, "headers">): Initiator => decodeBy(headers[initiatorHeader])
 
@@ -215,7 +210,7 @@ export const make = <S extends ActorIdentity>(
                 ),
                 answered,
               )
-            : Effect.succeed(answered(owned.map(() => Exit.fail(identity ? notReady(identity) : notMine()))))
+            : Effect.succeed(answered(owned.map(() => Exit.fail(identity ? notReady(identity.status) : notMine()))))
         })
       let unnamed = 0
       const batch = {

@@ -1,5 +1,5 @@
 /** Handlers that connect an account: with an app password, or with OAuth in two steps. */
-import { IdentityNotReady } from "@svc/domain/problems/Problem"
+import { notReady } from "@svc/domain/identity/NotReady"
 import { randomBytes } from "node:crypto"
 import { Clock, Effect, Redacted } from "effect"
 import { Rpc } from "effect/rpc"
@@ -30,12 +30,7 @@ export const handlers = (actor: Actor) => {
   const ready = Effect.fnUntraced(function* (tenant: Tenant) {
     const { identity } = yield* requireIdentity(actor, tenant)
     const [row] = yield* orUnavailable(sql<{ status: string }>`select status from identity where id = ${identity.id}`)
-    if (row?.status !== "ready") {
-      return yield* new IdentityNotReady({
-        detail: `The Identity is ${row?.status ?? "gone"}.`,
-        agent_hint: row?.status === "provisioning" ? "wait" : "stop",
-      })
-    }
+    if (row?.status !== "ready") return yield* notReady(row?.status ?? "gone")
     return identity
   })
 

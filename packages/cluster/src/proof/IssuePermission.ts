@@ -4,7 +4,8 @@
  * out after one of these has been confirmed; what was signed for a refused request is discarded.
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
-import { IdentityNotReady, MailPaused, NotFound, Unauthenticated } from "@svc/domain/problems/Problem"
+import { notReady } from "@svc/domain/identity/NotReady"
+import { MailPaused, NotFound, Unauthenticated } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
 import type { AuditNote } from "../actor/Write.ts"
@@ -81,7 +82,7 @@ export const permitted = Effect.fnUntraced(function* (
     ${after}
     select judged.*, exists (select from on_record) as issued from judged`)
   if (row === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
-  if (row.status !== "ready") return yield* new IdentityNotReady({ detail: `The Identity is ${row.status}.` })
+  if (row.status !== "ready") return yield* notReady(row.status)
   if (!row.valid) return yield* new Unauthenticated({ detail: "The credential is not valid any more." })
   if (row.stopped) return yield* new MailPaused({ detail: "The Identity is stopped, so nothing is signed for it." })
   if (!row.met) return false

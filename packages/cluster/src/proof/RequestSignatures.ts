@@ -3,7 +3,7 @@
  * may be handed out.
  */
 import { Addresses, type AddressBook } from "@svc/domain/Addresses"
-import { IdentityNotReady, InvalidRequest, Unavailable, UrlInvalid } from "@svc/domain/problems/Problem"
+import { InvalidRequest, Unavailable, UrlInvalid } from "@svc/domain/problems/Problem"
 import { coveredAtMost, type NewSignature, signatureSeconds } from "@svc/domain/proof/RequestSignature"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { AuditNote } from "../actor/Write.ts"
@@ -67,8 +67,12 @@ const make = Effect.gen(function* () {
   ) {
     for (let n = 0; n < attempts; n++) {
       const key = yield* keys.signing(subject)
-      if (key === undefined) return yield* new IdentityNotReady({ detail: "The Identity is not ready." })
       const now = yield* Clock.currentTimeMillis
+      if (key === undefined) {
+        // The Identity is not ready, which this check reports.
+        yield* permitted(sql, subject, caller, note, now, sql`false`)
+        continue
+      }
       const created = Math.floor(now / 1000)
       const expires = endOf(created, signatureSeconds, caller)
       const headers = yield* signRequest(book, subject.handle, target, key, { created, expires })

@@ -5,14 +5,9 @@
  */
 import { BoundedMap } from "@svc/domain/BoundedMap"
 import { makeUuidV7 } from "@svc/domain/Ids"
+import { notReady } from "@svc/domain/identity/NotReady"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
-import {
-  AccountDeleting,
-  IdentityNotReady,
-  NotFound,
-  PreconditionFailed,
-  Unavailable,
-} from "@svc/domain/problems/Problem"
+import { AccountDeleting, NotFound, PreconditionFailed, Unavailable } from "@svc/domain/problems/Problem"
 import { versionsKept } from "@svc/domain/vault/Vault"
 import { Clock, Effect, Exit } from "effect"
 import type { AuditNote } from "../actor/Write.ts"
@@ -189,12 +184,7 @@ export const make = Effect.gen(function* () {
       const [identity] = yield* orUnavailable(reads<{ status: string }>`
         select status from identity where id = ${namespace.identity} and org_id = ${namespace.org}`)
       if (identity === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
-      if (identity.status !== "ready") {
-        return yield* new IdentityNotReady({
-          detail: `The Identity is ${identity.status}.`,
-          agent_hint: identity.status === "provisioning" ? "wait" : "stop",
-        })
-      }
+      if (identity.status !== "ready") return yield* notReady(identity.status)
     }
     const [present] = yield* orUnavailable(reads<{ version: number }>`
       select s.version from vault_secret s where ${inside(reads, namespace)} and s.name = ${name}`)

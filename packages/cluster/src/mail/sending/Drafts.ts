@@ -8,7 +8,8 @@ import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { type Draft, type DraftSummary, NewMail } from "@svc/domain/mail/Sending"
 import type { PageRequest } from "@svc/domain/Paging"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
-import { Conflict, IdentityNotReady, NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
+import { notReady } from "@svc/domain/identity/NotReady"
+import { Conflict, NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { AuditNote } from "../../actor/Write.ts"
 import { auditWriteWith } from "../../audit/AuditWrite.ts"
@@ -155,12 +156,7 @@ const make = Effect.gen(function* () {
         ) ${auditWriteWith(writes, note, "made")}
         select status, org_id, exists (select from made) or exists (select from draft where id = ${uuid}::uuid) as made from owner`
       if (row === undefined) return yield* new NotFound({ detail: "The Identity does not exist." })
-      if (row.status !== "ready") {
-        return yield* new IdentityNotReady({
-          detail: `The Identity is ${row.status}.`,
-          agent_hint: row.status === "provisioning" ? "wait" : "stop",
-        })
-      }
+      if (row.status !== "ready") return yield* notReady(row.status)
       if (!row.made) return yield* new Conflict({ detail: `An Identity keeps at most ${atMost} drafts.` })
       yield* announce(row.org_id, identityId)
     }, orUnavailable),
