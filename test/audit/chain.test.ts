@@ -1,15 +1,23 @@
 /** Sealing on actors and the test's clock: each chain has one writer, and everyone who has an export can verify it. */
-import { expect, layer } from "@effect/vitest"
+import { expect, it, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { Audit } from "@svc/cluster/audit/Audit"
 import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
+import { rowOf } from "@svc/cluster/audit/AuditWrite"
+import { holds } from "@svc/cluster/audit/Proof"
 import { Writes } from "@svc/cluster/store/Database"
 import { Clock, Effect } from "effect"
 import { makeOrg, waitUntil } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
-import { act } from "./Acts.ts"
+import { act, noKey } from "./Acts.ts"
 import { tamper, exportedLines, headOf, waitForSeals, verifyLines, auditLayer } from "./Chains.ts"
+
+it("A record without a proof is accepted only from before the key", () => {
+  const row = rowOf({ ...act("org"), id: "id", at: new Date(0), count: 1 })
+  const accepted = (time: number) => holds({ ...noKey, since: 1000 }, { ...row, proof: null }, time)
+  expect([accepted(999), accepted(1000), accepted(1001)]).toEqual([true, false, false])
+})
 
 layer(auditLayer, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
   it.effect("contains every record once, in order, with a signed end", () =>

@@ -68,6 +68,22 @@ describe("Sanitized HTML of a message", () => {
     expect(html.length).toBeLessThan(17 * 1024 * 1024)
   })
 
+  it("contains exactly as many links, remote images and attributes as its limits", async () => {
+    const count = async (html: string, what: RegExp) => ((await body(html, true)).match(what) ?? []).length
+    const image = (length: number) => `<img src="https://t.example/${"a".repeat(length - 18)}">`
+    expect(await count(`<a href="https://x.example/">x</a>`.repeat(1001), /href=/g)).toBe(1000)
+    expect(await count(image(30).repeat(201), /src=/g)).toBe(200)
+    expect(await count(`<img src="data:image/png;base64,AAAA">`.repeat(201) + image(30), /src=/g)).toBe(202)
+    expect([await count(image(4000), /src=/g), await count(image(4001), /src=/g)]).toEqual([1, 0])
+    const link = (length: number) => `<a href="https://x.example/${"a".repeat(length - 18)}">x</a>`
+    expect([await count(link(4000), /href=/g), await count(link(4001), /href=/g)]).toEqual([1, 0])
+    const others = (number: number) => Array.from({ length: number }, (_, n) => `x${n}=1`).join(" ")
+    expect(await count(`<p ${others(59)} title=a>`, /title=/g)).toBe(1)
+    expect(await count(`<p ${others(60)} title=a>`, /title=/g)).toBe(0)
+    expect(await body("a".repeat(1_000_000))).toBe("a".repeat(1_000_000))
+    expect(await body(`${"a".repeat(1_000_000)}b`)).toBe(`${"a".repeat(1_000_000)}<hr><p>…</p>`)
+  })
+
   it("is generated without blocking the event loop", async () => {
     // Counts how often the event loop gets a turn.
     for (const html of [

@@ -136,6 +136,9 @@ describe("the doctor", () => {
     expect(
       (await with_({ ...many, [spf]: ["v=spf1 include:s0.example.org -all"] })).map(({ detail }) => detail),
     ).toEqual([expect.stringMatching(/needs \d+ look-ups/)])
+    const lookups = (count: number) => with_({ [spf]: [`v=spf1 ${"?a:x.example ".repeat(count)}ip4:192.0.2.1 -all`] })
+    expect(await lookups(10)).toEqual([])
+    expect((await lookups(11)).map(({ detail }) => detail)).toEqual([expect.stringContaining("needs 11 look-ups")])
     expect((await with_({ "CNAME mx1.example.org": ["elsewhere.example.org"] }))[0]).toMatchObject({
       name: "MX",
       status: "fail",

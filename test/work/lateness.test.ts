@@ -30,6 +30,7 @@ it.effect("lateness is the largest step that is exceeded, 0 without overdue work
           ),
       },
     ])
+    yield* TestClock.adjust("1 day")
     const check = Effect.andThen(TestClock.adjust(Timing.latenessLookMillis), lateness.look)
     yield* lateness.look
     expect(shown("letters")).toEqual({})

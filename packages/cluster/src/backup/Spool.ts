@@ -29,25 +29,33 @@ export const pipe = (home: string): Effect.Effect<string, BackupFailed, Scope.Sc
     (file) => Effect.sync(() => fs.rmSync(path.dirname(file), { recursive: true, force: true })),
   )
 
-/** Opens and closes one end of the pipe, so that a process waiting at the other end does not wait forever. */
-const abandon = (file: string, flags: number): void => {
-  try {
-    fs.closeSync(fs.openSync(file, flags | fs.constants.O_NONBLOCK))
-  } catch {
-    // No process waits.
-  }
+/**
+ * Opens our end of the pipe, which waits for the server's. `ended` resolves to the error of `copying`, if any. The server may
+ * fail without having opened its end, so that end is opened here until ours is open.
+ */
+const opened = (file: string, copying: Promise<unknown>, flags: "r" | "w") => {
+  let isOpen = false
+  const opening = fs.promises.open(file, flags).finally(() => (isOpen = true))
+  const ended = copying.then(
+    () => undefined,
+    async (error: unknown) => {
+      if (!isOpen) {
+        const other = fs.openSync(file, fs.constants.O_RDWR | fs.constants.O_NONBLOCK)
+        await Promise.allSettled([opening])
+        fs.closeSync(other)
+      }
+      return { error }
+    },
+  )
+  return { opening, ended }
 }
 
 /** Yields what the server copies to the pipe while `copying` runs. */
 export async function* received(file: string, copying: Promise<unknown>): AsyncGenerator<Buffer> {
-  let failure: unknown
-  const ended = copying.catch((error: unknown) => {
-    failure = error
-    abandon(file, fs.constants.O_WRONLY)
-  })
-  yield* fs.createReadStream(file, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>
-  await ended
-  if (failure !== undefined) throw failure
+  const { opening, ended } = opened(file, copying, "r")
+  yield* (await opening).createReadStream({ highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>
+  const failure = await ended
+  if (failure !== undefined) throw failure.error
 }
 
 /** Writes a whole chunk, because a pipe may accept only a part of it. */
@@ -57,22 +65,16 @@ const whole = async (out: fs.promises.FileHandle, chunk: Buffer): Promise<void> 
 
 /** Writes rows to the pipe, from which the server copies while `copying` runs. */
 export const sent = async (file: string, copying: Promise<unknown>, rows: AsyncIterable<Buffer>): Promise<void> => {
-  let failure: unknown
-  const ended = copying.catch((error: unknown) => {
-    failure = error
-    abandon(file, fs.constants.O_RDONLY)
-  })
+  const { opening, ended } = opened(file, copying, "w")
+  let broken: { readonly error: unknown } | undefined
+  const out = await opening
   try {
-    const out = await fs.promises.open(file, "w")
-    try {
-      if (failure === undefined) for await (const chunk of rows) await whole(out, chunk)
-    } finally {
-      await out.close()
-    }
+    for await (const chunk of rows) await whole(out, chunk)
   } catch (error) {
-    await ended
-    throw failure ?? error
+    broken = { error }
+  } finally {
+    await out.close()
   }
-  await ended
-  if (failure !== undefined) throw failure
+  const failure = (await ended) ?? broken
+  if (failure !== undefined) throw failure.error
 }
