@@ -1,7 +1,12 @@
 /** Each check of the doctor, with the state that it accepts and those that it reports. */
-import { createServer } from "node:net"
+import { mkdtempSync, rmSync } from "node:fs"
+import { type AddressInfo, createServer } from "node:net"
+import { tmpdir } from "node:os"
+import * as path from "node:path"
+import * as Login from "@svc/cli/client/Login"
+import { findings, type Options } from "@svc/cli/doctor/Checks"
 import * as Discovery from "@svc/cli/doctor/Discovery"
-import type { Finding } from "@svc/cli/doctor/Finding"
+import { type Finding, groups } from "@svc/cli/doctor/Finding"
 import { taken } from "@svc/cli/doctor/Listeners"
 import { policy } from "@svc/cli/doctor/MailNames"
 import * as Store from "@svc/cli/doctor/Store"
@@ -9,7 +14,7 @@ import type { Settings } from "@svc/cli/serve/Settings"
 import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import { Writes } from "@svc/cluster/store/Database"
 import { layer } from "@effect/vitest"
-import { Effect, Option, Redacted } from "effect"
+import { ConfigProvider, Effect, Option, Redacted } from "effect"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { databaseLayer } from "../harness/Database.ts"
 import { freePort } from "../harness/Ports.ts"
@@ -130,6 +135,138 @@ describe("The doctor of the policy for TLS of mail", () => {
   })
 
   it("reads no policy if the domain has none", async () => expect(await found(undefined, "none")).toEqual([]))
+})
+
+describe("The options of the doctor", () => {
+  afterEach(() => {
+    vi.unstubAllGlobals()
+    vi.unstubAllEnvs()
+  })
+  const env = {
+    SVC_DATA_DIR: "/nowhere/data",
+    SVC_BASE_URL: "http://127.0.0.1:9",
+    SVC_SMTP_TLS_CERT: "/nowhere",
+    SVC_SMTP_TLS_KEY: "/nowhere",
+  }
+  const run = (options: Partial<Options>, more: object = {}) =>
+    Effect.runPromise(
+      findings({ api: Option.none(), only: new Set(), resolver: undefined, fromOutside: false, ...options }).pipe(
+        Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ ...env, ...more }))),
+      ),
+    )
+
+  it("choose the groups of checks", async () => {
+    vi.stubEnv("SVC_KEY", "svc_admin_x")
+    vi.stubGlobal("fetch", () => Promise.reject(new Error("no service")))
+    for (const group of groups) {
+      const found = await run({ only: new Set([group]) })
+      expect([group, new Set(found.map((one) => one.group))]).toEqual([group, new Set([group])])
+    }
+    expect(new Set((await run({})).map(({ group }) => group))).toEqual(new Set(groups))
+    const invalid = await run({}, { SVC_HTTP_PORT: "many" })
+    expect(new Set(invalid.map(({ group }) => group))).toEqual(new Set(["machine", "settings", "service"]))
+    expect(invalid.find(({ name }) => name === "configuration")).toMatchObject({ status: "fail" })
+  })
+
+  it("name the service, whose health and key are checked", async () => {
+    const asked: Array<string> = []
+    const found = async (health: unknown, who: Response | Error, key = "svc_admin_x") => {
+      vi.stubEnv("SVC_KEY", key)
+      asked.length = 0
+      vi.stubGlobal("fetch", async (request: Request) => {
+        asked.push(`${request.url} ${request.headers.get("authorization")}`)
+        const answer = /healthz/.test(request.url) ? health : who
+        if (answer instanceof Error) throw answer
+        return answer instanceof Response ? answer.clone() : Response.json(answer)
+      })
+      const all = await run({ api: Option.some("http://svc.example"), only: new Set(["service"]) })
+      return Object.fromEntries(all.map((one) => [one.name, one]))
+    }
+    const component = (status: string, detail: string | null) => ({ name: `is ${status}`, status, detail })
+    const refusal = () =>
+      Response.json(
+        { code: "unauthenticated", title: "x", detail: "The key was revoked.", agent_hint: "stop" },
+        { status: 401, headers: { "content-type": "application/problem+json" } },
+      )
+    const well = await found(
+      { status: "pass", components: [component("pass", null)] },
+      Response.json({ kind: "admin_key" }),
+    )
+    expect(asked).toContain("http://svc.example/api/healthz null")
+    expect(asked).toContain("http://svc.example/api/auth/whoami Bearer svc_admin_x")
+    is(well["service"]!, "ok", /^http:\/\/svc\.example$/)
+    is(well["login"]!, "ok", /^SVC_KEY$/)
+    expect(Object.keys(well)).toContain("token verification")
+    const components = [component("pass", null), component("warn", "late"), component("fail", null)]
+    const ill = await found({ status: "fail", components }, refusal())
+    is(ill["service"]!, "warn", /^http:\/\/svc\.example: is warn \(late\), is fail \(no detail\)$/)
+    is(ill["login"]!, "fail", /The key was revoked/)
+    expect(Object.keys(ill)).toContain("token verification")
+    const down = await found(new Error("refused"), new Error("refused"))
+    is(down["service"]!, "warn", /does not report that it is healthy$/)
+    is(down["login"]!, "warn", /^not checked/)
+    expect(Object.keys(down)).not.toContain("token verification")
+  })
+
+  it("send the stored key only to the service that issued it", async () => {
+    const home = mkdtempSync(path.join(tmpdir(), "doctor-"))
+    vi.stubEnv("SVC_KEY", "")
+    vi.stubEnv("XDG_CONFIG_HOME", home)
+    const sent: Array<string | null> = []
+    vi.stubGlobal("fetch", async (request: Request) => {
+      sent.push(request.headers.get("authorization"))
+      return Response.json({})
+    })
+    try {
+      await Effect.runPromise(Login.prepare)
+      await Effect.runPromise(Login.save({ api: "http://svc.example", key: Redacted.make("svc_admin_stored") }))
+      const login = async (api: string) =>
+        (await run({ api: Option.some(api), only: new Set(["service"]) })).find(({ name }) => name === "login")!
+      is(await login("http://other.example"), "warn", /^not logged in$/)
+      expect(sent.filter((key) => key !== null)).toEqual([])
+      is(await login("http://svc.example"), "ok", /login\.json$/)
+      expect(sent.filter((key) => key !== null)).toEqual(["Bearer svc_admin_stored"])
+    } finally {
+      rmSync(home, { recursive: true })
+    }
+  })
+
+  it("check the public ports from another machine", async () => {
+    vi.stubGlobal("fetch", () => Promise.reject(new Error("no service")))
+    const open = createServer()
+    await new Promise<void>((resolve) => open.listen(0, "127.0.0.1", resolve))
+    const { port } = open.address() as AddressInfo
+    const settings = {
+      SVC_BASE_URL: `http://127.0.0.1:${port}`,
+      SVC_MX: "127.0.0.2,127.0.0.3",
+      SVC_TUNNEL_DOMAIN: "t.localhost",
+      SVC_EDGE_TCP_PORTS: "30001-30009",
+    }
+    try {
+      const found = await run({ fromOutside: true }, settings)
+      expect(found.map(({ name, status, detail }) => `${status} ${name} ${detail}`)).toEqual([
+        expect.stringMatching(/^ok names /),
+        `ok API 127.0.0.1:${port} answers`,
+        "fail mail 127.0.0.2:25 is unreachable from here",
+        "fail mail 127.0.0.3:25 is unreachable from here",
+        "fail tunnels connect.t.localhost:443 is unreachable from here",
+        "fail a tunnel's port connect.t.localhost:30001 is unreachable from here",
+        expect.stringMatching(/^fail token verification .*openid-configuration is unreadable$/),
+      ])
+      expect(found.filter(({ status }) => status === "fail").map(({ remedy }) => /SVC_\w+/.exec(remedy)?.[0])).toEqual([
+        "SVC_MX",
+        "SVC_MX",
+        "SVC_TUNNEL_DOMAIN",
+        "SVC_EDGE_TCP_PORTS",
+        undefined,
+      ])
+      expect((await run({ fromOutside: true }, { SVC_HTTP_PORT: "many" })).map(({ name }) => name)).toEqual([
+        "configuration",
+      ])
+    } finally {
+      open.close()
+    }
+  })
 })
 
 describe("The doctor of ports", () => {

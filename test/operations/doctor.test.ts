@@ -1,10 +1,10 @@
 /** The doctor's findings, and the DNS records that it expects. */
-import { createPublicKey, generateKeyPairSync } from "node:crypto"
+import { createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto"
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import * as CertificateChecks from "@svc/cli/doctor/CertificateChecks"
-import { exposure, knownNames, masterKey, secretFiles } from "@svc/cli/doctor/Configuration"
+import { exposure, knownNames, masterKey, misspelt, secretFiles, sites } from "@svc/cli/doctor/Configuration"
 import type { Finding } from "@svc/cli/doctor/Finding"
 import { collisions } from "@svc/cli/doctor/Listeners"
 import * as Dns from "@svc/cli/doctor/Dns"
@@ -13,7 +13,7 @@ import { keyRecord, lineOf, policyId, tagOf, type Wanted, wanted } from "@svc/cl
 import { load, type Settings } from "@svc/cli/serve/Settings"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { ConfigProvider, Effect, Option } from "effect"
-import { beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it, vi } from "vitest"
 
 const arc = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs8", format: "pem" })
 
@@ -172,6 +172,75 @@ describe("the doctor", () => {
     })
   })
 
+  it("judges the certificate of each listener by the names that its clients use", async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "doctor-"))
+    const pemOf = (name: string) => {
+      const files = { cert: path.join(folder, `${name}.crt`), key: path.join(folder, `${name}.key`) }
+      const pem = selfSigned([name], new Date())
+      writeFileSync(files.cert, pem.cert)
+      writeFileSync(files.key, pem.key)
+      return Option.some(files)
+    }
+    const names = { tunnelDomain: "t.example", mailServers: ["mx1.example", "mx2.example"], mailDomain: "mail.example" }
+    const none = { edgeTls: Option.none(), smtpTls: Option.none(), imapTls: Option.none(), runnerTls: Option.none() }
+    const findings = async (more: object) => {
+      const given = { ...names, ...none, imapHost: Option.none(), environment: "development", ...more } as never
+      const all = await Effect.runPromise(CertificateChecks.findings(given))
+      return all.map(({ name, status, detail }) => [name, status === "ok" ? status : detail])
+    }
+    try {
+      const other = pemOf("other.example")
+      expect(await findings({})).toEqual([])
+      expect(await findings({ edgeTls: other, smtpTls: other, imapTls: other, runnerTls: other })).toEqual([
+        ["edge", "does not name *.t.example"],
+        ["smtp", "does not name mx1.example, mx2.example"],
+        ["imap and submission", "does not name mail.example"],
+        ["runner", "ok"],
+      ])
+      expect(await findings({ edgeTls: pemOf("*.t.example"), imapTls: pemOf("mail.example") })).toEqual([
+        ["edge", "ok"],
+        ["imap and submission", "ok"],
+      ])
+      // Without an own certificate, mail programs get that of SMTP.
+      const imapHost = Option.some("imap.example")
+      expect((await findings({ smtpTls: other, imapHost }))[1]).toEqual([
+        "imap and submission",
+        "does not name imap.example",
+      ])
+      expect(await findings({ runnerTls: Option.some({ cert: "/nowhere", key: "/nowhere" }) })).toEqual([
+        ["runner", expect.stringContaining("/nowhere")],
+      ])
+      const isProduction = { environment: "production" }
+      const selfSignedSmtp = ["smtp", "is self-signed: senders that require TLS will not deliver"]
+      expect(await findings(isProduction)).toEqual([selfSignedSmtp])
+      const untrusted = "is not issued by an authority that clients trust"
+      expect(
+        await findings({
+          ...isProduction,
+          smtpTls: other,
+          mailServers: ["other.example"],
+          runnerTls: other,
+          imapHost: Option.some("other.example"),
+        }),
+      ).toEqual([
+        ["smtp", untrusted],
+        ["imap and submission", untrusted],
+        ["runner", "ok"],
+      ])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  it("reports exactly the certificates that end within 14 days", () => {
+    const made = new Date("2026-01-01T00:00:00Z")
+    const pem = selfSigned(["a.example"], made)
+    const end = Date.parse(new X509Certificate(pem.cert).validTo)
+    const day = 24 * 3600 * 1000
+    const status = (left: number) => CertificateChecks.faultOf(pem, ["a.example"], end - left, false)?.status ?? "ok"
+    expect([14 * day, 14 * day - 1, 0, -1].map(status)).toEqual(["ok", "warn", "warn", "fail"])
+  })
+
   it("knows the settings that docs/settings.md lists, and no others", async () => {
     const table = readFileSync(path.join(import.meta.dirname, "..", "..", "docs", "settings.md"), "utf8")
     const listed = new Set<string>()
@@ -230,6 +299,28 @@ describe("the doctor of settings", () => {
     expect(await found({ SVC_EDGE_PORT: "9090", SVC_OPS_HOST: "127.0.0.2", SVC_ENV: "development" })).toEqual([])
     expect(await found({ SVC_EDGE_PORT: "9090", SVC_OPS_HOST: "0.0.0.0", SVC_ENV: "development" })).toHaveLength(1)
     expect(await found({ SVC_RUNNER_PORT: "0", SVC_OPS_PORT: "0" })).toEqual([])
+  })
+
+  it("warns if tunnels share a site with the console", async () => {
+    const found = async (baseUrl: string, tunnelDomain: string, environment = "production") =>
+      (await Effect.runPromise(sites({ baseUrl, tunnelDomain, environment } as Settings))).map(({ status }) => status)
+    expect(await found("https://api.example.org", "tunnel.example.org")).toEqual(["warn"])
+    expect(await found("https://api.example.org", "example.org")).toEqual(["warn"])
+    expect(await found("https://api.example.org", "example.net")).toEqual(["ok"])
+    // These are suffixes under which anybody registers names.
+    expect(await found("https://api.github.io", "tunnels.github.io")).toEqual(["ok"])
+    expect(await found("https://api.example.org", "tunnel.example.org", "development")).toEqual([])
+  })
+
+  it("suggests the nearest name for a variable that is not a setting", async () => {
+    vi.stubEnv("SVC_HTTP_PROT", "1")
+    vi.stubEnv("SVC_KEY", "svc_admin_x")
+    try {
+      const found = (await Effect.runPromise(misspelt)).filter(({ detail }) => /PROT|SVC_KEY/.test(detail))
+      expect(found).toMatchObject([{ status: "warn", remedy: "Did you mean SVC_HTTP_PORT?" }])
+    } finally {
+      vi.unstubAllEnvs()
+    }
   })
 
   it.each([

@@ -69,7 +69,8 @@ const login = Effect.fnUntraced(function* (api: string) {
   const key =
     environment !== undefined && environment !== ""
       ? Option.some(Redacted.make(environment))
-      : Option.map(stored, (one) => one.key)
+      : // A stored key is only sent to the service that issued it.
+        Option.flatMap(stored, (one) => (one.api === api ? Option.some(one.key) : Option.none()))
   if (Option.isNone(key)) return found("login", "warn", "not logged in", "Run `svc login`, or set SVC_KEY.")
   const who = yield* Effect.result(call(api, "GET", "/api/auth/whoami", { key: key.value }))
   if (who._tag === "Success") return found("login", "ok", environment ? "SVC_KEY" : Login.file())
