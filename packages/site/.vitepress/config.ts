@@ -38,6 +38,8 @@ export default defineConfig({
   cleanUrls: true,
   // Pages have a hashed name for their content, so the list of names is a file of its own and no inline script.
   metaChunk: true,
+  // Without this, the switch between light and dark computes the styles of the whole page twice when a page is opened.
+  appearance: { disableTransition: false },
   // A page has links to most others; loading them all would delay this one.
   router: { prefetchLinks: false },
   rewrites: { "README.md": "index.md" },
