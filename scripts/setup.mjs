@@ -139,17 +139,18 @@ const prune = () => {
 }
 
 /** Runs one of our scripts with the installed Node, unless its result exists. A failure never prevents a start. */
-const make = async (isMade, script, without) => {
-  if (isMade()) return
-  await acquire()
-  if (isMade()) return
-  const node = join("node_modules", ".bin", windows ? "node.cmd" : "node")
-  const { status } = spawnSync(existsSync(node) ? node : process.execPath, [script], {
-    stdio: ["ignore", "ignore", "inherit"],
-    shell: windows,
+const make = (isMade, script, without) =>
+  new Promise((resolve) => {
+    if (isMade()) return resolve()
+    const node = join("node_modules", ".bin", windows ? "node.cmd" : "node")
+    spawn(existsSync(node) ? node : process.execPath, [script], {
+      stdio: ["ignore", "ignore", "inherit"],
+      shell: windows,
+    }).on("close", (code) => {
+      if (code !== 0) console.error(without)
+      resolve()
+    })
   })
-  if (status !== 0) console.error(without)
-}
 
 if (!done()) {
   await acquire()
@@ -163,19 +164,24 @@ if (!done()) {
 }
 
 // A partial copy of the checkout builds only what it contains.
+const builds = []
 if (existsSync("packages/console/sources.mjs")) {
   const { isBuilt } = await import("../packages/console/sources.mjs")
-  await make(isBuilt, "packages/console/build.ts", "The console was not built; everything else works without it.")
+  builds.push([isBuilt, "packages/console/build.ts", "The console was not built; everything else works without it."])
 }
 // A start does not wait for the site, which takes half a minute to build with development packages. Without a site, the service
 // serves the pages themselves.
 if (process.argv[2] !== "run" && existsSync("packages/site/sources.mjs") && existsSync("node_modules/vitepress")) {
   const { isBuilt } = await import("../packages/site/sources.mjs")
-  await make(isBuilt, "packages/site/build.ts", "The documentation site was not built, so its pages are plain.")
+  builds.push([isBuilt, "packages/site/build.ts", "The documentation site was not built, so its pages are plain."])
 }
 if (existsSync("packages/cli/src/Bundle.mjs")) {
   const { current } = await import("../packages/cli/src/Bundle.mjs")
   const isBundled = () => current() !== undefined
-  await make(isBundled, "scripts/bundle.ts", "The program was not bundled, so it starts more slowly.")
+  builds.push([isBundled, "scripts/bundle.ts", "The program was not bundled, so it starts more slowly."])
+}
+if (builds.some(([isMade]) => !isMade())) {
+  await acquire()
+  await Promise.all(builds.map((build) => make(...build)))
 }
 process.exit(0)

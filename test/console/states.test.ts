@@ -149,7 +149,6 @@ describe.skipIf(!has("chromium"))("Every page", { timeout: 300_000 }, () => {
         viewport: { width: 1280, height: 800 },
       })
       await context.addInitScript({ path: path.join(import.meta.dirname, "states", "explorer.mjs") })
-      await context.clock.setFixedTime(new Date("2026-11-20T12:30:00.000Z"))
       const page = await context.newPage()
       await page.goto(`${base}/icon.svg`)
       return page

@@ -1,7 +1,57 @@
 // Runs in a page of the console: records its requests, describes what it shows, and operates its controls.
 {
-  const requests = []
+  /** The time of the page stands still, so that what it shows does not depend on the duration of the test. */
+  const now = Date.parse("2026-11-20T12:30:00.000Z")
+  window.Date = class extends Date {
+    constructor(...values) {
+      if (values.length === 0) super(now)
+      else super(...values)
+    }
+    static now() {
+      return now
+    }
+  }
+
+  // Nobody looks at the page: nothing is painted or moved, which would be a third of the test's time.
+  const unseen = new CSSStyleSheet()
+  unseen.replaceSync("html { opacity: 0 } * { animation: none !important; transition: none !important }")
+  document.adoptedStyleSheets = [unseen]
+
+  /** What the page still waits for: requests, frames, idle moments and short timers. Longer ones do not belong to a response. */
   const pending = new Set()
+  const shortMillis = 400
+  const realTimeout = window.setTimeout.bind(window)
+  const follow = (name, stopName, isFollowed) => {
+    const start = window[name].bind(window)
+    const stop = window[stopName].bind(window)
+    const own = new Map()
+    window[name] = (run, ...values) => {
+      const waiting = {}
+      const id = start((...given) => {
+        try {
+          run(...given)
+        } finally {
+          pending.delete(waiting)
+          own.delete(id)
+        }
+      }, ...values)
+      if (isFollowed(...values)) {
+        pending.add(waiting)
+        own.set(id, waiting)
+      }
+      return id
+    }
+    window[stopName] = (id) => {
+      pending.delete(own.get(id))
+      own.delete(id)
+      stop(id)
+    }
+  }
+  follow("setTimeout", "clearTimeout", (millis = 0) => millis <= shortMillis)
+  follow("requestAnimationFrame", "cancelAnimationFrame", () => true)
+  follow("requestIdleCallback", "cancelIdleCallback", () => true)
+
+  const requests = []
   let seen = []
   const note = (line) => seen.push(line)
   const told = { variant: sessionStorage.getItem("variant") ?? "0", fails: false }
@@ -35,7 +85,7 @@
       const { status } = response
       return new Response([101, 204, 205, 304].includes(status) ? null : body, { status, headers: response.headers })
     } finally {
-      setTimeout(() => pending.delete(own))
+      realTimeout(() => pending.delete(own))
     }
   }
   /** The live stream, which the test can let report a change of everything. */
@@ -46,7 +96,7 @@
     constructor() {
       super()
       stream = this
-      setTimeout(() => this.onopen?.())
+      realTimeout(() => this.onopen?.())
       this.beats = setInterval(() => this.dispatchEvent(new MessageEvent("beat", { data: "{}" })), 300)
     }
     close() {
@@ -60,36 +110,25 @@
   window.open = (...values) => void note(`opens ${values.join(" ")}`)
   Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => note(`copies ${text}`) } })
 
-  const waits = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
-  let changedAt = 0
+  const waits = (millis) => new Promise((resolve) => realTimeout(resolve, millis))
   new MutationObserver((mutations) => {
-    changedAt = performance.now()
     for (const one of mutations.flatMap(({ addedNodes }) => [...addedNodes]))
       if (one.nodeType === 1 && one.classList.contains("toast")) note(`says ${clean(one.textContent)}`)
-  }).observe(document, {
-    subtree: true,
-    childList: true,
-    characterData: true,
-    attributes: true,
-  })
-  /** Waits until no request is pending and nothing changes any more. */
+  }).observe(document, { subtree: true, childList: true })
+  /** Waits until the page waits for nothing. */
   const idle = async () => {
     const begun = performance.now()
-    let calm = 0
-    while (calm < 2) {
+    for (let calm = 0; calm < 3; ) {
       if (performance.now() - begun > 60_000) {
         const reason =
           document.querySelector(".skeleton") === null
-            ? `${[...pending].map(({ request }) => request).join(", ")} does not end`
+            ? `${[...pending].map(({ request = "a timer" }) => request).join(", ")} does not end`
             : "something is loading"
         throw new Error(`The page does not become idle: ${reason}, the last ones ${requests.slice(-3).join(", ")}`)
       }
-      await new Promise((resolve) => requestAnimationFrame(resolve))
-      await new Promise((resolve) => requestIdleCallback(resolve))
-      await waits(5)
+      await waits(1)
       const isCalm =
         pending.size === 0 &&
-        performance.now() - changedAt > 8 &&
         document.querySelector("h1, dialog") !== null &&
         document.querySelector(".skeleton") === null
       calm = isCalm ? calm + 1 : 0
@@ -333,7 +372,13 @@
       const after = page()
       if (fails && !isSent(notes)) return [`# ${name}`, ...notes, ...moved(), ...difference(before, after)]
       // The page reads again the data that a change concerns. The list of Identities is polled anyway while one of them is set up.
-      const again = new Set(requests.slice(from).filter((one) => !one.startsWith("/api/identities?")))
+      // What a page reads again that is left by signing out depends on which comes first.
+      const isSignedOut = notes.some((line) => line.startsWith("DELETE /api/auth/session"))
+      const again = new Set(
+        requests
+          .slice(from)
+          .filter((one) => (isSignedOut ? one.startsWith("/api/auth/") : !one.startsWith("/api/identities?"))),
+      )
       const read = fails ? [] : [...again].sort().map((one) => `reads again ${one}`)
       lines.push(`# ${name}${fails ? ", refused" : ""}`, ...notes, ...read, ...moved(), ...difference(before, after))
       before = after
@@ -365,7 +410,6 @@
       if (control.tagName === "SELECT") setValue(control, other?.value ?? control.value)
       else if (control.type === "search") {
         setValue(control, "some words")
-        await waits(350)
       } else control.click()
       await idle()
       return [`# ${key}`, ...seen, ...moved(), ...difference(before, page())]
