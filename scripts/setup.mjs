@@ -63,7 +63,7 @@ const acquire = async () => {
 
 /**
  * Install scripts are disabled: no dependency needs one, and some versions of npm reject them. The installation is a
- * process group that ends with this process, whether it is asked to stop or its parent disappears.
+ * process group that ends with this process, on a signal or when its parent disappears.
  */
 const install = () =>
   new Promise((resolve) => {

@@ -20,7 +20,7 @@ const compress = (folder: string) => {
 
 if (!isBuilt()) {
   const stamp = wanted()
-  // Whoever starts the build: that of a test is the one that is served.
+  // A test serves the same build, so the environment of the caller does not matter.
   process.env["NODE_ENV"] = "production"
   const { build } = await import("vite")
   const fresh = join(cache, `building-${process.pid}`)

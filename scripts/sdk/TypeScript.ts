@@ -136,7 +136,7 @@ export const typeScript = (): string =>
     "/** The version of the API that these types describe. */",
     `export const apiVersion = ${JSON.stringify(newestVersion)}`,
     "",
-    "/** What the client needs of each call: method, path, and flags. */",
+    "/** The parts of each call that the client needs: method, path, and flags. */",
     "export const calls = {",
     ...groups.flatMap(([group, calls]) => [
       `  ${camel(group)}: {`,

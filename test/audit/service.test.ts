@@ -272,7 +272,7 @@ describe("the audit log", () => {
       "webhook",
       "created_at",
     ],
-    // The last, because its provisioning goes on after the response.
+    // This case is last, because provisioning continues after the response.
     ["identities.create", "POST", () => "/api/identities", { handle: "carol" }, "handle", "registered_at"],
   ]
   for (const [action, method, path, body, table, newest] of changes) {

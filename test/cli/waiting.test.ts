@@ -30,7 +30,7 @@ describe("svc login", () => {
     )
   const pending = problem(400, "authorization_pending")
 
-  it("polls at the interval of the service, and more slowly if it is asked to or cannot connect", async () => {
+  it("polls at the interval of the service, and more slowly on request or if it cannot connect", async () => {
     const polls = [
       pending,
       problem(400, "slow_down"),

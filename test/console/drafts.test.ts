@@ -12,7 +12,7 @@ describe.skipIf(!has("chromium"))("A draft in the composer", { timeout: 120_000 
   })
   afterAll(() => mail?.stop())
 
-  it("makes a reply a draft with its first letter, and leaves no draft of one that was not touched", async () => {
+  it("makes a reply a draft with its first letter, and no draft remains of an unchanged reply", async () => {
     const { handle } = await mail.agent()
     const { id } = await mail.arrives(handle, { subject: "Question", text: "Well?" })
     const drafts = async () => (await mail.api("GET", `${handle}/drafts`)).body.drafts

@@ -122,7 +122,7 @@ describe.skipIf(!has("chromium"))("A list of 1,000 messages", { timeout: 120_000
     }
     const [near, deep] = [await idOf("Message 60 end"), await idOf("Message 590 end")]
     await row(page, "Message 590 end").waitFor()
-    // Not on the screen.
+    // Outside the screen.
     await mail.api("DELETE", `${handle}/messages/${near}`)
     await mail.api("PATCH", `${handle}/messages/${deep}`, { seen: true })
     await page.locator(".mails > li:not([data-unread])").filter({ hasText: "Message 590 end" }).waitFor()

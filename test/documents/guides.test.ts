@@ -17,7 +17,7 @@ import { eventually, startService, type TestService } from "../harness/Service.t
 const root = path.join(import.meta.dirname, "..", "..")
 const docs = path.join(root, "docs")
 
-/** What the programs of a page print. */
+/** The output of a page's programs. */
 const expected: Readonly<Record<string, ReadonlyArray<string>>> = {
   "quick-start": ["wrote: Are you there?"],
   "guides/answer-mail": ["awaiting_approval", "subject: Re: Order 7", "after approval: queued", "stopped"],

@@ -1,4 +1,4 @@
-/** Sign-ins of Identities, stored without a site that asks for one. */
+/** Sign-ins of Identities, stored without a site. */
 import type { Writes } from "@svc/cluster/store/Database"
 
 /** Stores a sign-in at a site that waits for approval for the given time. */

@@ -18,7 +18,7 @@ const line = fc
 const spaces = (text: string) => text.replace(/\s+/g, " ").trim()
 
 describe("A composed message", () => {
-  it("is decoded as it was written, in every script", async () => {
+  it("is decoded without loss, in every script", async () => {
     await fc.assert(
       fc.asyncProperty(
         line,

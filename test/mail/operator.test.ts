@@ -76,7 +76,7 @@ describe("Commands", () => {
     (await behind(proxied("203.0.113.50"), ["EHLO x\r\n", ...commands, "QUIT\r\n"])).at(-2)
   const mail = "MAIL FROM:<a@example.org>\r\n"
 
-  it("are answered with exactly one enhanced code, which matches", async () => {
+  it("get exactly one enhanced code, which matches", async () => {
     expect(await replyTo(mail, "RCPT TO:<someone@elsewhere.example>\r\n")).toMatch(/^550 5\.7\.1 \D/)
     expect(await replyTo(mail, "RCPT TO:<nobodyhasthis@mail.localhost>\r\n")).toMatch(/^550 5\.1\.1 \D/)
     expect(await replyTo("MAIL FROM:<a@example.org> FOO=bar\r\n")).toMatch(/^555 5\.5\.4 \D/)

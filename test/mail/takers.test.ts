@@ -13,7 +13,7 @@ const storeOf = (...standings: ReadonlyArray<AcceptingMailboxes.MailboxState>) =
 
 const ready = (used: "little" | "much" | "all") => ({ status: "ready", used })
 
-it.effect("a Mailbox with free space is looked up once per second", () =>
+it.effect("a Mailbox with free space is read once per second", () =>
   Effect.gen(function* () {
     const store = storeOf(ready("little"), ready("all"), undefined)
     const status = yield* AcceptingMailboxes.make(store.lookUp)
@@ -27,7 +27,7 @@ it.effect("a Mailbox with free space is looked up once per second", () =>
   }),
 )
 
-it.effect("any other Mailbox is looked up every time", () =>
+it.effect("any other Mailbox is read every time", () =>
   Effect.gen(function* () {
     const ask = Effect.fnUntraced(function* (before: AcceptingMailboxes.MailboxState) {
       const status = yield* AcceptingMailboxes.make(storeOf(before, ready("little")).lookUp)

@@ -95,7 +95,7 @@ describe.skipIf(!has("chromium"))("An MCP client in a page of another origin", {
     expect(found).toMatchObject({ resource: 200, anonymous: "blocked", tools: "blocked", account: 200 })
   })
 
-  it("sees refusals of its origin, and no program is told that it may read", async () => {
+  it("sees refusals of its origin, and no program gets permission to read", async () => {
     const body = { jsonrpc: "2.0", id: 1, method: "ping" }
     const refused = await call(service.base, "POST", "/api/mcp", {
       token: session,

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net"
 import * as oidc from "openid-client"
 import { call } from "../harness/Client.ts"
 
-/** What the site knows of its visitor after the sign-in, or why there is none. */
+/** The visitor as the site knows it after the sign-in, or the reason why the sign-in failed. */
 export interface Visitor {
   readonly claims?: oidc.IDToken
   readonly userinfo?: oidc.UserInfoResponse

@@ -102,7 +102,7 @@ describe("security.txt", () => {
 })
 
 describe("svc doctor", () => {
-  it("reads what verifiers read, and names what stands in their way", async () => {
+  it("reads what verifiers read, and names obstacles", async () => {
     const found = (api: string, baseUrl: string, environment: "development" | "production" = "development") =>
       Effect.runPromise(Discovery.finding(api, { baseUrl, environment }))
     const { base } = service

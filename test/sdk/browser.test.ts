@@ -10,7 +10,7 @@ import { signUp } from "../harness/Client.ts"
 import { has } from "../harness/Programs.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
-/** What the page gives to the programs of this test. */
+/** Values that the page passes to the programs of this test. */
 declare global {
   var sdk: typeof Sdk
 }

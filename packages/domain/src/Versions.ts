@@ -13,7 +13,7 @@ type Json = Record<string, any>
 
 /** A change of the API between a version and the one before it. */
 interface Change {
-  /** What changed and what a client does about it, for people. */
+  /** The change and what a client does about it, for people. */
   readonly summary: string
   /** The operations that changed, by their ids in the OpenAPI document, such as `identities.read`. */
   readonly operations: ReadonlyArray<string>

@@ -1,6 +1,6 @@
 /** The errors of the client. */
 
-/** What the service advises: change the call, try again later, or give up and tell a person. */
+/** The service's advice: change the call, try again later, or give up and tell a person. */
 export type AgentHint = "fix_call" | "wait" | "stop"
 
 /** A problem body (RFC 9457) of the service. */
@@ -45,7 +45,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The request is wrong: status 400 and others without a class of their own. */
+/** The request is wrong: status 400 and others without their own class. */
 export class InvalidRequestError extends ApiError {
   override readonly name = "InvalidRequestError"
 }

@@ -7,7 +7,7 @@ export type SignRequest = (
 ) => Promise<{ readonly headers: Readonly<Record<string, string>> }>
 
 const redirecting = new Set([301, 302, 303, 307, 308])
-/** As in browsers. */
+/** The limit of browsers. */
 const redirectsAtMost = 20
 
 const digestOf = async (body: ArrayBuffer): Promise<string> => {

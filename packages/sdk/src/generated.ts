@@ -461,7 +461,7 @@ export interface Calls {
   readonly messages: {
     /** List, search or wait for messages, newest first. Problems: invalid_cursor. */
     readonly list: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @minimum 1 @maximum 200 @default 50 */ readonly limit?: number; /** @minimum 0 @maximum 10000 @default 0 */ readonly offset?: number; /** @maxLength 500 */ readonly cursor?: string; /** @maxLength 500 */ readonly query?: string; /** @maxLength 200 */ readonly tag?: string; /** @pattern ^thr_[0-9a-hjkmnp-tv-z]{26}$ */ readonly thread_id?: string; /** @minLength 1 @maxLength 320 */ readonly from?: string; readonly direction?: "inbound" | "outbound"; readonly seen?: "true" | "false"; readonly flagged?: "true" | "false"; /** @pattern ^[!#$&'+,./0-9:;<=>?@^_`|}~\u005b\u002dA-Za-z]{1,100}$ */ readonly label?: string; /** @minimum 0 @maximum 60 */ readonly wait?: number; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly after?: string }; readonly output: { readonly messages: ReadonlyArray<MessageSummary>; readonly next_cursor: string | null } }
-    /** Change the flags of several messages or conversations at once. Problems: payload_too_large, precondition_failed, unsupported_media_type. */
+    /** Change the flags of several messages or conversations together. Problems: payload_too_large, precondition_failed, unsupported_media_type. */
     readonly patchMany: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxItems 200 */ readonly ids?: ReadonlyArray</** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ string>; /** @maxItems 200 */ readonly threads?: ReadonlyArray</** @pattern ^thr_[0-9a-hjkmnp-tv-z]{26}$ */ string>; readonly seen?: boolean; readonly flagged?: boolean; /** @maxItems 64 */ readonly add_labels?: ReadonlyArray</** @pattern ^[!#$&'+,./0-9:;<=>?@^_`|}~\u005b\u002dA-Za-z]{1,100}$ */ string>; /** @maxItems 64 */ readonly remove_labels?: ReadonlyArray</** @pattern ^[!#$&'+,./0-9:;<=>?@^_`|}~\u005b\u002dA-Za-z]{1,100}$ */ string> }; readonly output: MessagesChanged }
     /** Wait for a new message. */
     readonly wait: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @minimum 1 @maximum 60 @default 30 */ readonly seconds?: number; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly after?: string; /** @maxLength 500 */ readonly query?: string; /** @maxLength 200 */ readonly tag?: string; /** @pattern ^thr_[0-9a-hjkmnp-tv-z]{26}$ */ readonly thread_id?: string; /** @minLength 1 @maxLength 320 */ readonly from?: string }; readonly output: { readonly messages: ReadonlyArray<MessageSummary>; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly after: string | null } }
@@ -471,7 +471,7 @@ export interface Calls {
     readonly patch: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string; readonly seen?: boolean; readonly flagged?: boolean; /** @maxItems 64 */ readonly labels?: ReadonlyArray</** @pattern ^[!#$&'+,./0-9:;<=>?@^_`|}~\u005b\u002dA-Za-z]{1,100}$ */ string> }; readonly output: MessageSummary }
     /** Remove one message. Problems: precondition_failed. */
     readonly remove: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string }; readonly output: void }
-    /** Remove several messages or conversations at once. Problems: idempotency_key_in_progress, idempotency_key_reused, payload_too_large, unsupported_media_type. */
+    /** Remove several messages or conversations together. Problems: idempotency_key_in_progress, idempotency_key_reused, payload_too_large, unsupported_media_type. */
     readonly removeMany: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @maxItems 200 */ readonly ids?: ReadonlyArray</** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ string>; /** @maxItems 200 */ readonly threads?: ReadonlyArray</** @pattern ^thr_[0-9a-hjkmnp-tv-z]{26}$ */ string> }; readonly output: MessagesChanged }
     /** Read the raw source of a message. */
     readonly raw: { readonly input: { /** @minLength 3 @maxLength 64 @pattern ^@?[A-Za-z0-9-]+$ */ readonly handle: string; /** @pattern ^msg_[0-9a-hjkmnp-tv-z]{26}$ */ readonly id: string }; readonly output: Response }
@@ -659,7 +659,7 @@ export interface Calls {
 /** The version of the API that these types describe. */
 export const apiVersion = "2026-11-25"
 
-/** What the client needs of each call: method, path, and flags. */
+/** The parts of each call that the client needs: method, path, and flags. */
 export const calls = {
   health: {
     report: ["GET","/api/healthz"],

@@ -12,7 +12,7 @@
     }
   }
 
-  // Nobody looks at the page: nothing is painted or moved, which would be a third of the test's time.
+  // The page is neither painted nor animated, which would take a third of the test's time.
   const unseen = new CSSStyleSheet()
   unseen.replaceSync("html { opacity: 0 } * { animation: none !important; transition: none !important }")
   document.adoptedStyleSheets = [unseen]
@@ -27,14 +27,17 @@
     const own = new Map()
     window[name] = (run, ...values) => {
       const waiting = {}
-      const id = start((...given) => {
-        try {
-          run(...given)
-        } finally {
-          pending.delete(waiting)
-          own.delete(id)
-        }
-      }, ...values)
+      const id = start(
+        (...given) => {
+          try {
+            run(...given)
+          } finally {
+            pending.delete(waiting)
+            own.delete(id)
+          }
+        },
+        ...values,
+      )
       if (isFollowed(...values)) {
         pending.add(waiting)
         own.set(id, waiting)
@@ -118,7 +121,7 @@
   /** Waits until the page waits for nothing. */
   const idle = async () => {
     const begun = performance.now()
-    for (let calm = 0; calm < 3; ) {
+    for (let calm = 0; calm < 3;) {
       if (performance.now() - begun > 60_000) {
         const reason =
           document.querySelector(".skeleton") === null
@@ -372,7 +375,7 @@
       const after = page()
       if (fails && !isSent(notes)) return [`# ${name}`, ...notes, ...moved(), ...difference(before, after)]
       // The page reads again the data that a change concerns. The list of Identities is polled anyway while one of them is set up.
-      // What a page reads again that is left by signing out depends on which comes first.
+      // Signing out leaves the page while it reads again, so only requests of the session are certain.
       const isSignedOut = notes.some((line) => line.startsWith("DELETE /api/auth/session"))
       const again = new Set(
         requests

@@ -72,7 +72,7 @@ describe("a Mailbox over IMAP", () => {
         combinations.flatMap((names, at) => (names.includes(flag) === wanted ? [at] : []))
       expect([await found(has), await found(lacks)], flag).toEqual([expected(true), expected(false)])
     }
-    // Another session changes each message, and this one is told.
+    // Another session changes each message, and this one gets a notification.
     const other = await login()
     await other.say("SELECT All")
     await other.say("STORE 1:16 -FLAGS (\\Deleted)")

@@ -28,7 +28,7 @@ it("session turns yield once the turn is used up and continue in order of arriva
     if (order.length < 9) setImmediate(again)
   })
   const all = Promise.all(["a", "b", "c"].map(session))
-  // Each session alone used up its turn.
+  // Each session alone used its whole share of time.
   expect(order).toEqual([])
   await all
   clearImmediate(others)

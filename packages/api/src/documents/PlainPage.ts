@@ -30,7 +30,7 @@ const render = (document: Document, names: ReadonlySet<string>): string => {
         const row = (cells: ReadonlyArray<(typeof token.header)[number]>, kind: "th" | "td") =>
           `<tr>${cells.map(({ tokens }) => `<${kind}>${this.parser.parseInline(tokens)}</${kind}>`).join("")}</tr>`
         const body = token.rows.map((cells) => row(cells, "td")).join("")
-        // A wide table scrolls by itself, also with the keyboard.
+        // A wide table scrolls separately from the page, also with the keyboard.
         return `<div class="table" tabindex="0" role="region" aria-label="Table"><table><thead>${row(token.header, "th")}</thead><tbody>${body}</tbody></table></div>\n`
       },
       code: ({ text, lang = "" }) => {

@@ -63,7 +63,7 @@ const isNeeded = ({ name }: ListedTool, _: number, all: ReadonlyArray<ListedTool
 /** Members of a skill that default to those of the card. */
 const ofSkill = ["input_modes", "output_modes"]
 
-/** What the name of `secret` members and the documents say. */
+/** The sentence that the names of `secret` members and the documents make unnecessary. */
 const shownOnce = " The response contains a secret that is returned only once."
 
 /** Returns the first sentence of a description. */

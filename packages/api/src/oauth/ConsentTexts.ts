@@ -13,7 +13,7 @@ export const words = texts({
   agent: {
     title: ["An agent signs in here", "Hier meldet sich ein Agent an", "Un agent se connecte ici"],
     text: [
-      "This site asks an agent to sign in. There is nothing for you to enter: let the agent run this command, and open the address that it prints.",
+      "This site asks an agent to sign in. You do not need to enter anything: let the agent run this command, and open the address that it prints.",
       "Diese Website bittet einen Agenten, sich anzumelden. Du musst nichts eingeben: Lass den Agenten diesen Befehl ausführen und die ausgegebene Adresse öffnen.",
       "Ce site demande à un agent de se connecter. Vous n’avez rien à saisir : laissez l’agent exécuter cette commande et ouvrir l’adresse affichée.",
     ],

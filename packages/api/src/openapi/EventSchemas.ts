@@ -26,7 +26,7 @@ const responses = {
   },
   default: {
     description:
-      "Not delivered: any other status, including redirects, or no response in time. Retried after 30 s, 5 min, 30 min, 2 h, 6 h and 24 h.",
+      "Failed delivery: any other status, including redirects, or no response in time. Retried after 30 s, 5 min, 30 min, 2 h, 6 h and 24 h.",
   },
 }
 

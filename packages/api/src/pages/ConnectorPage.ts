@@ -34,7 +34,7 @@ const words = texts({
     "Rien n’a été modifié. La plateforme a répondu :",
   ],
   again: [
-    "It is unknown, has already been used or has expired. Start again in the agent, the terminal or the console.",
+    "The address is unknown, has already been used or has expired. Start again in the agent, the terminal or the console.",
     "Sie ist unbekannt, wurde bereits verwendet oder ist abgelaufen. Beginne im Agenten, im Terminal oder in der Konsole von vorn.",
     "Elle est inconnue, déjà utilisée ou expirée. Recommencez depuis l’agent, le terminal ou la console.",
   ],
@@ -44,7 +44,7 @@ const words = texts({
     "Donnez cette adresse à l’agent ou au terminal qui vous a envoyé ici. Elle ne fonctionne qu’une fois et expire après 15 minutes.",
   ],
   orSignIn: [
-    "Or sign in here, then reload this page.",
+    "You can also sign in here, then reload this page.",
     "Oder melde dich hier an und lade diese Seite dann neu.",
     "Ou connectez-vous ici, puis rechargez cette page.",
   ],

@@ -113,7 +113,7 @@ const words = texts({
     [
       ["Sign in", "Enter your email address and open the link that we send you. There is no password."],
       ["Name your agent", "Its mailbox, address and key are ready after a few seconds."],
-      ["Paste the configuration", "As environment variables, as an MCP configuration or as a first curl call."],
+      ["Paste the configuration", "Use environment variables, an MCP configuration or a first curl call."],
     ],
     [
       [

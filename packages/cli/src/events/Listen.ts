@@ -84,7 +84,7 @@ export const command = Command.make(
   {
     forward: Flag.String("forward-to").pipe(
       Flag.withDescription(
-        "Where Events are posted: a port, or an address like localhost:3000/hook. Without it, Events are only shown.",
+        "Target of the Events: a port, or an address like localhost:3000/hook. Without it, Events are only shown.",
       ),
       Flag.optional,
     ),

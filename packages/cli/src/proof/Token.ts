@@ -49,7 +49,7 @@ export const command = Command.make(
       Flag.withDefault("RS256"),
     ),
     format: Flag.Literals("format", ["token", "json", "kubernetes"]).pipe(
-      Flag.withDescription("What to print; kubernetes is the format of a kubectl exec plugin"),
+      Flag.withDescription("Output format; kubernetes is the format of a kubectl exec plugin"),
       Flag.withDefault("token"),
     ),
     write: Flag.String("write").pipe(
@@ -57,7 +57,7 @@ export const command = Command.make(
       Flag.optional,
     ),
     every: Flag.String("every").pipe(
-      Flag.withDescription("With --write: keep running and write a new token at this interval, such as 4m"),
+      Flag.withDescription("Keep running and write a new token at this interval, such as 4m; needs --write"),
       Flag.optional,
     ),
     handle: handleFlag,

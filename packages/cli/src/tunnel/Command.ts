@@ -58,7 +58,7 @@ export const command = Command.make(
     ),
     callers: Flag.String("callers").pipe(
       Flag.withDescription(
-        "Who may call: anyone, signed (agents that sign requests), or origins and Handles separated by commas; stored with the Tunnel",
+        "Permitted callers: anyone, signed (agents that sign requests), or origins and Handles separated by commas; stored with the Tunnel",
       ),
       Flag.optional,
     ),

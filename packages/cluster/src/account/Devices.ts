@@ -222,7 +222,7 @@ const make = Effect.gen(function* () {
       if (denied.length === 0) return yield* settled(userCode)
     }, orUnavailable),
 
-    /** Returns the key, or why there is none yet (RFC 8628 section 3.5). Terminals poll this. */
+    /** Returns the key, or the reason why it does not exist yet (RFC 8628 section 3.5). Terminals poll this. */
     poll: Effect.fn("Devices.poll")(
       function* (deviceCode: string) {
         const at = yield* now

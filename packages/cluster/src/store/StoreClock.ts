@@ -17,7 +17,7 @@ const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const reads = yield* Reads
   const elapsed = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-  /** What must be added to the monotonic time to get the time of day. */
+  /** The difference from the monotonic time to the time of day, in milliseconds. */
   let offset = clock.currentTimeMillisUnsafe() - elapsed()
 
   const measure = Effect.gen(function* () {

@@ -49,7 +49,7 @@ export const layer = ({ first, last }: PortRange) =>
     Layer.effectDiscard(
       Effect.gen(function* () {
         const sql = yield* Writes
-        // Without the ports that exist, since each of them would be looked up by itself.
+        // Existing ports are left out, since each of them would cost a look-up.
         yield* sql`
           insert into tunnel_port (port) select port from generate_series(${first}::int, ${last}::int) port
           where port not in (select port from tunnel_port) on conflict (port) do nothing`

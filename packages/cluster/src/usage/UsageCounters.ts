@@ -9,7 +9,7 @@ import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
 /**
- * What is counted. `delivery` is an attempt to deliver to a Webhook, `tunnel_http` a request through the Tunnel that got
+ * The kinds of counts. `delivery` is an attempt to deliver to a Webhook, `tunnel_http` a request through the Tunnel that got
  * a response. `mailbox` is the largest size of the Mailbox, not a sum.
  */
 export type UsageKind =

@@ -22,7 +22,7 @@ interface Signed {
   readonly secrets: ReadonlyArray<string>
 }
 
-/** Who calls, for the receiver's log and its filters. */
+/** The name of the caller, for the receiver's log and its filters. */
 export const userAgent = `svc-webhooks/${apiVersion}`
 
 export const signedHeaders = (message: Signed): Record<string, string> => {

@@ -3,7 +3,7 @@ import { texts } from "../texts/Texts.ts"
 export const say = texts({
   title: ["Audit log", "Audit-Protokoll", "Journal d’audit"],
   lead: [
-    "All actions in this account, with who performed them and from where. Viewing the log is recorded as well.",
+    "All actions in this account: who did what, and from where. Viewing the log is recorded as well.",
     "Alle Aktionen in diesem Konto, mit Urheber und Herkunft. Auch das Ansehen des Protokolls wird aufgezeichnet.",
     "Toutes les actions de ce compte, avec leur auteur et leur provenance. La consultation du journal est aussi enregistrée.",
   ],

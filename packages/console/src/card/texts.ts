@@ -14,7 +14,7 @@ export const say = texts({
   operator_url: ["Operator website", "Website des Betreibers", "Site de l’exploitant"],
   skills: ["Skills", "Fähigkeiten", "Compétences"],
   skills_why: [
-    "What other agents can ask this agent to do.",
+    "Tasks that other agents can give to this agent.",
     "Womit andere Agenten diesen Agenten beauftragen können.",
     "Ce que d’autres agents peuvent demander à cet agent.",
   ],

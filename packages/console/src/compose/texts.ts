@@ -110,14 +110,14 @@ export const say = texts({
     "Ce message ne peut pas être enregistré pour le moment. Il reste dans ce navigateur. Quitter cette page ?",
   ],
   unsaved: [
-    "Not saved yet, only in this browser",
+    "Only in this browser, not saved yet",
     "Noch nicht gespeichert, nur in diesem Browser",
     "Pas encore enregistrés, seulement dans ce navigateur",
   ],
   known: ["Known addresses", "Bekannte Adressen", "Adresses connues"],
   show_quote: ["Show quoted text", "Zitierten Text anzeigen", "Afficher le texte cité"],
   sending_soon: [
-    "Not sent yet. The message is sent in 10 seconds if this page stays open.",
+    "The message is sent in 10 seconds if this page stays open.",
     "Noch nicht gesendet. Die Nachricht wird in 10 Sekunden gesendet, wenn diese Seite offen bleibt.",
     "Pas encore envoyé. Le message sera envoyé dans 10 secondes si cette page reste ouverte.",
   ],

@@ -65,7 +65,7 @@ export const say = texts({
   imap_password: ["Mailbox password", "Postfach-Passwort", "Mot de passe de la boîte mail"],
   stored: ["I have stored them", "Ich habe sie gespeichert", "Je les ai conservés"],
   leave: [
-    "These secrets are only shown once. Leave without storing them?",
+    "The secrets are only shown once. Leave without storing them?",
     "Diese Zugangsdaten werden nur einmal angezeigt. Seite verlassen, ohne sie zu speichern?",
     "Ces secrets ne s’affichent qu’une fois. Quitter la page sans les conserver ?",
   ],

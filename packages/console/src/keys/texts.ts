@@ -10,7 +10,7 @@ export const say = texts({
   create: ["Create key", "Schlüssel erstellen", "Créer une clé"],
   name: ["Name", "Name", "Nom"],
   name_hint: [
-    "Where the key is used, for example “ci” or “laptop”.",
+    "The place where the key is used, for example “ci” or “laptop”.",
     "Wo der Schlüssel verwendet wird, zum Beispiel „ci“ oder „Laptop“.",
     "Où la clé est utilisée, par exemple « ci » ou « portable ».",
   ],

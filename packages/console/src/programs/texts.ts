@@ -16,7 +16,7 @@ export const say = texts({
   password: ["Password", "Passwort", "Mot de passe"],
   tls: ["SSL/TLS", "SSL/TLS", "SSL/TLS"],
   starttls: ["STARTTLS", "STARTTLS", "STARTTLS"],
-  none: ["None (this machine only)", "Keine (nur auf diesem Rechner)", "Aucun (cette machine uniquement)"],
+  none: ["No encryption (this machine only)", "Keine (nur auf diesem Rechner)", "Aucun (cette machine uniquement)"],
   not_shown: [
     "Only shown once, when it was created. If you have lost it, create a new one.",
     "Wurde nur beim Erstellen angezeigt. Erstelle ein neues, wenn du es verloren hast.",

@@ -1,4 +1,4 @@
-/** What clouds have to be told about an Identity, to copy (docs/federation.md). */
+/** The settings with which a cloud trusts an Identity, to copy (docs/federation.md). */
 import { useState } from "preact/hooks"
 import type { Identity } from "../frame/IdentityFrame.tsx"
 import { Code } from "../ui/Copy.tsx"

@@ -1,4 +1,4 @@
-/** The audiences of tokens and the sites of sign-ins that an Identity may use by itself. */
+/** The audiences of tokens and the sites of sign-ins that an Identity may use without approval. */
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { Check, TextArea } from "../ui/Field.tsx"

@@ -1,4 +1,4 @@
-/** What an Identity proves to others: its keys, where it may prove what, its sign-ins and tokens, and how others verify it. */
+/** The proofs of an Identity: its keys, its permitted audiences and sites, its sign-ins and tokens, and how others verify it. */
 import { useRef } from "preact/hooks"
 import { IdentityFrame, type Identity } from "../frame/IdentityFrame.tsx"
 import { Skeleton } from "../ui/Loaded.tsx"

@@ -54,7 +54,7 @@ export const say = texts({
 
   permissions: ["What your agent may prove", "Was dein Agent nachweisen darf", "Ce que votre agent peut prouver"],
   permissions_why: [
-    "These lists apply to Identity Keys and apps. Sites that are not listed need your approval; tokens for other audiences are denied.",
+    "The lists apply to Identity Keys and apps. Sites that are not listed need your approval; tokens for other audiences are denied.",
     "Diese Listen gelten für Identity Keys und Apps. Andere Websites brauchen deine Freigabe; Token für andere Zielgruppen werden verweigert.",
     "Ces listes s’appliquent aux clés d’identité et aux applications. Les autres sites demandent votre approbation ; les jetons pour d’autres audiences sont refusés.",
   ],

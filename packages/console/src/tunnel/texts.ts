@@ -41,7 +41,7 @@ export const say = texts({
   callers_signed: ["Agents that sign requests", "Agenten, die Anfragen signieren", "Agents qui signent leurs requêtes"],
   callers_listed: ["Only these agents", "Nur diese Agenten", "Uniquement ces agents"],
   callers_hint: [
-    "With signed requests, your program receives the verified caller in Svc-Agent. The TCP port is closed then.",
+    "Your program receives the verified caller of each request in Svc-Agent. The TCP port is closed then.",
     "Bei signierten Anfragen erhält dein Programm den geprüften Aufrufer in Svc-Agent. Der TCP-Port ist dann geschlossen.",
     "Avec des requêtes signées, votre programme reçoit l’appelant vérifié dans Svc-Agent. Le port TCP est alors fermé.",
   ],

@@ -100,7 +100,7 @@ export const useForm = <V extends object>(
   useLayoutEffect(() => {
     if (isRestored) store?.adopt()
   }, [])
-  // Before the browser paints, so that a reload right after the form appears is asked about as well.
+  // Before the browser paints, so that a reload right after the form appears needs a confirmation as well.
   useLayoutEffect(() => (stored === undefined ? undefined : guardWhile(isChanged, () => say("leave_form"))), [])
   // Before the browser paints, so that a reload right after typing loses nothing.
   useLayoutEffect(() => {

@@ -56,7 +56,7 @@ export const say = texts({
   dismiss: ["Dismiss", "Ausblenden", "Ignorer"],
   download: ["Download", "Herunterladen", "Télécharger"],
   restored: [
-    "What you entered earlier was restored. It is not saved yet.",
+    "Your earlier input was restored. It is not saved yet.",
     "Deine frühere Eingabe wurde wiederhergestellt. Sie ist noch nicht gespeichert.",
     "Votre saisie précédente a été récupérée. Elle n’est pas encore enregistrée.",
   ],

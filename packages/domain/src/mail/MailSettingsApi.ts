@@ -96,7 +96,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       .annotate(Tool, {
         name: "svc_ai_disclosure_get",
         effect: "read",
-        advice: "It is added to all outgoing mail.",
+        advice: "All outgoing mail carries it.",
       }),
     HttpApiEndpoint.put("setDisclosure", "/api/identities/:handle/ai-disclosure", {
       params,

@@ -192,7 +192,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
       error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Change the flags of several messages or conversations at once"),
+      .annotate(OpenApi.Summary, "Change the flags of several messages or conversations together"),
     HttpApiEndpoint.post("removeMany", "/api/identities/:handle/messages/remove", {
       params,
       payload: MessagesRemoval,
@@ -200,7 +200,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Remove several messages or conversations at once"),
+      .annotate(OpenApi.Summary, "Remove several messages or conversations together"),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle/messages/:id", {
       params: one,
       headers: conditional,

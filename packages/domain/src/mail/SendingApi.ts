@@ -89,7 +89,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_email_draft",
         effect: "write",
-        advice: "It is sent by `svc_draft_send` only.",
+        advice: "Only `svc_draft_send` sends the draft.",
       }),
     HttpApiEndpoint.get("readDraft", "/api/identities/:handle/drafts/:id", {
       params: one,

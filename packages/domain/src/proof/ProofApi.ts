@@ -108,7 +108,7 @@ export class ProofApi extends HttpApiGroup.make("proof")
       .annotate(Tool, {
         name: "svc_token_create",
         effect: "write",
-        advice: "It is a secret: send it only to the service that `audience` names.",
+        advice: "Secret: send it only to the service that `audience` names.",
       }),
     HttpApiEndpoint.post("createSignature", "/api/identities/:handle/signatures", {
       params,

@@ -40,7 +40,7 @@ export type VerificationReason = typeof VerificationReason.Type
 
 export const Verification = Schema.Struct({
   valid: Schema.Boolean,
-  /** Who signed; null if the proof is not valid. */
+  /** The signer; null if the proof is not valid. */
   agent: Schema.NullOr(
     Schema.Struct({
       /** The origin of a request's signer, the issuer of a token, or the address of a card's keys. */

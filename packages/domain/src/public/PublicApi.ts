@@ -58,7 +58,7 @@ export class PublicApi extends HttpApiGroup.make("public")
         versions: Schema.Array(
           Schema.Struct({
             version: VersionDate,
-            /** What changed since the version before. */
+            /** Changes since the previous version. */
             changes: Schema.Array(Schema.String),
           }).annotate({ identifier: "ApiVersion" }),
         ),

@@ -25,7 +25,7 @@ const text = (description: string) => Schema.NullOr(Schema.String).annotate({ de
 const Need = Schema.Struct({
   kind: Schema.Literals(["provisioning", "approval", "sign_in", "webhook", "limit", "key"]).annotate({
     description:
-      "What needs a person: a step of provisioning or deletion that failed, a message that waits for approval, a sign-in at a site that waits for approval, a Webhook whose latest deliveries all failed, a limit that is used to 80% or more, a key that expires within 7 days.",
+      "Matters that need a person: a step of provisioning or deletion that failed, a message that waits for approval, a sign-in at a site that waits for approval, a Webhook whose latest deliveries all failed, a limit that is used to 80% or more, a key that expires within 7 days.",
   }),
   identity: text("The Handle of the Identity; null if the whole account is concerned."),
   id: text("The id of the message, sign-in, Webhook or key; null for the other kinds."),
@@ -54,7 +54,7 @@ const IdentityOverview = Schema.Struct({
       from: text("The address of the sender; null if the message has none."),
       received_at: Timestamp.annotate({ description: "When it was received or sent." }),
     }),
-  ).annotate({ description: "The newest message of the Mailbox; null if there is none." }),
+  ).annotate({ description: "The newest message of the Mailbox; null if the Mailbox is empty." }),
 }).annotate({ identifier: "IdentityOverview" })
 export type IdentityOverview = typeof IdentityOverview.Type
 

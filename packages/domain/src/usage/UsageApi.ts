@@ -78,7 +78,7 @@ export class UsageApi extends HttpApiGroup.make("usage")
   .add(
     HttpApiEndpoint.get("read", "/api/usage", {
       query: {
-        from: Schema.optionalKey(FilterTime.annotate({ description: "From this day or time (UTC) on." })),
+        from: Schema.optionalKey(FilterTime.annotate({ description: "First day or time (UTC)." })),
         to: Schema.optionalKey(FilterTime.annotate({ description: "Before this day or time (UTC)." })),
         step: Schema.Literals(["hour", "day"])
           .annotate({

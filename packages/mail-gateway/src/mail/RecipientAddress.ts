@@ -26,8 +26,8 @@ export interface Recipient {
 }
 
 /**
- * Groups addresses of the service by Mailbox, so that a message is stored once in each. Of several spellings of the same
- * Mailbox and tag the last counts. Addresses that no Mailbox can have are left out.
+ * Groups addresses of the service by Mailbox, so that a message is stored once in each. The last of several spellings
+ * of the same Mailbox and tag counts. Addresses that no Mailbox can have are left out.
  */
 export const byMailbox = (addresses: ReadonlyArray<string>): ReadonlyArray<Recipient> => {
   const found = new Map<string, Map<string | null, string>>()

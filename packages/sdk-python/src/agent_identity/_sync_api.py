@@ -1125,7 +1125,7 @@ class Messages(Group):
         remove_labels: Sequence[str] | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> t.MessagesChanged:
-        """Change the flags of several messages or conversations at once.
+        """Change the flags of several messages or conversations together.
 
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
@@ -1222,7 +1222,7 @@ class Messages(Group):
         threads: Sequence[str] | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> t.MessagesChanged:
-        """Remove several messages or conversations at once.
+        """Remove several messages or conversations together.
 
         Args:
             handle: The Handle; case, hyphens and a leading @ are ignored.
@@ -2166,7 +2166,7 @@ class Tunnels(Group):
             allowed_networks: Addresses and CIDR ranges that may connect; empty for any address.
             basic_auth: The user name and password that the edge requires; null for none.
             proxy_protocol: Whether each TCP connection starts with a PROXY protocol header (version 1).
-            callers: Who may call the Tunnel: `anyone`, `signed` (whoever signs requests, Web Bot Auth), or a list of origins and Handles.
+            callers: Permitted callers of the Tunnel: `anyone`, `signed` (agents that sign requests, Web Bot Auth), or a list of origins and Handles.
         """
         return self._call(_calls.TUNNELS_PATCH, {"handle": handle, "host_header": host_header, "tls": tls, "allowed_networks": allowed_networks, "basic_auth": basic_auth, "proxy_protocol": proxy_protocol, "callers": callers}, request_options)
 
@@ -2637,7 +2637,7 @@ class Usage(Group):
         """Count mail, deliveries, Tunnel use and calls over time.
 
         Args:
-            from_: From this day or time (UTC) on.
+            from_: First day or time (UTC).
             to: Before this day or time (UTC).
             step: Length of a point.
             identity: The Handle of an Identity. Without it, the sums of the whole account.
@@ -3284,7 +3284,7 @@ class IdentityMessages(Group):
         remove_labels: Sequence[str] | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> t.MessagesChanged:
-        """Change the flags of several messages or conversations at once.
+        """Change the flags of several messages or conversations together.
 
         Args:
             ids: The ids of the messages.
@@ -3371,7 +3371,7 @@ class IdentityMessages(Group):
         threads: Sequence[str] | NotGiven = NOT_GIVEN,
         request_options: RequestOptions | None = None,
     ) -> t.MessagesChanged:
-        """Remove several messages or conversations at once.
+        """Remove several messages or conversations together.
 
         Args:
             ids: The ids of the messages.
@@ -4118,7 +4118,7 @@ class IdentityTunnels(Group):
             allowed_networks: Addresses and CIDR ranges that may connect; empty for any address.
             basic_auth: The user name and password that the edge requires; null for none.
             proxy_protocol: Whether each TCP connection starts with a PROXY protocol header (version 1).
-            callers: Who may call the Tunnel: `anyone`, `signed` (whoever signs requests, Web Bot Auth), or a list of origins and Handles.
+            callers: Permitted callers of the Tunnel: `anyone`, `signed` (agents that sign requests, Web Bot Auth), or a list of origins and Handles.
         """
         return self._call(_calls.TUNNELS_PATCH, {"handle": self._handle, "host_header": host_header, "tls": tls, "allowed_networks": allowed_networks, "basic_auth": basic_auth, "proxy_protocol": proxy_protocol, "callers": callers}, request_options)
 
@@ -4517,7 +4517,7 @@ class IdentityUsage(Group):
         """Count mail, deliveries, Tunnel use and calls over time.
 
         Args:
-            from_: From this day or time (UTC) on.
+            from_: First day or time (UTC).
             to: Before this day or time (UTC).
             step: Length of a point.
             by: Breakdown to add.

@@ -107,7 +107,7 @@ class AllowedRecipient(TypedDict):
     expires_at: None | str
     """The time of expiry."""
     suppressed: AllowedRecipientSuppressed | None
-    """Since when and why the recipient is suppressed after a bounce; null if it is not."""
+    """Time and reason of the suppression after a bounce; null if not suppressed."""
 
 
 class AllowedRecipientSuppressed(TypedDict):
@@ -315,7 +315,7 @@ class ApiVersion(TypedDict):
     version: str
     """The version, which is a date."""
     changes: List[str]
-    """What changed since the version before."""
+    """Changes since the previous version."""
 
 
 class Approval(TypedDict):
@@ -1702,7 +1702,7 @@ class IdentityOverview(TypedDict):
     activity: List[int]
     """Messages, delivery attempts, requests through the Tunnel and API calls on each of the last 14 days (UTC); today is the last one."""
     latest_message: IdentityOverviewLatestMessage | None
-    """The newest message of the Mailbox; null if there is none."""
+    """The newest message of the Mailbox; null if the Mailbox is empty."""
 
 
 _IdentityOverviewLatestMessage = TypedDict("_IdentityOverviewLatestMessage", {"from": "str | None"})
@@ -1981,7 +1981,7 @@ class MailStatus(TypedDict):
     stopped_at: None | str
     """The time at which outgoing mail was stopped; null while it is enabled."""
     stopped_by: Literal["session", "admin_key", "identity_key", "grant", "system"] | None
-    """Who stopped outgoing mail; null while it is enabled."""
+    """The actor that stopped outgoing mail; null while it is enabled."""
     reason: str | None
     """The reason."""
     approval: Literal["none", "required"]
@@ -2156,7 +2156,7 @@ class MintedKey(TypedDict):
 
 class Need(TypedDict):
     kind: Literal["provisioning", "approval", "sign_in", "webhook", "limit", "key"]
-    """What needs a person: a step of provisioning or deletion that failed, a message that waits for approval, a sign-in at a site that waits for approval, a Webhook whose latest deliveries all failed, a limit that is used to 80% or more, a key that expires within 7 days."""
+    """Matters that need a person: a step of provisioning or deletion that failed, a message that waits for approval, a sign-in at a site that waits for approval, a Webhook whose latest deliveries all failed, a limit that is used to 80% or more, a key that expires within 7 days."""
     identity: str | None
     """The Handle of the Identity; null if the whole account is concerned."""
     id: str | None
@@ -2209,7 +2209,7 @@ class OrgMailStatus(TypedDict):
     stopped_at: None | str
     """The time at which outgoing mail was stopped; null while it is enabled."""
     stopped_by: Literal["session", "admin_key", "identity_key", "grant"] | None
-    """Who stopped outgoing mail; null while it is enabled."""
+    """The actor that stopped outgoing mail; null while it is enabled."""
     reason: str | None
     """The reason."""
     identities: int
@@ -2966,7 +2966,7 @@ class TunnelSettings(TypedDict):
     proxy_protocol: bool
     """Whether each TCP connection starts with a PROXY protocol header (version 1)."""
     callers: Literal["anyone", "signed"] | List[str]
-    """Who may call the Tunnel: `anyone`, `signed` (whoever signs requests, Web Bot Auth), or a list of origins and Handles."""
+    """Permitted callers of the Tunnel: `anyone`, `signed` (agents that sign requests, Web Bot Auth), or a list of origins and Handles."""
 
 
 class TunnelSettingsBasicAuth(TypedDict):
@@ -3110,11 +3110,11 @@ class Verification(TypedDict):
     valid: bool
     """Whether the proof stands now."""
     agent: VerificationAgent | None
-    """Who signed; null if the proof is not valid."""
+    """The signer; null if the proof is not valid."""
     kid: str | None
     """The thumbprint of the key (RFC 7638)."""
     reason: VerificationReason | None
-    """Why the proof does not stand, or null."""
+    """The reason why the proof is not valid, or null."""
     detail: str | None
     """The reason in a sentence, or null."""
     expires_at: str | None

@@ -28,7 +28,7 @@ export const mail: ReadonlyArray<string> = [
     tags_filed_uid integer not null default 0
   )`,
 
-  // A message in a Mailbox. `uid` and `modseq` are given out in commit order (RFC 9051, RFC 7162).
+  // A message in a Mailbox. `uid` and `modseq` are assigned in commit order (RFC 9051, RFC 7162).
   `create table message (
     id uuid primary key,
     identity_id uuid not null references identity,

@@ -10,7 +10,7 @@ export const search: ReadonlyArray<string> = [
     primary key (identity_id, bucket, segment)
   )`,
 
-  // Segments to build: when their last UID is given out, and again after messages of theirs were removed.
+  // Segments to build: when their last UID is assigned, and again after messages of theirs were removed.
   `create table search_due (
     identity_id uuid not null references mailbox on delete cascade,
     segment integer not null,

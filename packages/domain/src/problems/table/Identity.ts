@@ -111,7 +111,7 @@ export const identity = {
     413,
     "fix_call",
     "The message is too large",
-    "With its attachments encoded, the message would exceed the size limit.",
+    "The message with its encoded attachments would exceed the size limit.",
     "Send smaller attachments, or send a link instead.",
   ),
   mail_relay_unavailable: row(

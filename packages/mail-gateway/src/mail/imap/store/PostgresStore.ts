@@ -54,7 +54,7 @@ const refusals: Readonly<Record<FolderRefused["reason"], readonly [Refused["code
   missing: ["NONEXISTENT", "The mailbox does not exist."],
   exists: ["ALREADYEXISTS", "The mailbox already exists."],
   taken: ["USEATTR", "Another mailbox has this use."],
-  too_many: ["LIMIT", "There are too many mailboxes."],
+  too_many: ["LIMIT", "The limit of mailboxes is reached."],
   inbox: ["CANNOT", "This mailbox cannot be deleted."],
   full: ["OVERQUOTA", "The Mailbox is full."],
   too_many_labels: ["LIMIT", "The message has too many keywords."],
