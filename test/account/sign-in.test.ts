@@ -2,7 +2,8 @@
 import { type AccountSettings, Accounts } from "@svc/cluster/account/Accounts"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Writes } from "@svc/cluster/store/Database"
-import { expect, layer } from "@effect/vitest"
+import { magicLinkLetter } from "@svc/api/account/MagicLinks"
+import { describe, expect, it, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { waitUntil } from "../harness/Actors.ts"
@@ -17,6 +18,31 @@ const requested = Effect.fnUntraced(function* (email: string) {
   return token
 })
 const consume = (token: string) => Effect.flatMap(Accounts, (accounts) => accounts.consume(token, undefined))
+
+describe("the letter with a magic link", () => {
+  const link = "https://api.example/auth/magic-link?token=t&user_code=BBBB-BBBB&request=r"
+  const [en, de, fr] = (["en", "de", "fr"] as const).map((language) =>
+    magicLinkLetter({ to: "ada@example.org", link, language }),
+  )
+
+  it.each([
+    ["en", en!, /15 minutes.*ignore this email/s],
+    ["de", de!, /15 Minuten.*diese E-Mail ignorieren/s],
+    ["fr", fr!, /15 minutes.*ignorer cet e-mail/s],
+  ])("has the link, its expiry and what to do with it otherwise: %s", (language, letter, words) => {
+    expect(letter.to).toBe("ada@example.org")
+    expect(letter.text).toMatch(words)
+    expect(letter.text).toContain(`\n\n${link}\n\n`)
+    expect(letter.html).toMatch(words)
+    expect(letter.html).toContain(`<html lang="${language}">`)
+    expect(letter.html).toContain(`<a href="${link.replaceAll("&", "&amp;")}"`)
+  })
+
+  it("differs in every language", () => {
+    for (const part of ["subject", "text", "html"] as const)
+      expect(new Set([en![part], de![part], fr![part]]).size).toBe(3)
+  })
+})
 
 layer(storesLayer)("a magic link", (it) => {
   it.effect("is valid for 15 minutes", () =>

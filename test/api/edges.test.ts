@@ -19,13 +19,13 @@ beforeAll(async () => {
   service = await startService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
-  for (const subject of ["one", "two"])
+  for (const subject of ["one", "two", "three"])
     await send(service.smtpPort, { from: "a@example.org", to: `${handle}@mail.localhost`, subject, text: "x" })
   const { body } = await eventually(
     () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
-    ({ body }) => body.messages.length === 2,
+    ({ body }) => body.messages.length === 3,
   )
-  former = body.messages[1].id
+  former = body.messages[2].id
 })
 afterAll(() => service.stop())
 
@@ -211,6 +211,23 @@ describe("Limits of", () => {
       if (edge - inward < 0 && !limit.keyword.endsWith("imum")) continue
       const beyond = await ask(operation, limit, valueOf(edge - inward, limit))
       expect(isRefusedAt(beyond, limit) || isJudgedFirst, `${what} beyond: ${JSON.stringify(beyond.body)}`).toBe(true)
+    }
+  })
+})
+
+describe("A list that waits", () => {
+  it("has the page and the cursor of one that does not wait", async () => {
+    const page = async (query: string) =>
+      (
+        await call(service.base, "GET", `/api/identities/${handle}/messages?after=${former}&${query}`, {
+          token: session,
+        })
+      ).body
+    for (const limit of [1, 2]) {
+      const read = await page(`limit=${limit}`)
+      expect([read.messages.length, typeof read.next_cursor]).toEqual([limit, limit === 1 ? "string" : "object"])
+      const { next_cursor, ...waited } = await page(`limit=${limit}&wait=1`)
+      expect([waited, typeof next_cursor]).toEqual([{ messages: read.messages }, typeof read.next_cursor])
     }
   })
 })

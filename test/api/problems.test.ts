@@ -158,6 +158,11 @@ describe("Every refusal is a problem", () => {
     expect(answer.body.errors[0].path).toBe("/x~1y")
   })
 
+  it("lists every accepted value", async () => {
+    const answer = await call(service.base, "PATCH", "/api/account", { token: session, body: { language: "it" } })
+    expect(answer.body.errors).toEqual([{ path: "/language", message: 'expected "en" or "de" or "fr"' }])
+  })
+
   it("never echoes a credential", async () => {
     const answer = await call(service.base, "GET", "/api/keys", { token: `${session}x` })
     expect(JSON.stringify(answer.body)).not.toContain("svc_sess_")

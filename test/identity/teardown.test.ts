@@ -3,12 +3,17 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Identities } from "@svc/cluster/actor/Identities"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
+import * as Teardown from "@svc/cluster/identity/Teardown"
 import { Unhurried, Writes } from "@svc/cluster/store/Database"
+import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, identityOf, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
+import { databaseLayer } from "../harness/Database.ts"
+import { everything, fill, filledId } from "../harness/GeneratedRows.ts"
 import { setClockToNow, rows } from "../harness/Stores.ts"
 
 const secretsOf = (org: string, handle: string) =>
@@ -158,6 +163,45 @@ layer(actors())("show-once secrets", (it) => {
       expect(
         yield* sql`select 1 from show_once s join identity i on i.id = s.identity_id where i.canonical = 'edsger'`,
       ).toEqual([])
+    }),
+  )
+})
+
+/** What the steps ask of others: no Connector has a connection. */
+const alone = Layer.mergeAll(
+  Layer.succeed(Connectors, {} as Connectors["Service"]),
+  Layer.succeed(Teardown.BatchedErasure, []),
+).pipe(Layer.provideMerge(databaseLayer))
+
+layer(alone)("a step of a deletion", (it) => {
+  it.effect("changes nothing once another process owns the Identity", () =>
+    Effect.gen(function* () {
+      const sql = yield* Unhurried
+      yield* fill(sql)
+      yield* sql`delete from connector`
+      yield* sql`delete from connector_revocation`
+      yield* sql`update client_grant set identities = array[${filledId}::uuid]`
+      yield* sql`update export set identity_id = null`
+      yield* sql`update tunnel_port set identity_id = ${filledId}`
+      const before = yield* everything(sql)
+      const identity = { id: filledId, handle: "x1", orgId: filledId, dataKey: {} as never }
+      const changed: Array<string> = []
+      for (const [name, step] of Object.entries(yield* Teardown.make)) {
+        const { rows } = yield* step({ sql, identity, at: new Date(0), by: system, gate: sql`fence` })
+        yield* sql`with fence as (select where false), ${rows} select 1`
+        expect(yield* everything(sql), name).toEqual(before)
+        // The same step of the owner changes rows.
+        const after = sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql`set local session_replication_role = replica`
+            yield* sql`with fence as (select 1), ${rows} select 1`
+            if (JSON.stringify(yield* everything(sql)) !== JSON.stringify(before)) changed.push(name)
+            return yield* Effect.fail("undo" as const)
+          }),
+        )
+        expect(yield* Effect.flip(after)).toBe("undo")
+      }
+      expect(changed).toEqual(["identity_keys", "card", "tunnel", "mailbox"])
     }),
   )
 })

@@ -219,4 +219,32 @@ export const api: Mutants = {
     bug: "a tool that lists keys or recipients returns 1,000 entries to a model that did not ask for so many",
     tests: ["api/paging"],
   },
+  "problem-not-declared": {
+    file: "domain/src/webhooks/WebhookApi.ts",
+    from: 'error: [NotFound, IdentityNotReady, Conflict, Unavailable],\n    })\n      .pipe(onIdentity("any"))\n      .annotate(OpenApi.Summary, "Send a test',
+    to: 'error: [NotFound, IdentityNotReady, Unavailable],\n    })\n      .pipe(onIdentity("any"))\n      .annotate(OpenApi.Summary, "Send a test',
+    bug: "The test of a disabled Webhook answers 500",
+    tests: ["api/policy"],
+  },
+  "waiting-list-without-cursor": {
+    file: "api/src/mail/Messages.ts",
+    from: "received_at.toISOString() })),\n  next_cursor,",
+    to: "received_at.toISOString() })),\n  next_cursor: null,",
+    bug: "A list that waits has no next page",
+    tests: ["api/edges"],
+  },
+  "first-alternative-only": {
+    file: "api/src/problems/Violations.ts",
+    from: '.replaceAll(" | ", " or ")',
+    to: '.replace(" | ", " or ")',
+    bug: "Violations list values in two notations",
+    tests: ["api/problems"],
+  },
+  "letter-in-english": {
+    file: "api/src/account/MagicLinks.ts",
+    from: "const say = words[options.language]",
+    to: "const say = words.en",
+    bug: "The sign-in mail is English for everybody",
+    tests: ["account/sign-in"],
+  },
 }

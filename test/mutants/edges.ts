@@ -107,4 +107,32 @@ export const edges: Mutants = {
     bug: "polls and deletions of accounts wait for an hour after the clock of the store was set back by an hour",
     tests: ["work/single-run"],
   },
+  "spf-tenth-lookup": {
+    file: "cli/src/doctor/MailNames.ts",
+    from: "return count > mostLookups",
+    to: "return count >= mostLookups",
+    bug: "A valid SPF record with ten look-ups is reported",
+    tests: ["operations/doctor"],
+  },
+  "last-link-of-a-message": {
+    file: "api/src/console/MailDocument.ts",
+    from: "links < linksAtMost",
+    to: "links <= linksAtMost",
+    bug: "A message shows one link more than its limit",
+    tests: ["console/hostile-mail"],
+  },
+  "audit-record-at-the-key": {
+    file: "cluster/src/audit/Proof.ts",
+    from: "time < key.since",
+    to: "time <= key.since",
+    bug: "A record without a proof is accepted from the time of the key",
+    tests: ["audit/chain"],
+  },
+  "guarded-body-at-limit": {
+    file: "cluster/src/net/BufferedResponse.ts",
+    from: "if (read <= atMost) return void chunks.push(chunk)",
+    to: "if (read < atMost) return void chunks.push(chunk)",
+    bug: "A document of exactly the permitted size is rejected",
+    tests: ["net/guarded-client"],
+  },
 }

@@ -331,4 +331,18 @@ export const proof: Mutants = {
     bug: "the profile page says that a card is signed, although it has no signature",
     tests: ["proof/cards"],
   },
+  "default-algorithm": {
+    file: "cluster/src/proof/SignIns.ts",
+    from: 'client.idTokenAlgorithm ?? "RS256"',
+    to: 'client.idTokenAlgorithm ?? "ES256"',
+    bug: "Sites that name no algorithm get ID tokens that they reject",
+    tests: ["proof/sign-in-rights"],
+  },
+  "failed-identity-waits": {
+    file: "domain/src/identity/NotReady.ts",
+    from: 'status === "provisioning" ? "wait" : "stop"',
+    to: '"wait"',
+    bug: "Agents of a failed Identity wait without end",
+    tests: ["api/tenancy"],
+  },
 }

@@ -16,7 +16,7 @@ import { Unhurried } from "@svc/cluster/store/Database"
 import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeDatabase, type TestDatabase } from "../harness/Database.ts"
-import { neededColumns, valueOf, withoutReferences } from "../harness/GeneratedRows.ts"
+import { everything, fill } from "../harness/GeneratedRows.ts"
 import { eventually } from "../harness/Service.ts"
 
 const folder = mkdtempSync(path.join(os.tmpdir(), "svc-backup-rows-"))
@@ -27,29 +27,8 @@ let manifest: Manifest
 const inDatabase = <A, E>({ settings }: TestDatabase, effect: Effect.Effect<A, E, PgClient.PgClient | Unhurried>) =>
   Effect.runPromise(Effect.provide(effect, clients(settings as never)))
 
-/** All ids are equal, so every foreign key finds its row. */
-const id = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99"
-
-/** Adds a row to every empty table. Queued rows are due now. */
-const fill = Effect.gen(function* () {
-  const sql = yield* PgClient.PgClient
-  const columns = yield* neededColumns(sql, ["next_attempt_at"])
-  yield* withoutReferences(
-    sql,
-    Effect.gen(function* () {
-      for (const { name } of yield* Tables.tables(sql)) {
-        const own = columns.filter(({ table }) => table === name)
-        yield* sql.unsafe(
-          `insert into ${name} (${own.map((one) => Tables.quoted(one.name)).join()})
-           select ${own.map((one) => valueOf(one, id, 1)).join()} where not exists (select from ${name})`,
-        )
-      }
-    }),
-  )
-  for (const [at, { name }] of (yield* Tables.sequences(sql)).entries()) {
-    yield* sql`select setval(${Tables.quoted(name)}::regclass, ${1_000 + at}::bigint)`
-  }
-})
+const filled = Effect.flatMap(PgClient.PgClient, fill)
+const allRows = Effect.flatMap(PgClient.PgClient, everything)
 
 /** The folder of the server that both this process and the server can enter. */
 const homeOf = Effect.gen(function* () {
@@ -60,19 +39,6 @@ const homeOf = Effect.gen(function* () {
 
 const backUp = (to: string) => Effect.flatMap(homeOf, (home) => take(home, createWriteStream(to)))
 const loadFrom = (of: Manifest) => Effect.flatMap(homeOf, (home) => load(home, file, of))
-
-/** Returns every row of every table as text, without transaction numbers. */
-const everything = Effect.gen(function* () {
-  const sql = yield* PgClient.PgClient
-  const found: Record<string, ReadonlyArray<string>> = {}
-  for (const { name, columns } of yield* Tables.tables(sql)) {
-    const rows = yield* sql.unsafe<{ row: string }>(
-      `select row(${columns.map(Tables.quoted).join()})::text as row from ${name} order by 1`,
-    )
-    found[name] = rows.map(({ row }) => row)
-  }
-  return found
-})
 
 /** Runs the effect in a database of its own. */
 const elsewhere = async <A, E>(effect: Effect.Effect<A, E, PgClient.PgClient | Unhurried>) => {
@@ -86,7 +52,7 @@ const elsewhere = async <A, E>(effect: Effect.Effect<A, E, PgClient.PgClient | U
 
 beforeAll(async () => {
   source = await makeDatabase()
-  await inDatabase(source, fill)
+  await inDatabase(source, filled)
   manifest = await inDatabase(source, backUp(file))
 })
 afterAll(async () => {
@@ -97,8 +63,8 @@ afterAll(async () => {
 describe("a backup", () => {
   it("contains a row of every table, and restores it unchanged", async () => {
     expect(manifest.tables.filter(({ rows }) => rows === 0)).toEqual([])
-    const restored = await elsewhere(Effect.andThen(loadFrom(manifest), everything))
-    expect(restored).toEqual(await inDatabase(source, everything))
+    const restored = await elsewhere(Effect.andThen(loadFrom(manifest), allRows))
+    expect(restored).toEqual(await inDatabase(source, allRows))
   })
 
   it("contains no row that was committed after it began", async () => {
@@ -136,7 +102,7 @@ describe("a backup", () => {
     )
     expect(present).toBe(0)
     expect(counted).toEqual([])
-    await inDatabase(source, fill)
+    await inDatabase(source, filled)
   })
 })
 
@@ -209,7 +175,7 @@ describe("a restore", () => {
     const { error, left } = await elsewhere(
       Effect.gen(function* () {
         const error = yield* Effect.flip(loadFrom({ ...manifest, tables }))
-        return { error, left: (yield* everything)["identity"] }
+        return { error, left: (yield* allRows)["identity"] }
       }),
     )
     expect(error).toMatchObject({ _tag: "BackupFailed", message: expect.stringContaining("usage_hour") })
@@ -220,7 +186,7 @@ describe("a restore", () => {
     const { error, left } = await elsewhere(
       Effect.gen(function* () {
         const error = yield* Effect.flip(loadFrom({ ...manifest, migrations: [...manifest.migrations, 7001] }))
-        return { error, left: (yield* everything)["identity"] }
+        return { error, left: (yield* allRows)["identity"] }
       }),
     )
     expect(error).toMatchObject({ _tag: "BackupFailed", message: expect.stringMatching(/later program .* 7001/) })
@@ -230,7 +196,7 @@ describe("a restore", () => {
   it("whose rows reference missing rows is refused with the name of the foreign key", async () => {
     const error = await elsewhere(
       Effect.gen(function* () {
-        yield* fill
+        yield* filled
         const sql = yield* PgClient.PgClient
         yield* sql`set session_replication_role = replica`
         yield* sql`delete from mailbox`

@@ -3,11 +3,12 @@ import { execFileSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { decodeProtectedHeader } from "jose"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually } from "../harness/Service.ts"
 import { runSvc } from "../harness/Svc.ts"
-import { authorizationUrl, challengeOf, registerClient, verifierOf } from "../oauth/Consent.ts"
+import { authorizationUrl, challengeOf, registerClient, tokenCall, verifierOf } from "../oauth/Consent.ts"
 import { open, startRelyingParty } from "./RelyingParty.ts"
 import { type SignInAccount, startSignInAccount } from "./SignInAccount.ts"
 
@@ -58,6 +59,20 @@ describe("an approval", () => {
     const refused = await call(service.base, "POST", `${path()}/${wide.id}/refuse`, { token: session })
     expect(refused.body.status).toBe("refused")
     expect((await post(url("openid email"))).body.id).not.toBe(wide.id)
+  })
+
+  it("gives a client that names no algorithm an ID token by RS256", async () => {
+    await elsewhere()
+    const redirect_uri = `${site.base}/callback`
+    const { body: client } = await registerClient(service.base, [redirect_uri], "Plain")
+    const [client_id, code_verifier] = [client["client_id"] as string, verifierOf()]
+    const more = { scope: "openid" }
+    const url = { client: client_id, redirect: redirect_uri, challenge: challengeOf(code_verifier), more }
+    const { body } = await post(authorizationUrl(service.base, url), session)
+    const code = new URL(body.redirect_url).searchParams.get("code")!
+    const form = { grant_type: "authorization_code", client_id, redirect_uri, code, code_verifier }
+    const { id_token } = (await tokenCall(service.base, form)).body
+    expect(decodeProtectedHeader(id_token).alg).toBe("RS256")
   })
 
   it("is not needed by the account holder", async () => {

@@ -34,7 +34,7 @@ const words = texts({
  * The sign-in mail. `link` is a URL of this service with a base64url token and a code, so only its ampersands need
  * escaping in HTML.
  */
-const magicLinkLetter = (options: {
+export const magicLinkLetter = (options: {
   readonly to: string
   readonly link: string
   readonly language: Language

@@ -32,7 +32,6 @@ export interface TransferLease {
 
 export const make = (org: string, quota: number) => {
   const held = new Map<string, { readonly granted: number; readonly until: number }>()
-  let today = -1
 
   /** Returns the bytes that other edges hold and have not reported yet. */
   const outstanding = (edge: string, now: number) => {
@@ -50,8 +49,6 @@ export const make = (org: string, quota: number) => {
       const { sql, at } = write
       const now = at.getTime()
       const day = Math.floor(now / dayMillis)
-      if (day !== today) held.clear()
-      today = day
       const nearBytes = nearAt(quota)
       const dateOf = (number: number) => sql`${new Date(number * dayMillis).toISOString().slice(0, 10)}::date`
       const reports = report === undefined ? {} : { [edge]: report }
