@@ -80,9 +80,9 @@ export const secondSteps: Mutants = {
     tests: ["api/vault"],
   },
   "hint-of-unready-identity-swapped": {
-    file: "cluster/src/vault/SecretWrites.ts",
-    from: 'identity.status === "provisioning" ? "wait" : "stop"',
-    to: 'identity.status === "provisioning" ? "stop" : "wait"',
+    file: "domain/src/identity/NotReady.ts",
+    from: 'status === "provisioning" ? "wait" : "stop"',
+    to: 'status === "provisioning" ? "stop" : "wait"',
     bug: "an agent waits for an Identity that is being deleted, and gives up on one that is being created",
     tests: ["vault/writing"],
   },

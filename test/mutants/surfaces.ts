@@ -81,7 +81,7 @@ export const surfaces: Mutants = {
   },
   "key-before-ready": {
     file: "api/src/account/ApiKeys.ts",
-    from: 'if (status !== "ready") return yield* new IdentityNotReady({ detail: `The Identity is ${status}.` })\n',
+    from: 'if (status !== "ready") return yield* notReady(status)\n',
     to: "",
     bug: "a key that is made while an Identity is created keeps it from ever being ready",
     tests: ["api/scopes"],
