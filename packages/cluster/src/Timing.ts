@@ -54,6 +54,11 @@ export const Timing = {
   settle: "3 seconds",
   /** Lease of an attempt, longer than any attempt lasts. Then another process may retry. */
   leaseMillis: minute,
+  /**
+   * How often a queue with attempts in flight looks for deliveries that a crashed process left leased: each freed slot
+   * would look otherwise, while due deliveries wait for a slot.
+   */
+  abandonedLookMillis: 5_000,
   /** A saga whose actor crashed resumes this long after its last commit. */
   sagaLeaseMillis: 5 * second,
   /** An actor that is busy checks for other due work this often. */

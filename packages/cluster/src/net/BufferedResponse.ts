@@ -94,6 +94,7 @@ export const abortable = () => {
       cancelled = true
       controller?.abort(new Enough())
     },
+    isCancelled: () => cancelled,
     started: (started: Dispatcher.DispatchController) => {
       controller = started
       if (cancelled) started.abort(new Enough())

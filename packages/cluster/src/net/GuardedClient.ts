@@ -122,31 +122,50 @@ const make = (options: GuardOptions) =>
       (protocol === "https:" || (options.allowPrivate && protocol === "http:")) && username === "" && password === ""
 
     /** Checks a host. A literal address is not looked up; `URL` has normalized its decimal, octal and hexadecimal forms. */
-    const judgeHost = (hostname: string): Effect.Effect<void, RefusedAddress | CannotResolve> => {
-      if (options.allowPrivate) return Effect.void
+    const judge = (hostname: string, done: (error: Error | null) => void): void => {
+      if (options.allowPrivate) return done(null)
       const literal = hostname.replace(/^\[|\]$/g, "")
-      if (isIP(literal) !== 0) return isPublic(literal) ? Effect.void : Effect.fail(new RefusedAddress(hostname))
-      return Effect.callback((resume) =>
-        resolveChecked(hostname, (error) => resume(error === null ? Effect.void : Effect.fail(error))),
-      )
+      if (isIP(literal) !== 0) return done(isPublic(literal) ? null : new RefusedAddress(hostname))
+      resolveChecked(hostname, done)
     }
+    const judgeHost = (hostname: string) =>
+      Effect.callback<void, Error>((resume) =>
+        judge(hostname, (error) => resume(error === null ? Effect.void : Effect.fail(error))),
+      )
 
+    /** Sends a request once its host is checked, and reads its response, until the deadline. */
     const exchange = (agent: Agent, url: URL, message: Message) =>
       Effect.callback<Read, Error>((resume) => {
-        const handler = answering(resume)
-        agent.dispatch(
-          {
-            origin: url.origin,
-            path: url.pathname + url.search,
-            method: "POST",
-            headers: message.headers,
-            body: message.body,
-            headersTimeout: duration,
-            bodyTimeout: duration,
-          },
-          handler,
-        )
-        return Effect.sync(handler.cancel)
+        const handler = answering((exit) => {
+          clearTimeout(deadline)
+          resume(exit)
+        })
+        const cancel = () => {
+          clearTimeout(deadline)
+          handler.cancel()
+        }
+        // A timer of the machine: a timeout of the library would cost two fibers for each delivery.
+        const deadline = setTimeout(() => {
+          resume(Effect.fail(new TookTooLong()))
+          handler.cancel()
+        }, duration)
+        judge(url.hostname, (error) => {
+          if (error !== null) return handler.failed(error)
+          if (handler.isCancelled()) return
+          agent.dispatch(
+            {
+              origin: url.origin,
+              path: url.pathname + url.search,
+              method: "POST",
+              headers: message.headers,
+              body: message.body,
+              headersTimeout: duration,
+              bodyTimeout: duration,
+            },
+            handler,
+          )
+        })
+        return Effect.sync(cancel)
       })
 
     const wholeExchange = (agent: Agent, url: URL, question: BufferedRequest, isPermitted: () => boolean) =>
@@ -233,14 +252,10 @@ const make = (options: GuardOptions) =>
             Effect.flatMap(Clock.currentTimeNanos, (end) => outcome(Math.round(Number(end - start) / 1e6)))
           const failed = (error: RequestFailed["error"]) =>
             ended((durationMs) => Effect.fail(new RequestFailed({ error, durationMs })))
-          const target = new URL(url)
-          return Effect.andThen(judgeHost(target.hostname), exchange(agent, target, message)).pipe(
-            Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new TookTooLong()) }),
-            Effect.matchEffect({
-              onSuccess: (read) => ended((durationMs) => Effect.succeed({ ...read, durationMs })),
-              onFailure: (error) => failed(nameOf(error)),
-            }),
-          )
+          return Effect.matchEffect(exchange(agent, new URL(url), message), {
+            onSuccess: (read) => ended((durationMs) => Effect.succeed({ ...read, durationMs })),
+            onFailure: (error) => failed(nameOf(error)),
+          })
         }),
 
       /** Checks a URL before it is stored; its addresses are checked again for each call. */
@@ -273,8 +288,11 @@ const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
   let read = 0
   let begins = Buffer.alloc(0)
   const end = () => resume(Effect.succeed({ statusCode: status, text: shownText(begins) }))
+  const failed = (error: Error) => resume(Effect.fail(error))
   return {
     cancel: aborting.cancel,
+    isCancelled: aborting.isCancelled,
+    failed,
     onRequestStart: aborting.started,
     onResponseStart: (_: Dispatcher.DispatchController, statusCode: number) => {
       status = statusCode
@@ -288,7 +306,7 @@ const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
       receiving.abort(new Enough())
     },
     onResponseEnd: end,
-    onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
+    onResponseError: (_: Dispatcher.DispatchController, error: Error) => failed(error),
   }
 }
 

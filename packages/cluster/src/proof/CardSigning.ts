@@ -3,14 +3,13 @@ import type { KeyObject } from "node:crypto"
 import { type AddressBook, jwksUrl } from "@svc/domain/Addresses"
 import { type StoredSignatures, signables } from "@svc/domain/card/CardSignature"
 import { Effect } from "effect"
-import { jose } from "./Libraries.ts"
+import * as Jws from "./Jws.ts"
+import { canonicalize } from "./Libraries.ts"
 
 export interface CardKey {
   readonly kid: string
   readonly key: KeyObject
 }
-
-const encoder = new TextEncoder()
 
 /** Returns one signature per canonical form; usually the forms are equal. */
 export const signCard = Effect.fnUntraced(function* (
@@ -20,15 +19,11 @@ export const signCard = Effect.fnUntraced(function* (
   basis: string,
   { kid, key }: CardKey,
 ) {
-  const { FlattenedSign } = yield* Effect.promise(jose)
-  const { default: canonicalize } = yield* Effect.promise(() => import("canonicalize"))
-  const payloads = new Set(signables(document).map((form) => canonicalize(form)!))
-  const header = { alg: "EdDSA", typ: "JOSE", kid, jku: jwksUrl(book, handle) }
+  const canonicalJson = yield* Effect.promise(canonicalize)
+  const payloads = new Set(signables(document).map((form) => canonicalJson(form)!))
+  const header = { alg: "EdDSA", typ: "JOSE", kid, jku: jwksUrl(book, handle) } as const
   const signatures = yield* Effect.forEach(payloads, (payload) =>
-    Effect.promise(async () => {
-      const jws = await new FlattenedSign(encoder.encode(payload)).setProtectedHeader(header).sign(key)
-      return { protected: jws.protected!, signature: jws.signature }
-    }),
+    Effect.map(Jws.signed(header, payload, key), (jws) => ({ protected: jws.protected, signature: jws.signature })),
   )
   const stored: StoredSignatures = { basis, signatures }
   return stored

@@ -1,5 +1,5 @@
 /**
- * Issues identity tokens (JWT, RFC 7519). A token is signed first, on the thread pool; then `IssuePermission` decides
+ * Issues identity tokens (JWT, RFC 7519). A token is signed first; then `IssuePermission` decides
  * whether it may be handed out.
  */
 import { type AddressBook, Addresses, email } from "@svc/domain/Addresses"
@@ -15,7 +15,7 @@ import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { type Credential, endOf, permitted, type ProofSubject } from "./IssuePermission.ts"
 import { type IssuerAlgorithm, IssuerKeys } from "./IssuerKeys.ts"
-import { jose } from "./Libraries.ts"
+import * as Jws from "./Jws.ts"
 
 /** Events about refusals per Identity and hour, since an agent chooses the audiences for which it asks. */
 const refusalsAtMost = 10
@@ -73,22 +73,18 @@ const make = Effect.gen(function* () {
     note: AuditNote,
     by: Initiator,
   ) {
-    const { SignJWT } = yield* Effect.promise(jose)
     const now = yield* Clock.currentTimeMillis
     const issuedAt = Math.floor(now / 1000)
     const end = endOf(issuedAt, request.seconds, caller)
-    const { kid, key } = yield* keys.signing(request.algorithm)
-    const token = yield* Effect.promise(() =>
-      new SignJWT(claimsOf(book, subject, caller, request))
-        .setProtectedHeader({ alg: request.algorithm, kid, typ: "JWT" })
-        .setIssuer(book.baseUrl)
-        .setSubject(`agent:${subject.id}`)
-        .setAudience(request.audience)
-        .setIssuedAt(issuedAt)
-        .setNotBefore(issuedAt)
-        .setExpirationTime(end)
-        .sign(key),
-    )
+    const token = yield* Jws.jwt(request.algorithm, yield* keys.signing(request.algorithm), {
+      ...claimsOf(book, subject, caller, request),
+      iss: book.baseUrl,
+      sub: `agent:${subject.id}`,
+      aud: request.audience,
+      iat: issuedAt,
+      nbf: issuedAt,
+      exp: end,
+    })
     const isListed = sql`(${request.isFree}::boolean or exists (
       select from proof_setting p where p.identity_id = ${subject.id}::uuid
         and (p.audiences = '"any"'::jsonb or (jsonb_typeof(p.audiences) = 'array' and p.audiences ? ${request.audience}::text))))`

@@ -18,7 +18,7 @@ import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { type Credential, permitted, type ProofSubject } from "./IssuePermission.ts"
 import { IssuerKeys } from "./IssuerKeys.ts"
-import { jose } from "./Libraries.ts"
+import * as Jws from "./Jws.ts"
 import { aboutEvent, after, changeBy } from "./SignIns.ts"
 
 /** What a site presents with a code. */
@@ -132,27 +132,21 @@ const make = Effect.gen(function* () {
       return yield* refused("The code_verifier does not match the code.", row)
     }
     const access = makeOAuthToken("userinfo", randomBytes(32))
-    const { SignJWT } = yield* Effect.promise(jose)
     const now = yield* Clock.currentTimeMillis
     const issuedAt = Math.floor(now / 1000)
     const seconds = Timing.idTokenMillis / 1000
-    const { kid, key } = yield* keys.signing(row.algorithm)
-    const idToken = yield* Effect.promise(() =>
-      new SignJWT({
-        ...claimsOf(book, row),
-        jti: row.id,
-        auth_time: Math.floor(row.created_at.getTime() / 1000),
-        at_hash: accessHash(access),
-        ...(row.nonce === null ? {} : { nonce: row.nonce }),
-      })
-        .setProtectedHeader({ alg: row.algorithm, kid, typ: "JWT" })
-        .setIssuer(book.baseUrl)
-        .setSubject(subjectOf(row.identity_id))
-        .setAudience(row.client_id)
-        .setIssuedAt(issuedAt)
-        .setExpirationTime(issuedAt + seconds)
-        .sign(key),
-    )
+    const idToken = yield* Jws.jwt(row.algorithm, yield* keys.signing(row.algorithm), {
+      ...claimsOf(book, row),
+      jti: row.id,
+      auth_time: Math.floor(row.created_at.getTime() / 1000),
+      at_hash: accessHash(access),
+      ...(row.nonce === null ? {} : { nonce: row.nonce }),
+      iss: book.baseUrl,
+      sub: subjectOf(row.identity_id),
+      aud: row.client_id,
+      iat: issuedAt,
+      exp: issuedAt + seconds,
+    })
     const known = knownOf(row)
     const { subject } = known
     const credential: Credential = { ...known.credential, expiresAt: null, grant: null }

@@ -14,7 +14,7 @@ import { NotVerified, verifyRequest } from "./AgentRequests.ts"
 import { jwkSet } from "./DidDocument.ts"
 import * as ForeignDocuments from "./ForeignDocuments.ts"
 import { IssuerKeys } from "./IssuerKeys.ts"
-import { jose } from "./Libraries.ts"
+import { canonicalize, jose } from "./Libraries.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 
 class Invalid extends Schema.TaggedError<Invalid>()("Invalid", {
@@ -123,11 +123,11 @@ const make = Effect.gen(function* () {
 
   const card = Effect.fnUntraced(function* (given: Readonly<Record<string, unknown>>, readFrom: string | undefined) {
     const { flattenedVerify, decodeProtectedHeader } = yield* Effect.promise(jose)
-    const { default: canonicalize } = yield* Effect.promise(() => import("canonicalize"))
+    const canonicalJson = yield* Effect.promise(canonicalize)
     const { signatures, ...document } = given
     const [first] = Array.isArray(signatures) ? signatures : []
     if (!ForeignDocuments.isObject(first)) return yield* invalid("unsigned", "The card has no `signatures`.")
-    const payloads = signables(document).map((form) => Buffer.from(canonicalize(form)!).toString("base64url"))
+    const payloads = signables(document).map((form) => Buffer.from(canonicalJson(form)!).toString("base64url"))
     let failure = invalid("malformed", "The card has no readable signature.")
     for (const signature of (signatures as ReadonlyArray<unknown>).slice(0, 5)) {
       if (!ForeignDocuments.isObject(signature)) continue

@@ -10,6 +10,7 @@ import { Sealing } from "../sealing/Sealing.ts"
 import * as Metrics from "../observe/Metrics.ts"
 import { traceparent, TracesExported } from "../observe/Traceparent.ts"
 import { Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
 import * as Leasing from "../work/Leasing.ts"
 import type { Source } from "../work/Source.ts"
 import { Deliveries, type Leased, type Outcome, overdue } from "./Deliveries.ts"
@@ -52,6 +53,8 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
     const leasing = yield* Leasing.make
     const attempts = yield* FiberSet.make<void, unknown>()
     let underWay = 0
+    /** When to look for abandoned deliveries again while attempts are in flight (ms since 1970). */
+    let abandonedLook = 0
     /** When the next delivery is due, by the last query that leased none. */
     let next: Date | null = null
     let known: { readonly current: string | null; readonly secrets: ReadonlyArray<SigningSecret> } | undefined
@@ -169,8 +172,10 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       const { leased, due } = yield* deliveries.lease({ identityId: identity.id, taken: new Map(taken), now: at })
       next = due
       if (leased.length === 0) {
+        if (due === null || due > at || (underWay > 0 && at.getTime() < abandonedLook)) return false
         // A delivery that is due but was not leased may have been leased by a crashed process.
-        return due !== null && due <= at && (yield* reclaim(identity, at))
+        abandonedLook = at.getTime() + Timing.abandonedLookMillis
+        return yield* reclaim(identity, at)
       }
       const secrets = yield* secretsOf(identity, leased[0]!.secret_id, at)
       for (const delivery of leased) {

@@ -46,13 +46,7 @@ export type ProofPatch = typeof ProofPatch.Type
 
 /** Returns whether a text names this service, in any spelling of its address. */
 export const isOurs = ({ baseUrl, profileBase }: Pick<AddressBook, "baseUrl" | "profileBase">, audience: string) => {
-  const hostOf = (text: string) => {
-    try {
-      return new URL(text).host.replace(/\.$/, "").replace(/\.:/, ":")
-    } catch {
-      return undefined
-    }
-  }
+  const hostOf = (text: string) => URL.parse(text)?.host.replace(/\.$/, "").replace(/\.:/, ":")
   const ours = [hostOf(baseUrl), hostOf(profileBase)]
   return [audience, `https://${audience}`].some((text) => {
     const host = hostOf(text)

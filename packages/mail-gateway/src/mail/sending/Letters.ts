@@ -7,6 +7,7 @@ import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
 import type { Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import * as Header from "../mime/Header.ts"
+import type * as Signing from "./Signing.ts"
 import * as Data from "../smtp/Data.ts"
 import type { Letter } from "./smtp/Letter.ts"
 import { inTurns } from "../SlicedWork.ts"
@@ -33,7 +34,8 @@ const authorDomain = (content: Uint8Array): string | undefined => {
 }
 
 /** Loaded with the first message to sign, since its dependencies take long to load. */
-const signer = Effect.promise(() => import("./Signing.ts"))
+let signer: Promise<typeof Signing> | undefined
+const signing = Effect.promise(() => (signer ??= import("./Signing.ts")))
 
 const make = (settings: { readonly mailDomain: string }) =>
   Effect.gen(function* () {
@@ -45,9 +47,9 @@ const make = (settings: { readonly mailDomain: string }) =>
       if (authorDomain(content) !== domain.toLowerCase()) return new Uint8Array()
       const found = yield* keys.signing(domain)
       if (found.length === 0) yield* keys.ensure(domain)
-      const signing = found.length === 0 ? yield* keys.signing(domain) : found
-      const { sign } = yield* signer
-      return yield* sign(content, signing, new Date(yield* Clock.currentTimeMillis))
+      const active = found.length === 0 ? yield* keys.signing(domain) : found
+      const { sign } = yield* signing
+      return yield* sign(content, active, new Date(yield* Clock.currentTimeMillis))
     })
 
     return {

@@ -1,9 +1,9 @@
 /**
  * Creates DKIM signatures of outgoing mail (RFC 6376, RFC 8463), one per active key. Fields that affect what a reader
  * sees are signed once more than they occur, so that none can be added later. Header and body are hashed in slices, and
- * signing runs outside the event loop.
+ * RSA signs outside the event loop.
  */
-import { createHash, type KeyObject, sign as signBytes } from "node:crypto"
+import { hash, type KeyObject, sign as signBytes } from "node:crypto"
 import { generateCanonicalizedHeader } from "mailauth/lib/dkim/header/index.js"
 import { formatRelaxedLine, formatSignatureHeaderLine } from "mailauth/lib/tools.js"
 import { Effect } from "effect"
@@ -60,14 +60,14 @@ const coverOf = (raw: Buffer, rows: ReadonlyArray<Header.Row>) => {
 }
 
 const signatureOf = (key: SigningKey, bytes: Buffer): Effect.Effect<string> =>
-  Effect.callback((resume) => {
-    // Ed25519 signs the hash (RFC 8463 section 3).
-    const [algorithm, data] =
-      key.algorithm === "rsa-sha256" ? ["sha256", bytes] : [null, createHash("sha256").update(bytes).digest()]
-    signBytes(algorithm, data, key.key, (error, signature) =>
-      resume(error === null ? Effect.succeed(signature.toString("base64")) : Effect.die(error)),
-    )
-  })
+  key.algorithm === "rsa-sha256"
+    ? Effect.callback((resume) =>
+        signBytes("sha256", bytes, key.key, (error, signature) =>
+          resume(error === null ? Effect.succeed(signature.toString("base64")) : Effect.die(error)),
+        ),
+      )
+    : // Ed25519 signs the hash (RFC 8463 section 3), which takes less time than handing it over to a thread.
+      Effect.sync(() => signBytes(null, hash("sha256", bytes, "buffer"), key.key).toString("base64"))
 
 /** Returns the fields to put on top of the message, with lines that end in CR LF. */
 export const sign = Effect.fn("Signing.sign")(function* (
@@ -77,7 +77,7 @@ export const sign = Effect.fn("Signing.sign")(function* (
 ) {
   const raw = Buffer.from(message.buffer, message.byteOffset, message.byteLength)
   const { rows, bodyStart } = Header.read(raw, 0, raw.length)
-  const { hash } = yield* inTurns(() => hashing(raw.subarray(bodyStart), "relaxed", "sha256"))
+  const { hash: bodyHash } = yield* inTurns(() => hashing(raw.subarray(bodyStart), "relaxed", "sha256"))
   const { headers, keys: covered } = coverOf(raw, rows)
   // Shared by all keys. Each key's own field follows.
   const canonical = Buffer.concat(headers.map(({ line }) => formatRelaxedLine(line, "\r\n")))
@@ -89,7 +89,7 @@ export const sign = Effect.fn("Signing.sign")(function* (
         selector: key.selector,
         algorithm: key.algorithm,
         canonicalization,
-        bodyHash: hash,
+        bodyHash,
         timestamp: Math.floor(at.getTime() / 1000),
         expiration: false,
       })
