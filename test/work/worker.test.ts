@@ -28,6 +28,24 @@ describe("an actor's work", () => {
     }),
   )
 
+  it.effect("checks only the source whose work was reported, and every source if its work was found overdue", () =>
+    Effect.gen(function* () {
+      const order: Array<string> = []
+      const named = (name: string) => pretend({ dispatch: () => Effect.sync(() => (order.push(name), false)) })
+      const names = ["saga", "outbox", "deliveries"]
+      const sources = names.map(named)
+      const worker = yield* Worker.make({ state: Effect.succeed("there"), sources, names, start: Effect.void })
+      yield* worker.run
+      yield* worker.wakeFor("outbox")
+      yield* worker.run
+      expect(order.splice(0)).toEqual([...names, "outbox"])
+      yield* worker.run
+      yield* worker.wakeFor("of another actor")
+      yield* worker.run
+      expect(order).toEqual([...names, ...names])
+    }),
+  )
+
   it.effect("checks a source again immediately after completed work, before other sources", () =>
     Effect.gen(function* () {
       const order: Array<string> = []

@@ -32,7 +32,7 @@ interface Entity<State> {
   /** Loads the state; `undefined` if the entity does not exist. */
   readonly load: Loading<State>
   /** Called after a write that queued work which is due. */
-  readonly due?: () => void
+  readonly due?: Fenced["due"]
   /** Called after each commit with the state before and after it. */
   readonly committed?: (before: State, after: State) => void
 }

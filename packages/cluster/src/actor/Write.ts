@@ -29,8 +29,8 @@ export interface Fenced {
   readonly at: Date
   /** The initiator of the write. */
   readonly by: Initiator
-  /** Reports that the statement queued work which is due; the actor looks for it after the write. */
-  readonly due: () => void
+  /** Reports that the statement queued work which is due, of a source or of any; the actor looks for it after the write. */
+  readonly due: (source?: string) => void
   /** The command that the statement carries out and records (`ActorHandlers.once`). */
   readonly command?: Command | undefined
   /** Values cached by {@link recalled}. */
@@ -134,7 +134,7 @@ export const commit = <Row extends object = object>(
         ${select.columns === undefined ? sql`` : sql`, ${select.columns}`}`,
     ([row]): Effect.Effect<Row, FenceLost> => {
       if (row?.owned !== true) return Effect.fail(new FenceLost())
-      if (row.queued !== undefined && row.queued > 0) due()
+      if (row.queued !== undefined && row.queued > 0) due("deliveries")
       return Effect.succeed(row)
     },
   )

@@ -56,6 +56,7 @@ const workerOf = (start: (canonical: string) => Effect.Effect<void, unknown>) =>
     return yield* Worker.make({
       state: ownership.state,
       sources: yield* Effect.forEach(sources, (source) => source.make(ownership)),
+      names: sources.map(({ name }) => name),
       start: start(id),
     })
   }),
@@ -97,7 +98,12 @@ export const layer = (limits: IdentityLimits) =>
               kind: "Identity",
               id: canonical,
               load: { claimed: claimed(canonical) },
-              due: () => Effect.runFork(Effect.flatMap(residents.partOf(resident, worker), ({ wake }) => wake)),
+              due: (source) =>
+                Effect.runFork(
+                  Effect.flatMap(residents.partOf(resident, worker), ({ wake, wakeFor }) =>
+                    source === undefined ? wake : wakeFor(source),
+                  ),
+                ),
               committed,
             }),
           )

@@ -119,7 +119,7 @@ const store = (sql: Sql, all: ReadonlyArray<Provisioning>) => {
 
 /** Returns whether the Identity is ready, and informs its actor of queued deliveries. */
 const outcomeOf = ({ write }: Provisioning, { moved, queued }: Row): boolean => {
-  if (queued > 0) write.due()
+  if (queued > 0) write.due("deliveries")
   return moved
 }
 

@@ -265,7 +265,8 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
 }
 
 const outcomeOf = ({ write, mails }: Group, row: Row): Stored => {
-  if (row.queued > 0 || mails.some(({ agent_claim }) => agent_claim !== undefined)) write.due()
+  if (mails.some(({ agent_claim }) => agent_claim !== undefined)) write.due()
+  else if (row.queued > 0) write.due("deliveries")
   return row
 }
 

@@ -18,6 +18,8 @@ const immediately = -1
 interface Worker {
   /** Work may be due: the running worker checks again, or a worker is started. */
   readonly wake: Effect.Effect<void>
+  /** Work of one source is due: checks only this source, unless the others were not checked for a while. */
+  readonly wakeFor: (source: string) => Effect.Effect<void>
   /** Works until nothing is due soon. A concurrent call only wakes the running worker. */
   readonly run: Effect.Effect<void, Moved | Unavailable>
 }
@@ -26,13 +28,17 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   /** The state of the entity; undefined if it does not exist, then nothing is due. */
   readonly state: Effect.Effect<State | undefined, Moved | Unavailable>
   readonly sources: ReadonlyArray<Running<State>>
+  /** The names of the sources, in order, by which `wakeFor` finds them. */
+  readonly names?: ReadonlyArray<string>
   /** Sends the actor its own Work message. The work runs inside the message, so that the actor stays loaded and is drained. */
   readonly start: Effect.Effect<void, unknown>
 }) {
-  const { sources } = parts
+  const { names = [], sources } = parts
   const changed = yield* Latch.make()
   const scope = yield* Effect.scope
   let running = false
+  /** Whether the next run was requested here, and so knows which sources to check. */
+  let isOwnRun = false
   /** Whether work may have become due since the current turn started; then a turn without work must not end the loop. */
   let requested = false
   /** When each source is checked next (ms since 1970), valid for the state in `known`. */
@@ -119,20 +125,30 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   const run: Worker["run"] = Effect.suspend(() => {
     if (running) return look
     running = true
-    nextLook.fill(anyTime)
+    if (!isOwnRun) nextLook.fill(anyTime)
+    isOwnRun = false
     return loop.pipe(
       // No caller waits for the result. The rows stay due, so `Overdue` wakes the actor again.
       Effect.tapCause((cause) =>
         Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("The work of an actor was interrupted", cause),
       ),
+      // A check that failed has to be repeated.
+      Effect.onError(() => Effect.sync(() => nextLook.fill(anyTime))),
       Effect.onInterrupt(() => Effect.forEach(sources, (source) => source.settle, { concurrency: "unbounded" })),
       Effect.ensuring(Effect.sync(() => (running = false))),
     )
   }).pipe(Effect.asVoid)
 
-  const wake: Worker["wake"] = Effect.suspend(() =>
-    running ? Effect.asVoid(look) : Effect.asVoid(Effect.forkIn(Effect.ignore(parts.start), scope)),
-  )
+  const started = Effect.suspend(() => {
+    if (running) return Effect.void
+    isOwnRun = true
+    return Effect.asVoid(Effect.forkIn(Effect.ignore(parts.start), scope))
+  })
+  const wake: Worker["wake"] = Effect.andThen(look, started)
+  const wakeFor: Worker["wakeFor"] = (source) => {
+    const own = looks[names.indexOf(source)]
+    return own === undefined ? wake : Effect.andThen(own, started)
+  }
 
-  return { wake, run } satisfies Worker
+  return { wake, wakeFor, run } satisfies Worker
 })

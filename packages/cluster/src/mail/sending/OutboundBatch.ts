@@ -273,7 +273,7 @@ const store = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, patience: G
 
 /** Returns whether the message was stored; undefined if another statement holds the lock of its Mailbox. */
 const outcomeOf = ({ write }: OutboundMessage, row: Row, patience: GroupCommit.Patience): boolean | undefined => {
-  if (row.queued > 0) write.due()
+  if (row.queued > 0) write.due("deliveries")
   return row.stored || patience === "waits" ? row.stored : undefined
 }
 

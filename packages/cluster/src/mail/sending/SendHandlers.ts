@@ -122,7 +122,7 @@ const send = Effect.fnUntraced(function* (
   yield* NearlyFull.warn(write, Number(verdict.bytes_used) + mail.size, limits.mailboxBytes)
   if (!waits) {
     usage.add({ identity: write.identity.id }, "mail_sent", { count: 1 })
-    write.due()
+    write.due("outbox")
   }
   const acceptance: Acceptance = {
     status: waits ? "awaiting_approval" : "queued",
