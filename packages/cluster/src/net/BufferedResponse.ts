@@ -36,10 +36,16 @@ export const freshFor = (
   return Math.min(Math.max(seconds * 1000, least), most)
 }
 
+export interface BeginningOfResponse {
+  readonly statusCode: number
+  /** The beginning of the body, or null if it is empty. */
+  readonly text: string | null
+}
+
 export class TooLarge extends Error {}
 
 /** The reason for aborting a request whose remaining response is not needed. */
-export class Enough extends Error {}
+class Enough extends Error {}
 
 /** The permission to send has expired before the request was written. */
 export class Withdrawn extends Error {}
@@ -86,7 +92,7 @@ export const collecting = (
 }
 
 /** Returns a handle that cancels a request, even before it is sent. */
-export const abortable = () => {
+const abortable = () => {
   let controller: Dispatcher.DispatchController | undefined
   let cancelled = false
   return {
@@ -102,9 +108,41 @@ export const abortable = () => {
   }
 }
 
+/** Number of bytes of a response body that are read, so that its connection can be used again. */
+const readAtMost = 64 * 1024
+
 /** Number of bytes of a response body that are stored to be shown. */
-export const shownAtMost = 1024
+const shownAtMost = 1024
 
 /** Returns the beginning of a body as storable text without a truncated last character, or null if it is empty. */
 export const shownText = (beginning: Buffer): string | null =>
   beginning.length === 0 ? null : new TextDecoder().decode(beginning, { stream: true }).replaceAll("\0", "\uFFFD")
+
+/** Returns a handler that reads the status, and as much of the body as is shown. */
+export const readingBeginning = (resume: (exit: Effect.Effect<BeginningOfResponse, Error>) => void) => {
+  const aborting = abortable()
+  let status = 0
+  let read = 0
+  let begins = Buffer.alloc(0)
+  const end = () => resume(Effect.succeed({ statusCode: status, text: shownText(begins) }))
+  const failed = (error: Error) => resume(Effect.fail(error))
+  return {
+    cancel: aborting.cancel,
+    isCancelled: aborting.isCancelled,
+    failed,
+    onRequestStart: aborting.started,
+    onResponseStart: (_: Dispatcher.DispatchController, statusCode: number) => {
+      status = statusCode
+    },
+    onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
+      if (begins.length < shownAtMost) begins = Buffer.concat([begins, chunk.subarray(0, shownAtMost - begins.length)])
+      read += chunk.length
+      if (read <= readAtMost) return
+      // The status is known, and the rest of the body is not needed.
+      end()
+      receiving.abort(new Enough())
+    },
+    onResponseEnd: end,
+    onResponseError: (_: Dispatcher.DispatchController, error: Error) => failed(error),
+  }
+}

@@ -13,20 +13,15 @@ import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
 
 import {
-  abortable,
-  collecting,
-  Enough,
+  type BeginningOfResponse,
   type BufferedResponse,
   type BufferedRequest,
-  shownAtMost,
-  shownText,
+  collecting,
+  readingBeginning,
   TooLarge,
 } from "./BufferedResponse.ts"
 import * as GuardedSocket from "./GuardedSocket.ts"
 import { type SendPermission, whilePermitted } from "./SendPermission.ts"
-
-/** The maximum number of bytes that `post` reads of a response. */
-const readAtMost = 64 * 1024
 
 /**
  * The request received no response, or one above the size limit. `error` is a stable code.
@@ -47,11 +42,8 @@ interface Message {
   readonly body: string
 }
 
-interface GuardedResponse {
-  readonly statusCode: number
+interface GuardedResponse extends BeginningOfResponse {
   readonly durationMs: number
-  /** The beginning of the body, or null if it is empty. */
-  readonly text: string | null
 }
 
 type Resolved = (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void
@@ -135,8 +127,8 @@ const make = (options: GuardOptions) =>
 
     /** Sends a request once its host is checked, and reads its response, until the deadline. */
     const exchange = (agent: Agent, url: URL, message: Message) =>
-      Effect.callback<Read, Error>((resume) => {
-        const handler = answering((exit) => {
+      Effect.callback<BeginningOfResponse, Error>((resume) => {
+        const handler = readingBeginning((exit) => {
           clearTimeout(deadline)
           resume(exit)
         })
@@ -278,37 +270,6 @@ const make = (options: GuardOptions) =>
       },
     }
   })
-
-/** The status of a response and a bounded part of its body. */
-type Read = Omit<GuardedResponse, "durationMs">
-
-const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
-  const aborting = abortable()
-  let status = 0
-  let read = 0
-  let begins = Buffer.alloc(0)
-  const end = () => resume(Effect.succeed({ statusCode: status, text: shownText(begins) }))
-  const failed = (error: Error) => resume(Effect.fail(error))
-  return {
-    cancel: aborting.cancel,
-    isCancelled: aborting.isCancelled,
-    failed,
-    onRequestStart: aborting.started,
-    onResponseStart: (_: Dispatcher.DispatchController, statusCode: number) => {
-      status = statusCode
-    },
-    onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
-      if (begins.length < shownAtMost) begins = Buffer.concat([begins, chunk.subarray(0, shownAtMost - begins.length)])
-      read += chunk.length
-      if (read <= readAtMost) return
-      // The status is known, and the rest of the body is not needed.
-      end()
-      receiving.abort(new Enough())
-    },
-    onResponseEnd: end,
-    onResponseError: (_: Dispatcher.DispatchController, error: Error) => failed(error),
-  }
-}
 
 /**
  * Resolves names like the operating system, including its hosts file. Names below `localhost`, such as those of Tunnels in

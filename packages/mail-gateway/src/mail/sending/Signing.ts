@@ -3,7 +3,7 @@
  * sees are signed once more than they occur, so that none can be added later. Header and body are hashed in slices, and
  * RSA signs outside the event loop.
  */
-import { hash, type KeyObject, sign as signBytes } from "node:crypto"
+import { hash as hashOf, type KeyObject, sign as signBytes } from "node:crypto"
 import { generateCanonicalizedHeader } from "mailauth/lib/dkim/header/index.js"
 import { formatRelaxedLine, formatSignatureHeaderLine } from "mailauth/lib/tools.js"
 import { Effect } from "effect"
@@ -67,7 +67,7 @@ const signatureOf = (key: SigningKey, bytes: Buffer): Effect.Effect<string> =>
         ),
       )
     : // Ed25519 signs the hash (RFC 8463 section 3), which takes less time than handing it over to a thread.
-      Effect.sync(() => signBytes(null, hash("sha256", bytes, "buffer"), key.key).toString("base64"))
+      Effect.sync(() => signBytes(null, hashOf("sha256", bytes, "buffer"), key.key).toString("base64"))
 
 /** Returns the fields to put on top of the message, with lines that end in CR LF. */
 export const sign = Effect.fn("Signing.sign")(function* (
@@ -77,7 +77,7 @@ export const sign = Effect.fn("Signing.sign")(function* (
 ) {
   const raw = Buffer.from(message.buffer, message.byteOffset, message.byteLength)
   const { rows, bodyStart } = Header.read(raw, 0, raw.length)
-  const { hash: bodyHash } = yield* inTurns(() => hashing(raw.subarray(bodyStart), "relaxed", "sha256"))
+  const { hash } = yield* inTurns(() => hashing(raw.subarray(bodyStart), "relaxed", "sha256"))
   const { headers, keys: covered } = coverOf(raw, rows)
   // Shared by all keys. Each key's own field follows.
   const canonical = Buffer.concat(headers.map(({ line }) => formatRelaxedLine(line, "\r\n")))
@@ -89,7 +89,7 @@ export const sign = Effect.fn("Signing.sign")(function* (
         selector: key.selector,
         algorithm: key.algorithm,
         canonicalization,
-        bodyHash,
+        bodyHash: hash,
         timestamp: Math.floor(at.getTime() / 1000),
         expiration: false,
       })
