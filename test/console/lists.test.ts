@@ -178,8 +178,14 @@ describe("A list that is read page by page", () => {
     await hook.act(() => void outdated(["/api/vault"]))
     await answer(200, rows("xab", true))
     await shows(["xab", "cdef"])
+    // The response about the former page is dropped, and the page is read again.
     await hook.act(() => renewal.answer(200, rows("dzf", false)))
+    await vi.waitFor(() => {
+      hook.now.show(new Set([0, 1]))
+      expect(calls.waiting()).toBe(1)
+    })
     await shows(["xab", "cdef"])
+    expect(await answer(200, rows("cdef", false))).toBe(after("b"))
     await hook.leave()
   })
 

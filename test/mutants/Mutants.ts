@@ -7,6 +7,7 @@ import { clusterAudit } from "./cluster-audit.ts"
 import { clusterMail } from "./cluster-mail.ts"
 import { cluster } from "./cluster.ts"
 import { console } from "./console.ts"
+import { consoleModules } from "./console-modules.ts"
 import { domain } from "./domain.ts"
 import { edges } from "./edges.ts"
 import { embedded } from "./embedded.ts"
@@ -40,6 +41,7 @@ export const mutants: Mutants = {
   ...clusterAudit,
   ...clusterMail,
   ...console,
+  ...consoleModules,
   ...domain,
   ...edges,
   ...embedded,

@@ -15,9 +15,10 @@ import {
   signWebhook,
   verifyWebhook,
 } from "@agent-identity/sdk"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
+import { operations } from "./Operations.ts"
 
 let service: TestService
 let key: string
@@ -111,5 +112,87 @@ describe("A signed delivery of a test", () => {
     await expect(verifyWebhook({ ...old, body: `${body} ` }, secret, { toleranceSeconds: 700 })).rejects.toThrow(
       "No signature",
     )
+  })
+})
+
+describe("Every call of the API", () => {
+  type Calls = Record<
+    string,
+    Record<string, ((input: object) => Promise<unknown>) & { all?: (input: object) => AsyncGenerator }>
+  >
+  const calls = operations.filter(({ isStream }) => !isStream)
+  const groupOf = (group: string) => group.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+  const callsOf = (of: object, group: string) => (of as Calls)[groupOf(group)]!
+  /** Returns a client whose requests are kept, and answered one by one. */
+  const recording = (...answers: ReadonlyArray<object>) => {
+    const sent: Array<{ method: string; path: string; query: object; body: unknown; hasKey: boolean }> = []
+    const left = [...answers]
+    const fake: typeof fetch = async (address, init = {}) => {
+      const [, path, search] = /^http:\/\/api([^?]*)\??(.*)$/.exec(String(address))!
+      sent.push({
+        method: init.method!,
+        path: path!,
+        query: Object.fromEntries(new URLSearchParams(search)),
+        body: init.body === undefined ? null : JSON.parse(String(init.body)),
+        hasKey: new Headers(init.headers).has("idempotency-key"),
+      })
+      return Response.json(left.shift() ?? {})
+    }
+    return { sent, client: createClient({ key, fetch: fake, baseUrl: "http://api/" }) }
+  }
+  const requestOf = ({ method, path, query, body, hasKey }: (typeof calls)[number]) => ({
+    method,
+    path,
+    query,
+    body,
+    hasKey,
+  })
+
+  it("is a method that sends its members to their places, and waits as long as the service may", async () => {
+    const timeouts = vi.spyOn(AbortSignal, "timeout")
+    try {
+      for (const operation of calls) {
+        const { sent, client } = recording()
+        const { group, name, input, wait } = operation
+        await callsOf(client, group)[name]!(input)
+        expect(sent, `${group}.${name}`).toEqual([requestOf(operation)])
+        expect(timeouts.mock.lastCall, `${group}.${name}`).toEqual([30_000 + wait * 1000])
+      }
+    } finally {
+      timeouts.mockRestore()
+    }
+    const { client } = recording()
+    const names = Object.entries(client as unknown as Calls)
+      .filter(([, calls]) => typeof calls === "object")
+      .flatMap(([group, calls]) => Object.keys(calls).map((name) => `${group}.${name}`))
+    expect(names.toSorted()).toEqual(operations.map(({ group, name }) => `${groupOf(group)}.${name}`).toSorted())
+  })
+
+  it("of an Identity is one of its client, without its Handle", async () => {
+    for (const operation of calls) {
+      const { group, name, input, identity } = operation
+      if (identity === null) continue
+      const { sent, client } = recording()
+      const { [identity]: handle, ...rest } = input
+      await callsOf(client.identity(String(handle)), group)[name]!(rest)
+      expect(sent, `${group}.${name}`).toEqual([requestOf(operation)])
+    }
+  })
+
+  it("that lists has all pages", async () => {
+    const paged = operations.filter(({ pages }) => pages !== null)
+    expect(paged.length).toBeGreaterThan(20)
+    for (const { group, name, pages, input } of calls) {
+      const { list, cursor } = pages ?? { list: "", cursor: "" }
+      const { sent, client } = recording({ [list]: ["a", "b"], [cursor]: "next" }, { [list]: ["c"], [cursor]: null })
+      const { all } = callsOf(client, group)[name]!
+      expect(all !== undefined, `${group}.${name}`).toBe(pages !== null)
+      if (all === undefined) continue
+      const { cursor: _, ...rest } = input
+      const entries: Array<unknown> = []
+      for await (const entry of all(rest)) entries.push(entry)
+      expect(entries).toEqual(["a", "b", "c"])
+      expect(sent.map(({ query }) => (query as { cursor?: string }).cursor)).toEqual([undefined, "next"])
+    }
   })
 })

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { signUp } from "../harness/Client.ts"
 import { has } from "../harness/Programs.ts"
 import { startService, type TestService } from "../harness/Service.ts"
+import { operations } from "./Operations.ts"
 
 const execFile = promisify(execFileCallback)
 const root = path.join(import.meta.dirname, "..", "..")
@@ -21,6 +22,7 @@ beforeAll(async () => {
   service = await startService()
   session = (await signUp(service.base)).session
   folder = mkdtempSync(path.join(os.tmpdir(), "svc-sdk-python-"))
+  writeFileSync(path.join(folder, "operations.json"), JSON.stringify(operations))
 })
 afterAll(async () => {
   await service.stop()
@@ -34,6 +36,7 @@ const env = () => ({
   MYPYPATH: path.join(sources, "src"),
   SVC_KEY: session,
   SVC_API_URL: service.base,
+  SVC_OPERATIONS: path.join(folder, "operations.json"),
   SVC_COMMAND: `${process.execPath} ${path.join(root, "packages", "cli", "src", "main.mjs")}`,
 })
 

@@ -69,7 +69,8 @@ export type Api = {
   }
 }
 
-type TakesHandle<Input> = Input extends { readonly handle: string }
+/** Whether a call is about an Identity that exists: its Handle is in the path, or `identity` names it. */
+type IsOfIdentity<Input, Spec> = Spec extends readonly [string, `${string}{handle}${string}`, ...ReadonlyArray<unknown>]
   ? true
   : "identity" extends keyof Input
     ? true
@@ -78,11 +79,9 @@ type TakesHandle<Input> = Input extends { readonly handle: string }
 /** The calls about one Identity, without its Handle. */
 export type IdentityApi = {
   readonly [G in keyof Calls]: {
-    readonly [M in keyof Calls[G] as TakesHandle<CallOf<G, M>["input"]> extends true ? M : never]: Method<
-      Omit<CallOf<G, M>["input"], Bound>,
-      CallOf<G, M>["output"],
-      SpecOf<G, M>
-    >
+    readonly [
+      M in keyof Calls[G] as IsOfIdentity<CallOf<G, M>["input"], SpecOf<G, M>> extends true ? M : never
+    ]: Method<Omit<CallOf<G, M>["input"], Bound>, CallOf<G, M>["output"], SpecOf<G, M>>
   }
 }
 

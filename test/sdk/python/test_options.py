@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import keyword
+import os
 import pickle
+import re
 import time
 import unittest
-from typing import List
+from typing import Any, Dict, List
 
 import httpx
 from harness import SESSION, busy, client_with, Failing, refused
@@ -87,3 +90,76 @@ class SignedDeliveries(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+def snake(name: str) -> str:
+    lower = re.sub(r"(?<=[a-z0-9])[A-Z]", lambda match: "_" + match[0], name).lower()
+    return f"{lower}_" if keyword.iskeyword(lower) else lower
+
+
+class EveryCall(unittest.TestCase):
+    """Every call of the API, compared with the OpenAPI document."""
+
+    def setUp(self) -> None:
+        with open(os.environ["SVC_OPERATIONS"], encoding="utf-8") as file:
+            self.operations: List[Dict[str, Any]] = json.load(file)
+        self.sent: List[Dict[str, Any]] = []
+        self.timeouts: List[Any] = []
+        self.answers: List[Any] = []
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        path, _, _ = request.url.raw_path.decode().partition("?")
+        self.sent.append(
+            {
+                "method": request.method,
+                "path": path,
+                "query": dict(request.url.params),
+                "body": json.loads(request.content) if request.content else None,
+                "hasKey": "idempotency-key" in request.headers,
+            }
+        )
+        self.timeouts.append(request.extensions["timeout"]["read"])
+        return httpx.Response(200, json=self.answers.pop(0) if self.answers else {})
+
+    def test_is_a_method_that_sends_its_members_to_their_places_and_waits_as_long_as_the_service(self) -> None:
+        with client_with(httpx.MockTransport(self._answer)) as client:
+            for operation in self.operations:
+                if operation["isStream"]:
+                    continue
+                what = f"{operation['group']}.{operation['name']}"
+                given = {snake(name): value for name, value in operation["input"].items()}
+                getattr(getattr(client, operation["group"]), snake(operation["name"]))(**given)
+                wanted = {name: operation[name] for name in ("method", "path", "query", "body", "hasKey")}
+                self.assertEqual(self.sent.pop(), wanted, what)
+                self.assertEqual(self.timeouts.pop(), 30 + operation["wait"], what)
+
+    def test_of_an_identity_is_one_of_its_client_without_its_handle(self) -> None:
+        with client_with(httpx.MockTransport(self._answer)) as client:
+            for operation in self.operations:
+                selected = operation["identity"]
+                if selected != "handle" or operation["isStream"]:
+                    continue
+                rest = {snake(name): value for name, value in operation["input"].items() if name != selected}
+                own = client.identity(operation["input"][selected])
+                getattr(getattr(own, operation["group"]), snake(operation["name"]))(**rest)
+                wanted = {name: operation[name] for name in ("method", "path", "query", "body", "hasKey")}
+                self.assertEqual(self.sent.pop(), wanted, operation["name"])
+
+    def test_that_lists_has_all_pages(self) -> None:
+        with client_with(httpx.MockTransport(self._answer)) as client:
+            for operation in self.operations:
+                pages = operation["pages"]
+                if pages is None:
+                    continue
+                name = snake(operation["name"])
+                name = "iter" if name == "list" else f"iter_{pages['list'] if name == 'read' else name}"
+                given = {snake(one): value for one, value in operation["input"].items() if one != "cursor"}
+                self.answers = [
+                    {pages["list"]: ["a", "b"], pages["cursor"]: "next"},
+                    {pages["list"]: ["c"], pages["cursor"]: None},
+                ]
+                found = list(getattr(getattr(client, operation["group"]), name)(**given))
+                self.assertEqual(found, ["a", "b", "c"], f"{operation['group']}.{name}")
+                cursors = [request["query"].get("cursor") for request in self.sent]
+                self.assertEqual(cursors, [None, "next"], f"{operation['group']}.{name}")
+                self.sent.clear()

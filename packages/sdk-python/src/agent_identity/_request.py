@@ -144,7 +144,7 @@ def _text(value: object) -> str:
 def request_of(spec: Spec[T], values: Mapping[str, object]) -> Request:
     """Returns the request of a call: members of the path, of the query, and of the body."""
     rest = {name: value for name, value in values.items() if not isinstance(value, NotGiven)}
-    seconds = rest.get("seconds", 0)
+    seconds = rest.get("seconds", rest.get("wait", 0))
     path = re.sub(r"\{(\w+)\}", lambda match: quote(_text(rest.pop(match[1])), safe=""), spec.path)
     has_body = spec.method not in ("GET", "DELETE")
     in_query = [name for name in rest if not has_body or name in spec.query]

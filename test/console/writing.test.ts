@@ -1,0 +1,316 @@
+/** Drafts that are saved while a person types, and changes of many messages, without a browser. */
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { drawn, Entries, heldCalls, mounted, source } from "./Modules.ts"
+
+const { closed, keepDraft } = await source("compose/draft.ts")
+const { useDelayed } = await source("compose/delayed.ts")
+const { archive, flag, leaving, mark, remove } = await source("mail/selection/Bulk.ts")
+const { Toasts } = await source("ui/Toast.tsx")
+const { storeUnsavedFor, unsavedInput, unsavedWith } = await source("client/Unsaved.ts")
+
+let calls: ReturnType<typeof heldCalls>
+beforeEach(() => {
+  calls = heldCalls()
+  vi.stubGlobal("localStorage", new Entries())
+  vi.stubGlobal("addEventListener", () => {})
+  vi.stubGlobal("removeEventListener", () => {})
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance"] })
+  storeUnsavedFor("ada")
+})
+afterEach(() => {
+  storeUnsavedFor(undefined)
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+const after = (millis: number) => vi.advanceTimersByTimeAsync(millis)
+const settled = () => after(0)
+
+describe("A draft", () => {
+  const mail = (text: string, attachments: ReadonlyArray<object> = []) => ({ to: [], subject: "", text, attachments })
+  const drafts = "/api/identities/ada/drafts"
+  const opened = (start?: object) => {
+    const made = vi.fn()
+    return { made, draft: keepDraft("ada", start, made, unsavedInput("compose:ada:")) }
+  }
+  const stored = () =>
+    unsavedWith("compose").map(([, { mail }]: readonly [string, { mail: { text: string } }]) => mail.text)
+  /** Answers the next call, and returns it. */
+  const answered = async (status: number, body?: object, tag?: string) => {
+    const request = await calls.next()
+    request.answer(status, body, tag === undefined ? {} : { etag: tag })
+    await settled()
+    return request
+  }
+  const saved = { id: "d1", tag: '"1"', at: "", mail: mail("a") }
+
+  it("is created with the first letter, and each later write replaces the version before it", async () => {
+    const { draft, made } = opened()
+    draft.change(mail("a"))
+    await settled()
+    const first = await answered(201, { id: "d1" }, '"1"')
+    expect([first.method, first.url, first.body.text, made.mock.calls]).toEqual(["POST", drafts, "a", [["d1"]]])
+    expect([draft.state.value.is, stored()]).toEqual(["saved", []])
+    for (const [text, before, next] of [
+      ["ab", '"1"', '"2"'],
+      ["abc", '"2"', '"3"'],
+    ] as const) {
+      draft.change(mail(text))
+      expect([draft.state.value.is, stored()]).toEqual(["changed", [text]])
+      await after(1_199)
+      expect(calls.waiting()).toBe(0)
+      await after(1)
+      const write = await answered(200, {}, next)
+      expect([write.method, write.url, write.headers["if-match"]]).toEqual(["PUT", `${drafts}/d1`, before])
+    }
+    draft.change(mail("abc"))
+    await after(60_000)
+    expect([calls.waiting(), draft.isKept()]).toEqual([0, true])
+  })
+
+  it("is created once if the response is lost, and then gets what was typed meanwhile", async () => {
+    const { draft } = opened()
+    draft.change(mail("a"))
+    await settled()
+    const first = await calls.next()
+    draft.change(mail("ab"))
+    first.lose()
+    await settled()
+    expect(draft.state.value.is).toBe("failed")
+    await after(2_000)
+    const again = await answered(201, { id: "d1" }, '"1"')
+    expect([again.body, again.headers["idempotency-key"]]).toEqual([first.body, first.headers["idempotency-key"]])
+    const write = await answered(200, {}, '"2"')
+    expect([write.method, write.body.text, draft.state.value.is]).toEqual(["PUT", "ab", "saved"])
+  })
+
+  it("is tried again after 2, 5 and 15 seconds, and no more after its composer was closed", async () => {
+    const { draft } = opened(saved)
+    draft.change(mail("ab"))
+    await after(1_200)
+    for (const wait of [2_000, 5_000, 15_000, 15_000]) {
+      ;(await calls.next()).lose()
+      await after(wait - 1)
+      expect(calls.waiting()).toBe(0)
+      await after(1)
+    }
+    draft.leave()
+    ;(await calls.next()).lose()
+    await settled()
+    // The last write of a composer that is closed is made at once, and waited for by the next one.
+    const last = await calls.next()
+    const next = closed()
+    last.lose()
+    await next
+    await after(60_000)
+    expect([calls.waiting(), stored()]).toEqual([0, ["ab"]])
+  })
+
+  it("is not tried again if it is rejected, and a second attempt to create it is a new one", async () => {
+    const { draft } = opened()
+    draft.change(mail("a"))
+    await settled()
+    const first = await answered(422, { status: 422, detail: "no" })
+    expect(draft.state.value).toMatchObject({ is: "failed", failure: { problem: { status: 422 } } })
+    await after(60_000)
+    expect(calls.waiting()).toBe(0)
+    draft.change(mail("ab"))
+    await settled()
+    const second = await answered(201, { id: "d1" }, '"1"')
+    expect(second.headers["idempotency-key"]).not.toBe(first.headers["idempotency-key"])
+  })
+
+  it.each([404, 412])(
+    "that another editor changed, sent or deleted (%d) is only overwritten on demand",
+    async (status) => {
+      const { draft } = opened(saved)
+      draft.change(mail("ab"))
+      await after(1_200)
+      await answered(status, { status, detail: "no" })
+      expect([draft.state.value.is, stored()]).toEqual(["overtaken", ["ab"]])
+      draft.change(mail("abc"))
+      await after(60_000)
+      expect([draft.state.value.is, calls.waiting(), stored()]).toEqual(["overtaken", 0, ["abc"]])
+      expect(await draft.send(mail("abc"), "key")).toBeUndefined()
+      const done = draft.overrule()
+      if (status === 404) {
+        await answered(404, { status, detail: "no" })
+        const made = await answered(201, { id: "d2" }, '"1"')
+        expect([made.method, made.url]).toEqual(["POST", drafts])
+      } else {
+        await answered(200, { id: "d1" }, '"9"')
+        const write = await answered(200, {}, '"10"')
+        expect([write.method, write.headers["if-match"], write.body.text]).toEqual(["PUT", '"9"', "abc"])
+      }
+      await done
+      expect([draft.state.value.is, stored()]).toEqual(["saved", []])
+    },
+  )
+
+  it("is saved before it is sent by its id, and keeps nothing afterwards", async () => {
+    const { draft } = opened(saved)
+    const done = draft.send(mail("ab"), "key")
+    await answered(200, {}, '"2"')
+    const sent = await answered(202, { id: "m1" })
+    expect([sent.method, sent.url, sent.headers["idempotency-key"]]).toEqual(["POST", `${drafts}/d1/send`, "key"])
+    expect(await done).toEqual({ id: "m1" })
+    draft.change(mail("abc"))
+    await after(60_000)
+    expect([calls.waiting(), stored(), draft.isKept()]).toEqual([0, [], true])
+  })
+
+  it("is sent as a message if there are too many drafts, and not if saving fails otherwise", async () => {
+    const { draft } = opened()
+    const done = draft.send(mail("a"), "key")
+    await answered(409, { status: 409, detail: "too many" })
+    const sent = await answered(202, { id: "m1" })
+    expect([sent.url, sent.headers["idempotency-key"]]).toEqual(["/api/identities/ada/messages/send", "key"])
+    expect(await done).toEqual({ id: "m1" })
+    const other = opened().draft
+    const failed = other.send(mail("a"), "key").catch((cause: Error) => cause.message)
+    await answered(422, { status: 422, detail: "no" })
+    expect([await failed, calls.waiting()]).toEqual(["no", 0])
+  })
+
+  it("that is large is saved later, and its attachments are stored in the browser only if they are small", async () => {
+    const { draft } = opened(saved)
+    const attachment = (size: number) => ({ filename: "f", content_base64: "a".repeat(size) })
+    draft.change(mail("ab", [attachment(190_000)]))
+    await after(1_200)
+    const small = await answered(200, {}, '"2"')
+    expect(small.method).toBe("PUT")
+    draft.change(mail("abc", [attachment(1_000_001)]))
+    const [[, entry]] = unsavedWith("compose")
+    expect([entry.mail.attachments, entry.missing, entry.draft.tag]).toEqual([[], ["f"], '"2"'])
+    await after(7_999)
+    expect(calls.waiting()).toBe(0)
+    draft.end()
+  })
+
+  it("is deleted after the write in flight", async () => {
+    const { draft } = opened(saved)
+    draft.change(mail("ab"))
+    await after(1_200)
+    const write = await calls.next()
+    const done = draft.remove()
+    await settled()
+    expect(calls.waiting()).toBe(0)
+    write.answer(200, {}, { etag: '"2"' })
+    const gone = await answered(204)
+    expect([gone.method, gone.url]).toEqual(["DELETE", `${drafts}/d1`])
+    await done
+    expect(stored()).toEqual([])
+  })
+})
+
+describe("A message that is sent after 10 seconds", () => {
+  it("counts down, can be cancelled, and is sent once", async () => {
+    const run = vi.fn()
+    const hook = await mounted((): any => useDelayed(run), {})
+    await hook.act(() => hook.now.start())
+    expect(hook.now.seconds).toBe(10)
+    await hook.act(() => after(3_000))
+    expect(hook.now.seconds).toBe(7)
+    await hook.act(() => hook.now.start())
+    await hook.act(() => after(6_750))
+    expect([hook.now.seconds, run.mock.calls.length]).toEqual([1, 0])
+    await hook.act(() => hook.now.cancel())
+    await hook.act(() => after(60_000))
+    expect([hook.now.seconds, run.mock.calls.length]).toEqual([undefined, 0])
+    await hook.act(() => hook.now.start())
+    await hook.act(() => after(10_000))
+    await hook.act(() => after(60_000))
+    expect([hook.now.seconds, run.mock.calls.length]).toEqual([undefined, 1])
+    await hook.act(() => hook.now.start())
+    await hook.leave()
+    await after(60_000)
+    expect(run.mock.calls.length).toBe(1)
+  })
+})
+
+describe("A change of many messages", () => {
+  const at = "/api/identities/ada/messages"
+  const ids = (count: number) => Array.from({ length: count }, (_, n) => `${n % 2 === 0 ? "msg" : "thr"}_${n}`)
+  const done = async (changed: ReadonlyArray<string>, more = false) => {
+    const request = await calls.next()
+    request.answer(200, { changed, more })
+    await settled()
+    return request
+  }
+  const toasts = async () => {
+    const shown = await drawn(Toasts, {})
+    const [last] = shown.top.all({ class: "toast" }).toReversed()
+    const undo = () => shown.fire(last!.all("button")[0], "click")
+    return { text: last?.all("span")[0]!.textContent, undo, leave: shown.leave }
+  }
+
+  it.each([
+    ["marked as read", () => mark("ada", ["msg_1"], true), { seen: true }, { seen: false }],
+    ["marked as unread", () => mark("ada", ["msg_1"], false), { seen: false }, { seen: true }],
+    ["flagged", () => flag("ada", ["msg_1"], true), { flagged: true }, { flagged: false }],
+    ["archived", () => archive("ada", ["msg_1"], true), { add_labels: ["archived"] }, { remove_labels: ["archived"] }],
+    [
+      "back from the archive",
+      () => archive("ada", ["msg_1"], false),
+      { remove_labels: ["archived"] },
+      { add_labels: ["archived"] },
+    ],
+  ])("can be undone for what it changed: %s", async (_, change, there, back) => {
+    const changing = change()
+    const request = await done(["msg_7", "msg_8"])
+    expect([request.method, request.url, request.body]).toEqual([
+      "PATCH",
+      at,
+      { ids: ["msg_1"], threads: [], ...there },
+    ])
+    await changing
+    const { undo, leave } = await toasts()
+    await undo()
+    expect((await done(["msg_7"])).body).toEqual({ ids: ["msg_7", "msg_8"], threads: [], ...back })
+    await leave()
+  })
+
+  it("is made in requests of 200, each repeated until nothing is left, and offers no way back if it fails", async () => {
+    const changing = mark("ada", ids(401), true)
+    expect((await done(["a"], true)).body).toMatchObject({ ids: { length: 100 }, threads: { length: 100 } })
+    expect((await done(["b"])).body.ids[0]).toBe("msg_0")
+    expect((await done(["c"])).body.ids[0]).toBe("msg_200")
+    const last = await calls.next()
+    expect(last.body).toMatchObject({ ids: ["msg_400"], threads: [] })
+    last.answer(422, { status: 422, detail: "no" })
+    await changing
+    const { text, leave } = await toasts()
+    expect(text).toMatch(/not/)
+    await leave()
+  })
+
+  it("deletes after 8 seconds, and hides the messages until they are gone", async () => {
+    remove("ada", ["msg_1", "thr_2"])
+    expect([...leaving.value]).toEqual(["msg_1", "thr_2"])
+    await after(7_999)
+    expect(calls.waiting()).toBe(0)
+    await after(1)
+    const request = await calls.next()
+    expect([request.method, request.url, request.body]).toEqual([
+      "POST",
+      `${at}/remove`,
+      { ids: ["msg_1"], threads: ["thr_2"] },
+    ])
+    expect([...leaving.value].length).toBe(2)
+    request.answer(200, { changed: [], more: false })
+    await vi.waitFor(() => expect([...leaving.value]).toEqual([]))
+  })
+
+  it("shows messages again whose deletion was undone or failed", async () => {
+    remove("ada", ["msg_1"])
+    remove("ada", ["msg_2"])
+    const { undo, leave } = await toasts()
+    await undo()
+    expect([...leaving.value]).toEqual(["msg_1"])
+    await after(8_000)
+    ;(await calls.next()).answer(422, { status: 422, detail: "no" })
+    await vi.waitFor(() => expect([...leaving.value]).toEqual([]))
+    await after(60_000)
+    expect(calls.waiting()).toBe(0)
+    await leave()
+  })
+})
