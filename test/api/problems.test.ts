@@ -27,6 +27,12 @@ describe("Every refusal is a problem", () => {
       405,
       "method_not_allowed",
     ],
+    [
+      "a first sign-in without the Terms",
+      () => call(service.base, "POST", "/api/auth/magic-link", { body: { email: "new@example.org" } }),
+      422,
+      "tos_not_accepted",
+    ],
     ["no credential", () => call(service.base, "GET", "/api/keys"), 401, "unauthenticated"],
     [
       "garbage for a credential",
@@ -166,6 +172,45 @@ describe("Every refusal is a problem", () => {
   it("never echoes a credential", async () => {
     const answer = await call(service.base, "GET", "/api/keys", { token: `${session}x` })
     expect(JSON.stringify(answer.body)).not.toContain("svc_sess_")
+  })
+})
+
+describe("A device login", () => {
+  const start = async () => (await call(service.base, "POST", "/api/auth/device", { body: { name: "laptop" } })).body
+  const poll = (device_code: string) => call(service.base, "POST", "/api/auth/device/token", { body: { device_code } })
+  const decide = (user_code: string, decision: string, body?: object) =>
+    call(service.base, "POST", `/api/auth/device/${user_code}/${decision}`, {
+      token: session,
+      ...(body === undefined ? {} : { body }),
+    })
+  const codeOf = async (answer: Promise<ApiResponse>) => {
+    const { status, body } = await answer
+    expect(status).toBe(table[body.code as keyof typeof table].status)
+    return body.code
+  }
+
+  it("tells the terminal to wait, to slow down and what was decided", async () => {
+    const pending = await start()
+    expect(await codeOf(poll(pending.device_code))).toBe("authorization_pending")
+    expect(await codeOf(poll(pending.device_code))).toBe("slow_down")
+    expect(await codeOf(poll("svc_device_nothing"))).toBe("device_code_invalid")
+
+    expect((await decide(pending.user_code, "deny")).status).toBe(204)
+    expect(await codeOf(poll(pending.device_code))).toBe("device_code_denied")
+    for (const decision of ["approve", "deny"])
+      expect(await codeOf(decide(pending.user_code, decision))).toBe("device_authorization_settled")
+
+    const approved = await start()
+    expect(await codeOf(decide(approved.user_code, "approve", { scopes: ["mail:everything"] }))).toBe("scope_unknown")
+    expect((await decide(approved.user_code, "approve")).status).toBe(204)
+    expect((await poll(approved.device_code)).body.key).toMatch(/^svc_admin_/)
+    expect(await codeOf(poll(approved.device_code))).toBe("device_code_used")
+
+    const expired = await start()
+    await service.query((sql) => sql`update device_authorization set expires_at = now() where status = 'pending'`)
+    expect(await codeOf(poll(expired.device_code))).toBe("device_code_expired")
+    expect(await codeOf(decide(expired.user_code, "approve"))).toBe("device_authorization_settled")
+    expect(await codeOf(decide("BBBB-BBBB", "deny"))).toBe("not_found")
   })
 })
 
