@@ -131,6 +131,48 @@ describe("Outgoing mail", () => {
   })
 })
 
+describe("The switch of all Identities", () => {
+  it("counts those that were switched, leaves out failed ones and fails while one is unreachable", async () => {
+    const { session } = await signUp(service.base)
+    const made = [await makeIdentity(service.base, session), await makeIdentity(service.base, session)] as const
+    const [ready, other] = [made[0].handle, made[1].handle]
+    const turn = (body: object, token = session) => call(service.base, "PATCH", "/api/account/mail", { token, body })
+    const outgoing = async (name: string) =>
+      (await call(service.base, "GET", `/api/identities/${name}/mail`, { token: session })).body.outgoing
+    /** Another process takes the actor over, and the Identity has this status. */
+    const become = (status: string) =>
+      service.query(
+        (sql) => sql`
+          with moved as (update identity set status = ${status} where handle = ${other} returning canonical)
+          update actor set epoch = epoch + 1 where kind = 'Identity' and id = (select canonical from moved)`,
+      )
+    const active = { outgoing: "active", stopped_at: null, stopped_by: null, reason: null }
+    const stopped = { outgoing: "stopped", stopped_at: expect.any(String), stopped_by: "session" }
+    const { body: minted } = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "ci" } })
+    expect((await turn({ outgoing: "stopped", reason: "All stop" })).body).toEqual({
+      ...stopped,
+      reason: "All stop",
+      identities: 2,
+    })
+    expect([await outgoing(ready), await outgoing(other)]).toEqual(["stopped", "stopped"])
+    expect((await turn({ outgoing: "active" })).body).toEqual({ ...active, identities: 2 })
+    expect((await turn({ outgoing: "stopped" }, minted.key)).body).toEqual({
+      ...stopped,
+      stopped_by: "admin_key",
+      reason: null,
+      identities: 2,
+    })
+
+    await become("failed")
+    expect((await turn({ outgoing: "active" })).body).toEqual({ ...active, identities: 1 })
+    await become("provisioning")
+    const { status, body } = await turn({ outgoing: "stopped" })
+    expect([status, body.code, body.retry_after_seconds]).toEqual([503, "unavailable", 1])
+    expect(body.detail).toContain("Some Identities could not be reached")
+    expect(await outgoing(ready)).toBe("stopped")
+  })
+})
+
 describe("Messages", () => {
   const mail = (subject: string, text: string, tag = "") =>
     send(service.smtpPort, {
