@@ -3,7 +3,7 @@ import * as Membership from "@svc/cluster/Membership"
 import { ClusterSql, Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
-import { Context, Duration, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { Clock, Context, Duration, Effect, Exit, Fiber, Latch, Layer, Option, Scope } from "effect"
 import {
   MessageStorage,
   Runner,
@@ -176,6 +176,71 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
       const [rows] = yield* one.session("show idle_session_timeout")
       expect(rows).toEqual(["1h"])
       yield* one.end
+    }),
+  )
+
+  it.effect("keeps the shards of a process that stood still while the confirmation of their locks arrived", () =>
+    Effect.gen(function* () {
+      const self = new Runner.Runner({ address: addressOf(8), groups: ["default"], weight: 1 })
+      const shard = ShardId.make("default", 1)
+      let confirmation: Effect.Effect<Array<ShardId.ShardId>> = Effect.succeed([shard])
+      const storage = Layer.succeed(RunnerStorage.RunnerStorage, {
+        register: () => Effect.succeed(1 as never),
+        unregister: () => Effect.void,
+        getRunners: Effect.succeed([[self, true] as const]),
+        setRunnerHealth: () => Effect.void,
+        acquire: () => Effect.succeed([shard]),
+        refresh: () => Effect.suspend(() => confirmation),
+        release: () => Effect.void,
+        releaseAll: () => Effect.void,
+      })
+      /** Time in nanoseconds in which the process stood still. */
+      let stalled = 0n
+      const testClock = yield* Clock.Clock
+      const clock = Object.assign(Object.create(testClock) as Clock.Clock, {
+        monotonicTimeNanosUnsafe: () => testClock.monotonicTimeNanosUnsafe() + stalled,
+      })
+      const scope = yield* Scope.make()
+      const services = yield* Layer.buildWithScope(
+        Layer.fresh(Sharding.layer).pipe(
+          Layer.provide([Runners.layerNoop, MessageStorage.layerNoop]),
+          Layer.provide(MessageStorage.layerNoop),
+          Layer.provide([storage, RunnerHealth.layerNoop]),
+          Layer.provide(config(8)),
+          Layer.provide(Layer.fresh(Membership.clock).pipe(Layer.provide(Layer.succeed(Clock.Clock, clock)))),
+        ),
+        scope,
+      )
+      const sharding = Context.get(services, Sharding.Sharding)
+      yield* TestClock.adjust(Timing.shardAcquire)
+      expect(sharding.hasShardId(shard)).toBe(true)
+
+      const refreshMillis = Duration.toMillis(Timing.shardLockRefresh)
+      /** Starts a confirmation that only ends with the returned effect. */
+      const begin = Effect.gen(function* () {
+        const latch = yield* Latch.make()
+        confirmation = Effect.as(latch.await, [shard])
+        yield* TestClock.adjust(refreshMillis)
+        return Effect.sync(() => {
+          confirmation = Effect.succeed([shard])
+          latch.openUnsafe()
+        })
+      })
+      const arrives = yield* begin
+      stalled += 200_000_000n
+      yield* TestClock.adjust(refreshMillis)
+      expect(sharding.hasShardId(shard)).toBe(true)
+      yield* arrives
+      yield* TestClock.adjust(refreshMillis)
+      expect(sharding.hasShardId(shard)).toBe(true)
+
+      // Without a stall, the limit of the library holds.
+      yield* begin
+      yield* TestClock.adjust(refreshMillis)
+      expect(sharding.hasShardId(shard)).toBe(false)
+      const closed = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.join(closed)
     }),
   )
 

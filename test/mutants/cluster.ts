@@ -310,6 +310,13 @@ export const cluster: Mutants = {
     bug: "shards acquired during a slow confirmation are released at once",
     tests: ["cluster/membership"],
   },
+  "stall-is-loss": {
+    file: "cluster/src/Membership.ts",
+    from: "clock.monotonicTimeNanosUnsafe() < due ? Effect.void",
+    to: "clock.monotonicTimeNanosUnsafe() >= 0n ? Effect.void",
+    bug: "a process that stood still for a second gives up all its shards, although their confirmation had arrived",
+    tests: ["cluster/membership"],
+  },
   "unconfirmed-forever": {
     file: "cluster/src/Membership.ts",
     from: "clock.currentTimeMillisUnsafe() - confirmed < expirationMillis",

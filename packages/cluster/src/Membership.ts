@@ -17,13 +17,14 @@
  *   than a third of `shardLockExpiration`, which happens on a busy machine. The locks end with their session only, and a
  *   session with a statement in flight is not idle. Here the runner keeps its shards for `shardLockExpiration` after the
  *   start of the last successful confirmation.
+ * - The limit of the library for such a confirmation does not count time in which this process stood still, because a
+ *   confirmation that had arrived by then would otherwise lose against it.
  *
  * Fencing does not depend on any of this: an actor writes only under its own epoch (`actor/Ownership.ts`).
  *
- * The library has no option for the sleeps that the second and the last point replace. {@link clock} recognizes these
- * sleeps by the log annotation of their loop and by their duration; `test/cluster/membership.test.ts` fails if the
- * library changes either. No other duration in these loops may be equal, such as the timeout of lock operations
- * (a third of `shardLockExpiration`).
+ * The library has no option for the sleeps that the second, the fourth and the last point replace. {@link clock} recognizes
+ * these sleeps by the log annotation of their loop, if it has one, and by their duration; `test/cluster/membership.test.ts`
+ * fails if the library changes either. No other duration in these loops may be equal.
  */
 import { Clock, Context, Duration, Effect, Fiber, Layer, Option, References, type Scope } from "effect"
 import {
@@ -208,11 +209,18 @@ export const storage: Layer.Layer<
   ClusterSql | ChangeFeed | RunnerConnections | ShardingConfig.ShardingConfig
 > = Layer.effect(RunnerStorage.RunnerStorage, makeStorage)
 
-/** The sleeps of the library that {@link clock} shortens: the loop's annotation, and the duration in milliseconds. */
+/** The sleeps of the library that {@link clock} changes: the loop's annotation, and the duration in milliseconds. */
 const sleeps = {
   assignments: { loop: "RunnerStorage sync", millis: Duration.toMillis(Timing.refreshAssignments) },
   acquisition: { loop: "Shard acquisition loop", millis: 1_000 },
+  /** The limit of each operation on shard locks. */
+  locking: { millis: Duration.toMillis(Timing.shardLockRefresh) },
 } as const
+
+/** A timer that fires later than this, in milliseconds, shows that the process stood still. */
+const punctualMillis = 100
+/** A process that stands still again and again gets no more than this number of further sleeps. */
+const sleepsAtMost = 10
 
 const makeClock = Effect.gen(function* () {
   const clock = yield* Clock.Clock
@@ -220,15 +228,25 @@ const makeClock = Effect.gen(function* () {
   const acquire = Duration.fromInputUnsafe(Timing.shardAcquire)
   return Object.assign(Object.create(clock) as Clock.Clock, { sleep })
 
+  /** Sleeps, and goes on in short sleeps until one ends in time: the process has then handled what arrived while it stood still. */
+  function punctually(millis: number, left = sleepsAtMost): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const due = clock.monotonicTimeNanosUnsafe() + BigInt((millis + punctualMillis) * 1e6)
+      return Effect.flatMap(clock.sleep(Duration.millis(millis)), () =>
+        left === 0 || clock.monotonicTimeNanosUnsafe() < due ? Effect.void : punctually(punctualMillis, left - 1),
+      )
+    })
+  }
+
   function sleep(duration: Duration.Duration): Effect.Effect<void> {
     return Effect.flatMap(Effect.service(References.CurrentLogAnnotations), ({ fiber }) => {
       const millis = Duration.toMillis(duration)
-      const { assignments, acquisition } = sleeps
+      const { assignments, acquisition, locking } = sleeps
       if (fiber === assignments.loop && millis === assignments.millis) {
         return Effect.raceFirst(clock.sleep(duration), changes.await)
       }
       if (fiber === acquisition.loop && millis === acquisition.millis) return clock.sleep(acquire)
-      return clock.sleep(duration)
+      return millis === locking.millis ? punctually(millis) : clock.sleep(duration)
     })
   }
 })
