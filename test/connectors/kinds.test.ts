@@ -108,6 +108,18 @@ layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
       server.applications.clear()
       yield* connect(server, "bea", org_id, bot)
       expect(yield* rowOf(id)).toMatchObject({ status: "connected" })
+      // The application is removed while the account holder allows it.
+      const start = yield* through(actor.Authorize({ org_id, account: server.base }))
+      const query = new URL(server.allow(start.authorization_url, bot)).search.slice(1)
+      const [lost] = server.applications.keys()
+      server.applications.clear()
+      const finish = actor.Finish(
+        { org_id, state: start.state, query, apply_disclosure: false },
+        onBehalfOf(accountHolder),
+      )
+      expect(yield* through(Effect.flip(finish))).toMatchObject({ code: "connector_credential_refused" })
+      yield* connect(server, "bea", org_id, bot)
+      expect([...server.applications.keys()]).not.toContain(lost)
     }),
   )
 

@@ -193,6 +193,7 @@ export const drawn = async <P extends object>(component: (props: P) => unknown, 
     activeElement: null,
   })
   vi.stubGlobal("HTMLElement", Drawn)
+  for (const name of ["addEventListener", "removeEventListener", "scrollTo"]) vi.stubGlobal(name, () => {})
   const top = new Drawn("body")
   const draw = (child: ComponentChild) =>
     act(() => render(h(QueryClientProvider, { client, children: child }), top as never))

@@ -1,6 +1,7 @@
 /** Components whose state a browser test would pass by: the second letter, the value at the end, a second press. */
+import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { type Drawn, drawn, heldCalls, source } from "./Modules.ts"
+import { type Drawn, drawn, Entries, heldCalls, source } from "./Modules.ts"
 
 const { Chart } = await source("charts/Chart.tsx")
 const { Button } = await source("ui/Button.tsx")
@@ -9,6 +10,18 @@ const { client } = await source("client/Queries.ts")
 const { default: Palette } = await source("shell/palette/Palette.tsx")
 const { palette } = await source("shell/Overlays.ts")
 const { identitiesInput } = await source("shell/Identities.ts")
+const { default: ProfilePage } = await source("card/ProfilePage.tsx")
+const { default: Help } = await source("shell/palette/Help.tsx")
+const { letters } = await source("shell/Overlays.ts")
+
+const problem = {
+  code: "invalid_request",
+  status: 422,
+  title: "t",
+  detail: "no",
+  agent_hint: "fix_call",
+  instance: "req_1",
+}
 const { place } = await source("router/Router.ts")
 
 let calls: ReturnType<typeof heldCalls>
@@ -230,4 +243,102 @@ describe("The command palette", () => {
     expect(palette.value).toBe(false)
     expect(calls.all.length).toBe(0)
   })
+})
+
+describe("The profile of an agent", () => {
+  const card = {
+    name: "Ada",
+    description: "Counts",
+    version: "1",
+    documentation_url: "https://docs.example/",
+    icon_url: "https://icon.example/",
+    provider: { organization: "Org", url: "https://org.example/" },
+    skills: [{ id: "s", name: "Sum", description: "Sums", tags: ["a", "b"], examples: ["1+1"] }],
+    card: {},
+    updated_at: "2026-11-20T08:00:00.000Z",
+  }
+  const opened = async () => {
+    const params = { params: { handle: "ada" } }
+    vi.stubGlobal("location", { pathname: "/console/identities/ada/profile", search: "" })
+    client.setQueryData(["GET /api/identities/:handle", params], { handle: "ada", status: "ready" })
+    client.setQueryData(["GET /api/identities/:handle/card", params], card)
+    const { top, fire, leave } = await drawn(ProfilePage, { handle: "ada" })
+    const field = (label: string) => {
+      const found = top.all("label").find(({ textContent }) => textContent.startsWith(label))
+      return [...top.all("input"), ...top.all("textarea")].find(
+        ({ attributes }) => attributes["id"] === found!.attributes["for"],
+      )!
+    }
+    const enter = (label: string, value: string) => fire(field(label), "input", { currentTarget: { value } })
+    const saved = async () => {
+      await fire(top.all("form")[0], "submit")
+      return calls.next()
+    }
+    return { top, enter, saved, leave, fire }
+  }
+
+  it("is saved as it was read, with the members that the form does not show", async () => {
+    const { saved, leave } = await opened()
+    const { card: _, updated_at: __, ...own } = card
+    const { method, url, body } = await saved()
+    expect([method, url, body]).toEqual(["PATCH", "/api/identities/ada/card", own])
+    await leave()
+  })
+
+  it.each([
+    ["Documentation", { documentation_url: null }],
+    ["Icon", { icon_url: null }],
+    ["Operator", { provider: { organization: "", url: card.provider.url } }],
+    ["Operator website", { provider: { organization: "Org", url: "" } }],
+    ["Operator, Operator website", { provider: null }],
+    ["Tags", { skills: [{ ...card.skills[0]!, tags: [] }] }],
+  ])("has nothing where the form is empty: %s", async (labels, change) => {
+    const { enter, saved, leave } = await opened()
+    for (const label of labels.split(", ")) await enter(label, "  ")
+    const { card: _, updated_at: __, ...own } = card
+    expect((await saved()).body).toEqual({ ...own, ...change })
+    await leave()
+  })
+
+  it("shows each error of the service at its field", async () => {
+    const { top, saved, leave } = await opened()
+    const pointers = ["/name", "/description", "/version", "/documentation_url", "/icon_url"]
+    const others = ["/provider/organization", "/provider/url", "/skills/0/id", "/skills/0/name", "/skills/0/tags"]
+    const errors = [...pointers, ...others].map((path) => ({ path, message: `wrong ${path}` }))
+    const request = await saved()
+    await act(async () => request.answer(422, { ...problem, errors }))
+    await vi.waitFor(() => expect(top.all({ class: "wrong" }).length).toBe(errors.length))
+    const wrong = top.all({ class: "wrong" }).map((one) => {
+      const label = one.parentNode!.all("label")[0]!.textContent.replace(/ \(.*/, "")
+      return `${label}: ${one.textContent}`
+    })
+    expect(wrong).toMatchInlineSnapshot(`
+      [
+        "Name: wrong /name",
+        "Description: wrong /description",
+        "Version: wrong /version",
+        "Documentation URL: wrong /documentation_url",
+        "Icon URL: wrong /icon_url",
+        "Operator: wrong /provider/organization",
+        "Operator website: wrong /provider/url",
+        "ID: wrong /skills/0/id",
+        "Name: wrong /skills/0/name",
+        "Tags, separated by commas: wrong /skills/0/tags",
+      ]
+    `)
+    await leave()
+  })
+})
+
+it("The list of shortcuts shows whether single letters are on, and turns them on and off", async () => {
+  vi.stubGlobal("localStorage", new Entries())
+  const { top, fire, leave } = await drawn(Help, {})
+  const [box] = top.all({ type: "checkbox" })
+  const isOn = () => box!.attributes["checked"]
+  expect(isOn()).toBe("true")
+  await fire(box, "change", { currentTarget: { checked: false } })
+  expect([isOn(), letters.value]).toEqual([undefined, false])
+  await fire(box, "change", { currentTarget: { checked: true } })
+  expect([isOn(), letters.value]).toEqual(["true", true])
+  await leave()
 })

@@ -170,4 +170,25 @@ export const consoleModules: Mutants = {
     bug: "a second press delays a message that is being sent",
     tests: ["console/writing"],
   },
+  "shortcuts-shown-inverted": {
+    file: "console/src/shell/palette/Help.tsx",
+    from: "checked={letters.value}",
+    to: "checked={!letters.value}",
+    bug: "the list of shortcuts says that single letters are off while they are on",
+    tests: ["console/components"],
+  },
+  "empty-address-of-profile": {
+    file: "console/src/card/ProfilePage.tsx",
+    from: "documentation_url: orNull(draft.documentation)",
+    to: "documentation_url: draft.documentation",
+    bug: "an address of the profile cannot be removed",
+    tests: ["console/components"],
+  },
+  "profile-without-half-of-operator": {
+    file: "console/src/card/ProfilePage.tsx",
+    from: "orNull(draft.organization) === null && orNull(draft.website) === null",
+    to: "orNull(draft.organization) === null || orNull(draft.website) === null",
+    bug: "an operator without a website is silently left out",
+    tests: ["console/components"],
+  },
 }

@@ -218,4 +218,18 @@ export const mailGatewayImap: Mutants = {
     bug: "the audit log calls a wrong mailbox password a login",
     tests: ["audit/service"],
   },
+  "sort-sends-removals": {
+    file: "mail-gateway/src/mail/imap/session/Dispatch.ts",
+    from: '"SEARCH", "SORT", "THREAD", "COPY"]',
+    to: '"SEARCH", "THREAD", "COPY"]',
+    bug: "numbers change while a mail program sorts",
+    tests: ["mail/imap/session"],
+  },
+  "search-finds-unannounced-messages": {
+    file: "mail-gateway/src/mail/imap/session/SearchCommands.ts",
+    from: "const uids = found.uids.filter((uid) => view.numberOf(uid) > 0)",
+    to: "const uids = found.uids",
+    bug: "a search returns number 0 for a message that the mail program does not know",
+    tests: ["mail/imap/session"],
+  },
 }

@@ -219,4 +219,11 @@ export const mailGatewaySending: Mutants = {
     bug: "a recipient that was refused at RCPT counts as sent",
     tests: ["mail/sending/relay"],
   },
+  "html-without-language": {
+    file: "mail-gateway/src/mail/composing/MessageWriter.ts",
+    from: '<html lang="${language}">',
+    to: "<html>",
+    bug: "screen readers read a German disclosure in English",
+    tests: ["sending/composing"],
+  },
 }

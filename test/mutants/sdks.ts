@@ -121,4 +121,11 @@ export const sdks: Mutants = {
     bug: "the Vault of an Identity's client is that of the account",
     tests: ["sdk/options"],
   },
+  "signed-fetch-ignores-abort": {
+    file: "sdk/src/SignedFetch.ts",
+    from: "const sent = { method, headers, signal, redirect",
+    to: "const sent = { method, headers, redirect",
+    bug: "a signed web request cannot be given up",
+    tests: ["sdk/options"],
+  },
 }

@@ -98,6 +98,22 @@ describe("Options", () => {
   })
 })
 
+describe("A signed web request", () => {
+  it("and the request for its signature can be given up by the caller", async () => {
+    const signals: Array<AbortSignal | null | undefined> = []
+    const given = new AbortController()
+    const fake: typeof fetch = async (address, init) => {
+      signals.push(init?.signal)
+      return String(address).startsWith("http://api/") ? Response.json({ headers: {} }) : new Response("ok")
+    }
+    const ada = createClient({ key, fetch: fake, baseUrl: "http://api/" }).identity("ada")
+    await ada.fetch("https://site.example/", { signal: given.signal })
+    expect(signals.map((signal) => signal?.aborted)).toEqual([false, false])
+    given.abort()
+    expect(signals.map((signal) => signal?.aborted)).toEqual([true, true])
+  })
+})
+
 describe("A signed delivery of a test", () => {
   const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
   const body = JSON.stringify({ id: "evt_1", type: "email.received" })

@@ -100,4 +100,10 @@ describe("a sent message", () => {
   it("is found by its HTML if it has no text", async () => {
     expect(await searched({ text: undefined, html: "<p>Pangolins alone.</p>" })).toContain("pangolins alone.")
   })
+
+  it.each(["en", "de", "fr"] as const)("names the language of its disclosure, %s, in its HTML", async (language) => {
+    const written = await write({ ...letter("Hello."), text: "Hello.", html: "<p>Hello.</p>", language })
+    if (written._tag !== "Composed") throw new Error(written._tag)
+    expect(Buffer.from(written.composed.content.html ?? "").toString()).toContain(`<html lang="${language}">`)
+  })
 })

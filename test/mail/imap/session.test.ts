@@ -188,6 +188,33 @@ describe("an IMAP session", () => {
     expect(output).toContain("* 2 FETCH (UID 3)\r\nl OK")
   })
 
+  it.each([
+    ["FETCH 1 UID", "* 1 FETCH (UID 1)"],
+    ["STORE 1 +FLAGS.SILENT (\\Flagged)", ""],
+    ["SEARCH 1:*", "* SEARCH 1 3"],
+    ["UID SEARCH ALL", "* SEARCH 1 3"],
+    ["UID SEARCH RETURN (COUNT MAX) ALL", "MAX 3 COUNT 2"],
+    ["SORT (SUBJECT) UTF-8 ALL", "* SORT 1 3"],
+    ["THREAD ORDEREDSUBJECT UTF-8 ALL", "* THREAD (1)(3)"],
+    ["COPY 1 Sent", ""],
+  ])("keeps its numbers during %s, and knows no message that it has not announced", async (command, expected) => {
+    const store = MemoryStore.make()
+    const [one, other] = [await open({ store }), await open({ store })]
+    for (const session of [one, other]) await session.feed(Buffer.from(login))
+    await one.feed(Buffer.from(append("b") + append("c") + append("d") + "e SELECT INBOX\r\n"))
+    await other.feed(Buffer.from("e SELECT INBOX\r\nf STORE 2 +FLAGS (\\Deleted)\r\ng EXPUNGE\r\n" + append("h")))
+    one.forget()
+    await one.feed(Buffer.from(`i ${command}\r\n`))
+    const output = one.said()
+    expect(output).toContain(expected)
+    expect(output).toMatch(/\r\ni OK|^i OK/)
+    // Commands with UIDs may be followed by removals.
+    if (!command.startsWith("UID")) expect(output).not.toContain("EXPUNGE")
+    one.forget()
+    await one.feed(Buffer.from("j NOOP\r\nk SEARCH ALL\r\n"))
+    expect(one.said()).toContain("* SEARCH 1 2 3\r\n")
+  })
+
   it("announces IDLE before login", async () => {
     const { text } = await converse("a CAPABILITY\r\n")
     expect(text).toMatch(/^\* CAPABILITY .* IDLE /)

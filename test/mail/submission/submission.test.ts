@@ -1,5 +1,6 @@
 /** Submission by mail programs: allowed senders and recipients, the resulting message, and the replies to refusals. */
-import { connect } from "node:net"
+import { connect, type Socket } from "node:net"
+import { connect as connectTls } from "node:tls"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
@@ -286,4 +287,30 @@ describe("Login", () => {
     expect(await output).toBe("421 4.7.0 The credential of this session was revoked\r\n")
     expect((await auth(`AUTH PLAIN ${plain(dora.user, dora.pass)}`))[0]).toMatch(/^535 /)
   }, 60_000)
+})
+
+describe("A session of a mail program", () => {
+  /** Sends a line and returns the reply. */
+  const said = async (socket: Socket, line?: string) => {
+    if (line !== undefined) socket.write(`${line}\r\n`)
+    for (let text = ""; ;) {
+      text += await new Promise<Buffer>((resolve) => socket.once("data", resolve))
+      if (/^\d{3} .*\r\n$/m.test(text)) return text
+    }
+  }
+
+  it("knows no login from before STARTTLS", async () => {
+    const socket = connect(service.submissionPort, "127.0.0.1")
+    await said(socket)
+    await said(socket, "EHLO laptop")
+    expect(await said(socket, `AUTH PLAIN ${plain(ada.user, ada.pass)}`)).toMatch(/^235/)
+    expect(await said(socket, "STARTTLS")).toMatch(/^220/)
+    const encrypted = connectTls({ socket, rejectUnauthorized: false })
+    await said(encrypted, "EHLO laptop")
+    expect(await said(encrypted, `MAIL FROM:<${ada.address}>`)).toMatch(/^530/)
+    expect(await said(encrypted, `AUTH PLAIN ${plain(bob.user, bob.pass)}`)).toMatch(/^235/)
+    expect(await said(encrypted, `MAIL FROM:<${ada.address}>`)).toMatch(/^550/)
+    expect(await said(encrypted, `MAIL FROM:<${bob.address}>`)).toMatch(/^250/)
+    encrypted.destroy()
+  })
 })

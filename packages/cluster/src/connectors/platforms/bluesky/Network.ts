@@ -147,7 +147,7 @@ const emptyStores: Stores = {
 }
 
 /** Looks up `_atproto.<handle>` in DNS. */
-const resolveTxt = async (name: string): Promise<Array<string> | null> => {
+export const resolveTxt = async (name: string): Promise<Array<string> | null> => {
   const dns = new Resolver({ timeout: 2_000, tries: 2 })
   try {
     return (await dns.resolveTxt(name)).slice(0, 100).map((chunks) => chunks.join(""))
