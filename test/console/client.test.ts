@@ -78,7 +78,7 @@ describe("A call", () => {
     expect(told.map(({ mock }) => mock.calls.length > 0)).toEqual([isSignedOut, isUnreachable])
   })
 
-  it("that is given up is no sign that the service is unreachable", async () => {
+  it("that is aborted does not say that the service is unreachable", async () => {
     const told = vi.spyOn(unreachable, "tell").mockReturnValue(undefined)
     const given = new AbortController()
     const done = call("GET /api/x", undefined, { signal: given.signal }).catch((cause: Error) => cause.name)

@@ -90,7 +90,7 @@ export const consoleModules: Mutants = {
     file: "console/src/client/Client.ts",
     from: "    if (manner.signal?.aborted === true) throw cause\n",
     to: "",
-    bug: "a read that was given up shows that the service cannot be reached",
+    bug: "a read that was aborted shows that the service cannot be reached",
     tests: ["console/client"],
   },
   "idempotency-key-of-every-attempt": {

@@ -125,7 +125,7 @@ export const sdks: Mutants = {
     file: "sdk/src/SignedFetch.ts",
     from: "const sent = { method, headers, signal, redirect",
     to: "const sent = { method, headers, redirect",
-    bug: "a signed web request cannot be given up",
+    bug: "a signed web request cannot be aborted",
     tests: ["sdk/options"],
   },
 }

@@ -99,7 +99,7 @@ describe("Options", () => {
 })
 
 describe("A signed web request", () => {
-  it("and the request for its signature can be given up by the caller", async () => {
+  it("and the request for its signature can be aborted by the caller", async () => {
     const signals: Array<AbortSignal | null | undefined> = []
     const given = new AbortController()
     const fake: typeof fetch = async (address, init) => {
