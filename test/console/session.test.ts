@@ -74,6 +74,8 @@ describe("The session cookie", () => {
   })
 })
 
+const tagWith = (coding: string) => (coding === "" ? /^"[^;"]+"$/ : new RegExp(`^"[^;"]+;${coding}"$`))
+
 describe("The build of the console", () => {
   it("is served with the right headers and encodings, and nothing beside it", async () => {
     const page = await fetch(`${service.base}/console/identities/ada`)
@@ -89,12 +91,20 @@ describe("The build of the console", () => {
     })
     expect(repeated.status).toBe(304)
     const script = /src="(\/console\/assets\/[^"]+)"/.exec(html)![1]!
+    const tags = new Map<string, string>()
     for (const coding of ["br", "gzip", "identity"]) {
       const asset = await fetch(`${service.base}${script}`, { headers: { "accept-encoding": coding } })
+      tags.set(coding, asset.headers.get("etag")!)
       expect(asset.headers.get("content-encoding")).toBe(coding === "identity" ? null : coding)
       expect(asset.headers.get("cache-control")).toBe("public, max-age=31536000, immutable")
       expect(asset.headers.get("vary")).toBe("accept-encoding")
       expect((await asset.text()).length).toBeGreaterThan(10_000)
+    }
+    // Each encoding has a tag of its own, and a cache that has any of them knows the file.
+    expect([...tags.values()]).toEqual(["br", "gzip", ""].map((coding) => expect.stringMatching(tagWith(coding))))
+    for (const tag of tags.values()) {
+      const headers = { "accept-encoding": "gzip", "if-none-match": tag }
+      expect((await fetch(`${service.base}${script}`, { headers })).status, tag).toBe(304)
     }
     expect((await fetch(`${service.base}${script}`, { method: "HEAD" })).status).toBe(200)
     for (const path of [

@@ -75,12 +75,15 @@ layer(actors(), { timeout: "60 seconds" })("A Mailbox of several segments", (it)
             .filter((place) => !removed.has(place + 1) && parts.every((part) => texts[place]!.includes(part)))
             .map((place) => place + 1)
         const expectSameResults = Effect.gen(function* () {
+          // A search whose time is always over continues where it ended: most candidates of a frequent word are excluded by another one.
+          const [frequent, excluded] = [words[2]!, words[1]!]
+          expect(yield* hurried(all(`"${frequent}" -"${excluded}"`, 5))).toEqual(
+            naive(frequent).filter((uid) => !texts[uid - 1]!.includes(excluded)),
+          )
           for (let n = 0; n < 8; n++) {
             const [one, other] = [word(), word()]
             const part = [...one].slice(draw(2), 2 + draw(4)).join("")
             expect(yield* all(`"${one}"`, 20 + draw(60)), one).toEqual(naive(one))
-            // A search whose time is always over continues where it ended.
-            expect(yield* hurried(all(`"${one}"`, 20)), one).toEqual(naive(one))
             if (part !== "") expect(yield* all(`"${part}"`, 50), part).toEqual(naive(part))
             expect(yield* all(`"${one}" "${other}"`, 20), `${one} ${other}`).toEqual(naive(one, other))
             expect(yield* all(`"${one}" -"${other}"`, 50), `${one} -${other}`).toEqual(

@@ -93,4 +93,32 @@ export const consoleAndEdge: Mutants = {
     bug: "pages that are open keep the data of the account that was signed in before",
     tests: ["console/access"],
   },
+  "image-follows-one-redirect-more": {
+    file: "api/src/console/MailImages.ts",
+    from: "next === null || left === 0 ?",
+    to: "next === null || left < 0 ?",
+    bug: "an image of a message makes the service follow more redirects than allowed",
+    tests: ["console/images"],
+  },
+  "image-redirect-without-base": {
+    file: "api/src/console/MailImages.ts",
+    from: "URL.parse(to, url)",
+    to: "URL.parse(to)",
+    bug: "images behind a relative redirect are not shown",
+    tests: ["console/images"],
+  },
+  "image-of-error": {
+    file: "api/src/console/MailImages.ts",
+    from: "const contentType = status === 200 ? typeOf(body) : undefined",
+    to: "const contentType = typeOf(body)",
+    bug: "the image of an error page is shown as the image of the message, for a day",
+    tests: ["console/images"],
+  },
+  "one-tag-for-all-encodings": {
+    file: "api/src/console/Console.ts",
+    from: "etag: packed === undefined ? file.tag : tagOfCoding(file.tag, coding!),",
+    to: "etag: file.tag,",
+    bug: "a shared cache takes the compressed console for the uncompressed one",
+    tests: ["console/session"],
+  },
 }

@@ -296,11 +296,4 @@ export const surfaces: Mutants = {
     bug: "direct messages are not read until the profile was checked",
     tests: ["connectors/bluesky-lists"],
   },
-  "removed-application-is-used-again": {
-    file: "cluster/src/connectors/platforms/mastodon/Authorization.ts",
-    from: 'failure._tag === "CredentialRefused" ? visit.registrations.forget(service) : Effect.void',
-    to: "Effect.void",
-    bug: "an account cannot be connected after its server removed the application",
-    tests: ["connectors/kinds"],
-  },
 }

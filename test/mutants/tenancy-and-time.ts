@@ -177,13 +177,6 @@ export const tenancyAndTime: Mutants = {
     bug: "commands that follow COMPRESS in the same packet are lost",
     tests: ["mail/imap/wire"],
   },
-  "starttls-keeps-login": {
-    file: "mail-gateway/src/mail/Submission.ts",
-    from: "      delete session.disabledCommands\n      accounts.logOut(session)\n",
-    to: "      delete session.disabledCommands\n",
-    bug: "a login that somebody injected before STARTTLS sends mail",
-    tests: ["mail/submission/submission"],
-  },
   "late-search-skips-candidates": {
     file: "cluster/src/mail/MessageSearch.ts",
     from: "return { rows, lookedTo: few.at(-1)! }",

@@ -163,4 +163,18 @@ export const tunnelEdge: Mutants = {
     bug: "the agent announces that it leaves before the edge knows, and a last request is answered with keep-alive",
     tests: ["tunnel/agent"],
   },
+  "caller-recheck": {
+    file: "tunnel-edge/src/edge/routing/Requests.ts",
+    from: "return holds === undefined || Admission.allowsCaller(holds, found)\n      ? found\n      : this.refusing.callerOf(holds, head, this.proto)",
+    to: "return found",
+    bug: "an agent that is no longer allowed calls on an open connection if its signature is verified slowly",
+    tests: ["tunnel/callers"],
+  },
+  "caller-recheck-of-first-request": {
+    file: "tunnel-edge/src/edge/routing/Requests.ts",
+    from: "const standing = head.isSigned ? yield* routes.standing(name) : begun",
+    to: "const standing: Standing | undefined = begun",
+    bug: "an agent that is no longer allowed calls if its signature is verified slowly",
+    tests: ["tunnel/callers"],
+  },
 }

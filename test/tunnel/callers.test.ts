@@ -264,6 +264,45 @@ describe("the setting callers", () => {
     for (const callers of ["anyone", ["ada"]]) expect((await bob.set({ callers }, bob.key)).status).toBe(403)
     expect((await bob.set({ proxy_protocol: false })).body.settings.callers).toBe("signed")
   })
+
+  it("is checked again if it changed while a signature was verified", async () => {
+    const bob = await inhabit(here, echo, "signed")
+    const [carol, eve] = [await stranger(), await stranger()]
+    const head = (fields: Record<string, string>) =>
+      ["GET / HTTP/1.1", `Host: ${hostOf(bob.handle)}:${here.edgePort}`]
+        .concat(
+          Object.entries(fields).map(([name, value]) => `${name}: ${value}`),
+          "",
+          "",
+        )
+        .join("\r\n")
+    const open = await openConnection(here.edgePort)
+    await open.say(head(carol.signed(bob.origin)), /\}$/)
+    for (const say of [open.say, (await openConnection(here.edgePort)).say]) {
+      const held = Promise.withResolvers<void>()
+      const slow = await stranger((keys) => async (_, response) => {
+        await held.promise
+        response.setHeader("content-type", "application/http-message-signatures-directory+json").end(keys)
+      })
+      await bob.set({ callers: "signed" })
+      await eventually(
+        () => get(bob, eve.signed(bob.origin)),
+        ({ status }) => status === 200,
+      )
+      const answer = say(head(slow.signed(bob.origin)), /\n$/)
+      await eventually(
+        async () => slow.reads(),
+        (reads) => reads === 1,
+      )
+      await bob.set({ callers: [carol.origin] })
+      await eventually(
+        () => get(bob, eve.signed(bob.origin)),
+        ({ status }) => status === 401,
+      )
+      held.resolve()
+      expect(await answer).toMatch(/^HTTP\/1\.1 401 /)
+    }
+  })
 })
 
 describe("the keys of strangers", () => {

@@ -202,14 +202,24 @@ export const make = Effect.fnUntraced(function* (options: {
   const find = Effect.fnUntraced(function* (head: Head, client: Client) {
     const name = hosts.nameOf(head.host)
     if (name === undefined) return problemFor(book, head, "tunnel_not_found", "No tunnel has this host.")
-    const standing = yield* routes.standing(name)
-    if (standing === undefined) return gone(head)
+    const begun = yield* routes.standing(name)
+    if (begun === undefined) return gone(head)
     const path = documentPath(head.method, head.target)
-    if (path !== undefined) return yield* document(path, standing, client.address, head)
-    const refused = refusalOf(standing, client.address, head)
+    if (path !== undefined) return yield* document(path, begun, client.address, head)
+    const refused = refusalOf(begun, client.address, head)
     if (refused !== undefined) return refused
-    const caller = head.isSigned ? yield* Effect.promise(() => callerOf(standing, head, client.proto)) : undefined
+    const verified = (holds: Standing) => Effect.promise(() => callerOf(holds, head, client.proto))
+    const caller = head.isSigned ? yield* verified(begun) : undefined
     if (Buffer.isBuffer(caller)) return caller
+    // The settings may have changed while the signature was verified.
+    const standing = head.isSigned ? yield* routes.standing(name) : begun
+    if (standing === undefined) return gone(head)
+    if (standing !== begun) {
+      const refused = refusalOf(standing, client.address, head)
+      if (refused !== undefined) return refused
+      const judged = Admission.allowsCaller(standing, caller) ? caller : yield* verified(standing)
+      if (Buffer.isBuffer(judged)) return judged
+    }
     const way = yield* routes.find(name, standing)
     if (way === undefined) return yield* offline(head, name, standing)
     const route: Route = {
