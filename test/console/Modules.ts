@@ -183,6 +183,12 @@ export class Drawn {
   }
 }
 
+/** Sizes never change without a browser. */
+class Observer {
+  observe() {}
+  disconnect() {}
+}
+
 /** Draws a component into elements without a browser. */
 export const drawn = async <P extends object>(component: (props: P) => unknown, props: P) => {
   const { client } = await source("client/Queries.ts")
@@ -191,7 +197,11 @@ export const drawn = async <P extends object>(component: (props: P) => unknown, 
     createTextNode: (text: string) => new Drawn("", text),
     documentElement: new Drawn("html"),
     activeElement: null,
+    addEventListener: () => {},
+    removeEventListener: () => {},
   })
+  vi.stubGlobal("ResizeObserver", Observer)
+  vi.stubGlobal("innerHeight", 1_000)
   vi.stubGlobal("HTMLElement", Drawn)
   for (const name of ["addEventListener", "removeEventListener", "scrollTo"]) vi.stubGlobal(name, () => {})
   const top = new Drawn("body")

@@ -191,4 +191,18 @@ export const consoleModules: Mutants = {
     bug: "an operator without a website is silently left out",
     tests: ["console/components"],
   },
+  "own-html-first": {
+    file: "console/src/mail/Body.tsx",
+    from: '(direction === "inbound" && origin.verdict === "verified")',
+    to: 'origin.verdict === "verified"',
+    bug: "a sent message is shown as HTML first, in place of the text that was written",
+    tests: ["console/mail-parts"],
+  },
+  "deleted-conversations-stay": {
+    file: "console/src/mail/MailList.tsx",
+    from: "rows={(page) => staying(page.threads)}",
+    to: "rows={(page) => page.threads}",
+    bug: "a conversation that was deleted stays in the list for eight seconds",
+    tests: ["console/mail-parts"],
+  },
 }
