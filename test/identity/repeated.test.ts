@@ -7,6 +7,7 @@ import { storeAhead } from "@svc/cluster/mail/MessageContent"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { actors, makeOrg, waitUntil } from "../harness/Actors.ts"
 
 const identityRow = (handle: string) =>
@@ -76,11 +77,13 @@ layer(actors(), { timeout: "60 seconds" })("a repeated message", (it) => {
       const [webhook_id, secret_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7, yield* makeUuidV7]
       const webhook = { org_id, webhook_id, url: "http://127.0.0.1:9/", event_types: ["*"], description: null }
       const made = yield* ask(actor.RegisterWebhook(webhook))
+      yield* TestClock.adjust("1 second")
       expect(yield* ask(actor.RegisterWebhook(webhook))).toEqual(made)
       expect([yield* rows("webhook", id), yield* rows("signing_secret", id)]).toEqual([1, 1])
 
       const rotated = yield* ask(actor.RotateSecret({ org_id, secret_id }))
       expect(rotated.signing_secret).not.toBe(made.signing_secret)
+      yield* TestClock.adjust("1 second")
       expect(yield* ask(actor.RotateSecret({ org_id, secret_id }))).toEqual(rotated)
       expect(yield* rows("signing_secret", id)).toBe(2)
 

@@ -1,9 +1,13 @@
-import { GuardedClient } from "@svc/cluster/net/GuardedClient"
+import type { BufferedResponse } from "@svc/cluster/net/BufferedResponse"
+import { GuardedClient, RequestFailed } from "@svc/cluster/net/GuardedClient"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
 import { Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { awaitFiber } from "../harness/Actors.ts"
 import { storesLayer } from "../harness/Stores.ts"
 
 const quotas = {
@@ -67,6 +71,85 @@ layer(clients)("Client document", (it) => {
         Effect.map(Effect.flip(read(`https://busy.example/${n}.json`)), (refused) => String(refused)),
       )
       expect(messages.map((text) => text.includes("too often"))).toEqual([false, false, false, true])
+    }),
+  )
+})
+
+/** What the address of a document answers, and how often it was asked. */
+const answering: { asked: number; answer: Effect.Effect<BufferedResponse, RequestFailed> } = {
+  asked: 0,
+  answer: Effect.never,
+}
+const documents = OAuthClients.layer.pipe(
+  Layer.provide([
+    PublicLimits.layer({ ...quotas, oauth_document: 100 }),
+    Layer.succeed(GuardedClient, {
+      ask: () => Effect.suspend(() => (answering.asked++, answering.answer)),
+    } as unknown as GuardedClient["Service"]),
+  ]),
+  Layer.provideMerge(storesLayer),
+)
+
+layer(documents)("Client document that was fetched", (it) => {
+  const id = "https://app.example/client.json"
+  const body = (more: object = {}) => ({
+    client_id: id,
+    client_name: "App",
+    redirect_uris: ["https://app.example/1"],
+    ...more,
+  })
+  const says = (document: unknown, headers: Record<string, string> = {}, status = 200) => {
+    const text = typeof document === "string" ? document : JSON.stringify(document)
+    answering.answer = Effect.succeed({
+      status,
+      headers: new Headers({ "content-type": "application/json", ...headers }),
+      body: Buffer.from(text),
+    })
+  }
+  const read = Effect.flatMap(OAuthClients, ({ read }) => read(id))
+  const refusal = Effect.map(Effect.flip(read), (refused) => String("message" in refused ? refused.message : refused))
+
+  it.effect("is refused with the reason if it is no document of the client", () =>
+    Effect.gen(function* () {
+      const reason = (given: () => void) => Effect.andThen(Effect.sync(given), refusal)
+      expect(yield* reason(() => says(body(), {}, 404))).toMatch(/responded with status 404/)
+      expect(yield* reason(() => says(body(), {}, 302))).toMatch(/responded with status 302/)
+      expect(yield* reason(() => says("{"))).toMatch(/not valid JSON/)
+      expect(yield* reason(() => says(body(), { "content-type": "text/html" }))).toMatch(/not valid JSON/)
+      expect(yield* reason(() => says(body({ client_id: `${id}?x` })))).toMatch(/differs from its address/)
+      const fails = (error: RequestFailed["error"]) => () =>
+        void (answering.answer = Effect.fail(new RequestFailed({ error, durationMs: 1 })))
+      expect(yield* reason(fails("too_large"))).toMatch(/longer than 5120 bytes/)
+      expect(yield* reason(fails("dns"))).toMatch(/cannot be reached \(dns\)/)
+      answering.answer = Effect.never
+      const late = yield* Effect.forkChild(refusal)
+      expect(yield* Effect.flatten(awaitFiber(late, Timing.documentTimeoutMillis))).toMatch(/did not respond in time/)
+    }),
+  )
+
+  it.effect("is used for as long as it says, between 5 minutes and a day, and then replaced", () =>
+    Effect.gen(function* () {
+      /** Reads the document, and returns how long the next reads do not ask for it again, in minutes. */
+      const freshMinutes = Effect.fnUntraced(function* (version: number, headers: Record<string, string>) {
+        yield* TestClock.adjust("2 days")
+        says(body({ client_name: `App ${version}`, redirect_uris: [`https://app.example/${version}`] }), headers)
+        expect(yield* read).toMatchObject({ name: `App ${version}`, redirects: [`https://app.example/${version}`] })
+        const asked = answering.asked
+        for (let minutes = 1; ; minutes++) {
+          yield* TestClock.adjust("1 minute")
+          // What was read is stored.
+          expect(yield* read).toMatchObject({ name: `App ${version}`, describedBy: "app.example" })
+          if (answering.asked > asked) return minutes
+        }
+      })
+      expect(yield* freshMinutes(1, {})).toBe(5)
+      expect(yield* freshMinutes(2, { "cache-control": "public, max-age=600" })).toBe(10)
+      // Changed again within an hour.
+      says(body({ client_name: "App 3" }), { "cache-control": "max-age=60" })
+      yield* TestClock.adjust("10 minutes")
+      yield* read
+      answering.answer = Effect.never
+      expect(yield* read).toMatchObject({ name: "App 3", redirects: ["https://app.example/1"] })
     }),
   )
 })

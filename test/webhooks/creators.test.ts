@@ -221,6 +221,7 @@ describe("Webhook", () => {
     const made = await adminKey()
     const patch = { token: made.token, body: { url: receiver.url } }
     expect((await call(service.base, "PATCH", hook(id), patch)).status).toBe(200)
+    expect(await state(id)).toEqual(["active", null])
     await revokeKey(made)
     expect(await state(id)).toEqual(["stopped", "creator_revoked"])
     await session("DELETE", hook(id))
