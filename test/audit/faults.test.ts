@@ -1,15 +1,17 @@
 /** The audit log while the store does not accept its writes, on the test's clock. */
-import { expect, layer } from "@effect/vitest"
+import { expect, it, layer } from "@effect/vitest"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Audit } from "@svc/cluster/audit/Audit"
 import * as AuditPartitions from "@svc/cluster/audit/AuditPartitions"
 import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
+import * as SealQueue from "@svc/cluster/audit/SealQueue"
 import { Health } from "@svc/cluster/health/Health"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
+import { vi } from "vitest"
 import { waitUntil } from "../harness/Actors.ts"
 import { interruptAtLock, whileLocked } from "../harness/InterruptedStatement.ts"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
@@ -25,6 +27,19 @@ const recorded = (org: string) =>
   rows<{ request_id: string; count: number; address: string; outcome: string }>(
     (sql) => sql`select request_id, count, address, outcome from audit where org_id = ${org} order by id`,
   )
+
+it.effect("The queue of marks goes on after a mark failed", () =>
+  Effect.gen(function* () {
+    let marks = 0
+    const store = () => Effect.suspend(() => (++marks === 1 ? Effect.fail("unreachable") : Effect.succeed([])))
+    const queue = yield* SealQueue.make(store as never)
+    for (const [at, org] of ["one", "two", "three"].entries()) {
+      queue.touch([org])
+      yield* Effect.promise(() => vi.waitFor(() => expect(marks).toBe(at + 1)))
+      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+    }
+  }),
+)
 
 layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
   it.effect("shows no Vault value while it is unreachable", () =>
