@@ -1,3 +1,7 @@
+import * as ResourceChanges from "@svc/api/events/ResourceChanges"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import { scopesOf } from "@svc/domain/account/Scope"
+import { Effect, Stream } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -42,6 +46,37 @@ const listen = async (path: string, token: string, headers: Record<string, strin
 }
 const turn = (outgoing: string) =>
   call(service.base, "PATCH", `/api/identities/${ada.handle}/mail`, { token: session, body: { outgoing } })
+
+it("A stream of changes says that some may have been missed, and leaves out what its reader may not read", async () => {
+  const found: ReadonlyArray<unknown> = [
+    [{ resource: "vault", handle: null }],
+    undefined,
+    [
+      { resource: "vault", handle: null },
+      { resource: "webhooks", handle: "ada" },
+    ],
+  ]
+  let at = 0
+  const resources = () =>
+    Effect.succeed({
+      recent: [{ resource: "deliveries", handle: "ada" }],
+      await: Effect.suspend(() => (at < found.length ? Effect.succeed(found[at++]) : Effect.never)),
+    })
+  const reader = { org: { id: "org" }, scopes: scopesOf("webhook:read") } as never
+  const chunks = await Effect.runPromise(
+    Effect.flatMap(ResourceChanges.make, ({ open }) => open(reader)).pipe(
+      Effect.flatMap((stream) => Stream.runCollect(Stream.take(stream, 3))),
+      Effect.scoped,
+      Effect.provideService(ChangeFeed, { resources } as never),
+    ),
+  )
+  const changed = (changes: unknown) => `event: changed\ndata: ${JSON.stringify({ changes })}\n\n`
+  expect([...chunks].map((chunk) => Buffer.from(chunk).toString())).toEqual([
+    changed([{ resource: "deliveries", handle: "ada" }]),
+    changed(null),
+    changed([{ resource: "webhooks", handle: "ada" }]),
+  ])
+})
 
 describe("Event stream", () => {
   it("delivers Events and resumes after a disconnect", async () => {

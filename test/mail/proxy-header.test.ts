@@ -49,6 +49,7 @@ describe("A PROXY protocol header", () => {
     ["with an address of the other family", Buffer.from("PROXY TCP4 2001:db8::1 ::2 1 25\r\n"), "invalid"],
     ["with an invalid port", Buffer.from("PROXY TCP4 203.0.113.7 10.0.0.1 70000 25\r\n"), "invalid"],
     ["that never ends", Buffer.from(`PROXY TCP4 ${"1".repeat(120)}`), "invalid"],
+    ["that does not end within 107 bytes", Buffer.from(`PROXY TCP4 ${"1".repeat(96)}`), "invalid"],
     ["without a PROXY header", Buffer.from("EHLO client.example.org\r\n"), "invalid"],
   ]
   for (const [what, bytes, expected] of cases) {

@@ -5,6 +5,7 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { mcp } from "../oauth/Consent.ts"
 
 let service: TestService
 let session: string
@@ -87,6 +88,27 @@ describe("Resources", () => {
     expect(await uris(agent as never)).toEqual(of(ada.handle))
     const { resourceTemplates } = await owner.listResourceTemplates()
     expect(resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toContain("svc://identities/{handle}/messages/{id}")
+  })
+
+  it("of many Identities are listed page by page", async () => {
+    const person = await signUp(service.base)
+    await service.query(
+      (sql) => sql`
+        with names as (
+          insert into handle (canonical, handle, org_id, registered_at)
+          select 'many' || n, 'many' || n, ${person.org.id}, now() from generate_series(1, 51) n returning handle
+        )
+        insert into identity (id, canonical, handle, org_id, status, saga, ready_at, created_at)
+        select uuidv7(), n.handle, n.handle, ${person.org.id}, i.status, i.saga, i.ready_at, i.created_at
+        from names n, identity i where i.handle = ${ada.handle}`,
+    )
+    const list = async (params: Record<string, unknown>) =>
+      (await mcp(service.base, person.session, "resources/list", params)).body["result"]
+    const first = await list({})
+    expect([first.resources.length, typeof first.nextCursor]).toEqual([150, "string"])
+    const second = await list({ cursor: first.nextCursor })
+    expect([second.resources.length, second.nextCursor]).toEqual([3, undefined])
+    expect(new Set([...first.resources, ...second.resources].map(({ uri }) => uri)).size).toBe(153)
   })
 
   it("have what the tools return, with the mark of untrusted content", async () => {

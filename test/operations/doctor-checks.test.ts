@@ -1,5 +1,5 @@
 /** Each check of the doctor, with the state that it accepts and those that it reports. */
-import { mkdtempSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
@@ -143,7 +143,7 @@ describe("The options of the doctor", () => {
     vi.unstubAllEnvs()
   })
   const env = {
-    SVC_DATA_DIR: "/nowhere/data",
+    SVC_DATA_DIR: path.join(tmpdir(), "svc-doctor-makes-nothing"),
     SVC_BASE_URL: "http://127.0.0.1:9",
     SVC_SMTP_TLS_CERT: "/nowhere",
     SVC_SMTP_TLS_KEY: "/nowhere",
@@ -166,6 +166,7 @@ describe("The options of the doctor", () => {
     const invalid = await run({}, { SVC_HTTP_PORT: "many" })
     expect(new Set(invalid.map(({ group }) => group))).toEqual(new Set(["machine", "settings", "service"]))
     expect(invalid.find(({ name }) => name === "configuration")).toMatchObject({ status: "fail" })
+    expect(existsSync(env.SVC_DATA_DIR)).toBe(false)
   })
 
   it("name the service, whose health and key are checked", async () => {

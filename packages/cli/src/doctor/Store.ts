@@ -157,7 +157,8 @@ export const findings = (settings: Settings): Effect.Effect<ReadonlyArray<Findin
   const store = Option.match(databaseUrl, {
     onSome: (url) => looked(settings, false).pipe(Effect.provide(Database.layer({ url }))),
     onNone: () =>
-      existsSync(path.join(EmbeddedPostgres.homeOf(dataDirectory), "data"))
+      // The home of a database is made with its directory, and a check makes nothing.
+      existsSync(dataDirectory) && existsSync(path.join(EmbeddedPostgres.homeOf(dataDirectory), "data"))
         ? Effect.flatMap(EmbeddedPostgres.open({ directory: dataDirectory }), ({ connection }) =>
             looked(settings, true).pipe(Effect.provide(Database.layer(connection))),
           )
