@@ -247,4 +247,32 @@ export const api: Mutants = {
     bug: "The sign-in mail is English for everybody",
     tests: ["account/sign-in"],
   },
+  "resources-first-page-only": {
+    file: "api/src/mcp/Mcp.ts",
+    from: "...(next_cursor === null ? {} : { nextCursor: next_cursor }),",
+    to: "",
+    bug: "MCP clients see the resources of 50 Identities only",
+    tests: ["mcp/resources"],
+  },
+  "missed-changes-not-said": {
+    file: "api/src/events/ResourceChanges.ts",
+    from: "changes === null || changes.length > 0",
+    to: "changes !== null && changes.length > 0",
+    bug: "The console stays stale after changes were missed",
+    tests: ["api/stream"],
+  },
+  "overlap-ignored": {
+    file: "api/src/account/ApiKeys.ts",
+    from: "payload?.overlap_seconds ?? overlapSeconds",
+    to: "overlapSeconds",
+    bug: "A rotated key works for a day whatever overlap was asked for",
+    tests: ["events/data"],
+  },
+  "all-identities-fail-for-one": {
+    file: "api/src/mail/OrgMail.ts",
+    from: "isSilent(identity.status) ? Effect.succeed(0) : Effect.fail(later(error))",
+    to: "Effect.fail(later(error))",
+    bug: "One failed Identity keeps the stop of all from answering",
+    tests: ["api/mail-settings"],
+  },
 }

@@ -154,7 +154,7 @@ export const cli: Mutants = {
     from: "Option.orElse(settings.imapTls, () => settings.smtpTls)",
     to: "settings.imapTls",
     bug: "The certificate that mail programs get from SMTP is not checked",
-    tests: ["operations/doctor"],
+    tests: ["operations/doctor-certificates"],
   },
   "doctor-sends-foreign-key": {
     file: "cli/src/doctor/Checks.ts",
@@ -168,6 +168,13 @@ export const cli: Mutants = {
     from: "only.size === 0 || only.has(group)",
     to: "true",
     bug: "`svc doctor --only` runs every check",
+    tests: ["operations/doctor-checks"],
+  },
+  "doctor-makes-data-directory": {
+    file: "cli/src/doctor/Store.ts",
+    from: "existsSync(dataDirectory) && existsSync(",
+    to: "existsSync(",
+    bug: "`svc doctor` makes a data directory",
     tests: ["operations/doctor-checks"],
   },
 }

@@ -156,4 +156,11 @@ export const clusterAudit: Mutants = {
     bug: "after a seal that was not written the actor takes the end of its own chain for forged",
     tests: ["audit/stale-sealer"],
   },
+  "seals-stop-after-a-failure": {
+    file: "cluster/src/audit/SealQueue.ts",
+    from: "}).pipe(Effect.ignoreCause, Effect.ensuring(Effect.sync(() => (underWay = false))))",
+    to: "}).pipe(Effect.tap(() => Effect.sync(() => (underWay = false))), Effect.ignoreCause)",
+    bug: "After one failure of the store nothing is sealed until a scan finds it",
+    tests: ["audit/faults"],
+  },
 }

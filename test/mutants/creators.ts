@@ -65,4 +65,11 @@ export const creators: Mutants = {
     bug: "a device login that a revoked key approved still hands out its key",
     tests: ["account/devices"],
   },
+  "webhook-adopted-by-nobody": {
+    file: "cluster/src/webhooks/Webhooks.ts",
+    from: "creator_kind = ${by.kind}::text, creator_id = ${by.credentialId}::uuid`\n    : sql``",
+    to: "creator_kind = ${by.kind}::text`\n    : sql``",
+    bug: "A Webhook stops as soon as a key redirects it",
+    tests: ["webhooks/creators"],
+  },
 }

@@ -135,4 +135,18 @@ export const edges: Mutants = {
     bug: "A document of exactly the permitted size is rejected",
     tests: ["net/guarded-client"],
   },
+  "shorter-http-methods": {
+    file: "domain/src/proof/RequestSignature.ts",
+    from: "Schema.isMaxLength(32),",
+    to: "Schema.isMaxLength(8),",
+    bug: "Requests with PROPPATCH cannot be signed",
+    tests: ["api/edges"],
+  },
+  "proxy-header-without-end": {
+    file: "cluster/src/net/ProxyHeader.ts",
+    from: "bytes.length >= textLimit",
+    to: "bytes.length > textLimit",
+    bug: "A header of the largest length that does not end is waited for",
+    tests: ["mail/proxy-header"],
+  },
 }

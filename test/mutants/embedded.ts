@@ -30,4 +30,18 @@ export const embedded: Mutants = {
     bug: "a server that was killed while it created its lock file can never be started again",
     tests: ["store/embedded"],
   },
+  "spool-folder-remains": {
+    file: "cluster/src/backup/Spool.ts",
+    from: "fs.rmSync(path.dirname(file), {",
+    to: "fs.rmSync(file, {",
+    bug: "Every backup leaves a folder in the home of the database",
+    tests: ["operations/spool"],
+  },
+  "spool-waits-for-a-failed-copy": {
+    file: "cluster/src/backup/Spool.ts",
+    from: "      if (!isOpen) {",
+    to: "      if (false) {",
+    bug: "A backup whose copy fails at once waits without end",
+    tests: ["operations/spool"],
+  },
 }

@@ -261,4 +261,32 @@ export const secondSteps: Mutants = {
     bug: "the stored key is sent to whatever service --api names",
     tests: ["cli/login"],
   },
+  "revoked-grant-ends-again": {
+    file: "cluster/src/credentials/GrantRevocation.ts",
+    from: "reason = ${reason} where ${which} and revoked_at is null",
+    to: "reason = ${reason} where ${which}",
+    bug: "A revoked app is reported again when its Identity is deleted",
+    tests: ["events/data"],
+  },
+  "renewed-grant-keeps-its-end": {
+    file: "cluster/src/oauth/Grants.ts",
+    from: "resource = excluded.resource, expires_at = excluded.expires_at",
+    to: "resource = excluded.resource",
+    bug: "A consent for a year ends after a month",
+    tests: ["oauth/consent"],
+  },
+  "webhook-registered-again-later": {
+    file: "cluster/src/webhooks/Webhooks.ts",
+    from: "columns: sql`coalesce((select created_at from webhook where id = ${webhook.webhook_id}::uuid), ${at}::timestamptz) as created_at`",
+    to: "columns: sql`${at}::timestamptz as created_at`",
+    bug: "A repeated registration answers with another time",
+    tests: ["identity/repeated"],
+  },
+  "changed-document-not-stored": {
+    file: "cluster/src/oauth/OAuthClients.ts",
+    from: "where c.fetched_at is not null or c.seen_at <",
+    to: "where c.seen_at <",
+    bug: "A client's new document is lost if it was read within the hour",
+    tests: ["oauth/documents"],
+  },
 }

@@ -72,4 +72,11 @@ export const staleHolders: Mutants = {
     bug: "a draft that changed after its content was read is sent with the former content",
     tests: ["sending/drafts", "sending/departures", "sending/between"],
   },
+  "teardown-without-fence": {
+    file: "cluster/src/identity/Teardown.ts",
+    from: "leftover as (delete from event where identity_id = ${identity.id} and exists (select from fence))",
+    to: "leftover as (delete from event where identity_id = ${identity.id})",
+    bug: "A process that lost an Identity deletes its Events",
+    tests: ["identity/teardown"],
+  },
 }

@@ -184,4 +184,11 @@ export const tenancyAndTime: Mutants = {
     bug: "a search that takes long leaves out messages",
     tests: ["mail/segments"],
   },
+  "lateness-at-start": {
+    file: "cluster/src/work/Lateness.ts",
+    from: "lookedAt ??= now",
+    to: "lookedAt ??= 0",
+    bug: "After a restart, work that is about to resume is reported as late",
+    tests: ["work/lateness"],
+  },
 }
