@@ -1,8 +1,10 @@
 /** Commands for the first hour of a developer: listen, trigger, mcp install, open and completions. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as Install from "@svc/cli/mcp/Install"
+import { Effect } from "effect"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -152,6 +154,21 @@ describe("svc mcp install", { timeout: 60_000 }, () => {
     expect(refused.errors).toContain("not plain JSON")
     expect(refused.errors).toContain("@agent-identity/cli")
     expect(readFileSync(file, "utf8")).toBe(commented)
+  })
+
+  it("leaves a file that it cannot read", async () => {
+    const file = path.join(home, "codex", "unreadable", "config.toml")
+    mkdirSync(path.dirname(file), { recursive: true })
+    // A link to itself: nothing can be read there, but a file could take its place.
+    symlinkSync(file, file)
+    vi.stubEnv("CODEX_HOME", path.dirname(file))
+    try {
+      const added = Install.install("codex", { user: true, server, as: "mail" })
+      expect(await Effect.runPromise(Effect.flip(added))).toMatchObject({ message: expect.stringContaining("ELOOP") })
+      expect(readlinkSync(file)).toBe(file)
+    } finally {
+      vi.unstubAllEnvs()
+    }
   })
 })
 

@@ -16,11 +16,13 @@ let deployment: Deployment
 let api: Process
 let mail: Process
 let runnerPort: number
+/** Not the default address, so that the others reach the actors only by the address that they registered. */
+const runnerHost = "127.0.0.2"
 
 beforeAll(async () => {
   deployment = await deploy()
   runnerPort = await freePort()
-  await deployment.start(["actors"], { ...tls, SVC_RUNNER_PORT: String(runnerPort) })
+  await deployment.start(["actors"], { ...tls, SVC_RUNNER_HOST: runnerHost, SVC_RUNNER_PORT: String(runnerPort) })
   ;[api, mail] = await Promise.all([deployment.start(["api"], tls), deployment.start(["mail"], tls)])
 }, 60_000)
 afterAll(() => deployment.stop(), 60_000)
@@ -28,7 +30,7 @@ afterAll(() => deployment.stop(), 60_000)
 /** Returns whether the runner's port accepts a client with this certificate. */
 const isLetIn = (certificate: { readonly cert: string; readonly key: string } | undefined) =>
   new Promise<boolean>((resolve) => {
-    const socket = connect({ port: runnerPort, host: "127.0.0.1", ...certificate, rejectUnauthorized: false })
+    const socket = connect({ port: runnerPort, host: runnerHost, ...certificate, rejectUnauthorized: false })
     // In TLS 1.3, the client's handshake completes before the server has verified the certificate. Then the server closes the connection,
     // or waits for data.
     const timer = setTimeout(() => (socket.destroy(), resolve(true)), 1_000)

@@ -177,4 +177,11 @@ export const cli: Mutants = {
     bug: "`svc doctor` makes a data directory",
     tests: ["operations/doctor-checks"],
   },
+  "install-replaces-unreadable-file": {
+    file: "cli/src/mcp/Install.ts",
+    from: '    if ((error as NodeJS.ErrnoException).code === "ENOENT") return ""\n    throw error',
+    to: '    return ""',
+    bug: "`svc mcp install` replaces a configuration that it could not read",
+    tests: ["cli/developing"],
+  },
 }

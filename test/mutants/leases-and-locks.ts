@@ -156,4 +156,11 @@ export const leasesAndLocks: Mutants = {
     bug: "overdue work is not found behind the long queue of another Identity",
     tests: ["work/late-identities"],
   },
+  "runner-at-loopback": {
+    file: "cluster/src/Cluster.ts",
+    from: "RunnerAddress.make(host, address.port)",
+    to: 'RunnerAddress.make("127.0.0.1", address.port)',
+    bug: "Processes on other machines do not reach the actors",
+    tests: ["cluster/roles"],
+  },
 }
