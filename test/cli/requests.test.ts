@@ -4,7 +4,9 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { call } from "@svc/cli/client/Connection"
+import { Effect, Result } from "effect"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest"
 import { runSvc } from "../harness/Svc.ts"
 
 interface Seen {
@@ -129,4 +131,63 @@ describe("An address of the API", () => {
       expect(errors).not.toContain("secret")
     },
   )
+})
+
+describe("A response", () => {
+  afterEach(() => vi.unstubAllGlobals())
+  const api = "http://svc.example"
+  const json =
+    (body: unknown, status = 200) =>
+    async () =>
+      Response.json(body, { status })
+  const cut = async () =>
+    new Response(new ReadableStream({ pull: (controller) => controller.error(new Error("cut")) }), { status: 200 })
+  const problem = { title: "Slow down", detail: "Too many calls.", code: "rate_limited", agent_hint: "wait" }
+  const foreign = (status: number) => ({
+    _tag: "OutOfReach",
+    message: `${api} returned ${status}, but the response is not from this service.`,
+  })
+
+  it.each([
+    ["with an object is its result", json({ a: 1 }), { a: 1 }],
+    ["without content has no members", async () => new Response(null, { status: 204 }), {}],
+    ["with a list is foreign", json([1]), foreign(200)],
+    ["with a page is foreign", async () => new Response("<html>", { status: 200 }), foreign(200)],
+    ["with the page of a proxy is foreign", async () => new Response("Bad Gateway", { status: 502 }), foreign(502)],
+    ["with another error is foreign", json({ error: "x" }, 404), foreign(404)],
+    ["that redirects is foreign", async () => new Response(null, { status: 302 }), foreign(302)],
+    [
+      "with a problem is a refusal",
+      json({ ...problem, retry_after_seconds: 7 }, 429),
+      {
+        _tag: "Refused",
+        message: "Slow down: Too many calls. (rate_limited, wait)",
+        code: "rate_limited",
+        retryAfterSeconds: 7,
+        problem: { ...problem, retry_after_seconds: 7 },
+      },
+    ],
+    ["with a problem need not say when to retry", json(problem, 400), { _tag: "Refused", retryAfterSeconds: null }],
+    [
+      "that never comes says why",
+      () => Promise.reject(new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED") })),
+      { _tag: "OutOfReach", message: `${api} is unreachable: connect ECONNREFUSED` },
+    ],
+    [
+      "that is cut says that the request may have taken effect",
+      cut,
+      {
+        _tag: "OutOfReach",
+        message: expect.stringMatching(/during the response; the request may have taken effect\.$/),
+      },
+    ],
+  ] as const)("%s", async (_, respond, expected) => {
+    const asked = vi.fn<(request: Request, options: RequestInit) => Promise<Response>>(respond)
+    vi.stubGlobal("fetch", asked)
+    const ended = await Effect.runPromise(Effect.result(call(api, "POST", "/api/x", { body: {} })))
+    expect(Result.isSuccess(ended) ? ended.success : ended.failure).toMatchObject(expected)
+    const [request, options] = asked.mock.calls[0]!
+    expect([request.url, request.method, options.redirect]).toEqual([`${api}/api/x`, "POST", "manual"])
+    expect(request.headers.get("svc-version")).toMatch(/^20\d\d-\d\d-\d\d$/)
+  })
 })
