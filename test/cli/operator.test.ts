@@ -1,9 +1,11 @@
 import { execFile } from "node:child_process"
 import * as path from "node:path"
+import { reportedError } from "@svc/cli/ReportedError"
 import { sentence } from "@svc/cli/serve/OperatorErrors"
+import { SettingsInvalid } from "@svc/cli/serve/Settings"
 import { areShared, type Ask } from "@svc/cluster/store/Sessions"
-import { Cause, Effect } from "effect"
-import { describe, expect, it } from "vitest"
+import { Cause, Effect, Exit } from "effect"
+import { describe, expect, it, vi } from "vitest"
 
 const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
 const serve = (env: Record<string, string>) =>
@@ -15,6 +17,28 @@ const serve = (env: Record<string, string>) =>
       (error, out, err) => resolve({ code: error?.code ?? 0, text: `${out}${err}` }),
     )
   })
+
+describe("an error of an operator's command", () => {
+  const ended = async (effect: Effect.Effect<unknown, unknown>) => {
+    const printed = vi.spyOn(process.stderr, "write").mockReturnValue(true)
+    try {
+      const exit = await Effect.runPromiseExit(reportedError(effect))
+      return [Exit.isSuccess(exit) || Cause.squash(exit.cause), printed.mock.calls.map(([text]) => text)]
+    } finally {
+      printed.mockRestore()
+    }
+  }
+
+  it("is printed once if it is expected, and fails the command in any case", async () => {
+    const [reported, printed] = await ended(Effect.fail(new SettingsInvalid({ message: "SVC_X must be a number" })))
+    expect(reported).toMatchObject({ _tag: "ReportedError" })
+    expect(printed).toEqual(["svc: SVC_X must be a number\n"])
+    const unexpected = new Error("a defect")
+    expect(await ended(Effect.fail(unexpected))).toEqual([unexpected, []])
+    expect(await ended(Effect.die(unexpected))).toEqual([unexpected, []])
+    expect(await ended(Effect.void)).toEqual([true, []])
+  })
+})
 
 describe("a start-up error", () => {
   it.each([

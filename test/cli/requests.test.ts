@@ -11,7 +11,6 @@ import { runSvc } from "../harness/Svc.ts"
 
 interface Seen {
   readonly route: string
-  readonly version: string | undefined
   // oxlint-disable-next-line typescript/no-explicit-any -- JSON
   readonly body: any
 }
@@ -23,28 +22,13 @@ const key = {
 }
 const grants = { grants: [], next_cursor: null }
 
-/** Answers of the MCP server by method; a notification has none. */
-const mcpAnswers: Readonly<Record<string, object>> = {
-  initialize: { protocolVersion: "2025-06-18" },
-  ping: {},
-}
-
 const server = createServer(async (request, response) => {
   let text = ""
   for await (const chunk of request) text += String(chunk)
   const body = text === "" ? undefined : JSON.parse(text)
-  const version = request.headers["mcp-protocol-version"]
-  seen.push({
-    route: `${request.method} ${request.url}`,
-    version: typeof version === "string" ? version : undefined,
-    body,
-  })
+  seen.push({ route: `${request.method} ${request.url}`, body })
   const answer = (status: number, content?: object) =>
     response.writeHead(status, { "content-type": "application/json" }).end(content && JSON.stringify(content))
-  if (request.url === "/api/mcp") {
-    const result = mcpAnswers[body.method]
-    return result === undefined ? answer(202) : answer(200, { jsonrpc: "2.0", id: body.id, result })
-  }
   if (request.method === "DELETE") return answer(204)
   return request.method === "POST" ? answer(201, key) : answer(200, grants)
 })
@@ -64,8 +48,8 @@ beforeEach(() => {
   seen = []
 })
 
-const svc = (input: string, ...words: ReadonlyArray<string>) =>
-  runSvc({ home, input, env: { SVC_KEY: "svc_admin_key", SVC_API_URL: api } }, ...words)
+const svc = (...words: ReadonlyArray<string>) =>
+  runSvc({ home, env: { SVC_KEY: "svc_admin_key", SVC_API_URL: api } }, ...words)
 
 describe("svc keys create", () => {
   it.each([
@@ -73,7 +57,7 @@ describe("svc keys create", () => {
     [["--expires", "30", "--scope", "mail:read,card:write"], "/api/keys", { expires_in_days: 30 }],
     [["--identity", "ada"], "/api/identities/ada/keys", {}],
   ])("%j asks for a key with these rights", { timeout: 60_000 }, async (flags, route, rights) => {
-    const { code, out, errors } = await svc("", "keys", "create", "ci", ...flags)
+    const { code, out, errors } = await svc("keys", "create", "ci", ...flags)
     expect([code, out], errors).toEqual([0, "svc_admin_x\n"])
     const networks = flags.includes("--network") ? { networks: ["10.0.0.0/8", "2001:db8::/32"] } : {}
     const scopes = flags.includes("--scope") ? { scopes: ["mail:read", "card:write"] } : {}
@@ -84,40 +68,16 @@ describe("svc keys create", () => {
 
   it("asks for nothing if the lifetime is not 1 to 365 days", { timeout: 60_000 }, async () => {
     for (const lifetime of ["0", "366", "53w", "2y"])
-      expect((await svc("", "keys", "create", "ci", "--expires", lifetime)).code, lifetime).toBe(2)
+      expect((await svc("keys", "create", "ci", "--expires", lifetime)).code, lifetime).toBe(2)
     expect(seen).toEqual([])
   })
 })
 
 describe("svc grants revoke", () => {
   it("ends the access of the one app that it names", { timeout: 60_000 }, async () => {
-    expect((await svc("", "grants", "revoke", "a/b")).code).toBe(0)
+    expect((await svc("grants", "revoke", "a/b")).code).toBe(0)
     expect(seen.map(({ route }) => route)).toEqual(["DELETE /api/grants/a%2Fb"])
   })
-})
-
-describe("svc mcp", () => {
-  it(
-    "names the negotiated revision in later messages, and prints no answer to a notification",
-    { timeout: 60_000 },
-    async () => {
-      const messages = [
-        { jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: "2025-06-18" } },
-        { jsonrpc: "2.0", method: "notifications/initialized" },
-        { jsonrpc: "2.0", id: 2, method: "ping" },
-      ]
-      const { code, out } = await svc(messages.map((message) => `${JSON.stringify(message)}\n`).join(""), "mcp")
-      expect(code).toBe(0)
-      const printed = out.trim().split("\n")
-      expect(printed.map((line) => JSON.parse(line).id).toSorted()).toEqual([1, 2])
-      // Messages after the first are sent concurrently.
-      expect(seen.map(({ body, version }) => `${body.method} ${version}`).toSorted()).toEqual([
-        "initialize undefined",
-        "notifications/initialized 2025-06-18",
-        "ping 2025-06-18",
-      ])
-    },
-  )
 })
 
 describe("An address of the API", () => {

@@ -25,6 +25,7 @@ it(
         response.writeHead(200, { "content-type": "text/event-stream" })
         return void response.write(`: hello\n\ndata: {"stream":${id}}\n\n`)
       }
+      if (method.startsWith("notifications/")) return void response.writeHead(202).end()
       const [status, body] =
         method === "initialize"
           ? [200, { jsonrpc: "2.0", id, result: { protocolVersion: "2025-11-25" } }]

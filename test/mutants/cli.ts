@@ -184,4 +184,25 @@ export const cli: Mutants = {
     bug: "`svc mcp install` replaces a configuration that it could not read",
     tests: ["cli/developing"],
   },
+  "cut-response-unreachable": {
+    file: "cli/src/client/Connection.ts",
+    from: "${api} closed the connection during the response; the request may have taken effect.",
+    to: "${api} is unreachable.",
+    bug: "A command that may have worked says that the service is unreachable",
+    tests: ["cli/requests"],
+  },
+  "tcp-only-prints-hostname": {
+    file: "cli/src/tunnel/Command.ts",
+    from: "if (!flags.tcp) say(`${url}",
+    to: "say(`${url}",
+    bug: "svc tunnel --tcp names an address that does not answer",
+    tests: ["tunnel/command"],
+  },
+  "reported-error-succeeds": {
+    file: "cli/src/ReportedError.ts",
+    from: "      return yield* new ReportedError({})\n",
+    to: "      return undefined as never\n",
+    bug: "An operator's command that failed exits with 0",
+    tests: ["cli/operator"],
+  },
 }

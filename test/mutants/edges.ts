@@ -149,4 +149,11 @@ export const edges: Mutants = {
     bug: "A header of the largest length that does not end is waited for",
     tests: ["mail/proxy-header"],
   },
+  "certificate-of-now": {
+    file: "cluster/src/net/SelfSigned.ts",
+    from: "time(new Date(now.getTime() - 86_400_000))",
+    to: "time(now)",
+    bug: "Clients whose clock is behind reject a new certificate",
+    tests: ["net/self-signed"],
+  },
 }

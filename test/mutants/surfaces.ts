@@ -203,14 +203,14 @@ export const surfaces: Mutants = {
     from: 'if (message["method"] === "initialize") negotiated = body.value["result"]?.["protocolVersion"]',
     to: "",
     bug: "svc mcp sends no protocol version after the negotiation",
-    tests: ["cli/requests"],
+    tests: ["mcp/relay"],
   },
   "mcp-notification-answered": {
     file: "cli/src/mcp/Command.ts",
     from: 'if (message["id"] === undefined && message["method"] !== undefined) return undefined',
     to: "",
     bug: "svc mcp answers notifications",
-    tests: ["cli/requests"],
+    tests: ["mcp/relay"],
   },
   "grant-revokes-list": {
     file: "cli/src/grants/Command.ts",

@@ -13,3 +13,12 @@ it("a self-signed certificate is valid DER for any length of its signature", () 
     expect(read.verify(read.publicKey)).toBe(true)
   }
 })
+
+it("a self-signed certificate is valid for a year, and a day before for clocks that are behind", () => {
+  const now = new Date("2026-11-20T12:00:00Z")
+  const { validFrom, validTo } = new X509Certificate(selfSigned(["localhost"], now).cert)
+  expect([Date.parse(validFrom), Date.parse(validTo)]).toEqual([
+    Date.parse("2026-11-19T12:00:00Z"),
+    Date.parse("2027-11-20T12:00:00Z"),
+  ])
+})

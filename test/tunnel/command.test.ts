@@ -60,6 +60,20 @@ it(
   },
 )
 
+it("forwards only the TCP port with --tcp, and prints only its address", { timeout: 60_000 }, async () => {
+  const { handle, identity, secrets } = await makeIdentity(service.base, session)
+  const tunnel = svc(secrets.identity_key, String(port), "--tcp")
+  const address = `tcp://${hostOf(handle).replace(/:\d+$/, "")}:${identity.tunnel.port}`
+  await tunnel.until(() => tunnel.out().includes(`${address}  ->  127.0.0.1:${port}\n`))
+  expect(tunnel.out()).not.toContain("http")
+  expect(await fetch(`http://127.0.0.1:${identity.tunnel.port}/raw`).then((answer) => answer.text())).toMatch(
+    /^\/raw for/,
+  )
+  expect((await fetchPublic(service.edgePort, handle, "/")).status).toBe(502)
+  tunnel.stop()
+  await tunnel.ended
+})
+
 it("stores who may call, without a port too", { timeout: 60_000 }, async () => {
   const { handle } = await makeIdentity(service.base, session)
   const callers = async () =>
