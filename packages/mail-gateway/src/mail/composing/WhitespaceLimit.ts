@@ -3,9 +3,11 @@
  * and between two words there is no more than a reader scrolls past in a moment.
  */
 
-/** Characters that are invisible, although Unicode classifies some of them as letters (Hangul fillers). */
-const invisible =
-  /(?:[\s\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3164\ufeff\uffa0]|[\u{e0000}-\u{e007f}]|\u034f|\u180b|\u180c|\u180d|\u180f|[\ufe00-\ufe0f])+/gu
+/** A character that is invisible, although Unicode classifies some of them as letters (Hangul fillers). */
+const invisibleOne =
+  /(?:[\s\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3164\ufeff\uffa0]|[\u{e0000}-\u{e007f}]|\u034f|\u180b|\u180c|\u180d|\u180f|[\ufe00-\ufe0f])/u
+    .source
+const invisible = new RegExp(`${invisibleOne}+`, "gu")
 
 /** Control characters that affect a terminal and have no use in text. */
 // oxlint-disable-next-line no-control-regex -- control characters are removed
@@ -15,12 +17,17 @@ const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g
 const piled = /([\p{M}\u200c\u200d]{8})[\p{M}\u200c\u200d]+/gu
 
 /** The maximum line breaks, and other characters, of one run. */
-const runOfText = { breaks: 10, characters: 200 }
-const runOfMarkup = { breaks: 3, characters: 40 }
+const limits = (breaks: number, characters: number) => ({
+  breaks,
+  characters,
+  /** Matches runs that may be too long, so that the spaces between words cost nothing. */
+  long: new RegExp(`${invisibleOne}{${breaks + 1},}`, "gu"),
+})
+const runOfText = limits(10, 200)
+const runOfMarkup = limits(3, 40)
 
 const cut = (text: string, most: typeof runOfText): string =>
-  text.replace(piled, "$1").replace(invisible, (run) => {
-    if (run.length <= most.breaks) return run
+  text.replace(piled, "$1").replace(most.long, (run) => {
     let breaks = 0
     let characters = 0
     let kept = ""
