@@ -1,6 +1,12 @@
 /** Limits per client, each at its boundary. */
 import * as Clients from "@svc/mail-gateway/mail/smtp/Clients"
 import { Timing } from "@svc/mail-gateway/Timing"
+import { Bounces } from "@svc/mail-gateway/mail/sending/Bounces"
+import * as Recipients from "@svc/mail-gateway/mail/Recipients"
+import { Reception } from "@svc/mail-gateway/mail/Reception"
+import { Screening } from "@svc/mail-gateway/mail/Screening"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { expect, it } from "vitest"
 
 const { limits } = Clients
@@ -49,4 +55,34 @@ it("unknown recipients count until the window since the first has passed", () =>
   expect(clients.unknown("192.0.2.1", window + 1)).toBe(1)
   expect(clients.unknown("192.0.2.2", window + 1)).toBe(1)
   expect(clients.unknown("192.0.2.1", 2 * window + 1)).toBe(2)
+})
+
+it("each unknown recipient of a session is answered later than the one before it, and the 20th ends the session", async () => {
+  const screening = { isListed: () => Effect.succeed(false), isTooNew: () => Effect.succeed(false) }
+  const run = Effect.gen(function* () {
+    const judge = yield* Recipients.make({ mailDomain: "mail.example" }, Clients.make())
+    const session = { remoteAddress: "192.0.2.1", envelope: { mailFrom: false, rcptTo: [] } } as never
+    const answers: Array<readonly [code: number, millis: number]> = []
+    for (let n = 1; n <= limits.unknownInSession; n++) {
+      const answer = yield* Effect.forkChild(
+        Effect.flip(judge({ address: "nobody@mail.example", args: false }, session)),
+      )
+      let millis = 0
+      yield* TestClock.adjust(0)
+      for (; answer.pollUnsafe() === undefined; millis += Timing.tarpitStepMillis)
+        yield* TestClock.adjust(Timing.tarpitStepMillis)
+      answers.push([(yield* Fiber.join(answer)).responseCode, millis])
+    }
+    return answers
+  }).pipe(
+    Effect.provideService(Screening, screening as never),
+    Effect.provideService(Reception, { status: () => Effect.succeed("unknown") } as never),
+    Effect.provideService(Bounces, {} as never),
+    Effect.provide(TestClock.layer()),
+  )
+  const answers = await Effect.runPromise(run)
+  expect(answers.map(([code]) => code)).toEqual([...Array.from({ length: 19 }, () => 550), 421])
+  expect(answers.map(([, millis]) => millis)).toEqual(
+    Array.from({ length: 20 }, (_, n) => Math.max(0, n + 1 - limits.unknownAtOnce) * Timing.tarpitStepMillis),
+  )
 })

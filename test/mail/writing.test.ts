@@ -285,3 +285,28 @@ it("what is written and kept is exact", async () => {
     lines.push(`${one} ${other}: ${Author.aligned(one!, other!)}`)
   await expect(`${lines.join("\n").replaceAll("\r", "␍").toWellFormed()}\n`).toMatchFileSnapshot("readings/writing.txt")
 })
+
+it("An attribute of HTML keeps its largest value and loses a larger one", () => {
+  const kept = (element: string, name: string, value: string) => {
+    const cell = element === "td" || element === "th"
+    const html = `<${element} ${name}="${value}">x</${element}>`
+    const found = fragments([cell ? `<table><tr>${html}</tr></table>` : html], { known: new Map() } as never)
+    return found!.includes(`${name}="${value}"`)
+  }
+  for (const [element, name, most, more] of [
+    ["td", "colspan", "99", "100"],
+    ["td", "rowspan", "99", "100"],
+    ["table", "border", "20", "21"],
+    ["table", "cellpadding", "20", "21"],
+    ["table", "cellspacing", "20", "21"],
+    ["td", "width", "1999", "2000"],
+    ["td", "width", "100%", "101%"],
+    ["font", "size", "+7", "+8"],
+    ["ol", "start", "99999", "100000"],
+    ["td", "title", "a".repeat(500), "a".repeat(501)],
+    ["td", "lang", "a".repeat(35), "a".repeat(36)],
+    ["td", "align", "a".repeat(20), "a".repeat(21)],
+  ] as const) {
+    expect([kept(element, name, most), kept(element, name, more)], `${name}=${most}`).toEqual([true, false])
+  }
+})

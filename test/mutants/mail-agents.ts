@@ -79,4 +79,18 @@ export const mailAgents: Mutants = {
     bug: "messages do not name their agent",
     tests: ["mail/sending/round", "mail/submission/submission"],
   },
+  "one-unknown-recipient-more": {
+    file: "mail-gateway/src/mail/Recipients.ts",
+    from: "worst >= Clients.limits.unknownInSession",
+    to: "worst > Clients.limits.unknownInSession",
+    bug: "a client guesses one address more than allowed",
+    tests: ["mail/clients"],
+  },
+  "wide-columns": {
+    file: "mail-gateway/src/mail/composing/SanitizedHtml.ts",
+    from: "colspan: (value) => digits(2)",
+    to: "colspan: (value) => digits(3)",
+    bug: "a table of a message spans a thousand columns, which pushes the disclosure out of sight",
+    tests: ["mail/writing"],
+  },
 }
