@@ -128,4 +128,11 @@ export const sdks: Mutants = {
     bug: "a signed web request cannot be aborted",
     tests: ["sdk/options"],
   },
+  "python-reply-to-one": {
+    file: "sdk-python/src/agent_identity/_sync_client.py",
+    from: "            reply_all=reply_all,\n",
+    to: "",
+    bug: "a reply to everybody reaches only the sender",
+    tests: ["sdk/python"],
+  },
 }

@@ -145,6 +145,13 @@ class EveryCall(unittest.TestCase):
                 wanted = {name: operation[name] for name in ("method", "path", "query", "body", "hasKey")}
                 self.assertEqual(self.sent.pop(), wanted, operation["name"])
 
+    def test_reply_sends_all_that_it_takes(self) -> None:
+        names = ("text", "html", "reply_all", "subject", "to", "cc", "bcc", "attachments", "headers")
+        given: Dict[str, Any] = {name: name for name in names}
+        with client_with(httpx.MockTransport(self._answer)) as client:
+            client.identity("ada").reply("msg_1", **given)
+        self.assertEqual(self.sent.pop()["body"], {"reply_to_message": "msg_1", **given})
+
     def test_that_lists_has_all_pages(self) -> None:
         with client_with(httpx.MockTransport(self._answer)) as client:
             for operation in self.operations:
