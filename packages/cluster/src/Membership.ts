@@ -219,7 +219,7 @@ const sleeps = {
 
 /** A timer that fires later than this, in milliseconds, shows that the process stood still. */
 const punctualMillis = 100
-/** A process that stands still again and again gets no more than this number of further sleeps. */
+/** A process that is frozen again and again gets no more than this number of further sleeps. */
 const sleepsAtMost = 10
 
 const makeClock = Effect.gen(function* () {
