@@ -72,7 +72,7 @@ export const event = async (): Promise<Row> => {
     const waits = {
       request: Array<number>(),
       committed: Array<number>(),
-      asked: Array<number>(),
+      requested: Array<number>(),
       elsewhere: Array<number>(),
     }
     for (let round = 0; round < rounds; round++) {
@@ -94,7 +94,7 @@ export const event = async (): Promise<Row> => {
       waits.request.push(answered - start)
       // The commit is between the request and its response.
       waits.committed.push(...here.map((at) => Math.max(0, at - answered)))
-      waits.asked.push(...here.map((at) => at - start))
+      waits.requested.push(...here.map((at) => at - start))
       waits.elsewhere.push(elsewhere[0]! - start)
     }
     return {
@@ -110,7 +110,7 @@ export const event = async (): Promise<Row> => {
       figures: {
         "p99 ms": round(percentile(waits.committed, 0.99)),
         "request p50 ms": round(percentile(waits.request, 0.5)),
-        "request to stream p50 ms": round(percentile(waits.asked, 0.5)),
+        "request to stream p50 ms": round(percentile(waits.requested, 0.5)),
         "request to stream of another process p50 ms": round(percentile(waits.elsewhere, 0.5)),
         ...(measurable
           ? {

@@ -263,8 +263,8 @@ export const clusterMail: Mutants = {
   },
   "permit-without-lease": {
     file: "cluster/src/mail/sending/outbox/SendingGate.ts",
-    from: "on o.id = asked.outbox_id and o.identity_id = asked.identity_id\n            and o.attempt_started_at = asked.started_at",
-    to: "on o.id = asked.outbox_id and o.identity_id = asked.identity_id",
+    from: "on o.id = requested.outbox_id and o.identity_id = requested.identity_id\n            and o.attempt_started_at = requested.started_at",
+    to: "on o.id = requested.outbox_id and o.identity_id = requested.identity_id",
     bug: "an attempt that lost its lease is permitted to send",
     tests: ["sending/attempts"],
   },

@@ -53,8 +53,8 @@ export const cluster: Mutants = {
   },
   "identity-of-another-org": {
     file: "cluster/src/account/CredentialLookup.ts",
-    from: "where canonical = asked.name offset 0) t on t.org_id = o.id`",
-    to: "where canonical = asked.name offset 0) t on true`",
+    from: "where canonical = requested.name offset 0) t on t.org_id = o.id`",
+    to: "where canonical = requested.name offset 0) t on true`",
     bug: "the Identity a call names is looked up across all Orgs (missing org_id condition)",
     tests: ["api/identities", "api/scopes", "identity/neighbours", "access/doors", "oauth/hostile"],
   },

@@ -11,8 +11,8 @@ export const staleHolders: Mutants = {
   },
   "content-sent-under-a-lost-lease": {
     file: "cluster/src/mail/sending/outbox/SendingGate.ts",
-    from: "and o.attempt_started_at = asked.started_at",
-    to: "and asked.started_at is not null",
+    from: "and o.attempt_started_at = requested.started_at",
+    to: "and requested.started_at is not null",
     bug: "a process that lost the lease of a message sends its content beside the new holder",
     tests: ["sending/together"],
   },
@@ -67,8 +67,8 @@ export const staleHolders: Mutants = {
   },
   "sent-draft-of-any-version": {
     file: "cluster/src/mail/sending/OutboundBatch.ts",
-    from: "join draft d on d.id = asked.id and d.version = asked.draft_version for update of d",
-    to: "join draft d on d.id = asked.id for update of d",
+    from: "join draft d on d.id = requested.id and d.version = requested.draft_version for update of d",
+    to: "join draft d on d.id = requested.id for update of d",
     bug: "a draft that changed after its content was read is sent with the former content",
     tests: ["sending/drafts", "sending/departures", "sending/between"],
   },

@@ -195,20 +195,20 @@ export const layer = HttpRouter.use((router) =>
 
     /** Lists the resources of the Identities that a credential may act on. */
     const resourcesOf = Effect.fnUntraced(function* (
-      asked: Served & { readonly _tag: "Resources" },
+      served: Served & { readonly _tag: "Resources" },
       caller: CallerInfo,
       token: string,
     ) {
       if (caller.identities !== null) {
-        return jsonOf(asked.answer({ resources: Resources.listOf(caller.identities.map(({ handle }) => handle)) }))
+        return jsonOf(served.answer({ resources: Resources.listOf(caller.identities.map(({ handle }) => handle)) }))
       }
       const name = "svc_identity_list"
-      const request = requestOf(byName.get(name)!, asked.input, `Bearer ${token}`)
+      const request = requestOf(byName.get(name)!, served.input, `Bearer ${token}`)
       const response = request instanceof InvalidRequest ? yield* problem(request) : yield* sent(name, request)
       if (response.status !== 200) return response
       const { identities, next_cursor } = JSON.parse(textOf(response))
       return jsonOf(
-        asked.answer({
+        served.answer({
           resources: Resources.listOf(identities.map(({ handle }: Json) => handle)),
           ...(next_cursor === null ? {} : { nextCursor: next_cursor }),
         }),
@@ -222,10 +222,10 @@ export const layer = HttpRouter.use((router) =>
     })
 
     /** The list contains no secrets, so it may be compressed. */
-    const listed = (asked: Served & { readonly _tag: "List" }, caller: CallerInfo, selection: ListOptions) =>
+    const listed = (served: Served & { readonly _tag: "List" }, caller: CallerInfo, selection: ListOptions) =>
       Effect.map(RequestContext, (state) => {
         mayCompress(state)
-        return asked.answer(listFor(caller, selection))
+        return served.answer(listFor(caller, selection))
       })
 
     /** Audits the refusal of a credential on a message that names no tool. */
@@ -283,14 +283,14 @@ export const layer = HttpRouter.use((router) =>
       )
       // Large bodies of anonymous callers are not read; the response is 401.
       if (isLarge(request)) yield* callerOf
-      const asked = interpret(yield* request.text, headers)
-      const named = asked._tag === "Call" ? byName.get(asked.name) : undefined
+      const served = interpret(yield* request.text, headers)
+      const named = served._tag === "Call" ? byName.get(served.name) : undefined
       const tool = named !== undefined && contains(selection.toolsets, named) ? named : undefined
       const made =
-        asked._tag === "Call" && tool !== undefined ? yield* requested(tool, asked, token, callerOf) : undefined
+        served._tag === "Call" && tool !== undefined ? yield* requested(tool, served, token, callerOf) : undefined
       // A tool call is authorized by its endpoint; a message that makes no request is authorized here.
-      if (asked._tag === "Call" && tool !== undefined && made !== undefined && !(made instanceof InvalidRequest)) {
-        return yield* callTool(asked, tool, made)
+      if (served._tag === "Call" && tool !== undefined && made !== undefined && !(made instanceof InvalidRequest)) {
+        return yield* callTool(served, tool, made)
       }
       const caller = yield* callerOf
       const why = yield* Effect.match(admitted(caller, state), { onFailure: (one) => one, onSuccess: () => undefined })
@@ -300,24 +300,24 @@ export const layer = HttpRouter.use((router) =>
         kind: caller.kind,
         id: caller.credentialId,
         action: exchanged.action,
-        tool: asked._tag === "Call" && made !== undefined ? asked.name : "",
+        tool: served._tag === "Call" && made !== undefined ? served.name : "",
         handle: "",
       })
-      switch (asked._tag) {
+      switch (served._tag) {
         case "Answer":
-          return jsonOf(asked)
+          return jsonOf(served)
         case "Opening":
-          return jsonOf(asked.answer(instructionsFor(caller)))
+          return jsonOf(served.answer(instructionsFor(caller)))
         case "Resources":
-          return yield* resourcesOf(asked, caller, token)
+          return yield* resourcesOf(served, caller, token)
         case "Listen":
-          return yield* subscriptions.open(caller, asked.uris, asked.replies, (reader) => mayRead(reader, token))
+          return yield* subscriptions.open(caller, served.uris, served.replies, (reader) => mayRead(reader, token))
         case "List":
-          return jsonOf(yield* listed(asked, caller, selection))
+          return jsonOf(yield* listed(served, caller, selection))
         case "Call":
           return tool !== undefined && made instanceof InvalidRequest
-            ? answered(asked, tool, yield* problem(made))
-            : jsonOf(asked.unknown)
+            ? answered(served, tool, yield* problem(made))
+            : jsonOf(served.unknown)
       }
     })
 

@@ -16,12 +16,12 @@ export const layer = RequestServices.group(
   Effect.fn(function* (handlers) {
     const usage = yield* UsageQueries
     return handlers.handleAll({
-      read: Effect.fnUntraced(function* ({ query: { step, by, ...asked } }) {
+      read: Effect.fnUntraced(function* ({ query: { step, by, ...requested } }) {
         const { orgId, subject } = yield* Realm
         const size = stepMillis[step]
-        const to = asked.to ?? new Date(yield* Clock.currentTimeMillis)
+        const to = requested.to ?? new Date(yield* Clock.currentTimeMillis)
         // The current step is the last one of the default span.
-        const from = asked.from ?? new Date(to.getTime() - (defaultSteps[step] - 1) * size)
+        const from = requested.from ?? new Date(to.getTime() - (defaultSteps[step] - 1) * size)
         if (from.getTime() >= to.getTime()) return yield* refused("/from", "must be before `to`")
         const span = spanOf(step, from, to)
         if (span.to.getTime() - span.from.getTime() > stepsAtMost * size)

@@ -25,12 +25,12 @@ export const begin = Effect.fnUntraced(function* (write: Fenced, org: OrgState) 
   const value = yield* commit<{ requested_at: Date; identities: number }>(
     write,
     sql`
-    asked as (
+    requested as (
       update org set status = 'deleting', deletion_requested_at = ${at}
       where id = ${org.id} and status = 'active' and exists (select from fence)
       returning id
     ),
-    ${raiseForOrg({ sql, org: org.id, at, by }, "asked", "account.deletion_started", {})}`,
+    ${raiseForOrg({ sql, org: org.id, at, by }, "requested", "account.deletion_started", {})}`,
     {
       columns: sql`
         coalesce((select deletion_requested_at from org where id = ${org.id}), ${at}) as requested_at,

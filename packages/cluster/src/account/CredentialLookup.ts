@@ -36,7 +36,7 @@ interface NamedColumns {
 }
 
 interface KeyRow extends OrgColumns, NamedColumns {
-  readonly asked: number
+  readonly requested: number
   readonly id: string
   readonly name: string
   readonly last_used_at: Date | null
@@ -50,7 +50,7 @@ interface KeyRow extends OrgColumns, NamedColumns {
 }
 
 interface SessionRow extends OrgColumns, NamedColumns {
-  readonly asked: number
+  readonly requested: number
   readonly id: string
   readonly last_used_at: Date
   readonly expires_at: Date
@@ -58,7 +58,7 @@ interface SessionRow extends OrgColumns, NamedColumns {
 }
 
 interface GrantRow extends OrgColumns, NamedColumns {
-  readonly asked: number
+  readonly requested: number
   readonly id: string
   readonly client_name: string
   readonly scopes: string
@@ -128,23 +128,23 @@ const make = Effect.gen(function* () {
   const orgColumns = reads`o.id as org_id, o.email, o.language, o.api_version, o.status as org_status, o.tos_version,
     o.tos_accepted_at, o.email_verified_at, o.created_at as org_created_at`
 
-  /** CTE `asked`: the hashes and names with their position, from 1. */
-  const asked = (calls: ReadonlyArray<Asked>) =>
-    reads`asked as (select decode(hash, 'hex') as token_hash, name, n::int as asked
+  /** CTE `requested`: the hashes and names with their position, from 1. */
+  const requested = (calls: ReadonlyArray<Asked>) =>
+    reads`requested as (select decode(hash, 'hex') as token_hash, name, n::int as requested
       from unnest(${calls.map(({ hash }) => hash)}::text[], ${calls.map(({ canonical }) => canonical)}::text[])
         with ordinality as a (hash, name, n))`
   // `offset 0` forces a lookup by name: a plan made when the Org had few Identities would read all of them.
   const named = reads`left join lateral (
-      select id, handle, status, org_id from identity where canonical = asked.name offset 0) t on t.org_id = o.id`
+      select id, handle, status, org_id from identity where canonical = requested.name offset 0) t on t.org_id = o.id`
   const namedColumns = reads`t.id as named_id, t.handle as named_handle, t.status as named_status`
 
   const keyRow = yield* together((calls: ReadonlyArray<Asked>) =>
     Effect.map(
       reads<KeyRow>`
-        with ${asked(calls)}
-        select asked.asked, k.id, k.name, k.last_used_at, k.scopes, k.expires_at, k.networks, k.identity_id, i.handle, i.canonical, i.status,
+        with ${requested(calls)}
+        select requested.requested, k.id, k.name, k.last_used_at, k.scopes, k.expires_at, k.networks, k.identity_id, i.handle, i.canonical, i.status,
                ${namedColumns}, ${orgColumns}
-        from asked join api_key k on k.token_hash = asked.token_hash
+        from requested join api_key k on k.token_hash = requested.token_hash
         join org o on o.id = k.org_id left join identity i on i.id = k.identity_id ${named}
         -- Deleting an account revokes keys one Identity after the other. Until it ends, each key gets the reason.
         where k.revoked_at is null or o.status = 'deleting'`,
@@ -155,9 +155,9 @@ const make = Effect.gen(function* () {
   const sessionRow = yield* together((calls: ReadonlyArray<Asked>) =>
     Effect.map(
       reads<SessionRow>`
-        with ${asked(calls)}
-        select asked.asked, s.id, s.last_used_at, s.expires_at, s.created_at, ${namedColumns}, ${orgColumns}
-        from asked join session s on s.token_hash = asked.token_hash join org o on o.id = s.org_id ${named}`,
+        with ${requested(calls)}
+        select requested.requested, s.id, s.last_used_at, s.expires_at, s.created_at, ${namedColumns}, ${orgColumns}
+        from requested join session s on s.token_hash = requested.token_hash join org o on o.id = s.org_id ${named}`,
       Batcher.inOrder(calls),
     ),
   )
@@ -166,15 +166,15 @@ const make = Effect.gen(function* () {
   const grantRow = yield* together((calls: ReadonlyArray<Asked>) =>
     Effect.map(
       reads<GrantRow>`
-        with ${asked(calls)}
-        select asked.asked, g.id, g.client_name, array_to_string(g.scopes, ' ') as scopes, g.networks, g.last_used_at, g.expires_at,
+        with ${requested(calls)}
+        select requested.requested, g.id, g.client_name, array_to_string(g.scopes, ' ') as scopes, g.networks, g.last_used_at, g.expires_at,
                g.revoked_at is not null or g.expires_at <= now() as ended, a.first_used_at,
                case when g.identities is null then null else (
                  select coalesce(json_agg(json_build_object(
                    'id', i.id, 'handle', i.handle, 'canonical', i.canonical, 'status', i.status) order by i.id), '[]')
                  from identity i where i.id = any(g.identities) and i.org_id = g.org_id) end as identities,
                ${namedColumns}, ${orgColumns}
-        from asked join oauth_token a on a.hash = asked.token_hash and a.kind = 'access' and a.expires_at > now()
+        from requested join oauth_token a on a.hash = requested.token_hash and a.kind = 'access' and a.expires_at > now()
         join client_grant g on g.id = a.grant_id join org o on o.id = g.org_id ${named}`,
       Batcher.inOrder(calls),
     ),

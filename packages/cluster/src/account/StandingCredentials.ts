@@ -57,13 +57,13 @@ const make = Effect.gen(function* () {
 
   /** Returns the ids that are no longer valid. */
   const fallen = (sessions: ReadonlyArray<string>, keys: ReadonlyArray<string>) => sql<{ id: string }>`
-    select id from unnest(${sessions}::uuid[]) as asked (id) where not exists (
+    select id from unnest(${sessions}::uuid[]) as requested (id) where not exists (
       select from session s join org o on o.id = s.org_id
-      where s.id = asked.id and s.expires_at > now() and o.status = 'active')
+      where s.id = requested.id and s.expires_at > now() and o.status = 'active')
     union all
-    select id from unnest(${keys}::uuid[]) as asked (id) where not exists (
+    select id from unnest(${keys}::uuid[]) as requested (id) where not exists (
       select from api_key k join org o on o.id = k.org_id
-      where k.id = asked.id and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
+      where k.id = requested.id and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
         and o.status = 'active')`
 
   const grantsOf = (ids: ReadonlyArray<string>) => sql<GrantRow>`
@@ -86,11 +86,11 @@ const make = Effect.gen(function* () {
 
   const checkGrants = Effect.gen(function* () {
     // Credentials added during the query were not part of it.
-    const asked = [...watched.grant]
-    if (asked.length === 0) return
-    const rows = yield* orUnavailable(grantsOf([...new Set(asked.map(([, { id }]) => id))]))
+    const requested = [...watched.grant]
+    if (requested.length === 0) return
+    const rows = yield* orUnavailable(grantsOf([...new Set(requested.map(([, { id }]) => id))]))
     const current = new Map(rows.map((row) => [row.id, row]))
-    for (const [name, { id, use }] of asked) {
+    for (const [name, { id, use }] of requested) {
       const row = current.get(id)
       if (row === undefined || (use !== undefined && !isAllowed(row, use))) end(watched.grant, name)
     }

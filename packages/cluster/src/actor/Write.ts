@@ -151,7 +151,7 @@ export const commitTogether = <Row extends object>(
 ): Effect.Effect<ReadonlyArray<Exit.Exit<Row, FenceLost>>, SqlError.SqlError> => {
   const sql = writes[0]!.sql
   return Effect.map(
-    sql<Row & { readonly asked: number }>`
+    sql<Row & { readonly requested: number }>`
       with fence as materialized (
         select claimed.n::int as n
         from unnest(
@@ -160,7 +160,7 @@ export const commitTogether = <Row extends object>(
         join actor on actor.kind = claimed.kind and actor.id = claimed.id and actor.epoch = claimed.epoch
         for share of actor
       ), ${ctes}
-      select fence.n as asked, ${columns} from fence`,
+      select fence.n as requested, ${columns} from fence`,
     (rows) => inOrder(writes)(rows).map((row) => (row === undefined ? Exit.fail(new FenceLost()) : Exit.succeed(row))),
   )
 }

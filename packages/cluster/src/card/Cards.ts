@@ -47,7 +47,7 @@ interface Change {
 
 /** The result of one of several changes, after those before it. */
 interface Planned {
-  readonly asked: ReceivedCommand<Change>
+  readonly requested: ReceivedCommand<Change>
   /** The changed fields of the card; undefined if the change may not apply to this version. */
   readonly changed: ReadonlyArray<keyof StoredCard> | undefined
   /** The card after the change. */
@@ -64,22 +64,22 @@ const plan = (
   at: Date,
 ) => {
   let card = present
-  return changes.flatMap((asked): ReadonlyArray<Planned> => {
-    const { patch, if_version } = asked.payload
-    if (asked.commandId !== undefined && done.has(asked.commandId)) return []
-    if (!matches(if_version, card.version)) return [{ asked, changed: undefined, card }]
+  return changes.flatMap((requested): ReadonlyArray<Planned> => {
+    const { patch, if_version } = requested.payload
+    if (requested.commandId !== undefined && done.has(requested.commandId)) return []
+    if (!matches(if_version, card.version)) return [{ requested, changed: undefined, card }]
     const before = card.fields
     const after = merge(before, patch)
     const changed = (Object.keys(patch) as ReadonlyArray<keyof CardPatch>).filter(
       (field) => !sameJson(after[field], before[field]),
     )
     if (changed.length > 0) card = { ...card, fields: after, version: card.version + 1, updated_at: at }
-    return [{ asked, changed, card }]
+    return [{ requested, changed, card }]
   })
 }
 
 const commandsOf = (plans: ReadonlyArray<Planned>) =>
-  plans.flatMap(({ asked: { commandId } }) => (commandId === undefined ? [] : [commandId]))
+  plans.flatMap(({ requested: { commandId } }) => (commandId === undefined ? [] : [commandId]))
 
 /** Merges the patches and returns the card after each. A patch that changes nothing creates no version. */
 const patchAll = Effect.fnUntraced(function* (
@@ -118,7 +118,7 @@ const store = Effect.fnUntraced(function* (
   const { sql, identity, at } = write
   const last = changing.at(-1)!.card
   const signed = yield* sign(write, last, signer)
-  const { notes, positions } = notesOf(changing.map(({ asked }) => asked))
+  const { notes, positions } = notesOf(changing.map(({ requested }) => requested))
   const commands = commandsOf(changing)
   const written = yield* commit<{
     changed: boolean
@@ -139,7 +139,7 @@ const store = Effect.fnUntraced(function* (
     changed as (
       select c.* from unnest(
         ${changing.map(({ changed }) => JSON.stringify(changed))}::text[],
-        ${changing.map(({ asked }) => causedBy(asked.by))}::text[],
+        ${changing.map(({ requested }) => causedBy(requested.by))}::text[],
         ${positions}::int[]) as c (fields, cause, note)
       where exists (select from written)
     ),
@@ -202,15 +202,15 @@ const answers = Effect.fnUntraced(function* (
   done: ReadonlySet<string>,
   stored: Pick<KeptCard, "locked" | "signatures"> | undefined,
 ) {
-  const planOf = new Map(planned.map((plan) => [plan.asked, plan]))
+  const planOf = new Map(planned.map((plan) => [plan.requested, plan]))
   const isRepeated = ({ commandId }: ReceivedCommand<Change>) => commandId !== undefined && done.has(commandId)
   // The state in memory is known to be current only after a commit. Without a change, there was no commit.
   const isRead =
     changes.some(isRepeated) || (stored === undefined && planned.some(({ changed }) => changed !== undefined))
   const present = isRead ? yield* read(write) : undefined
-  return changes.map((asked): Exit.Exit<KeptCard, PreconditionFailed> => {
-    const { changed, card } = planOf.get(asked) ?? {}
-    if (card === undefined || isRepeated(asked)) return Exit.succeed(present!)
+  return changes.map((requested): Exit.Exit<KeptCard, PreconditionFailed> => {
+    const { changed, card } = planOf.get(requested) ?? {}
+    if (card === undefined || isRepeated(requested)) return Exit.succeed(present!)
     if (changed === undefined) {
       return Exit.fail(new PreconditionFailed({ detail: `The card is at version ${card.version}.` }))
     }

@@ -29,10 +29,10 @@ const make = Effect.gen(function* () {
     const fallen = yield* orUnavailable(sql<{ n: number }>`
       select n::int as n
       from unnest(${all.map(({ identityId }) => identityId)}::uuid[], ${all.map(({ verifier }) => verifier)}::bytea[])
-        with ordinality as asked (identity_id, verifier, n)
+        with ordinality as requested (identity_id, verifier, n)
       where not exists (
         select from mailbox m join identity i on i.id = m.identity_id join org o on o.id = i.org_id
-        where m.identity_id = asked.identity_id and m.imap_verifier = asked.verifier
+        where m.identity_id = requested.identity_id and m.imap_verifier = requested.verifier
           and i.status = 'ready' and o.status = 'active')`)
     for (const { n } of fallen) for (const end of all[n - 1]?.sessions ?? []) end()
   })

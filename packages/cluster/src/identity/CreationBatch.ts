@@ -52,7 +52,7 @@ const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupComm
   return commitTogether<Row>(
     creations.map(({ fenced }) => ({ ...fenced, sql })),
     sql`
-    asked as materialized (
+    requested as materialized (
       select a.* from unnest(
         ${creations.map(({ id }) => id)}::uuid[], ${creations.map(({ canonical }) => canonical)}::text[],
         ${creations.map(({ handle }) => handle)}::text[], ${creations.map(({ orgId }) => orgId)}::uuid[],
@@ -66,14 +66,14 @@ const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupComm
     ),
     -- Reads the rows again under the lock, whatever was committed since the statement began.
     owner as materialized (
-      select o.* from (select distinct org_id from asked order by org_id offset 0) a cross join lateral (
+      select o.* from (select distinct org_id from requested order by org_id offset 0) a cross join lateral (
         select id, status, identities_created, data_key from org where id = a.org_id
         for no key update ${patience === "waits" ? sql`` : sql`skip locked`}
       ) o
     ),
     ranked as materialized (
       select a.*, o.identities_created + row_number() over (partition by a.org_id order by a.n) as place
-      from asked a join owner o on o.id = a.org_id where o.status = 'active'
+      from requested a join owner o on o.id = a.org_id where o.status = 'active'
     ),
     spent as (
       update org set identities_created = identities_created + fitting.count
@@ -101,16 +101,16 @@ const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupComm
       quota: sql`quota`,
       window: null,
     })},
-    created as (select note from asked join made using (id)) ${auditWrites(sql, notes, "created")}`,
+    created as (select note from requested join made using (id)) ${auditWrites(sql, notes, "created")}`,
     sql`
-      exists (select from asked join made using (id) where asked.n = fence.n) as made,
-      (select o.status from asked a join owner o on o.id = a.org_id where a.n = fence.n) as status,
-      (select o.data_key from asked a join owner o on o.id = a.org_id where a.n = fence.n) as data_key,
+      exists (select from requested join made using (id) where requested.n = fence.n) as made,
+      (select o.status from requested a join owner o on o.id = a.org_id where a.n = fence.n) as status,
+      (select o.data_key from requested a join owner o on o.id = a.org_id where a.n = fence.n) as data_key,
       ${
         patience === "waits"
           ? sql`false`
           : sql`exists (
-              select from asked a join org on org.id = a.org_id
+              select from requested a join org on org.id = a.org_id
               where a.n = fence.n and not exists (select from owner o where o.id = a.org_id))`
       } as held`,
   )

@@ -100,10 +100,10 @@ const make = Effect.gen(function* () {
   /** Concurrent reads share one select. */
   const row = yield* together((wanted: ReadonlyArray<{ readonly org: string; readonly canonical: string }>) =>
     Effect.map(
-      sql<Row & { readonly asked: number }>`
-        select asked.n::int as asked, ${columns}
+      sql<Row & { readonly requested: number }>`
+        select requested.n::int as requested, ${columns}
         join unnest(${wanted.map(({ org }) => org)}::uuid[], ${wanted.map((one) => one.canonical)}::text[])
-          with ordinality as asked (org_id, canonical, n) on i.canonical = asked.canonical and i.org_id = asked.org_id`,
+          with ordinality as requested (org_id, canonical, n) on i.canonical = requested.canonical and i.org_id = requested.org_id`,
       Batcher.inOrder(wanted),
     ),
   )
@@ -113,7 +113,7 @@ const make = Effect.gen(function* () {
   const isTaken = yield* together((names: ReadonlyArray<string>) =>
     Effect.map(
       sql<{ canonical: string }>`
-        select canonical from unnest(${names}::text[]) as asked (canonical) join handle using (canonical)`,
+        select canonical from unnest(${names}::text[]) as requested (canonical) join handle using (canonical)`,
       (rows) => {
         const held = new Set(rows.map(({ canonical }) => canonical))
         return names.map((name) => held.has(name))

@@ -37,7 +37,7 @@ export const change = Effect.fnUntraced(function* (write: Write, { message_ids, 
   const row = yield* commit<Row>(
     write,
     sql`
-    asked as materialized (
+    requested as materialized (
       select m.id, m.uid, m.modseq, after.*,
              coalesce(m.modseq > ${unchanged_since ?? null}::bigint, false) as modified,
              cardinality(after.labels) > ${limits.labels}::int as overfull,
@@ -50,7 +50,7 @@ export const change = Effect.fnUntraced(function* (write: Write, { message_ids, 
       where m.id = any(${message_ids}::uuid[]) and m.identity_id = ${identity.id}::uuid and not m.is_draft
         and exists (select from fence)
     ),
-    granted as materialized (select * from asked where not modified and not overfull),
+    granted as materialized (select * from requested where not modified and not overfull),
     differing as materialized (select * from granted where differs),
     box as (
       update mailbox set modseq = modseq + 1
@@ -67,8 +67,8 @@ export const change = Effect.fnUntraced(function* (write: Write, { message_ids, 
            'answered', answered, 'labels', labels,
            'modseq', case when differs then (select modseq from box) else modseq end) order by uid)
          from granted) as messages,
-        array(select id::text from asked where modified) as modified,
-        array(select id::text from asked where overfull and not modified) as overfull,
+        array(select id::text from requested where modified) as modified,
+        array(select id::text from requested where overfull and not modified) as overfull,
         coalesce((select modseq from box), (select modseq from mailbox where identity_id = ${identity.id}::uuid), 0)::float8 as modseq`,
     },
   )

@@ -52,12 +52,12 @@ const make = Effect.gen(function* () {
   /** Reads settings of several Identities in one statement: each sent message needs them. */
   const boxes = yield* together((identityIds: ReadonlyArray<IdentityId>) =>
     Effect.map(
-      sql<BoxRow & { readonly asked: number }>`
-        select asked.n::int as asked, i.handle, c.fields ->> 'name' as name, m.switch_version, m.stopped_at, m.stopped_by,
+      sql<BoxRow & { readonly requested: number }>`
+        select requested.n::int as requested, i.handle, c.fields ->> 'name' as name, m.switch_version, m.stopped_at, m.stopped_by,
                m.stop_reason, m.approval, m.tag_folders, o.language, m.disclosure_version, m.disclosure,
                m.disclosure_updated_at
-        from unnest(${identityIds}::uuid[]) with ordinality as asked (id, n)
-        join identity i on i.id = asked.id join mailbox m on m.identity_id = i.id join org o on o.id = i.org_id
+        from unnest(${identityIds}::uuid[]) with ordinality as requested (id, n)
+        join identity i on i.id = requested.id join mailbox m on m.identity_id = i.id join org o on o.id = i.org_id
         left join card c on c.identity_id = i.id`,
       inOrder(identityIds),
     ),

@@ -29,21 +29,21 @@ const lastOfAll = 2 ** 31 - 1
 export const make = (sql: Sql, one: (page: PageQuery) => Effect.Effect<ReadonlyArray<TextRow>, SqlError.SqlError>) => {
   const columns = textColumns(sql)
 
-  const several = (asked: ReadonlyArray<PageQuery>) =>
+  const several = (requested: ReadonlyArray<PageQuery>) =>
     Effect.map(
       // The subselects hide the array lengths from the planner; otherwise it would plan again for each length.
-      sql<TextRow & { readonly asked: number }>`
-        select a.asked::int as asked, m.* from unnest(
-          (select ${asked.map(({ identityId }) => identityId)}::uuid[]),
-          (select ${asked.map(({ before }) => (before === undefined ? lastOfAll : before - 1))}::int[]),
-          (select ${asked.map(({ atMost }) => atMost)}::int[])) with ordinality as a (identity_id, last, at_most, asked)
+      sql<TextRow & { readonly requested: number }>`
+        select a.requested::int as requested, m.* from unnest(
+          (select ${requested.map(({ identityId }) => identityId)}::uuid[]),
+          (select ${requested.map(({ before }) => (before === undefined ? lastOfAll : before - 1))}::int[]),
+          (select ${requested.map(({ atMost }) => atMost)}::int[])) with ordinality as a (identity_id, last, at_most, requested)
         cross join lateral (
           select ${columns} from message m
           where m.identity_id = a.identity_id and not m.is_draft and m.uid <= a.last
           order by m.uid desc limit a.at_most) m`,
       (rows) => {
-        const pages: ReadonlyArray<Array<TextRow>> = asked.map(() => [])
-        for (const row of rows) pages[row.asked - 1]!.push(row)
+        const pages: ReadonlyArray<Array<TextRow>> = requested.map(() => [])
+        for (const row of rows) pages[row.requested - 1]!.push(row)
         // A join guarantees no order. The rows are usually sorted already, so this sort only checks them.
         for (const page of pages) page.sort((a, b) => b.uid - a.uid)
         return pages
@@ -51,8 +51,8 @@ export const make = (sql: Sql, one: (page: PageQuery) => Effect.Effect<ReadonlyA
     )
 
   return together(
-    (asked: ReadonlyArray<PageQuery>): Effect.Effect<ReadonlyArray<ReadonlyArray<TextRow>>, SqlError.SqlError> =>
-      asked.length === 1 ? Effect.map(one(asked[0]!), (rows) => [rows]) : several(asked),
+    (requested: ReadonlyArray<PageQuery>): Effect.Effect<ReadonlyArray<ReadonlyArray<TextRow>>, SqlError.SqlError> =>
+      requested.length === 1 ? Effect.map(one(requested[0]!), (rows) => [rows]) : several(requested),
     { ...Batcher.usual, heaviest },
   )
 }

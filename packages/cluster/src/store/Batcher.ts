@@ -120,11 +120,11 @@ export const make = <Item, Result, E, E2 = never>(
       })
   })
 
-/** Arranges rows as one result per item. A row has the position of its item, from 1, in `asked`. */
+/** Arranges rows as one result per item. A row has the position of its item, from 1, in `requested`. */
 export const inOrder =
   (items: ReadonlyArray<unknown>) =>
-  <Row extends { readonly asked: number }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row | undefined> => {
+  <Row extends { readonly requested: number }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row | undefined> => {
     const results: Array<Row | undefined> = items.map(() => undefined)
-    for (const row of rows) results[row.asked - 1] = row
+    for (const row of rows) results[row.requested - 1] = row
     return results
   }

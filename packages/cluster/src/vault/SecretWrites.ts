@@ -87,8 +87,8 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
     at: version.at.toISOString(),
     note: positions[index],
   }))
-  return sql<Row & { readonly asked: number }>`
-    with asked as (
+  return sql<Row & { readonly requested: number }>`
+    with requested as (
       select * from rows from (
         json_to_recordset(${JSON.stringify(requests)}::json) as (
           org_id uuid, identity_id uuid, name text, id uuid, is_there boolean, describes boolean, description text,
@@ -98,12 +98,12 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
         org_id, identity_id, name, id, is_there, describes, description, versions, version_id, size, at, note, sealed, n)
     ),
     -- Locks the Orgs and Identities, so that they cannot be deleted meanwhile.
-    orgs as (select id from org where id in (select org_id from asked) and status = 'active' for share),
+    orgs as (select id from org where id in (select org_id from requested) and status = 'active' for share),
     identities as (
-      select id, org_id from identity where id in (select identity_id from asked) and status = 'ready' for share
+      select id, org_id from identity where id in (select identity_id from requested) and status = 'ready' for share
     ),
     allowed as (
-      select a.* from asked a join orgs o on o.id = a.org_id
+      select a.* from requested a join orgs o on o.id = a.org_id
       left join identities i on i.id = a.identity_id and i.org_id = a.org_id
       where a.identity_id is null or i.id is not null
     ),
@@ -128,8 +128,8 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
     ),
     written as (
       select w.*, a.note, a.version_id, a.sealed
-      from (select * from changed union all select made.*, asked.n from made join asked on asked.id = made.id) w
-      join asked a on a.n = w.n
+      from (select * from changed union all select made.*, requested.n from made join requested on requested.id = made.id) w
+      join requested a on a.n = w.n
     ),
     kept as (
       insert into vault_version (secret_id, version, id, sealed, size, created_at)
@@ -139,7 +139,7 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
       delete from vault_version v using written w
       where v.secret_id = w.id and v.version <= w.version - ${sql.literal(String(versionsKept))}
     ) ${auditWrites(sql, notes, "written")}
-    select n::int as asked, id, name, size, description, version, created_at, updated_at from written`
+    select n::int as requested, id, name, size, description, version, created_at, updated_at from written`
 }
 
 export const make = Effect.gen(function* () {
@@ -154,19 +154,19 @@ export const make = Effect.gen(function* () {
   )
 
   /** Reads the Org's data key, and the secret's id if the secret exists. */
-  const sealableRow = yield* together((asked: ReadonlyArray<Namespace & { readonly name: string }>) =>
+  const sealableRow = yield* together((requested: ReadonlyArray<Namespace & { readonly name: string }>) =>
     Effect.map(
-      reads<{ readonly asked: number; readonly data_key: Uint8Array; readonly status: string; id: string | null }>`
-        select n::int as asked, o.data_key, o.status, s.id
-        from unnest(${asked.map(({ org }) => org)}::uuid[], ${asked.map(({ identity }) => identity ?? "")}::text[],
-                    ${asked.map(({ name }) => name)}::text[]) with ordinality as asked (org_id, identity_id, name, n)
-        join org o on o.id = asked.org_id
+      reads<{ readonly requested: number; readonly data_key: Uint8Array; readonly status: string; id: string | null }>`
+        select n::int as requested, o.data_key, o.status, s.id
+        from unnest(${requested.map(({ org }) => org)}::uuid[], ${requested.map(({ identity }) => identity ?? "")}::text[],
+                    ${requested.map(({ name }) => name)}::text[]) with ordinality as requested (org_id, identity_id, name, n)
+        join org o on o.id = requested.org_id
         left join lateral (
-          select id from vault_secret where org_id = o.id and identity_id = nullif(asked.identity_id, '')::uuid and name = asked.name
+          select id from vault_secret where org_id = o.id and identity_id = nullif(requested.identity_id, '')::uuid and name = requested.name
           union all
-          select id from vault_secret where org_id = o.id and identity_id is null and asked.identity_id = '' and name = asked.name
+          select id from vault_secret where org_id = o.id and identity_id is null and requested.identity_id = '' and name = requested.name
         ) s on true`,
-      Batcher.inOrder(asked),
+      Batcher.inOrder(requested),
     ),
   )
   const deleting = new AccountDeleting({ detail: "The account is being deleted." })

@@ -54,7 +54,7 @@ interface Lease {
 }
 
 interface LeaseRow {
-  readonly asked: number
+  readonly requested: number
   readonly due: Date | null
   /** Null where nothing was leased. */
   readonly id: string | null
@@ -95,11 +95,11 @@ const waiting = (sql: Sql) => sql`(d.attempt_started_at is not null or w.status 
  */
 const leasing = (sql: Sql, wanted: ReadonlyArray<Wanted>) => {
   const busy = wanted.flatMap(({ taken }) => [...taken])
-  const due = sql`webhook_id = w.id and attempt_started_at is null and next_attempt_at <= asked.now`
+  const due = sql`webhook_id = w.id and attempt_started_at is null and next_attempt_at <= requested.now`
   return sql`
-    asked as (
+    requested as (
       select * from unnest(${wanted.map(({ identityId }) => identityId)}::uuid[], ${wanted.map(({ now }) => now.toISOString())}::timestamptz[])
-        with ordinality as asked (identity_id, now, n)
+        with ordinality as requested (identity_id, now, n)
     ),
     busy as (
       select * from unnest(
@@ -107,8 +107,8 @@ const leasing = (sql: Sql, wanted: ReadonlyArray<Wanted>) => {
       ) as busy (webhook_id, first, retry)
     ),
     due as materialized (
-      select d.id, d.first, asked.now, asked.n
-      from asked join webhook w on w.identity_id = asked.identity_id and w.status = 'active'
+      select d.id, d.first, requested.now, requested.n
+      from requested join webhook w on w.identity_id = requested.identity_id and w.status = 'active'
       left join busy on busy.webhook_id = w.id
       cross join lateral (
         (select id, true as first from delivery where ${due} and status = 'queued'
@@ -129,20 +129,20 @@ const leasing = (sql: Sql, wanted: ReadonlyArray<Wanted>) => {
 
 /** Selects the deliveries of `leased`, and for a request without any, when the next delivery is due. */
 const leases = (sql: Sql) => sql`
-  select asked.n::int as asked, l.id, l.webhook_id, l.identity_id, l.event_id, l.event_type, l.replay, l.attempts, l.first,
-         l.started_at, l.url, l.event_data, l.event_created_at, l.creator_kind, l.creator_end, l.creator_scopes, ${currentSecret(sql, sql`asked.identity_id`)},
-         case when l.id is null then ${nextDue(sql, sql`asked.identity_id`)} end as due
-  from asked left join (
+  select requested.n::int as requested, l.id, l.webhook_id, l.identity_id, l.event_id, l.event_type, l.replay, l.attempts, l.first,
+         l.started_at, l.url, l.event_data, l.event_created_at, l.creator_kind, l.creator_end, l.creator_scopes, ${currentSecret(sql, sql`requested.identity_id`)},
+         case when l.id is null then ${nextDue(sql, sql`requested.identity_id`)} end as due
+  from requested left join (
     select leased.*, w.url, e.data as event_data, e.created_at as event_created_at, ${creatorColumns(sql)}
     from leased join webhook w on w.id = leased.webhook_id join event e on e.id = leased.event_id
       ${joinWebhookCreator(sql, sql`leased.started_at`)}
-  ) l on l.n = asked.n
-  order by asked.n, l.id`
+  ) l on l.n = requested.n
+  order by requested.n, l.id`
 
 const leasesOf = Effect.fnUntraced(function* (wanted: ReadonlyArray<Wanted>, rows: ReadonlyArray<LeaseRow>) {
   const leased = yield* Effect.orDie(decodeLeased(rows.filter(({ id }) => id !== null)))
   const byIdentity = Map.groupBy(leased, (delivery) => delivery.identity_id)
-  const due = new Map(rows.map((row) => [row.asked, row.due]))
+  const due = new Map(rows.map((row) => [row.requested, row.due]))
   return wanted.map(({ identityId }, index): Lease => ({
     leased: byIdentity.get(identityId) ?? [],
     due: due.get(index + 1) ?? null,

@@ -9,9 +9,9 @@ export const make = (earliest: (sql: Sql, identityId: Statement.Fragment) => Sta
   Effect.flatMap(Writes, (sql) =>
     Batcher.make((identities: ReadonlyArray<string>) =>
       Effect.map(
-        sql<{ asked: number; due: Date | null }>`
-          select asked.n::int as asked, (${earliest(sql, sql`asked.id`)}) as due
-          from unnest(${identities}::uuid[]) with ordinality as asked (id, n)`,
+        sql<{ requested: number; due: Date | null }>`
+          select requested.n::int as requested, (${earliest(sql, sql`requested.id`)}) as due
+          from unnest(${identities}::uuid[]) with ordinality as requested (id, n)`,
         (rows) => Batcher.inOrder(identities)(rows).map((row) => row?.due ?? null),
       ),
     ),

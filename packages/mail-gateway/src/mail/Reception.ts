@@ -61,13 +61,13 @@ const make = (options: { readonly mailboxBytes: number }) =>
     const unavailable = () => new ReceptionUnavailable()
 
     const lookUp = yield* Batcher.make((mailboxes: ReadonlyArray<string>) =>
-      reads<{ asked: number } & NonNullable<AcceptingMailboxes.MailboxState>>`
-        select asked.n::int as asked, i.status,
+      reads<{ requested: number } & NonNullable<AcceptingMailboxes.MailboxState>>`
+        select requested.n::int as requested, i.status,
                case when m.bytes_used >= ${options.mailboxBytes}::bigint then 'all'
                     when m.bytes_used > ${options.mailboxBytes}::bigint / 2 then 'much'
                     when m.bytes_used is not null then 'little' end as used
-        from unnest(${mailboxes}::text[]) with ordinality as asked (canonical, n)
-        join identity i on i.canonical = asked.canonical left join mailbox m on m.identity_id = i.id`.pipe(
+        from unnest(${mailboxes}::text[]) with ordinality as requested (canonical, n)
+        join identity i on i.canonical = requested.canonical left join mailbox m on m.identity_id = i.id`.pipe(
         Effect.map(Batcher.inOrder(mailboxes)),
       ),
     )

@@ -36,7 +36,7 @@ export const begin = (
   return Effect.asVoid(
     commit(
       write,
-      sql`asked as (
+      sql`requested as (
         insert into export (id, org_id, identity_id, handle, created_at, expires_at)
         select ${request.export_id}::uuid, id, ${request.identity_id}::uuid, ${request.handle}::text, ${at}::timestamptz,
                ${new Date(at.getTime() + Timing.exportMillis)}::timestamptz

@@ -198,7 +198,7 @@ const changeFlags = Effect.fnUntraced(function* (
   const row = yield* commit<FlagRow>(
     write,
     sql`
-    asked as materialized (
+    requested as materialized (
       select m.id, p.uid, after.*,
              coalesce(greatest(m.modseq, p.modseq) > ${unchanged_since ?? null}::bigint, false) as modified,
              cardinality(after.labels) > ${flagLimits.labels}::int as overfull,
@@ -214,7 +214,7 @@ const changeFlags = Effect.fnUntraced(function* (
         and ${among(sql, uids)} and exists (select from fence)
     ),
     differing as materialized (
-      select * from asked where (message_differs or place_differs) and not modified and not overfull
+      select * from requested where (message_differs or place_differs) and not modified and not overfull
     ),
     box as (
       update mailbox set modseq = modseq + 1
@@ -231,8 +231,8 @@ const changeFlags = Effect.fnUntraced(function* (
     )`,
     {
       columns: sql`
-        exists (select from asked where overfull and not modified) as overfull,
-        array(select uid from asked where modified order by uid) as modified,
+        exists (select from requested where overfull and not modified) as overfull,
+        array(select uid from requested where modified order by uid) as modified,
         coalesce((select modseq from box), (select modseq from mailbox where identity_id = ${identity.id}::uuid), 0)::float8 as modseq`,
     },
   )

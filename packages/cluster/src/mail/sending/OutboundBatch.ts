@@ -49,10 +49,10 @@ const originOf = ({ from }: ComposedMail): OriginVerdict => ({
 const noBytes = new Uint8Array(0)
 
 /**
- * CTE `asked`: one row per message whose actor still owns the Mailbox; `n` is its position. Bodies are sent as typed
+ * CTE `requested`: one row per message whose actor still owns the Mailbox; `n` is its position. Bodies are sent as typed
  * arrays, which contain no nulls (see `InboundBatch`).
  */
-const asked = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, positions: ReadonlyArray<number>) => {
+const requested = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, positions: ReadonlyArray<number>) => {
   const rows = departures.map(
     (
       { write: { identity, at, by }, mail, recipient, rows, answers, draftVersion, submissionKey, waits, near },
@@ -91,7 +91,7 @@ const asked = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, positions: 
     },
   )
   return sql`
-    asked as materialized (
+    requested as materialized (
       select i.* from rows from (
         jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as (
           identity_id uuid, org_id uuid, handle text, at timestamptz, id uuid, public_id text, message_id text, sender text,
@@ -129,9 +129,9 @@ const store = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, patience: G
   return commitTogether<Row>(
     departures.map(({ write }) => ({ ...write, sql })),
     sql`
-    ${asked(sql, departures, positions)},
+    ${requested(sql, departures, positions)},
     free as materialized (
-      select m.identity_id from asked join mailbox m on m.identity_id = asked.identity_id
+      select m.identity_id from requested join mailbox m on m.identity_id = requested.identity_id
       for no key update of m ${patience === "waits" ? sql`` : sql`skip locked`}
     ),
     ${
@@ -139,23 +139,23 @@ const store = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, patience: G
         ? // Drafts are written outside the actor. A draft that was changed or deleted since the check is not sent.
           sql`
     written as materialized (
-      select d.id from free join asked on asked.identity_id = free.identity_id
-      join draft d on d.id = asked.id and d.version = asked.draft_version for update of d
+      select d.id from free join requested on requested.identity_id = free.identity_id
+      join draft d on d.id = requested.id and d.version = requested.draft_version for update of d
     ),`
         : sql``
     }
     box as (
       update mailbox m
-      set uid_next = uid_next + 1, bytes_used = bytes_used + asked.size, modseq = modseq + 1
-        ${some(({ near }) => near !== null) ? sql`, mail_near_at = case when asked.used is null then mail_near_at else asked.at end` : sql``}
-      from asked join free on free.identity_id = asked.identity_id
+      set uid_next = uid_next + 1, bytes_used = bytes_used + requested.size, modseq = modseq + 1
+        ${some(({ near }) => near !== null) ? sql`, mail_near_at = case when requested.used is null then mail_near_at else requested.at end` : sql``}
+      from requested join free on free.identity_id = requested.identity_id
       where m.identity_id = free.identity_id
-        ${hasDrafts ? sql`and (asked.draft_version is null or asked.id in (select id from written))` : sql``}
+        ${hasDrafts ? sql`and (requested.draft_version is null or requested.id in (select id from written))` : sql``}
       returning m.identity_id, m.uid_next - 1 as uid, m.modseq
     ),
     departed as materialized (
-      select asked.*, box.uid, box.modseq, null::text as rejoins, asked.at as received_at
-      from asked join box on box.identity_id = asked.identity_id
+      select requested.*, box.uid, box.modseq, null::text as rejoins, requested.at as received_at
+      from requested join box on box.identity_id = requested.identity_id
     ),
     threaded as materialized (
       select threading.*, coalesce(

@@ -39,27 +39,27 @@ export const sendingStates = (sql: Sql) => (judged: ReadonlyArray<CheckedSend>) 
   const people = judged.flatMap(({ recipients }, index) =>
     [...new Set(recipients.map(({ address }) => sameAs(address)))].map((address) => ({ address, n: index + 1 })),
   )
-  const asked = { id: sql`asked.identity_id`, orgId: sql`asked.org_id`, at: sql`asked.at` }
+  const requested = { id: sql`requested.identity_id`, orgId: sql`requested.org_id`, at: sql`requested.at` }
   return Effect.map(
-    sql<SendingState & { readonly asked: number }>`
+    sql<SendingState & { readonly requested: number }>`
       with wanted as materialized (
         select * from unnest(${people.map(({ n }) => n)}::int[], ${people.map(({ address }) => address)}::text[])
           as wanted (n, address)
       )
-      select asked.n::int as asked, m.stopped_at is not null as stopped, m.stop_reason, m.approval,
+      select requested.n::int as requested, m.stopped_at is not null as stopped, m.stop_reason, m.approval,
              m.bytes_used::text as bytes_used,
-             coalesce(m.mail_near_at > asked.at - make_interval(secs => ${Timing.mailHourMillis / 1000}), false) as near,
-             ${useOf(sql, asked)},
-             (select o.status from outgoing o where o.message_id = asked.id and o.identity_id = m.identity_id) as known,
-             (select k.message_id from message k where k.id = asked.id and k.identity_id = m.identity_id) as known_id,
-             (select d.version from draft d where d.id = asked.id and d.identity_id = m.identity_id) as draft,
-             ${refusedOf(sql, asked, sql`(select address from wanted where wanted.n = asked.n)`)} as refused
+             coalesce(m.mail_near_at > requested.at - make_interval(secs => ${Timing.mailHourMillis / 1000}), false) as near,
+             ${useOf(sql, requested)},
+             (select o.status from outgoing o where o.message_id = requested.id and o.identity_id = m.identity_id) as known,
+             (select k.message_id from message k where k.id = requested.id and k.identity_id = m.identity_id) as known_id,
+             (select d.version from draft d where d.id = requested.id and d.identity_id = m.identity_id) as draft,
+             ${refusedOf(sql, requested, sql`(select address from wanted where wanted.n = requested.n)`)} as refused
       from unnest(
         ${judged.map(({ id }) => id)}::uuid[], ${judged.map(({ write }) => write.identity.id)}::uuid[],
         ${judged.map(({ write }) => write.identity.orgId)}::uuid[],
         ${judged.map(({ write }) => write.at.toISOString())}::timestamptz[]
-      ) with ordinality as asked (id, identity_id, org_id, at, n)
-      join mailbox m on m.identity_id = asked.identity_id`,
+      ) with ordinality as requested (id, identity_id, org_id, at, n)
+      join mailbox m on m.identity_id = requested.identity_id`,
     inOrder(judged),
   )
 }

@@ -36,7 +36,7 @@ export interface Lease {
   readonly due: Date | null
 }
 
-type Row = { readonly asked: number; readonly due: Date | null; readonly lost: boolean } & (
+type Row = { readonly requested: number; readonly due: Date | null; readonly lost: boolean } & (
   | Leased
   | { readonly id: null }
 )
@@ -52,25 +52,25 @@ type Leasing = Lease | undefined
 const lease = (sql: Sql) => (wanted: ReadonlyArray<LeaseRequest>) =>
   Effect.map(
     sql<Row>`
-    with asked as (
-      select asked.* from unnest(
+    with requested as (
+      select requested.* from unnest(
         ${wanted.map(({ identityId }) => identityId)}::uuid[], ${wanted.map(({ now }) => now.toISOString())}::timestamptz[],
         ${wanted.map(({ atMost }) => atMost)}::int[], ${wanted.map(({ renews }) => renews?.kind ?? "")}::text[],
         ${wanted.map(({ renews }) => renews?.id ?? "")}::text[], ${wanted.map(({ renews }) => renews?.epoch ?? 0)}::int[]
-      ) with ordinality as asked (identity_id, now, at_most, kind, id, epoch, n)
-      cross join lateral (select stopped_at from mailbox where identity_id = asked.identity_id offset 0) m
-      cross join lateral (select status from identity where id = asked.identity_id offset 0) i
+      ) with ordinality as requested (identity_id, now, at_most, kind, id, epoch, n)
+      cross join lateral (select stopped_at from mailbox where identity_id = requested.identity_id offset 0) m
+      cross join lateral (select status from identity where id = requested.identity_id offset 0) i
       where m.stopped_at is null and i.status = 'ready'
     ),
     due as materialized (
-      select o.id, asked.n, asked.now, asked.epoch = 0 as unfenced from asked cross join lateral (
-        select o.id from outbox o where o.identity_id = asked.identity_id and o.next_attempt_at <= asked.now
-        order by o.next_attempt_at, o.id limit asked.at_most for update skip locked
+      select o.id, requested.n, requested.now, requested.epoch = 0 as unfenced from requested cross join lateral (
+        select o.id from outbox o where o.identity_id = requested.identity_id and o.next_attempt_at <= requested.now
+        order by o.next_attempt_at, o.id limit requested.at_most for update skip locked
       ) o
     ),
     fence as materialized (
-      select asked.n, actor.kind, actor.id, actor.epoch from asked join actor using (kind, id, epoch)
-      where exists (select from due where due.n = asked.n) for share of actor
+      select requested.n, actor.kind, actor.id, actor.epoch from requested join actor using (kind, id, epoch)
+      where exists (select from due where due.n = requested.n) for share of actor
     ),
     ${permitted(sql, sql`select kind, id, epoch from fence`)},
     leased as (
@@ -80,19 +80,19 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<LeaseRequest>) =>
       from due where due.id = o.id and (due.unfenced or exists (select from fence where fence.n = due.n))
       returning o.id, o.message_id, o.domain, o.attempts - 1 as attempts, o.attempt_started_at as started_at, due.n
     )
-    select asked.n::int as asked, l.id, l.message_id, l.domain, l.attempts, l.started_at,
+    select requested.n::int as requested, l.id, l.message_id, l.domain, l.attempts, l.started_at,
            length(c.raw) as size, case when length(c.raw) <= ${inOneRead} then c.raw end as raw,
            array(select r.address from outgoing_recipient r
                  where r.message_id = l.message_id and r.outbox_id = l.id and r.status in ('queued', 'deferred')
                  order by r.address) as addresses,
-           l.id is null and asked.epoch > 0 and exists (select from due where due.n = asked.n) as lost,
+           l.id is null and requested.epoch > 0 and exists (select from due where due.n = requested.n) as lost,
            case when l.id is null then (
-             select min(o.next_attempt_at) from outbox o where o.identity_id = asked.identity_id
+             select min(o.next_attempt_at) from outbox o where o.identity_id = requested.identity_id
            ) end as due
-    from asked left join (leased l join message_content c on c.message_id = l.message_id) on l.n = asked.n
-    order by asked.n, l.id`,
+    from requested left join (leased l join message_content c on c.message_id = l.message_id) on l.n = requested.n
+    order by requested.n, l.id`,
     (rows) => {
-      const byPlace = Map.groupBy(rows, ({ asked }) => asked - 1)
+      const byPlace = Map.groupBy(rows, ({ requested }) => requested - 1)
       return wanted.map((_, index): Leasing => {
         const found = byPlace.get(index) ?? []
         if (found[0]?.lost === true) return undefined

@@ -68,17 +68,17 @@ const make = Effect.gen(function* () {
   const grant = yield* Batcher.make((requests: ReadonlyArray<PermissionRequest>) =>
     commitTogether<{ open: boolean }>(
       requests.map(({ write }) => write),
-      sql`asked as (
+      sql`requested as (
           select * from unnest(
             ${requests.map(({ leased }) => leased.id)}::uuid[], ${requests.map(({ leased }) => leased.started_at.toISOString())}::timestamptz[],
             ${requests.map(({ identityId }) => identityId)}::uuid[], ${requests.map(({ write }) => write.claim.kind)}::text[],
             ${requests.map(({ write }) => write.claim.id)}::text[], ${requests.map(({ write }) => write.claim.epoch)}::int[]
-          ) with ordinality as asked (outbox_id, started_at, identity_id, kind, id, epoch, n)
+          ) with ordinality as requested (outbox_id, started_at, identity_id, kind, id, epoch, n)
         ),
         open as materialized (
-          select asked.n, asked.kind, asked.id, asked.epoch from fence join asked on asked.n = fence.n
-          join outbox o on o.id = asked.outbox_id and o.identity_id = asked.identity_id
-            and o.attempt_started_at = asked.started_at
+          select requested.n, requested.kind, requested.id, requested.epoch from fence join requested on requested.n = fence.n
+          join outbox o on o.id = requested.outbox_id and o.identity_id = requested.identity_id
+            and o.attempt_started_at = requested.started_at
           join identity i on i.id = o.identity_id and i.status = 'ready'
           join mailbox m on m.identity_id = i.id and m.stopped_at is null
         ),
