@@ -183,6 +183,7 @@ layer(alone)("a step of a deletion", (it) => {
       yield* sql`update client_grant set identities = array[${filledId}::uuid]`
       yield* sql`update export set identity_id = null`
       yield* sql`update tunnel_port set identity_id = ${filledId}`
+      yield* sql`update event set identity_id = ${filledId}`
       const before = yield* everything(sql)
       const identity = { id: filledId, handle: "x1", orgId: filledId, dataKey: {} as never }
       const changed: Array<string> = []
