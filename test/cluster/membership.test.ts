@@ -113,6 +113,21 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
     }),
   )
 
+  it.effect("begins although the session ended before, during a slow start", () =>
+    Effect.gen(function* () {
+      const one = yield* process(9)
+      const [[pid]] = (yield* one.session("select pg_backend_pid()")) as unknown as [[number]]
+      yield* (yield* Writes)`select pg_terminate_backend(${pid}::int, 5000)`
+      yield* one.join
+      expect(yield* one.ports).toEqual([9])
+      const [held] = yield* (yield* Writes)`
+        select count(*)::int as n from pg_locks join cluster_runners on machine_id = objid::int8
+        where locktype = 'advisory' and address = '127.0.0.1:9'`
+      expect(held).toEqual({ n: 1 })
+      yield* one.end
+    }),
+  )
+
   it.effect("ends when the runner leaves, although its session continues", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* process(3), yield* process(4)]

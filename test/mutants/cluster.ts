@@ -310,6 +310,13 @@ export const cluster: Mutants = {
     bug: "shards acquired during a slow confirmation are released at once",
     tests: ["cluster/membership"],
   },
+  "session-ended-before-joining": {
+    file: "cluster/src/Membership.ts",
+    from: "return Effect.catch(hold, () => renew(runner.address))",
+    to: "return hold",
+    bug: "a process whose start takes longer than eight seconds never hosts an actor, and every call answers 503",
+    tests: ["cluster/membership"],
+  },
   "stall-is-loss": {
     file: "cluster/src/Membership.ts",
     from: "clock.monotonicTimeNanosUnsafe() < due ? Effect.void",

@@ -119,6 +119,9 @@ const makeStorage = Effect.gen(function* () {
     Effect.provideService(ShardingConfig.ShardingConfig, patient),
     Effect.orDie,
   )
+  /** Replaces a session that has ended: the library does so when one of its statements fails, and the next one waits for it. */
+  const renew = (address: RunnerAddress.RunnerAddress) =>
+    Effect.ignore(library.releaseAll(address)).pipe(Effect.andThen(library.releaseAll(address)), Effect.andThen(hold))
   const announce = Effect.sync(() => feed.notify(`${feedKind}/all`))
 
   /** Ends a new session after `shardLockExpiration` without a statement, in place of the longer time that the storage has set. */
@@ -171,8 +174,12 @@ const makeStorage = Effect.gen(function* () {
     register: (runner, healthy) =>
       Effect.tap(library.register(runner, healthy), (id) => {
         machineId = id
-        return ClusterError.PersistenceError.refail(hold)
-      }).pipe(Effect.tap(() => announce)),
+        // PostgreSQL has ended the session if the start took longer than its idle timeout.
+        return Effect.catch(hold, () => renew(runner.address))
+      }).pipe(
+        ClusterError.PersistenceError.refail,
+        Effect.tap(() => announce),
+      ),
     unregister: (address) => {
       machineId = undefined
       return Effect.tap(library.unregister(address), () => announce)
