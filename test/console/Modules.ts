@@ -9,6 +9,17 @@ import { root } from "../house/Imports.ts"
 /** Imports a module of the console. The console has its own type configuration, so its modules are imported without types. */
 export const source = (file: string): Promise<any> => import(path.join(root, "packages/console/src", file))
 
+/** How to remove each component that a test has left in place. */
+const left = new Set<() => Promise<void>>()
+/** Removes the components of a test, which would otherwise act on the signals of the next one: a worker keeps its modules. */
+export const leaveAll = async () => {
+  for (const leave of left) await leave()
+  left.clear()
+}
+
+/** Waits until a check holds. The machine may be busy. */
+export const eventually = (check: () => void) => vi.waitFor(check, { interval: 5, timeout: 20_000 })
+
 /** Mounts a hook. */
 export const mounted = async <P, R>(use: (props: P) => R, props: P) => {
   const { client } = await source("client/Queries.ts")
@@ -22,6 +33,7 @@ export const mounted = async <P, R>(use: (props: P) => R, props: P) => {
     const child: ComponentChild = given === undefined ? null : h(Probe, { given })
     return act(() => render(h(QueryClientProvider, { client, children: child }), parent))
   }
+  left.add(() => draw(undefined))
   await draw(props)
   return {
     /** What the hook returned last. */
@@ -207,6 +219,7 @@ export const drawn = async <P extends object>(component: (props: P) => unknown, 
   const top = new Drawn("body")
   const draw = (child: ComponentChild) =>
     act(() => render(h(QueryClientProvider, { client, children: child }), top as never))
+  left.add(() => draw(null))
   await draw(h(component as never, props))
   return {
     top,

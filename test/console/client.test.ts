@@ -1,7 +1,7 @@
 /** Calls of the console, the session of a browser, and what a change makes stale, without a browser. */
 import { document as openapi } from "@svc/api/openapi/Document"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { Entries, heldCalls, source } from "./Modules.ts"
+import { Entries, heldCalls, leaveAll, source } from "./Modules.ts"
 
 const { addressOf, call, callTagged, Refused, signedOut, Unreachable, unreachable } = await source("client/Client.ts")
 const { client, outdated, retries } = await source("client/Queries.ts")
@@ -15,7 +15,8 @@ let calls: ReturnType<typeof heldCalls>
 beforeEach(() => {
   calls = heldCalls()
 })
-afterEach(() => {
+afterEach(async () => {
+  await leaveAll()
   client.clear()
   vi.useRealTimers()
   vi.unstubAllGlobals()

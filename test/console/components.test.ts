@@ -1,7 +1,7 @@
 /** Components whose state a browser test would pass by: the second letter, the value at the end, a second press. */
 import { act } from "preact/test-utils"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { type Drawn, drawn, Entries, heldCalls, source } from "./Modules.ts"
+import { type Drawn, drawn, Entries, eventually, heldCalls, leaveAll, source } from "./Modules.ts"
 
 const { Chart } = await source("charts/Chart.tsx")
 const { Button } = await source("ui/Button.tsx")
@@ -28,7 +28,8 @@ let calls: ReturnType<typeof heldCalls>
 beforeEach(() => {
   calls = heldCalls()
 })
-afterEach(() => {
+afterEach(async () => {
+  await leaveAll()
   client.clear()
   vi.unstubAllGlobals()
 })
@@ -307,7 +308,7 @@ describe("The profile of an agent", () => {
     const errors = [...pointers, ...others].map((path) => ({ path, message: `wrong ${path}` }))
     const request = await saved()
     await act(async () => request.answer(422, { ...problem, errors }))
-    await vi.waitFor(() => expect(top.all({ class: "wrong" }).length).toBe(errors.length))
+    await eventually(() => expect(top.all({ class: "wrong" }).length).toBe(errors.length))
     const wrong = top.all({ class: "wrong" }).map((one) => {
       const label = one.parentNode!.all("label")[0]!.textContent.replace(/ \(.*/, "")
       return `${label}: ${one.textContent}`

@@ -1,6 +1,6 @@
 /** What forms and commands of the console keep while requests are in flight, without a browser. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { Entries, mounted, source } from "./Modules.ts"
+import { Entries, leaveAll, mounted, source } from "./Modules.ts"
 
 const { useForm, wrongAt } = await source("ui/Form.tsx")
 const { useChoice, useCommand } = await source("client/Commands.ts")
@@ -16,7 +16,8 @@ beforeEach(() => {
   vi.stubGlobal("removeEventListener", () => {})
   storeUnsavedFor("ada")
 })
-afterEach(() => {
+afterEach(async () => {
+  await leaveAll()
   storeUnsavedFor(undefined)
   vi.unstubAllGlobals()
 })

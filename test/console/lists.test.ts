@@ -1,11 +1,12 @@
 /** How lists that are read page by page change while they are shown, without a browser. */
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { heldCalls, mounted, source } from "./Modules.ts"
+import { eventually, heldCalls, leaveAll, mounted, source } from "./Modules.ts"
 
 const { client, outdated, supposed } = await source("client/Queries.ts")
 const { merged, useList } = await source("client/Lists.ts")
 
-afterEach(() => {
+afterEach(async () => {
+  await leaveAll()
   client.clear()
   vi.unstubAllGlobals()
 })
@@ -115,7 +116,7 @@ describe("A list that is read page by page", () => {
       await hook.act(() => call.answer(status, body))
       return call.url
     }
-    const shows = (pages: ReadonlyArray<string>) => vi.waitFor(() => expect(shown()).toEqual(pages))
+    const shows = (pages: ReadonlyArray<string>) => eventually(() => expect(shown()).toEqual(pages))
     return { calls, hook, rows, answer, shows, after }
   }
 
@@ -138,7 +139,7 @@ describe("A list that is read page by page", () => {
     await shows(["abd", "efg", "h"])
     await hook.act(() => next.answer(200, rows("def", true)))
     await shows(["abd", "efg", "h"])
-    await vi.waitFor(() => expect([hook.now.hasNextPage, hook.now.isFetchingNextPage]).toEqual([false, false]))
+    await eventually(() => expect([hook.now.hasNextPage, hook.now.isFetchingNextPage]).toEqual([false, false]))
     await hook.leave()
   })
 
@@ -148,7 +149,7 @@ describe("A list that is read page by page", () => {
     await shows(["abc"])
     await hook.act(() => void hook.now.fetchNextPage())
     await answer(422, { status: 422, detail: "no" })
-    await vi.waitFor(() => expect(hook.now.error?.message).toBe("no"))
+    await eventually(() => expect(hook.now.error?.message).toBe("no"))
     expect(hook.now.isFetchingNextPage).toBe(false)
     await hook.act(() => void hook.now.fetchNextPage())
     expect(hook.now.error).toBeNull()
@@ -167,7 +168,7 @@ describe("A list that is read page by page", () => {
     await hook.act(() => hook.now.show(new Set([0])))
     await hook.act(() => void outdated(["/api/vault"]))
     await answer(200, rows("abc", true))
-    await vi.waitFor(() => expect(client.isFetching()).toBe(0))
+    await eventually(() => expect(client.isFetching()).toBe(0))
     expect(calls.waiting()).toBe(0)
     await hook.act(() => hook.now.show(new Set([0, 1])))
     const renewal = await calls.next()
@@ -180,7 +181,7 @@ describe("A list that is read page by page", () => {
     await shows(["xab", "cdef"])
     // The response about the former page is dropped, and the page is read again.
     await hook.act(() => renewal.answer(200, rows("dzf", false)))
-    await vi.waitFor(() => {
+    await eventually(() => {
       hook.now.show(new Set([0, 1]))
       expect(calls.waiting()).toBe(1)
     })

@@ -1,13 +1,14 @@
 /** Which form of a message the reader sees first, and which messages a list leaves out, without a browser. */
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { drawn, Entries, heldCalls, source } from "./Modules.ts"
+import { drawn, Entries, heldCalls, leaveAll, source } from "./Modules.ts"
 
 const { Body } = await source("mail/Body.tsx")
 const { MailList } = await source("mail/MailList.tsx")
 const { leaving } = await source("mail/selection/Bulk.ts")
 const { client } = await source("client/Queries.ts")
 
-afterEach(() => {
+afterEach(async () => {
+  await leaveAll()
   leaving.value = new Set()
   client.clear()
   vi.unstubAllGlobals()

@@ -1,6 +1,6 @@
 /** Drafts that are saved while a person types, and changes of many messages, without a browser. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { drawn, Entries, heldCalls, mounted, source } from "./Modules.ts"
+import { drawn, Entries, eventually, heldCalls, leaveAll, mounted, source } from "./Modules.ts"
 
 const { closed, keepDraft } = await source("compose/draft.ts")
 const { useDelayed } = await source("compose/delayed.ts")
@@ -17,7 +17,8 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance"] })
   storeUnsavedFor("ada")
 })
-afterEach(() => {
+afterEach(async () => {
+  await leaveAll()
   storeUnsavedFor(undefined)
   vi.useRealTimers()
   vi.unstubAllGlobals()
@@ -297,7 +298,7 @@ describe("A change of many messages", () => {
     ])
     expect([...leaving.value].length).toBe(2)
     request.answer(200, { changed: [], more: false })
-    await vi.waitFor(() => expect([...leaving.value]).toEqual([]))
+    await eventually(() => expect([...leaving.value]).toEqual([]))
   })
 
   it("shows messages again whose deletion was undone or failed", async () => {
@@ -308,7 +309,7 @@ describe("A change of many messages", () => {
     expect([...leaving.value]).toEqual(["msg_1"])
     await after(8_000)
     ;(await calls.next()).answer(422, { status: 422, detail: "no" })
-    await vi.waitFor(() => expect([...leaving.value]).toEqual([]))
+    await eventually(() => expect([...leaving.value]).toEqual([]))
     await after(60_000)
     expect(calls.waiting()).toBe(0)
     await leave()
