@@ -11,10 +11,12 @@ export const source = (file: string): Promise<any> => import(path.join(root, "pa
 
 /** How to remove each component that a test has left in place. */
 const left = new Set<() => Promise<void>>()
-/** Removes the components of a test, which would otherwise act on the signals of the next one: a worker keeps its modules. */
+/** Removes the components of a test, its language and its place, which would otherwise act on the next one: a worker keeps its modules. */
 export const leaveAll = async () => {
   for (const leave of left) await leave()
   left.clear()
+  ;(await source("texts/Texts.ts")).language.value = "en"
+  ;(await source("router/Router.ts")).place.value = { path: "/", search: "" }
 }
 
 /** Waits until a check holds. The machine may be busy. */

@@ -23,7 +23,10 @@ const names = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) 
 describe("A text of the console", () => {
   // What is spoken is noted in the document.
   beforeAll(() => void Object.assign(globalThis, { document: { documentElement: {} } }))
-  afterAll(() => void Reflect.deleteProperty(globalThis, "document"))
+  afterAll(() => {
+    speak("en")
+    Reflect.deleteProperty(globalThis, "document")
+  })
 
   it("has the same arguments in every language and plural form", () => {
     expect(all.length).toBeGreaterThan(300)
