@@ -215,13 +215,13 @@ describe("Resources of another Identity of the account", () => {
 })
 
 describe("An Identity that is not ready", () => {
-  /** These report the content of the request first. The rows of this test have no account at a platform. */
+  /** Operations that check something else first: an account at a platform, which this test does not have, or the request's content. */
   const elsewhere = /^(?:connectors\.|proof\.registerKey$|agent_sign_ins\.create$)/
   const refusing = operations.filter(
     ({ id, problems }) => problems.includes("identity_not_ready") && !elsewhere.test(id),
   )
 
-  it("is rejected as such by every operation that says so", async () => {
+  it("is rejected with identity_not_ready by every operation that declares this code", async () => {
     const read = (path: string) =>
       call(service.base, "GET", `/api/identities/${eve.handle}${path}`, { token: eve.session })
     const { content_sha256 } = (await read(`/approvals/${eve.ids["sending.approval"]}`)).body

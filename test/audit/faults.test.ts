@@ -28,7 +28,7 @@ const recorded = (org: string) =>
     (sql) => sql`select request_id, count, address, outcome from audit where org_id = ${org} order by id`,
   )
 
-it.effect("The queue of marks goes on after a mark failed", () =>
+it.effect("The queue of marks continues after a failed mark", () =>
   Effect.gen(function* () {
     let marks = 0
     const store = () => Effect.suspend(() => (++marks === 1 ? Effect.fail("unreachable") : Effect.succeed([])))

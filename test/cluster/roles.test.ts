@@ -16,7 +16,7 @@ let deployment: Deployment
 let api: Process
 let mail: Process
 let runnerPort: number
-/** Not the default address, so that the others reach the actors only by the address that they registered. */
+/** Differs from the default address, so that the other processes can only use the address that the actors have registered. */
 const runnerHost = "127.0.0.2"
 
 beforeAll(async () => {

@@ -38,7 +38,7 @@ export const mounted = async <P, R>(use: (props: P) => R, props: P) => {
   left.add(() => draw(undefined))
   await draw(props)
   return {
-    /** What the hook returned last. */
+    /** The latest result of the hook. */
     get now() {
       return shown
     },

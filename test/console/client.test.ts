@@ -53,7 +53,7 @@ describe("A call", () => {
       expect(name in request.headers, name).toBe(name in { ...headers, ...("body" in input && { "content-type": 1 }) })
   })
 
-  it("returns the entity tag if it is asked for", async () => {
+  it("returns the entity tag on request", async () => {
     const done = callTagged("GET /api/x")
     ;(await calls.next()).answer(200, { a: 1 }, { etag: '"7"' })
     expect(await done).toEqual({ answer: { a: 1 }, tag: '"7"' })
@@ -170,7 +170,7 @@ describe("What is stale after a change", () => {
     expect(stale()).toBe(3)
   })
 
-  it("is read once for a burst, and the last Event is announced at once", async () => {
+  it("is read once for a burst, and the last Event is announced immediately", async () => {
     const invalidated = vi.spyOn(client, "invalidateQueries")
     vi.useFakeTimers()
     for (let n = 0; n < 5; n++) applyEvent({ id: String(n), type: "card.updated", handle: "ada", created_at: "" })

@@ -278,7 +278,7 @@ describe("The profile of an agent", () => {
     return { top, enter, saved, leave, fire }
   }
 
-  it("is saved as it was read, with the members that the form does not show", async () => {
+  it("is saved with the members that the form does not show", async () => {
     const { saved, leave } = await opened()
     const { card: _, updated_at: __, ...own } = card
     const { method, url, body } = await saved()

@@ -52,7 +52,7 @@ describe("A form", () => {
     return { form, enter, submit, stored, requests, isChanged: () => form.now.command.form.isChanged() as boolean }
   }
 
-  it("shows what was changed elsewhere only while it has no changes of its own", async () => {
+  it("shows a change made elsewhere only while nothing is typed", async () => {
     const { form, enter, isChanged } = await opened()
     await form.draw({ ...initial, name: "Bob" })
     expect([form.now.values.name, isChanged()]).toEqual(["Bob", false])
@@ -211,7 +211,7 @@ describe("A command", () => {
     }
     const number = new Map<string, number>()
     const keys = runs.map(({ key }) => number.get(key) ?? number.set(key, number.size).size - 1)
-    // A rejection and a success are outcomes; no response and a failure of the service are none.
+    // A rejection or a success ends a key. After a lost connection or a failure of the service, the repeat has the same key.
     expect(keys).toEqual([0, 0, 0, 1, 2])
   })
 

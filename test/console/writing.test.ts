@@ -97,7 +97,7 @@ describe("A draft", () => {
     draft.leave()
     ;(await calls.next()).lose()
     await settled()
-    // The last write of a composer that is closed is made at once, and waited for by the next one.
+    // Closing a composer saves its draft immediately, and the next composer waits for that.
     const last = await calls.next()
     const next = closed()
     last.lose()

@@ -14,9 +14,15 @@ layer(actors())("the key of a new Identity", (it) => {
       const [sql, sealing] = [yield* Reads, yield* Sealing]
       const [org, id] = [yield* makeOrg, yield* makeUuidV7]
       const identity = { id, handle: "ada", orgId: org, dataKey: (yield* sealing.makeDataKey(org)).dataKey }
-      const { rows } = yield* provision(sealing)({ sql, identity, at: new Date(0), by: system, gate: sql`todo` })
+      const { rows } = yield* provision(sealing)({
+        sql,
+        identity,
+        at: new Date(0),
+        by: system,
+        gate: sql`unprovisioned`,
+      })
       const plan = yield* sql<{ "QUERY PLAN": string }>`
-        explain with todo as (
+        explain with unprovisioned as (
           select 1 as n, ${id}::uuid as identity_id, ${org}::uuid as org_id, 'ada' as handle, now() as at
         ), ${rows} select from minted`
       const lines = plan.map((row) => row["QUERY PLAN"]).join("\n")

@@ -43,7 +43,7 @@ const createIdentity = Effect.fnUntraced(function* (
   const identity = { id, handle, ...owner }
   const steps = yield* Provisioning.ProvisioningSteps
   const made: ReadonlyArray<StepRows> = yield* Effect.forEach(sagaSteps.provisioning, (name) =>
-    steps[name]({ sql, identity, at, by: system, gate: sql`todo` }),
+    steps[name]({ sql, identity, at, by: system, gate: sql`unprovisioned` }),
   )
   let due = 0
   const provisioning: ProvisioningBatch.Provisioning = {

@@ -167,7 +167,7 @@ layer(actors())("show-once secrets", (it) => {
   )
 })
 
-/** What the steps ask of others: no Connector has a connection. */
+/** The services that the steps use. No Connector is connected. */
 const alone = Layer.mergeAll(
   Layer.succeed(Connectors, {} as Connectors["Service"]),
   Layer.succeed(Teardown.BatchedErasure, []),

@@ -83,7 +83,7 @@ it(
       await say({ id: 7, method: "resources/read", params: { uri: "svc://x", _meta } })
       expect(await say({ id: 8, method: "subscriptions/listen", params: { _meta } })).toEqual({ stream: 8 })
 
-      // The subscription is open. Without its client the command ends, and the responses in flight are printed before.
+      // The subscription is open. The command ends with its client, after it has printed the responses in flight.
       svc.input.end()
       expect(await svc.ended).toBe(0)
       expect([lines().length, svc.errors()]).toEqual([expected, ""])

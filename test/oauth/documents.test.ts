@@ -75,7 +75,7 @@ layer(clients)("Client document", (it) => {
   )
 })
 
-/** What the address of a document answers, and how often it was asked. */
+/** The response of a document's address, and the number of requests. */
 const answering: { asked: number; answer: Effect.Effect<BufferedResponse, RequestFailed> } = {
   asked: 0,
   answer: Effect.never,
@@ -109,7 +109,7 @@ layer(documents)("Client document that was fetched", (it) => {
   const read = Effect.flatMap(OAuthClients, ({ read }) => read(id))
   const refusal = Effect.map(Effect.flip(read), (refused) => String("message" in refused ? refused.message : refused))
 
-  it.effect("is refused with the reason if it is no document of the client", () =>
+  it.effect("is refused with the reason if it does not describe the client", () =>
     Effect.gen(function* () {
       const reason = (given: () => void) => Effect.andThen(Effect.sync(given), refusal)
       expect(yield* reason(() => says(body(), {}, 404))).toMatch(/responded with status 404/)
@@ -137,7 +137,7 @@ layer(documents)("Client document that was fetched", (it) => {
         const asked = answering.asked
         for (let minutes = 1; ; minutes++) {
           yield* TestClock.adjust("1 minute")
-          // What was read is stored.
+          // The new document is stored.
           expect(yield* read).toMatchObject({ name: `App ${version}`, describedBy: "app.example" })
           if (answering.asked > asked) return minutes
         }

@@ -54,7 +54,7 @@ describe("The doctor of certificates", () => {
         ["edge", "ok"],
         ["imap and submission", "ok"],
       ])
-      // Without an own certificate, mail programs get that of SMTP.
+      // If no certificate for mail programs is configured, they get that of SMTP.
       const imapHost = Option.some("imap.example")
       expect((await findings({ smtpTls: other, imapHost }))[1]).toEqual([
         "imap and submission",

@@ -47,7 +47,7 @@ describe("a composing thread", () => {
 })
 
 describe("a letter", () => {
-  /** A letter that crashes the thread, and is written where it is composed otherwise. */
+  /** A letter whose text ends the thread in which it is composed. */
   const small = (more: Partial<Letter>): Letter => ({ ...letter(""), text: "end the thread", ...more })
   const kilobytes = (n: number) => "a".repeat(n * 1024)
   const file = (content_base64: string) => ({

@@ -193,7 +193,7 @@ describe("the fields of a verified caller", () => {
       trailers: { "Svc-Agent": carol.origin, other: "1" },
     })
     expect(JSON.parse(trailing.body).trailers).toEqual({ other: "1" })
-    // A further request of a connection is judged by itself.
+    // Each further request of a connection is judged separately.
     const connection = await openConnection(here.edgePort)
     const text = (fields: Record<string, string>) =>
       `GET / HTTP/1.1\r\nHost: ${hostOf(bob.handle)}:${here.edgePort}\r\n${Object.entries(fields)

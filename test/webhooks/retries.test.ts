@@ -171,7 +171,7 @@ layer(actors())("a delivery", (it) => {
     }),
   )
 
-  it.effect("to an unresponsive target only uses the four slots of its own Webhook", () =>
+  it.effect("to an unresponsive target only use the four slots of their Webhook", () =>
     Effect.gen(function* () {
       const hanging = yield* receiverOf(() => {})
       const good = yield* receiverOf()

@@ -17,8 +17,8 @@
  *   than a third of `shardLockExpiration`, which happens on a busy machine. The locks end with their session only, and a
  *   session with a statement in flight is not idle. Here the runner keeps its shards for `shardLockExpiration` after the
  *   start of the last successful confirmation.
- * - The limit of the library for such a confirmation does not count time in which this process stood still, because a
- *   confirmation that had arrived by then would otherwise lose against it.
+ * - The limit of the library for such a confirmation does not count time in which this process was stalled, because it
+ *   would otherwise end a confirmation whose result had already arrived.
  *
  * Fencing does not depend on any of this: an actor writes only under its own epoch (`actor/Ownership.ts`).
  *
@@ -224,7 +224,7 @@ const sleeps = {
   locking: { millis: Duration.toMillis(Timing.shardLockRefresh) },
 } as const
 
-/** A timer that fires later than this, in milliseconds, shows that the process stood still. */
+/** A timer that fires later than this, in milliseconds, shows that the process was stalled. */
 const punctualMillis = 100
 /** A process that is frozen again and again gets no more than this number of further sleeps. */
 const sleepsAtMost = 10
@@ -235,7 +235,7 @@ const makeClock = Effect.gen(function* () {
   const acquire = Duration.fromInputUnsafe(Timing.shardAcquire)
   return Object.assign(Object.create(clock) as Clock.Clock, { sleep })
 
-  /** Sleeps, and goes on in short sleeps until one ends in time: the process has then handled what arrived while it stood still. */
+  /** Sleeps, and continues with short sleeps until one ends in time: then the process has handled everything that arrived during a stall. */
   function punctually(millis: number, left = sleepsAtMost): Effect.Effect<void> {
     return Effect.suspend(() => {
       const due = clock.monotonicTimeNanosUnsafe() + BigInt((millis + punctualMillis) * 1e6)

@@ -1,6 +1,6 @@
 // Runs in a page of the console: records its requests, describes what it shows, and operates its controls.
 {
-  /** The time of the page stands still, so that what it shows does not depend on the duration of the test. */
+  /** The page has a fixed time, so that its texts do not depend on the duration of the test. */
   const now = Date.parse("2026-11-20T12:30:00.000Z")
   window.Date = class extends Date {
     constructor(...values) {
@@ -17,7 +17,7 @@
   unseen.replaceSync("html { opacity: 0 } * { animation: none !important; transition: none !important }")
   document.adoptedStyleSheets = [unseen]
 
-  /** What the page still waits for: requests, frames, idle moments and short timers. Longer ones do not belong to a response. */
+  /** Everything that the page waits for: requests, frames, idle moments and short timers. Longer ones do not belong to a response. */
   const pending = new Set()
   const shortMillis = 400
   const realTimeout = window.setTimeout.bind(window)

@@ -95,8 +95,8 @@ const resultOf = (
  * Returns the reply with the text of a result, which is also the structured content. The result is the last member of the
  * reply, so the text can be inserted before the closing braces.
  */
-const replyOf = (served: ToolCall, text: string, isError: boolean): HttpServerResponse.HttpServerResponse => {
-  const { status, body } = served.answer({ content: [{ type: "text", text }], ...(isError ? { isError } : {}) })
+const replyOf = (message: ToolCall, text: string, isError: boolean): HttpServerResponse.HttpServerResponse => {
+  const { status, body } = message.answer({ content: [{ type: "text", text }], ...(isError ? { isError } : {}) })
   const reply = JSON.stringify(body)
   return HttpServerResponse.text(`${reply.slice(0, -2)},"structuredContent":${text}}}`, {
     status,
@@ -135,15 +135,15 @@ export const layer = HttpRouter.use((router) =>
         : Effect.succeed(response)
 
     const answered = (
-      served: ToolCall,
+      message: ToolCall,
       tool: BoundTool,
       response: HttpServerResponse.HttpServerResponse,
       isRepeated = false,
     ) => {
       const isError = response.status >= 400
-      calls.of(served.name, isError ? "refused" : "done").n++
-      const text = resultOf(tool, served.input, response, isRepeated)
-      return served.read === undefined ? replyOf(served, text, isError) : jsonOf(served.read(text, isError))
+      calls.of(message.name, isError ? "refused" : "done").n++
+      const text = resultOf(tool, message.input, response, isRepeated)
+      return message.read === undefined ? replyOf(message, text, isError) : jsonOf(message.read(text, isError))
     }
 
     /** Sends the REST request of a tool through the router. */
@@ -167,12 +167,12 @@ export const layer = HttpRouter.use((router) =>
       )
     })
 
-    const callTool = Effect.fnUntraced(function* (served: ToolCall, tool: BoundTool, request: ToolRequest) {
+    const callTool = Effect.fnUntraced(function* (message: ToolCall, tool: BoundTool, request: ToolRequest) {
       const outer = yield* RequestContext
-      const response = yield* sent(served.name, request)
+      const response = yield* sent(message.name, request)
       // The credential is invalid, which is the response of the whole exchange, as on any other path.
       if (response.status === 401) return response
-      return answered(served, tool, response, outer.headers["idempotent-replayed"] !== undefined)
+      return answered(message, tool, response, outer.headers["idempotent-replayed"] !== undefined)
     })
 
     /**
@@ -195,20 +195,20 @@ export const layer = HttpRouter.use((router) =>
 
     /** Lists the resources of the Identities that a credential may act on. */
     const resourcesOf = Effect.fnUntraced(function* (
-      served: Served & { readonly _tag: "Resources" },
+      message: Served & { readonly _tag: "Resources" },
       caller: CallerInfo,
       token: string,
     ) {
       if (caller.identities !== null) {
-        return jsonOf(served.answer({ resources: Resources.listOf(caller.identities.map(({ handle }) => handle)) }))
+        return jsonOf(message.answer({ resources: Resources.listOf(caller.identities.map(({ handle }) => handle)) }))
       }
       const name = "svc_identity_list"
-      const request = requestOf(byName.get(name)!, served.input, `Bearer ${token}`)
+      const request = requestOf(byName.get(name)!, message.input, `Bearer ${token}`)
       const response = request instanceof InvalidRequest ? yield* problem(request) : yield* sent(name, request)
       if (response.status !== 200) return response
       const { identities, next_cursor } = JSON.parse(textOf(response))
       return jsonOf(
-        served.answer({
+        message.answer({
           resources: Resources.listOf(identities.map(({ handle }: Json) => handle)),
           ...(next_cursor === null ? {} : { nextCursor: next_cursor }),
         }),
@@ -222,10 +222,10 @@ export const layer = HttpRouter.use((router) =>
     })
 
     /** The list contains no secrets, so it may be compressed. */
-    const listed = (served: Served & { readonly _tag: "List" }, caller: CallerInfo, selection: ListOptions) =>
+    const listed = (message: Served & { readonly _tag: "List" }, caller: CallerInfo, selection: ListOptions) =>
       Effect.map(RequestContext, (state) => {
         mayCompress(state)
-        return served.answer(listFor(caller, selection))
+        return message.answer(listFor(caller, selection))
       })
 
     /** Audits the refusal of a credential on a message that names no tool. */
@@ -283,14 +283,14 @@ export const layer = HttpRouter.use((router) =>
       )
       // Large bodies of anonymous callers are not read; the response is 401.
       if (isLarge(request)) yield* callerOf
-      const served = interpret(yield* request.text, headers)
-      const named = served._tag === "Call" ? byName.get(served.name) : undefined
+      const message = interpret(yield* request.text, headers)
+      const named = message._tag === "Call" ? byName.get(message.name) : undefined
       const tool = named !== undefined && contains(selection.toolsets, named) ? named : undefined
       const made =
-        served._tag === "Call" && tool !== undefined ? yield* requested(tool, served, token, callerOf) : undefined
+        message._tag === "Call" && tool !== undefined ? yield* requested(tool, message, token, callerOf) : undefined
       // A tool call is authorized by its endpoint; a message that makes no request is authorized here.
-      if (served._tag === "Call" && tool !== undefined && made !== undefined && !(made instanceof InvalidRequest)) {
-        return yield* callTool(served, tool, made)
+      if (message._tag === "Call" && tool !== undefined && made !== undefined && !(made instanceof InvalidRequest)) {
+        return yield* callTool(message, tool, made)
       }
       const caller = yield* callerOf
       const why = yield* Effect.match(admitted(caller, state), { onFailure: (one) => one, onSuccess: () => undefined })
@@ -300,24 +300,24 @@ export const layer = HttpRouter.use((router) =>
         kind: caller.kind,
         id: caller.credentialId,
         action: exchanged.action,
-        tool: served._tag === "Call" && made !== undefined ? served.name : "",
+        tool: message._tag === "Call" && made !== undefined ? message.name : "",
         handle: "",
       })
-      switch (served._tag) {
+      switch (message._tag) {
         case "Answer":
-          return jsonOf(served)
+          return jsonOf(message)
         case "Opening":
-          return jsonOf(served.answer(instructionsFor(caller)))
+          return jsonOf(message.answer(instructionsFor(caller)))
         case "Resources":
-          return yield* resourcesOf(served, caller, token)
+          return yield* resourcesOf(message, caller, token)
         case "Listen":
-          return yield* subscriptions.open(caller, served.uris, served.replies, (reader) => mayRead(reader, token))
+          return yield* subscriptions.open(caller, message.uris, message.replies, (reader) => mayRead(reader, token))
         case "List":
-          return jsonOf(yield* listed(served, caller, selection))
+          return jsonOf(yield* listed(message, caller, selection))
         case "Call":
           return tool !== undefined && made instanceof InvalidRequest
-            ? answered(served, tool, yield* problem(made))
-            : jsonOf(served.unknown)
+            ? answered(message, tool, yield* problem(made))
+            : jsonOf(message.unknown)
       }
     })
 

@@ -36,8 +36,8 @@ interface Row {
 /** A statement costs as much as the rows of several Identities. */
 const limits = { atOnce: 2, beside: { least: 16, millis: Timing.besideMillis }, most: 32 }
 
-/** CTE `todo`: a row for each Identity that is still to be provisioned and whose Org is not locked. */
-const todo = (sql: Sql, all: ReadonlyArray<Provisioning>) => sql`
+/** CTE `unprovisioned`: a row for each Identity that is still to be provisioned and whose Org is not locked. */
+const unprovisioned = (sql: Sql, all: ReadonlyArray<Provisioning>) => sql`
   told as materialized (
     select t.* from fence join unnest(
       ${all.map(({ write }) => write.identity.id)}::uuid[], ${all.map(({ write }) => write.identity.orgId)}::uuid[],
@@ -55,7 +55,7 @@ const todo = (sql: Sql, all: ReadonlyArray<Provisioning>) => sql`
       select id from org where id = t.org_id and first_ready_identity is null for no key update skip locked
     ) o
   ),
-  todo as materialized (
+  unprovisioned as materialized (
     select t.* from told t join own on own.id = t.identity_id
     where exists (select from firsts where firsts.id = t.org_id)
        or (select first_ready_identity from org where org.id = t.org_id) is not null
@@ -66,7 +66,7 @@ const todo = (sql: Sql, all: ReadonlyArray<Provisioning>) => sql`
  * the steps after it.
  */
 const steps = (sql: Sql, all: ReadonlyArray<Provisioning>) => {
-  let gate = sql`todo`
+  let gate = sql`unprovisioned`
   const rows = all[0]!.parts.flatMap(({ shared }, place) => {
     const own = shared.rows(
       sql,
@@ -87,9 +87,9 @@ const store = (sql: Sql, all: ReadonlyArray<Provisioning>) => {
   return commitTogether<Row>(
     all.map(({ write }) => ({ ...write, sql })),
     sql`
-    ${todo(sql, all)},
+    ${unprovisioned(sql, all)},
     ${rows},
-    ${shown(sql, sql`todo`, shows)},
+    ${shown(sql, sql`unprovisioned`, shows)},
     moved as (
       update identity i set saga = g.saga::jsonb, saga_due_at = null, status = 'ready', ready_at = g.at
       from ${gate} g where i.id = g.identity_id

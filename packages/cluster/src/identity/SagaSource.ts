@@ -79,7 +79,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
       const { saga } = identity
       const { kind } = saga
       const at = new Date(yield* Clock.currentTimeMillis)
-      const gate = kind === "provisioning" ? sql`todo` : sql`fence`
+      const gate = kind === "provisioning" ? sql`unprovisioned` : sql`fence`
       const subject: StepSubject = { sql, identity, at, by: system, gate }
       if (kind !== "provisioning") {
         return yield* settle(identity, names[0]!, subject, yield* Effect.exit(attempt(kind, names[0]!, subject)))
@@ -169,12 +169,12 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
                 update identity set saga = ${sagaJson(saga)}::jsonb, saga_due_at = ${next.sagaDueAt}::timestamptz, status = ${next.status}
                        ${next.status === "ready" ? sql`, ready_at = ${at}` : sql``}
                 where id = ${identity.id} and status = ${identity.status} and exists (select from fence) and (${made}) returning id)`
-        const kept = shows.length === 0 ? sql`` : sql`, ${shown(sql, sql`todo`, shows)}`
+        const kept = shows.length === 0 ? sql`` : sql`, ${shown(sql, sql`unprovisioned`, shows)}`
         const ready = next?.status === "ready"
         return Effect.map(
           commit<{ moved: boolean }>(
             write,
-            sql`${isProvisioning ? sql`${todo(subject)},` : sql``} ${rows} ${kept}, ${moved} ${ready ? sql`, ${readiness(write)}` : sql``}`,
+            sql`${isProvisioning ? sql`${unprovisioned(subject)},` : sql``} ${rows} ${kept}, ${moved} ${ready ? sql`, ${readiness(write)}` : sql``}`,
             {
               columns: sql`exists (select from moved) as moved`,
               raises: ready,
@@ -238,9 +238,9 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
   }),
 }
 
-/** CTE `todo`: the single Identity, in the shape that shared steps expect. */
-const todo = ({ sql, identity, at }: StepSubject) => sql`
-  todo as materialized (
+/** CTE `unprovisioned`: the single Identity, in the shape that shared steps expect. */
+const unprovisioned = ({ sql, identity, at }: StepSubject) => sql`
+  unprovisioned as materialized (
     select 1 as n, ${identity.id}::uuid as identity_id, ${identity.orgId}::uuid as org_id, ${identity.handle}::text as handle,
            ${at}::timestamptz as at
     from fence
@@ -257,7 +257,7 @@ interface Made extends Pick<StepRows, "rows" | "unless"> {
  */
 const together = (sql: Sql, run: ReadonlyArray<StepRows>): Made => {
   const conditions = run.flatMap(({ unless }) => (unless === undefined ? [] : [unless]))
-  let gate = sql`todo`
+  let gate = sql`unprovisioned`
   const rows = run.flatMap(({ rows: own, unless }, place) => {
     if (unless === undefined || place === run.length - 1) return [own]
     const before = gate

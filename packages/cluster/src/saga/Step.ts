@@ -14,7 +14,7 @@ export class StepFailed extends Schema.TaggedError<StepFailed>()("StepFailed", {
 /** The input of a step. Its rows are written later, under the actor's fence. */
 export interface StepSubject extends Pick<Write, "sql" | "identity" | "at" | "by"> {
   /**
-   * The CTE that has a row if the step may do its work: `fence`, or in provisioning `todo` or what an earlier step of
+   * The CTE that has a row if the step may do its work: `fence`, or in provisioning `unprovisioned` or what an earlier step of
    * the statement left of it. The rows name the Identity ({@link Shared}).
    */
   readonly gate: Statement.Fragment

@@ -70,7 +70,7 @@ export const proof: ReadonlyArray<string> = [
     -- What the client must present with the code: the S256 challenge of its verifier (RFC 7636).
     challenge text not null,
     algorithm text not null,
-    -- The credential that requested. The code is not valid any more when the credential is not.
+    -- The credential that requested the code, which is only valid as long as that credential.
     credential_kind text not null,
     credential_id uuid not null,
     code_hash bytea unique,
