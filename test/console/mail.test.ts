@@ -220,7 +220,9 @@ describe.skipIf(!has("chromium"))("Mail in the console", { timeout: 120_000 }, (
     const rows = page.locator("[data-list] > li")
     await rows.nth(49).waitFor()
     expect(await rows.count()).toBe(50)
-    await page.getByRole("button", { name: "Show more" }).click()
+    // A click would scroll to the button first, which also loads the next page and can remove the button before the click.
+    await page.getByRole("button", { name: "Show more" }).dispatchEvent("click")
+    await rows.nth(49).scrollIntoViewIfNeeded()
     await rows.nth(51).waitFor()
     expect(await rows.count()).toBe(52)
     await send(mail.service.smtpPort, {
