@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os"
 import * as path from "node:path"
 import { configDefaults, defineConfig } from "vitest/config"
 import Order, { slow } from "./test/harness/Order.ts"
+import { patience } from "./test/harness/Patience.ts"
 
 // What a worker, a thread of the service in it, or a program of a test compiles is kept for the next one.
 process.env["NODE_COMPILE_CACHE"] ??= path.join(import.meta.dirname, "node_modules", ".cache", "compiled")
@@ -12,8 +13,10 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, ...(process.env["SVC_TESTS"] === "quick" ? slow() : [])],
     reporters: ["default", "./test/harness/Skipped.ts"],
     globalSetup: "./test/harness/GlobalSetup.ts",
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Longer than a test waits for a condition, which reports what is missing. A busy machine can be ten times slower.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: patience } },
     sequence: { sequencer: Order },
     // A worker's next file finds the modules of the last one read and compiled.
     isolate: false,

@@ -38,7 +38,7 @@ describe("An example", () => {
   })
 
   for (const name of examples) {
-    it.skipIf(!isInstalled(name))(`of ${name} answers a mail`, { timeout: 90_000 }, async () => {
+    it.skipIf(!isInstalled(name))(`of ${name} answers a mail`, async () => {
       const client = createClient({ key: session, baseUrl: service.base })
       const [agent, person] = [
         await client.createIdentity(`${name}-agent`),

@@ -54,19 +54,19 @@ beforeAll(async () => {
   service = await startService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
-}, 120_000)
+})
 afterAll(async () => {
   await service.stop()
   rmSync(directory, { recursive: true, force: true })
 })
 
 describe("Generated client", () => {
-  it("of each generator compiles under --strict", { timeout: 120_000 }, async () => {
+  it("of each generator compiles under --strict", async () => {
     const { stdout } = await run(process.execPath, [tsc, "-p", directory]).catch((error: { stdout: string }) => error)
     expect(stdout).toBe("")
   })
 
-  it.each(["fetch", "sdk"])("%s works against the service", { timeout: 60_000 }, async (program) => {
+  it.each(["fetch", "sdk"])("%s works against the service", async (program) => {
     const compiled = path.join(directory, "out", `${program}.js`)
     const { stdout } = await run(process.execPath, [compiled, service.base, session, handle])
     expect(stdout).toBe("walked\n")

@@ -103,7 +103,7 @@ const pairs = (check: (maker: Made, other: Asked) => Promise<void>) =>
 
 let starts = 0
 
-describe("Credential with limits", { timeout: 120_000 }, () => {
+describe("Credential with limits", () => {
   it("creates no key beyond its own limits", async () => {
     await pairs(async ({ key, api_key }, wanted) => {
       await expectWithin(await post("/api/keys", key, { name: "made", ...wanted }), api_key)

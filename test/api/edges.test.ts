@@ -196,7 +196,7 @@ describe("Limits of", () => {
     await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("limits.txt")
   })
 
-  it.each(limited)("%s match the document", { timeout: 60_000 }, async (_, operation, limits) => {
+  it.each(limited)("%s match the document", async (_, operation, limits) => {
     for (const limit of limits) {
       const edge: number = limit.schema[limit.keyword]
       const inward = limit.keyword.startsWith("min") ? 1 : -1

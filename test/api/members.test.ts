@@ -17,7 +17,7 @@ beforeAll(async () => {
   service = await startService()
   own = await createAccount(service)
   at = `/api/identities/${own.handle}`
-}, 60_000)
+})
 afterAll(() => service.stop())
 
 type Json = any

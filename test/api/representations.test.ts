@@ -13,7 +13,7 @@ let own: AccountResources
 beforeAll(async () => {
   service = await startService()
   own = await createAccount(service)
-}, 60_000)
+})
 afterAll(() => service.stop())
 
 const read = (path: string) => call(service.base, "GET", path, { token: own.session })
@@ -129,7 +129,7 @@ describe("Change with If-Match", () => {
   const order = (operation: Operation) =>
     operation.id === "identities.remove" ? 2 : operation.method === "DELETE" ? 1 : 0
 
-  it("of the current version is made once", { timeout: 60_000 }, async () => {
+  it("of the current version is made once", async () => {
     for (const operation of tagged.toSorted((one, other) => order(one) - order(other))) {
       // These operations call the platform; `connectors/service` tests them with a fake platform.
       if (operation.id.startsWith("connectors.")) continue

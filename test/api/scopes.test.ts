@@ -102,7 +102,7 @@ describe("Key with one scope", () => {
       )
     }
     expect(wrong).toEqual([])
-  }, 240_000)
+  })
 
   const isMissing = ({ status, headers, body }: ApiResponse, needed: string) =>
     status === 403 &&
@@ -133,7 +133,7 @@ describe("Key with one scope", () => {
         }),
       )
     }
-  }, 240_000)
+  })
 
   it("finds its scopes in whoami and in the MCP instructions", async () => {
     const token = await keyWith("card:write", "mail:read")

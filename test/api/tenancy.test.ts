@@ -28,7 +28,7 @@ beforeAll(async () => {
   ada = await createResources(service, owner)
   bob = await createResources(service, owner)
   eve = await createAccount(service)
-}, 60_000)
+})
 afterAll(() => service.stop())
 
 /** Returns true for public operations, and for operations whose names are not owned by an account. */
@@ -142,7 +142,7 @@ describe("The times of a resource", () => {
 })
 
 describe("Resources of another account", () => {
-  it("appear not to exist in every operation, for a session and for a key", { timeout: 120_000 }, async () => {
+  it("appear not to exist in every operation, for a session and for a key", async () => {
     const before = await stateOf(ada)
     for (const operation of named) {
       for (const token of [eve.session, eve.adminKey]) {
@@ -153,7 +153,7 @@ describe("Resources of another account", () => {
     expect(await stateOf(ada)).toEqual(before)
   })
 
-  it("appear not to exist under the caller's own Handle", { timeout: 120_000 }, async () => {
+  it("appear not to exist under the caller's own Handle", async () => {
     const before = await stateOf(ada)
     const ofAda: Names = { ...ada, handle: eve.handle }
     const ofNobody: Names = { ...unknownNames, handle: eve.handle }
@@ -192,13 +192,13 @@ describe("Resources of another account", () => {
 })
 
 describe("Resources of another Identity of the account", () => {
-  it("appear not to exist for its key", { timeout: 120_000 }, async () => {
+  it("appear not to exist for its key", async () => {
     const before = await stateOf(ada)
     for (const operation of named) await expectAlike(operation, bob.identityKey, ada, unknownNames)
     expect(await stateOf(ada)).toEqual(before)
   })
 
-  it("are not found below the caller's own Handle by any credential", { timeout: 120_000 }, async () => {
+  it("are not found below the caller's own Handle by any credential", async () => {
     const before = await stateOf(ada)
     const ofAda: Names = { ...ada, handle: bob.handle }
     const ofNobody: Names = { ...unknownNames, handle: bob.handle }

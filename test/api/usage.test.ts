@@ -94,6 +94,6 @@ describe("GET /api/usage", () => {
         (sql) => sql`select coalesce(sum(count), 0)::int as n from usage_hour where kind = 'call'
           and org_id = (select id from org where email = ${org.email})`,
       )
-    await expect.poll(stored, { timeout: 20_000 }).toEqual([{ n: 1 }])
+    await expect.poll(stored).toEqual([{ n: 1 }])
   })
 })

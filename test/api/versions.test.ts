@@ -50,7 +50,7 @@ beforeAll(async () => {
   const { handle, secrets } = await makeIdentity(service.base, admin)
   key = secrets.identity_key
   card = `/api/identities/${handle}/card`
-}, 30_000)
+})
 afterAll(() => service.stop())
 
 const inVersion = (version: string, method: string, path: string, body?: unknown) =>

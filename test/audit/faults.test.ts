@@ -14,6 +14,7 @@ import { TestClock } from "effect/testing"
 import { vi } from "vitest"
 import { waitUntil } from "../harness/Actors.ts"
 import { interruptAtLock, whileLocked } from "../harness/InterruptedStatement.ts"
+import { patience } from "../harness/Patience.ts"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 import { act, noKey } from "./Acts.ts"
 
@@ -35,7 +36,7 @@ it.effect("The queue of marks continues after a failed mark", () =>
     const queue = yield* SealQueue.make(store as never)
     for (const [at, org] of ["one", "two", "three"].entries()) {
       queue.touch([org])
-      yield* Effect.promise(() => vi.waitFor(() => expect(marks).toBe(at + 1)))
+      yield* Effect.promise(() => vi.waitFor(() => expect(marks).toBe(at + 1), patience))
       yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
     }
   }),

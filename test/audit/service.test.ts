@@ -81,7 +81,7 @@ beforeAll(async () => {
   expect(await of(shown.requestId)).toMatchObject([
     { class: "secret", action: "identities.secrets", identity: "ada", scope: "identity:secret" },
   ])
-}, 120_000)
+})
 
 afterAll(() => service.stop())
 

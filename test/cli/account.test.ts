@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const svc = (...args: ReadonlyArray<string>) => runSvc({ home, env: { SVC_KEY: key } }, ...args)
 
-describe("svc audit", { timeout: 120_000 }, () => {
+describe("svc audit", () => {
   it("shows records as a table and as JSON lines", async () => {
     const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
     await call(service.base, "PATCH", `/api/identities/${handle}/card`, {
@@ -53,7 +53,7 @@ describe("svc audit", { timeout: 120_000 }, () => {
   })
 })
 
-describe("svc grants", { timeout: 120_000 }, () => {
+describe("svc grants", () => {
   it("lists connected apps and revokes one", async () => {
     const name = newHandle("app")
     const client = (await registerClient(service.base, [here], name)).body["client_id"]
@@ -73,7 +73,7 @@ describe("svc grants", { timeout: 120_000 }, () => {
 })
 
 // Runs last, because the records of the other tests are sealed in the meantime.
-describe("svc audit verify", { timeout: 120_000 }, () => {
+describe("svc audit verify", () => {
   it("distinguishes an unchanged export from an altered one offline", async () => {
     const text = await eventually(
       async () =>

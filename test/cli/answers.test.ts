@@ -50,7 +50,7 @@ describe("the help", () => {
 })
 
 describe("svc vault --help", () => {
-  it("succeeds", { timeout: 90_000 }, async () => {
+  it("succeeds", async () => {
     const { code, out } = await svc("vault", "--help")
     expect([code, out]).toEqual([0, expect.stringContaining("svc vault")])
   })

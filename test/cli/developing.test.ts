@@ -16,7 +16,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(home, { recursive: true, force: true }))
 
-describe("svc listen and svc trigger", { timeout: 120_000 }, () => {
+describe("svc listen and svc trigger", () => {
   let service: TestService
   let session: string
   let key: string
@@ -112,7 +112,7 @@ describe("svc listen and svc trigger", { timeout: 120_000 }, () => {
   })
 })
 
-describe("svc mcp install", { timeout: 60_000 }, () => {
+describe("svc mcp install", () => {
   const install = (client: string, ...args: ReadonlyArray<string>) =>
     runSvc({ home, env: { CODEX_HOME: path.join(home, "codex") } }, "mcp", "install", client, "--user", ...args)
   const read = (...parts: ReadonlyArray<string>) => readFileSync(path.join(home, ...parts), "utf8")

@@ -31,7 +31,7 @@ const svc = Object.assign((...args: ReadonlyArray<string>) => startSvc({ home },
 })
 
 describe("svc", () => {
-  it("reports a missing login, an unreachable service and an unknown command", { timeout: 30_000 }, async () => {
+  it("reports a missing login, an unreachable service and an unknown command", async () => {
     const stranger = svc("whoami", "--api", service.base)
     const nonsense = svc("tunnel", "nonsense")
     const nowhere = svc("login", "--api", "http://127.0.0.1:9")
@@ -39,7 +39,7 @@ describe("svc", () => {
     expect(stranger.errors()).toContain("svc login")
   })
 
-  it("rejects an invalid address or key with one sentence in every command", { timeout: 60_000 }, async () => {
+  it("rejects an invalid address or key with one sentence in every command", async () => {
     const commands = [["whoami"], ["identity", "list"], ["grants", "list"], ["audit"], ["tunnel", "3000"], ["mcp"]]
     const cases = [
       ...[...commands, ["login"], ["doctor"]].map((words) => ({
@@ -61,7 +61,7 @@ describe("svc", () => {
     }
   })
 
-  it("logs in by device, stores the key readable by its owner only, and uses it", { timeout: 60_000 }, async () => {
+  it("logs in by device, stores the key readable by its owner only, and uses it", async () => {
     const login = svc("login", "--api", `${service.base}/`, "--name", "my laptop")
     const code = await eventually(
       async () => /approve the code (\w{4}-\w{4})/.exec(login.out())?.[1],
@@ -80,7 +80,7 @@ describe("svc", () => {
     expect(other.errors()).toContain("There is no credential for http://127.0.0.1")
   })
 
-  it("serves MCP over standard input and output", { timeout: 30_000 }, async () => {
+  it("serves MCP over standard input and output", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const client = new Client({ name: "test", version: "1" })
     await client.connect(
@@ -103,7 +103,7 @@ describe("svc", () => {
     await narrow.close()
   })
 
-  it("gives a local port a public address", { timeout: 30_000 }, async () => {
+  it("gives a local port a public address", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const origin = createServer((_, outgoing) => outgoing.end("from the laptop"))
     await new Promise<void>((resolve) => origin.listen(0, "127.0.0.1", resolve))
@@ -123,7 +123,7 @@ describe("svc", () => {
     origin.close()
   })
 
-  it("has a command for each tool, with output for people and machines", { timeout: 90_000 }, async () => {
+  it("has a command for each tool, with output for people and machines", async () => {
     const handle = newHandle("cli")
     const created = svc("identity", "create", handle, "--json")
     expect(await created.ended).toBe(0)
@@ -145,7 +145,7 @@ describe("svc", () => {
     expect(card.out()).toContain("description: By hand.")
   })
 
-  it("exits with 1 for a rejection and 2 for wrong usage", { timeout: 90_000 }, async () => {
+  it("exits with 1 for a rejection and 2 for wrong usage", async () => {
     const refused = svc("identity", "get", "nobody-here")
     expect(await refused.ended).toBe(1)
     expect(refused.errors()).toContain("not_found")
@@ -156,46 +156,42 @@ describe("svc", () => {
     expect(await Promise.all(usage.map(({ ended }) => ended))).toEqual([2, 2, 2])
   })
 
-  it(
-    "creates a key, printing only the key to standard output, rotates it and revokes it",
-    { timeout: 60_000 },
-    async () => {
-      const { handle } = await makeIdentity(service.base, session)
-      const by = { SVC_KEY: session, SVC_API_URL: service.base }
-      const bounds = [
-        "--scope",
-        "card:read,mail:read",
-        "--identity",
-        handle,
-        "--expires",
-        "30d",
-        "--network",
-        "127.0.0.1",
-      ]
-      const made = svc.in(by, "keys", "create", "ci", ...bounds)
-      expect(await made.ended, made.errors()).toBe(0)
-      expect(made.out()).toMatch(/^svc_id_[0-9A-Za-z]{49}\n$/)
-      const token = made.out().trim()
-      const card = () => call(service.base, "GET", `/api/identities/${handle}/card`, { token })
-      expect((await card()).status).toBe(200)
-      const listed = svc.in(by, "keys", "list", "--json")
-      expect(await listed.ended).toBe(0)
-      const [key] = JSON.parse(listed.out()).api_keys.filter((one: any) => one.name === "ci")
-      expect(key).toMatchObject({ scope: "identity", scopes: ["mail:read", "card:read"], networks: ["127.0.0.1"] })
-      const next = svc.in(by, "keys", "rotate", key.id, "--overlap", "0")
-      expect(await next.ended, next.errors()).toBe(0)
-      expect((await card()).body.code).toBe("key_expired")
-      expect(await svc.in(by, "keys", "revoke", key.id).ended).toBe(0)
-      const wrong = [
-        svc.in(by, "keys", "create", "x", "--expires", "2y"),
-        svc.in(by, "keys", "create", "x", "--scope", "mail:fly"),
-      ]
-      expect(await Promise.all(wrong.map(({ ended }) => ended))).toEqual([2, 1])
-      expect(wrong[1]!.errors()).toContain("scope_unknown")
-    },
-  )
+  it("creates a key, printing only the key to standard output, rotates it and revokes it", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const by = { SVC_KEY: session, SVC_API_URL: service.base }
+    const bounds = [
+      "--scope",
+      "card:read,mail:read",
+      "--identity",
+      handle,
+      "--expires",
+      "30d",
+      "--network",
+      "127.0.0.1",
+    ]
+    const made = svc.in(by, "keys", "create", "ci", ...bounds)
+    expect(await made.ended, made.errors()).toBe(0)
+    expect(made.out()).toMatch(/^svc_id_[0-9A-Za-z]{49}\n$/)
+    const token = made.out().trim()
+    const card = () => call(service.base, "GET", `/api/identities/${handle}/card`, { token })
+    expect((await card()).status).toBe(200)
+    const listed = svc.in(by, "keys", "list", "--json")
+    expect(await listed.ended).toBe(0)
+    const [key] = JSON.parse(listed.out()).api_keys.filter((one: any) => one.name === "ci")
+    expect(key).toMatchObject({ scope: "identity", scopes: ["mail:read", "card:read"], networks: ["127.0.0.1"] })
+    const next = svc.in(by, "keys", "rotate", key.id, "--overlap", "0")
+    expect(await next.ended, next.errors()).toBe(0)
+    expect((await card()).body.code).toBe("key_expired")
+    expect(await svc.in(by, "keys", "revoke", key.id).ended).toBe(0)
+    const wrong = [
+      svc.in(by, "keys", "create", "x", "--expires", "2y"),
+      svc.in(by, "keys", "create", "x", "--scope", "mail:fly"),
+    ]
+    expect(await Promise.all(wrong.map(({ ended }) => ended))).toEqual([2, 1])
+    expect(wrong[1]!.errors()).toContain("scope_unknown")
+  })
 
-  it("checks the deployment with `svc doctor` and says what to do", { timeout: 60_000 }, async () => {
+  it("checks the deployment with `svc doctor` and says what to do", async () => {
     const well = svc("doctor", "--json")
     expect([0, 1]).toContain(await well.ended)
     const { findings } = JSON.parse(well.out())
@@ -209,7 +205,7 @@ describe("svc", () => {
     expect(ill.out()).toMatch(/FAIL {2}login: .*\n {6}Run `svc login` again/)
   })
 
-  it("logs out and revokes the key", { timeout: 60_000 }, async () => {
+  it("logs out and revokes the key", async () => {
     const { key } = JSON.parse(readFileSync(path.join(home, "svc", "login.json"), "utf8"))
     expect((await call(service.base, "GET", "/api/auth/whoami", { token: key })).status).toBe(200)
     expect(await svc("logout").ended).toBe(0)

@@ -18,7 +18,7 @@ beforeAll(async () => {
   service = await startService()
   session = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, session)).handle
-}, 60_000)
+})
 afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
   await service.stop()
@@ -30,7 +30,7 @@ const svc = (...words: ReadonlyArray<string>) => runSvc(around(), ...words)
 /** Commands whose output is not a response: a service, a relay, a file, or what another program wrote. */
 const others = ["credentials", "fetch", "mcp", "serve", "systemd-unit", "token", "tunnel"]
 
-describe("Completions", { timeout: 90_000 }, () => {
+describe("Completions", () => {
   const script = (shell: string) => svc("--completions", shell)
 
   it("of every shell offer --json and --jq for each command that prints a response", async () => {
@@ -82,7 +82,7 @@ describe("Completions", { timeout: 90_000 }, () => {
   })
 })
 
-describe("--jq", { timeout: 90_000 }, () => {
+describe("--jq", () => {
   it("prints what the expression selects, text without quotes", async () => {
     expect(await svc("identity", "list", "--jq", ".identities[].handle")).toMatchObject({ code: 0, out: `${handle}\n` })
     const { out } = await svc("identity", "get", handle, "--jq", '{handle, ready: (.status == "ready")}')
@@ -101,7 +101,7 @@ describe("--jq", { timeout: 90_000 }, () => {
   })
 })
 
-describe("--json", { timeout: 90_000 }, () => {
+describe("--json", () => {
   it("of commands that act says what they did", async () => {
     const made = JSON.parse((await svc("keys", "create", "short", "--json")).out)
     expect(made).toMatchObject({ key: expect.stringMatching(/^svc_admin_/), api_key: { name: "short" } })
@@ -153,7 +153,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
   return { code: code as number, screen }
 }
 
-describe.skipIf(spawnSync("python3", ["-c", "import pty"]).status !== 0)("On a terminal", { timeout: 90_000 }, () => {
+describe.skipIf(spawnSync("python3", ["-c", "import pty"]).status !== 0)("On a terminal", () => {
   it("svc init asks for the name of the agent and its client, and sets them up", async () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), "svc-init-"))
     const agent = newHandle("typed")

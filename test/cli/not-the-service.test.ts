@@ -76,7 +76,7 @@ const within =
     runSvc({ home, env: { SVC_KEY: "svc_admin_x", SVC_API_URL: api, ...env } }, ...args)
 const svc = within({})
 
-describe("a response of another server", { timeout: 120_000 }, () => {
+describe("a response of another server", () => {
   it.each(Object.keys(answers))("%s: is reported in one sentence", async (kind) => {
     const api = `${base}/${encodeURIComponent(kind)}`
     const commands = [
@@ -136,7 +136,7 @@ describe("a response of another server", { timeout: 120_000 }, () => {
   })
 })
 
-it("an address with credentials is rejected without a request and not repeated", { timeout: 60_000 }, async () => {
+it("an address with credentials is rejected without a request and not repeated", async () => {
   const before = requests
   for (const command of [["whoami"], ["identity", "list"], ["login"]]) {
     const result = await svc(base.replace("//", "//ada:countess@"), ...command)

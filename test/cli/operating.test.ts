@@ -17,7 +17,7 @@ beforeAll(() => {
 afterAll(() => rmSync(home, { recursive: true, force: true }))
 
 describe("svc migrate --check", () => {
-  it("exits with 1 while migrations are pending, and with 0 afterwards", { timeout: 120_000 }, async () => {
+  it("exits with 1 while migrations are pending, and with 0 afterwards", async () => {
     const around = { home, env: { SVC_DATA_DIR: path.join(home, "data"), SVC_OPS_PORT: "0" } }
     const before = await runSvc(around, "migrate", "--check")
     expect([before.code, before.out]).toEqual([1, expect.stringMatching(/^\d+ migrations? pending:\n {2}\d{4}_/)])
@@ -28,7 +28,7 @@ describe("svc migrate --check", () => {
 })
 
 describe("svc doctor", () => {
-  it("exits with 1 for failures, and with 0 for warnings", { timeout: 60_000 }, async () => {
+  it("exits with 1 for failures, and with 0 for warnings", async () => {
     const settings = (env: Record<string, string>) => runSvc({ home, env }, "doctor", "--only", "settings")
     const misspelt = await settings({ SVC_HOSTT: "127.0.0.1" })
     expect([misspelt.code, misspelt.out]).toEqual([0, expect.stringContaining("Did you mean SVC_HOST?")])

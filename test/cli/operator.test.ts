@@ -49,15 +49,11 @@ describe("a start-up error", () => {
       { DATABASE_URL: "postgres://a:b@127.0.0.1:1/c" },
       /^svc: The database is unreachable \(connect ECONNREFUSED[^\n]*\n$/,
     ],
-  ])(
-    "is one sentence for %j",
-    async (env, words) => {
-      const { code, text } = await serve(env)
-      expect(text).toMatch(words)
-      expect(code).toBe(1)
-    },
-    30_000,
-  )
+  ])("is one sentence for %j", async (env, words) => {
+    const { code, text } = await serve(env)
+    expect(text).toMatch(words)
+    expect(code).toBe(1)
+  })
 
   it("names the setting of a port that is in use", () => {
     const taken = Object.assign(new Error("listen EADDRINUSE: address already in use 127.0.0.1:8080"), {

@@ -56,7 +56,7 @@ describe("svc keys create", () => {
     [["--expires", "2w", "--network", "10.0.0.0/8, 2001:db8::/32"], "/api/keys", { expires_in_days: 14 }],
     [["--expires", "30", "--scope", "mail:read,card:write"], "/api/keys", { expires_in_days: 30 }],
     [["--identity", "ada"], "/api/identities/ada/keys", {}],
-  ])("%j asks for a key with these rights", { timeout: 60_000 }, async (flags, route, rights) => {
+  ])("%j asks for a key with these rights", async (flags, route, rights) => {
     const { code, out, errors } = await svc("keys", "create", "ci", ...flags)
     expect([code, out], errors).toEqual([0, "svc_admin_x\n"])
     const networks = flags.includes("--network") ? { networks: ["10.0.0.0/8", "2001:db8::/32"] } : {}
@@ -66,7 +66,7 @@ describe("svc keys create", () => {
     ])
   })
 
-  it("asks for nothing if the lifetime is not 1 to 365 days", { timeout: 60_000 }, async () => {
+  it("asks for nothing if the lifetime is not 1 to 365 days", async () => {
     for (const lifetime of ["0", "366", "53w", "2y"])
       expect((await svc("keys", "create", "ci", "--expires", lifetime)).code, lifetime).toBe(2)
     expect(seen).toEqual([])
@@ -74,7 +74,7 @@ describe("svc keys create", () => {
 })
 
 describe("svc grants revoke", () => {
-  it("ends the access of the one app that it names", { timeout: 60_000 }, async () => {
+  it("ends the access of the one app that it names", async () => {
     expect((await svc("grants", "revoke", "a/b")).code).toBe(0)
     expect(seen.map(({ route }) => route)).toEqual(["DELETE /api/grants/a%2Fb"])
   })
@@ -83,7 +83,6 @@ describe("svc grants revoke", () => {
 describe("An address of the API", () => {
   it.each(["http://user@127.0.0.1", "http://:secret@127.0.0.1", "http://127.0.0.1/?key=secret", "http://127.0.0.1/#a"])(
     "with a secret is refused without repeating it: %s",
-    { timeout: 60_000 },
     async (address) => {
       const { code, errors } = await runSvc({ home, env: { SVC_KEY: "k" } }, "whoami", "--api", address)
       expect(code).toBe(2)

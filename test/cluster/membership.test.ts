@@ -3,7 +3,7 @@ import * as Membership from "@svc/cluster/Membership"
 import { ClusterSql, Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Context, Duration, Effect, Exit, Fiber, Latch, Layer, Option, Scope } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Exit, Fiber, Latch, Layer, Logger, Option, Scope } from "effect"
 import {
   MessageStorage,
   Runner,
@@ -124,6 +124,29 @@ layer(Layer.merge(databaseLayer, quietFeed), { timeout: "60 seconds" })("Members
         select count(*)::int as n from pg_locks join cluster_runners on machine_id = objid::int8
         where locktype = 'advisory' and address = '127.0.0.1:9'`
       expect(held).toEqual({ n: 1 })
+      yield* one.end
+    }),
+  )
+
+  it.effect("reports a registration that fails once, although the library tries again and again", () =>
+    Effect.gen(function* () {
+      const one = yield* process(10)
+      const sql = yield* Writes
+      const warnings: Array<unknown> = []
+      const logger = Logger.make(({ logLevel, message, cause }) => {
+        if (logLevel === "Warn") warnings.push([message, Cause.pretty(cause)])
+      })
+      const tries = (count: number) =>
+        Effect.provide(Effect.replicateEffect(Effect.exit(one.join), count), Logger.layer([logger]))
+      yield* sql`alter table cluster_runners rename to cluster_runners_away`
+      yield* tries(2)
+      yield* sql`alter table cluster_runners_away rename to cluster_runners`
+      expect(warnings).toEqual([
+        [["This process cannot join the cluster, and tries again"], expect.stringContaining("PersistenceError")],
+      ])
+      yield* tries(1)
+      expect(yield* one.ports).toEqual([10])
+      expect(warnings.length).toBe(1)
       yield* one.end
     }),
   )

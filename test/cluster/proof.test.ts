@@ -68,5 +68,5 @@ describe("two processes without certificates", () => {
     } finally {
       await deployment.stop()
     }
-  }, 60_000)
+  })
 })

@@ -24,7 +24,7 @@ beforeAll(async () => {
   runnerPort = await freePort()
   await deployment.start(["actors"], { ...tls, SVC_RUNNER_HOST: runnerHost, SVC_RUNNER_PORT: String(runnerPort) })
   ;[api, mail] = await Promise.all([deployment.start(["api"], tls), deployment.start(["mail"], tls)])
-}, 60_000)
+})
 afterAll(() => deployment.stop(), 60_000)
 
 /** Returns whether the runner's port accepts a client with this certificate. */

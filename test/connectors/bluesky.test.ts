@@ -27,7 +27,7 @@ describe.skipIf("missing" in there)("Bluesky", () => {
     context.ada = await context.network.person("ada.test")
     context.grace = await context.network.person("grace.test")
     context.alan = await context.network.person("alan.test")
-  }, 300_000)
+  })
   afterAll(async () => {
     await context.rig?.close()
     await context.network?.close()

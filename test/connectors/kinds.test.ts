@@ -23,7 +23,7 @@ const kinds: Readonly<Record<string, ServerOptions>> = {
   snac: { kind: "snac" },
 }
 
-layer(watched, { timeout: 60_000 })("a Mastodon-compatible server", (it) => {
+layer(watched)("a Mastodon-compatible server", (it) => {
   for (const [kind, options] of Object.entries(kinds)) {
     it.effect(`${kind}: connects, posts, replies, polls, discloses automation and revokes`, () =>
       Effect.gen(function* () {

@@ -18,7 +18,7 @@ import {
 const askPlatform = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
-layer(actors(), { timeout: 60_000 })("Mastodon account", (it) => {
+layer(actors())("Mastodon account", (it) => {
   it.effect("connects with OAuth and PKCE, and seals the token", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()

@@ -31,7 +31,7 @@ const whileClockAdvances = <A, E, R>(call: Effect.Effect<A, E, R>) =>
     return yield* yield* awaitFiber(fiber, "20 millis")
   }).pipe(Effect.flatten)
 
-layer(sharedServices, { timeout: 60_000 })("two processes that both believe that they own a Connector", (it) => {
+layer(sharedServices)("two processes that both believe that they own a Connector", (it) => {
   it.effect("spend a refresh token once, because the previous owner checks its ownership before it sends", () =>
     Effect.gen(function* () {
       // A token that expires within a minute is refreshed before each use, and a refresh token is valid once.

@@ -19,7 +19,7 @@ const postEvents = (id: string) => Effect.map(eventsOf(id), (events) => events.f
 /** Includes the scan that wakes actors whose work is due later than they stay in memory. */
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
 
-layer(watched, { timeout: 60_000 })("polls", (it) => {
+layer(watched)("polls", (it) => {
   it.effect("raise one Event with the post for each mention, reply and direct message since the connection", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()
@@ -118,7 +118,7 @@ layer(watched, { timeout: 60_000 })("polls", (it) => {
   )
 })
 
-layer(watched, { timeout: 60_000 })("a Connector", (it) => {
+layer(watched)("a Connector", (it) => {
   it.effect("sends no call while it is paused, neither its own nor a caller's", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer()

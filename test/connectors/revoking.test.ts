@@ -21,7 +21,7 @@ interface Revocation {
 const revocations = (identity: string) =>
   rows<Revocation>((sql) => sql`select * from connector_revocation where identity_id = ${identity}`)
 
-layer(watched, { timeout: 60_000 })("an unused credential", (it) => {
+layer(watched)("an unused credential", (it) => {
   it.effect("is revoked as soon as the platform is reachable again, even after its Connector is removed", () =>
     Effect.gen(function* () {
       let isAway = false

@@ -30,7 +30,7 @@ const listening = Effect.fnUntraced(function* (server: MastodonServer, handle: s
 
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
 
-layer(watched, { timeout: 60_000 })("a server with streams", (it) => {
+layer(watched)("a server with streams", (it) => {
   it.effect("is connected, and reports a mention immediately", () =>
     Effect.gen(function* () {
       const server = yield* mastodonServer({ streaming: true })
@@ -114,7 +114,7 @@ const harms: Readonly<Record<string, (socket: WebSocket) => void>> = {
   "sends data that is not of the API": endless((socket) => socket.send("[".repeat(10_000))),
 }
 
-layer(watched, { timeout: 60_000 })("a malicious stream", (it) => {
+layer(watched)("a malicious stream", (it) => {
   for (const [what, harm] of Object.entries(harms)) {
     it.effect(`that ${what} is closed, causes few polls and is retried with growing delays`, () =>
       Effect.gen(function* () {
@@ -146,7 +146,7 @@ layer(watched, { timeout: 60_000 })("a malicious stream", (it) => {
   }
 })
 
-layer(watched, { timeout: 60_000 })("a stream message", (it) => {
+layer(watched)("a stream message", (it) => {
   const message = (event: string, payload: unknown) => JSON.stringify({ stream: ["user:notification"], event, payload })
   it.effect("requests a poll if it may concern the account", () =>
     Effect.sync(() => {

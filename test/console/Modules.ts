@@ -5,6 +5,7 @@ import { type ComponentChild, h, render } from "preact"
 import { act } from "preact/test-utils"
 import { vi } from "vitest"
 import { root } from "../house/Imports.ts"
+import { patience } from "../harness/Patience.ts"
 
 /** Imports a module of the console. The console has its own type configuration, so its modules are imported without types. */
 export const source = (file: string): Promise<any> => import(path.join(root, "packages/console/src", file))
@@ -20,7 +21,7 @@ export const leaveAll = async () => {
 }
 
 /** Waits until a check holds. The machine may be busy. */
-export const eventually = (check: () => void) => vi.waitFor(check, { interval: 5, timeout: 20_000 })
+export const eventually = (check: () => void) => vi.waitFor(check, { interval: 5, timeout: patience })
 
 /** Mounts a hook. */
 export const mounted = async <P, R>(use: (props: P) => R, props: P) => {
@@ -94,7 +95,7 @@ export const heldCalls = () => {
           taken.add(call)
           return call
         },
-        { interval: 2, timeout: 10_000 },
+        { interval: 2, timeout: patience },
       ),
     /** How many calls the test has not seen. */
     waiting: () => calls.length - taken.size,

@@ -8,7 +8,7 @@ import { has } from "../harness/Programs.ts"
 
 const here = "http://localhost:4711/callback"
 
-describe.skipIf(!has("chromium"))("Connected apps and audit log in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Connected apps and audit log in the console", () => {
   let site: TestConsole
   beforeAll(async () => {
     site = await startConsole()

@@ -7,7 +7,7 @@ import { openContext, startConsole, type TestConsole } from "../harness/Console.
 import { eventually } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!has("chromium"))("Account pages of the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Account pages of the console", () => {
   let site: TestConsole
   beforeAll(async () => {
     site = await startConsole({ env: { SVC_IDENTITY_QUOTA: "1", SVC_LIMIT_CALLS: "6000" } })
@@ -187,7 +187,7 @@ describe.skipIf(!has("chromium"))("Account pages of the console", { timeout: 120
     const { page, context, seen } = await open("/settings/data")
     await page.getByRole("button", { name: "Create export" }).click()
     const link = page.getByRole("link", { name: "Download" })
-    await link.waitFor({ timeout: 60_000 })
+    await link.waitFor()
     const [download] = await Promise.all([page.waitForEvent("download"), link.click()])
     expect(download.suggestedFilename()).toMatch(/^exp_.*\.zip$/)
     expect(await download.failure()).toBe(null)

@@ -10,7 +10,7 @@ const asked = "asked@example.org"
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 const base64 = (text: string) => Buffer.from(text).toString("base64")
 
-describe.skipIf(!has("chromium"))("Approval in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Approval in the console", () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()

@@ -13,7 +13,7 @@ import {
 } from "../harness/Console.ts"
 import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!has("chromium"))("The charts of the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("The charts of the console", () => {
   let site: TestConsole
   let session: string
   let handle: string

@@ -15,7 +15,7 @@ const sendNow = async (page: Page) => {
   await page.clock.fastForward(10_000)
 }
 
-describe.skipIf(!has("chromium"))("The composer", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("The composer", () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()
@@ -34,7 +34,7 @@ describe.skipIf(!has("chromium"))("The composer", { timeout: 120_000 }, () => {
     await page.waitForURL("**/compose?draft=msg_*")
     const drafts = async () => (await mail.api("GET", `${handle}/drafts`)).body.drafts
     // On a busy machine the fields are saved before the attachment.
-    await expect.poll(drafts, { timeout: 30_000 }).toMatchObject([
+    await expect.poll(drafts).toMatchObject([
       {
         to: ["grace@example.org"],
         subject: "First",

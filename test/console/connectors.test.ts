@@ -8,7 +8,7 @@ import { heading, openContext, startConsole, type TestConsole } from "../harness
 import { eventually } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!has("chromium"))("Connectors in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Connectors in the console", () => {
   let site: TestConsole
   let server: MastodonServer
   let owner: Awaited<ReturnType<typeof signUp>>

@@ -5,7 +5,7 @@ import { draftKept, startConsoleMail } from "../harness/ConsoleMail.ts"
 import { has } from "../harness/Programs.ts"
 import { eventually } from "../harness/Service.ts"
 
-describe.skipIf(!has("chromium"))("A draft in the composer", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("A draft in the composer", () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()

@@ -7,7 +7,7 @@ import { startReceiver } from "../harness/Receiver.ts"
 import { eventually } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!has("chromium"))("The main flows of the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("The main flows of the console", () => {
   let site: TestConsole
   beforeAll(async () => {
     site = await startConsole()

@@ -17,7 +17,7 @@ const shift = `new Promise((resolve) => {
   requestAnimationFrame(() => setTimeout(() => resolve(sum), 50))
 })`
 
-describe.skipIf(!has("chromium"))("Home", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Home", () => {
   let site: TestConsole
   let session: string
   let handles: ReadonlyArray<string>
@@ -29,7 +29,7 @@ describe.skipIf(!has("chromium"))("Home", { timeout: 120_000 }, () => {
     for (let count = 0; count < 12; count++) made.push(await makeIdentity(site.service.base, session))
     handles = made.map(({ handle }) => handle)
     key = made[0]!.secrets.identity_key
-  }, 120_000)
+  })
   afterAll(() => site?.stop())
 
   const open = async () => {

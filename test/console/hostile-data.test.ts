@@ -23,7 +23,7 @@ const subjects = [
   "{count} {handle} %s __proto__",
 ]
 
-describe.skipIf(!has("chromium"))("Content by strangers", { timeout: 300_000 }, () => {
+describe.skipIf(!has("chromium"))("Content by strangers", () => {
   let site: TestConsole
   let trap: Awaited<ReturnType<typeof startTrap>>
   beforeAll(async () => {

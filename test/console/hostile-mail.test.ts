@@ -99,7 +99,7 @@ describe("Sanitized HTML of a message", () => {
   })
 })
 
-describe.skipIf(!has("chromium"))("A hostile message", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("A hostile message", () => {
   let site: TestConsole
   let trap: Awaited<ReturnType<typeof startTrap>>
   beforeAll(async () => {

@@ -10,7 +10,7 @@ const isGone = { state: "detached" } as const
 const row = (page: Page, subject: string) => page.locator(".mails > li").filter({ hasText: subject })
 const undo = (page: Page) => page.locator(".toast").last().getByRole("button", { name: "Undo" }).click()
 
-describe.skipIf(!has("chromium"))("Mail in the console by keyboard", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Mail in the console by keyboard", () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()

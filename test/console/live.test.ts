@@ -13,7 +13,7 @@ import { eventually } from "../harness/Service.ts"
 const isLive = (page: Page) => page.locator(".connection").getByText("Live", { exact: true }).waitFor()
 const isGone = { state: "detached" } as const
 
-describe.skipIf(!has("chromium"))("An open page", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("An open page", () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()

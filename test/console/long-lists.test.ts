@@ -23,7 +23,7 @@ const load = (page: Page, wanted: number) =>
     }, 20)
   })`)
 
-describe.skipIf(!has("chromium"))("A list of 1,000 messages", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("A list of 1,000 messages", () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()

@@ -7,7 +7,7 @@ import { send } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
 import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!has("chromium"))("Mail in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Mail in the console", () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()

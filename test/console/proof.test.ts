@@ -8,7 +8,7 @@ import { has } from "../harness/Programs.ts"
 import { eventually } from "../harness/Service.ts"
 import { open, postSignIn, startRelyingParty } from "../proof/RelyingParty.ts"
 
-describe.skipIf(!has("chromium"))("Proof in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Proof in the console", () => {
   let site: TestConsole
   beforeAll(async () => {
     site = await startConsole()

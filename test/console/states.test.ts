@@ -126,7 +126,7 @@ const paths = [...readFileSync(path.join(root, "packages/console/src/Routes.ts")
 const fill = (pattern: string) =>
   pattern.replace(":handle", "ada").replace(":platform", "mastodon").replace(/:id/, "01kjr8xr3v7k2t9m4q6w8y0000")
 
-describe.skipIf(!has("chromium"))("Every page", { timeout: 300_000 }, () => {
+describe.skipIf(!has("chromium"))("Every page", () => {
   let base: string
   const server = createServer((request, response) => void respond(request, response))
   /** Pages that no test uses. A test half waits, so that several share the browser; more would take the machine from other files. */

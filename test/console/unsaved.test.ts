@@ -28,7 +28,7 @@ const questionsOf = (page: Page) => {
   return questions
 }
 
-describe.skipIf(!has("chromium"))("Input that the service does not have", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("Input that the service does not have", () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()

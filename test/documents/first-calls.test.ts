@@ -24,7 +24,7 @@ const read = (document: string) => readFileSync(path.join(root, document), "utf8
 const blocks = (text: string) => [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block!)
 
 describe.skipIf(process.platform === "win32")("The first calls", () => {
-  it("run one after the other and return what the documents show", { timeout: 180_000 }, async () => {
+  it("run one after the other and return what the documents show", async () => {
     const receiver = await freePort()
     const calls = blocks(read("docs/first-calls.md"))
     const webhooks = blocks(read("docs/webhooks.md"))

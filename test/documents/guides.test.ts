@@ -149,7 +149,7 @@ describe("Guides", () => {
   })
 
   for (const { page, language } of runs) {
-    it.skipIf(isMissing(language))(`${page} works with ${language}`, { timeout: 120_000 }, async () => {
+    it.skipIf(isMissing(language))(`${page} works with ${language}`, async () => {
       const owner = await signUp(service.base)
       const body = { name: "guide" }
       const admin = (await call(service.base, "POST", "/api/keys", { token: owner.session, body })).body.key

@@ -30,7 +30,7 @@ beforeAll(async () => {
   // Builds the site if a page changed.
   execFileSync(process.execPath, [path.join(root, "packages", "site", "build.ts")])
   service = await startService()
-}, 180_000)
+})
 afterAll(() => service.stop())
 
 const get = async (url: string) => {

@@ -19,7 +19,7 @@ describe.skipIf(!has("chromium"))("Documentation site", () => {
     execFileSync(process.execPath, [path.join(root, "packages", "site", "build.ts")])
     service = await startService()
     browser = await openBrowser()
-  }, 180_000)
+  })
   afterAll(() => service.stop())
 
   /** Opens a page and returns it with the errors of its console and the requests to other hosts. */
@@ -48,35 +48,31 @@ describe.skipIf(!has("chromium"))("Documentation site", () => {
     })
   }
 
-  it.each(["light", "dark"] as const)(
-    "has no accessibility violation in the %s theme",
-    { timeout: 120_000 },
-    async (colorScheme) => {
-      for (const [url, width] of [
-        ["/docs/", 1280],
-        ["/docs/", 360],
-        ["/docs/quick-start", 1280],
-        ["/docs/quick-start", 360],
-        ["/docs/concepts/control", 768],
-        ["/docs/guides/from-agentmail", 360],
-        ["/docs/permissions", 1280],
-      ] as const) {
-        const { page, wrong, close } = await open(url, {
-          colorScheme,
-          bypassCSP: true,
-          viewport: { width, height: 900 },
-        })
-        await page.locator(".VPContent[role=main], main").first().waitFor()
-        expect(await violations(page), `${url} ${width}`).toEqual([])
-        const isWide = await page.evaluate("document.documentElement.scrollWidth > innerWidth")
-        expect([url, width, isWide]).toEqual([url, width, false])
-        expect(wrong, url).toEqual([])
-        await close()
-      }
-    },
-  )
+  it.each(["light", "dark"] as const)("has no accessibility violation in the %s theme", async (colorScheme) => {
+    for (const [url, width] of [
+      ["/docs/", 1280],
+      ["/docs/", 360],
+      ["/docs/quick-start", 1280],
+      ["/docs/quick-start", 360],
+      ["/docs/concepts/control", 768],
+      ["/docs/guides/from-agentmail", 360],
+      ["/docs/permissions", 1280],
+    ] as const) {
+      const { page, wrong, close } = await open(url, {
+        colorScheme,
+        bypassCSP: true,
+        viewport: { width, height: 900 },
+      })
+      await page.locator(".VPContent[role=main], main").first().waitFor()
+      expect(await violations(page), `${url} ${width}`).toEqual([])
+      const isWide = await page.evaluate("document.documentElement.scrollWidth > innerWidth")
+      expect([url, width, isWide]).toEqual([url, width, false])
+      expect(wrong, url).toEqual([])
+      await close()
+    }
+  })
 
-  it("searches without a server, under the content security policy", { timeout: 60_000 }, async () => {
+  it("searches without a server, under the content security policy", async () => {
     const { page, wrong, close } = await open("/docs/")
     await page.getByRole("button", { name: "Search" }).click()
     await page.getByRole("searchbox").fill("approve")
@@ -92,7 +88,7 @@ describe.skipIf(!has("chromium"))("Documentation site", () => {
     await close()
   })
 
-  it("shows the reader's language of code on every page", { timeout: 60_000 }, async () => {
+  it("shows the reader's language of code on every page", async () => {
     const { page, wrong, close } = await open("/docs/quick-start")
     expect(await page.locator("code", { hasText: "wait_for_message" }).first().isVisible()).toBe(false)
     await page.locator(".vp-code-group label", { hasText: "Python" }).last().click()
@@ -106,7 +102,7 @@ describe.skipIf(!has("chromium"))("Documentation site", () => {
     await close()
   })
 
-  it("keeps the theme that the reader chose, and draws with its colors", { timeout: 60_000 }, async () => {
+  it("keeps the theme that the reader chose, and draws with its colors", async () => {
     const { page, close } = await open("/docs/concepts/identity", { colorScheme: "light" })
     const fill = () => page.evaluate<string>(`getComputedStyle(document.querySelector(".drawing .main")).fill`)
     const light = await fill()

@@ -11,7 +11,7 @@ import { authorizationUrl, browser, challengeOf, obtainTokens, registerClientId,
 
 const uuid = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/)
 
-it("An Event says what happened, to what and by whom", { timeout: 120_000 }, async () => {
+it("An Event says what happened, to what and by whom", async () => {
   const service = await startService({ env: { SVC_IDENTITY_QUOTA: "2" } })
   try {
     const { session } = await signUp(service.base)

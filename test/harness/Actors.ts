@@ -21,6 +21,7 @@ import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
 import { Clock, type Duration, Effect, type Fiber, Layer } from "effect"
 import { MessageStorage, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig } from "effect/cluster"
 import { TestClock } from "effect/testing"
+import { patience } from "./Patience.ts"
 import { foundation, inProcess, makeOrg, rows } from "./Stores.ts"
 import { transportLayer, recordingTransport } from "./Transport.ts"
 
@@ -123,7 +124,7 @@ export const waitUntil = <A, R>(
   step: Duration.Input | ((value: A) => Duration.Input) = "100 millis",
 ) =>
   Effect.gen(function* () {
-    const deadline = Date.now() + 20_000
+    const deadline = Date.now() + patience
     const start = yield* Clock.currentTimeMillis
     while (true) {
       const value = yield* Effect.orDie(read)

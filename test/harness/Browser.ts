@@ -1,15 +1,27 @@
 /** One Chromium per worker, with clean contexts. Tests that need a browser are skipped on a machine without one. */
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from "playwright-core"
+import { patience } from "./Patience.ts"
 import { browser as installedBrowser } from "./Programs.ts"
 
 let open: Promise<Browser> | undefined
 
 /** One browser for all files of a worker; it is closed with the worker. */
-export const openBrowser = () =>
-  (open ??= chromium.launch({
+export const openBrowser = () => (open ??= launch())
+
+const launch = async () => {
+  const browser = await chromium.launch({
     executablePath: installedBrowser!,
     args: ["--no-sandbox", "--disable-gpu", "--renderer-process-limit=1"],
-  }))
+  })
+  // `newPage` makes its context in the same way.
+  const { newContext } = browser
+  browser.newContext = async (...options) => {
+    const context = await newContext.apply(browser, options)
+    context.setDefaultTimeout(patience)
+    return context
+  }
+  return browser
+}
 
 interface IdleContext {
   readonly browser: Browser

@@ -5,6 +5,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect, Exit, Scope } from "effect"
+import { patience } from "./Patience.ts"
 import { copy, preparedName, refuseDeadlocks } from "./TestServers.ts"
 import { unlimited } from "./Unlimited.ts"
 import { freePort, portRange } from "./Ports.ts"
@@ -44,7 +45,11 @@ export interface Deployment {
   readonly stop: () => Promise<void>
 }
 
-export const until = async (what: string, holds: () => Promise<boolean> | boolean, seconds = 20): Promise<void> => {
+export const until = async (
+  what: string,
+  holds: () => Promise<boolean> | boolean,
+  seconds = patience / 1000,
+): Promise<void> => {
   const began = Date.now()
   while (!(await holds())) {
     const elapsed = Date.now() - began

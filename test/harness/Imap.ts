@@ -2,6 +2,7 @@
 import { connect, type Socket } from "node:net"
 import { connect as connectTls } from "node:tls"
 import { createInflateRaw } from "node:zlib"
+import { patience } from "./Patience.ts"
 
 export interface Reply {
   /** `OK …`, `NO …` or `BAD …`. */
@@ -64,7 +65,7 @@ export class ImapClient {
   }
 
   /** Returns the next line including literals, or undefined after the connection has ended. */
-  async line(seconds = 20): Promise<string | undefined> {
+  async line(seconds = patience / 1000): Promise<string | undefined> {
     const deadline = Date.now() + seconds * 1000
     while (true) {
       const line = this.#take()

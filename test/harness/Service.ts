@@ -24,10 +24,15 @@ import * as Serve from "@svc/cli/serve/Serve"
 import { load } from "@svc/cli/serve/Settings"
 import * as Stores from "@svc/cluster/store/Database"
 import { type DatedVersion, Versions } from "@svc/domain/Versions"
+import { LookupFailed, Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { ConfigProvider, Effect, identity, Layer, References, Scope } from "effect"
 import { freePort, portRange } from "./Ports.ts"
 import { closeScope, makeDatabase } from "./Database.ts"
+import { patience } from "./Patience.ts"
 import { unlimited } from "./Unlimited.ts"
+
+/** Public DNS without any name, so that no test depends on the network. */
+const noNames = Layer.succeed(Resolver, { lookup: () => Effect.fail(new LookupFailed({ code: "ENOTFOUND" })) })
 
 export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>
@@ -60,7 +65,7 @@ export const startService = async (options: ServiceOptions = {}) => {
   )
   const [serving, scope] = [Scope.makeUnsafe(), Scope.makeUnsafe()]
   const store = { connection: database.settings, place: "test", embeddedHome: undefined }
-  const layer = Serve.layer(settings, store, new Set(roles), { ...realParts, ...options.parts })
+  const layer = Serve.layer(settings, store, new Set(roles), { ...realParts, resolver: noNames, ...options.parts })
   await Effect.runPromise(
     Layer.buildWithScope(layer, serving).pipe(
       Effect.provideService(References.MinimumLogLevel, "Error"),
@@ -101,7 +106,11 @@ export type TestService = Awaited<ReturnType<typeof startService>>
  * Waits for a condition. Polls at growing intervals, a seventh of the elapsed time, so that long waits leave the
  * machine to other work. Tests never wait for a fixed time.
  */
-export const eventually = async <A>(read: () => Promise<A>, holds: (value: A) => boolean, seconds = 15): Promise<A> => {
+export const eventually = async <A>(
+  read: () => Promise<A>,
+  holds: (value: A) => boolean,
+  seconds = patience / 1000,
+): Promise<A> => {
   const began = Date.now()
   while (true) {
     const value = await read()

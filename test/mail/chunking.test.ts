@@ -229,7 +229,7 @@ describe("The service with BDAT", () => {
     service = await startService({ env: { SVC_MESSAGE_BYTES: String(100_000) } })
     session = (await signUp(service.base)).session
     handle = (await makeIdentity(service.base, session)).handle
-  }, 180_000)
+  })
   afterAll(() => service.stop())
 
   const get = (path: string) => call(service.base, "GET", path, { token: session })

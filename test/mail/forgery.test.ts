@@ -59,7 +59,7 @@ describe("A verified message", () => {
     )
     // The generator produces both kinds.
     expect(Math.min(seen.verified, seen.not)).toBeGreaterThan(50)
-  }, 120_000)
+  })
 
   it("is verified by a signature alone, whatever invisible content is added", async () => {
     const raw = Buffer.from(

@@ -18,7 +18,7 @@ beforeAll(async () => {
   deployment = await deploy()
   api = await deployment.start(["actors", "api"])
   token = (await signUp(api.base)).session
-}, 180_000)
+})
 afterAll(() => deployment.stop(), 60_000)
 
 const letter = (subject: string) => `From: cron@example.org\r\nSubject: ${subject}\r\n\r\nNothing to report.\r\n.\r\n`
@@ -76,7 +76,7 @@ it("a gateway that dies with a complete message before calling the actor has sto
   expect(await subjects()).toEqual(["unread"])
   another.signal("SIGTERM")
   await another.exited
-}, 240_000)
+})
 
 it("a gateway that dies after its 250 and before deleting the mark has lost nothing, and an identical message after it counts as a retry", async () => {
   const { to, subjects } = await makeMailbox()
@@ -103,7 +103,7 @@ it("a gateway that dies after its 250 and before deleting the mark has lost noth
   expect(await subjects()).toEqual(["nightly", "nightly"])
   another.signal("SIGTERM")
   await another.exited
-}, 240_000)
+})
 
 it("two gateways that receive identical messages concurrently store one if the first is frozen after its commit", async () => {
   const { handle, to, subjects } = await makeMailbox()
@@ -119,4 +119,4 @@ it("two gateways that receive identical messages concurrently store one if the f
   await marks(0)
   expect(await deliver(two, to, "weekly")).toMatch(/^250 /)
   expect(await subjects()).toEqual(["weekly", "weekly"])
-}, 240_000)
+})

@@ -13,7 +13,7 @@ beforeAll(async () => {
   deployment = await deploy()
   api = await deployment.start(["actors", "api"])
   mail = await deployment.start(["mail"])
-}, 180_000)
+})
 afterAll(() => deployment.stop(), 60_000)
 
 const letter = (subject: string) => `From: cron@example.org\r\nSubject: ${subject}\r\n\r\nNothing to report.\r\n`
@@ -61,4 +61,4 @@ it("A killed mail process stores nothing of a partial message, and stores a comm
     (count) => count === 2,
     30,
   )
-}, 180_000)
+})

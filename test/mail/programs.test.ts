@@ -32,7 +32,7 @@ beforeAll(async () => {
   token = (await signUp(service.base)).session
   handle = (await makeIdentity(service.base, token)).handle
   to = `${handle}@mail.localhost`
-}, 180_000)
+})
 afterAll(async () => {
   await service.stop()
   rmSync(directory, { recursive: true })
@@ -90,67 +90,55 @@ describe("Mail from", () => {
     expectWhole(message, "nodemailer")
     expect(message.from.address).toBe(from)
     expect(message.raw).toMatch(/^Return-Path: <josé@(?:bücher|xn--bcher-kva)\.example>\r$/m)
-  }, 60_000)
+  })
 
-  it.skipIf(!has("swaks"))(
-    "swaks, pipelined over TLS, is stored unchanged",
-    async () => {
-      const { stdout } = await run("swaks", [
-        "--server",
-        `127.0.0.1:${service.smtpPort}`,
-        "-tls",
-        "--pipeline",
-        "--from",
-        "grace@example.org",
-        "--to",
-        to,
-        "--data",
-        `@${fileOf("swaks")}`,
-      ])
-      expect(stdout).toMatch(/<~ +250 2\.6\.0 /)
-      expectWhole(await received("swaks"), "swaks")
-    },
-    60_000,
-  )
+  it.skipIf(!has("swaks"))("swaks, pipelined over TLS, is stored unchanged", async () => {
+    const { stdout } = await run("swaks", [
+      "--server",
+      `127.0.0.1:${service.smtpPort}`,
+      "-tls",
+      "--pipeline",
+      "--from",
+      "grace@example.org",
+      "--to",
+      to,
+      "--data",
+      `@${fileOf("swaks")}`,
+    ])
+    expect(stdout).toMatch(/<~ +250 2\.6\.0 /)
+    expectWhole(await received("swaks"), "swaks")
+  })
 
-  it.skipIf(!has("msmtp"))(
-    "msmtp over TLS is stored unchanged",
-    async () => {
-      const sending = run("msmtp", [
-        "--host=127.0.0.1",
-        `--port=${service.smtpPort}`,
-        "--tls=on",
-        "--tls-starttls=on",
-        "--tls-certcheck=off",
-        "--from=grace@example.org",
-        to,
-      ])
-      sending.child.stdin!.end(letter("msmtp").replaceAll("\r\n", "\n"))
-      await sending
-      expectWhole(await received("msmtp"), "msmtp")
-    },
-    60_000,
-  )
+  it.skipIf(!has("msmtp"))("msmtp over TLS is stored unchanged", async () => {
+    const sending = run("msmtp", [
+      "--host=127.0.0.1",
+      `--port=${service.smtpPort}`,
+      "--tls=on",
+      "--tls-starttls=on",
+      "--tls-certcheck=off",
+      "--from=grace@example.org",
+      to,
+    ])
+    sending.child.stdin!.end(letter("msmtp").replaceAll("\r\n", "\n"))
+    await sending
+    expectWhole(await received("msmtp"), "msmtp")
+  })
 
-  it.skipIf(!has("curl"))(
-    "curl over TLS is stored unchanged",
-    async () => {
-      await run("curl", [
-        "-sS",
-        "-k",
-        "--ssl-reqd",
-        `smtp://127.0.0.1:${service.smtpPort}/mx.example.org`,
-        "--mail-from",
-        "grace@example.org",
-        "--mail-rcpt",
-        to,
-        "--upload-file",
-        fileOf("curl"),
-      ])
-      expectWhole(await received("curl"), "curl")
-    },
-    60_000,
-  )
+  it.skipIf(!has("curl"))("curl over TLS is stored unchanged", async () => {
+    await run("curl", [
+      "-sS",
+      "-k",
+      "--ssl-reqd",
+      `smtp://127.0.0.1:${service.smtpPort}/mx.example.org`,
+      "--mail-from",
+      "grace@example.org",
+      "--mail-rcpt",
+      to,
+      "--upload-file",
+      fileOf("curl"),
+    ])
+    expectWhole(await received("curl"), "curl")
+  })
 
   it.skipIf(spawnSync(python, ["-c", "import smtplib"]).status !== 0)(
     "Python over TLS with SMTPUTF8 and 8BITMIME is stored unchanged",
@@ -176,7 +164,6 @@ with smtplib.SMTP("127.0.0.1", int(port), local_hostname="mx.example.org") as sm
       expectWhole(message, "python")
       expect(message.from.address).toBe("josé@example.org")
     },
-    60_000,
   )
 
   it.skipIf(!has("postfix"))(
@@ -199,47 +186,38 @@ with smtplib.SMTP("127.0.0.1", int(port), local_hostname="mx.example.org") as sm
         postfix.stop()
       }
     },
-    120_000,
   )
 
-  it.skipIf(!has("exim"))(
-    "Exim, in chunks over TLS with SMTPUTF8, is stored unchanged",
-    async () => {
-      const exim = startExim(service.smtpPort)
-      try {
-        const from = "josé@example.org"
-        await exim.send(from, to, letter("exim", from))
-        // Pipelined and in chunks (Exim's own notation).
-        expect(exim.log()).toMatch(/ => \S+ .* X=TLS\S+ .* L.* K C="250 /)
-        const message = await received("exim")
-        expectWhole(message, "exim")
-        expect(message.from.address).toBe(from)
-        const long = `${letter("exim long")}${"0123456789\r\n".repeat(100_000)}`
-        await exim.send(from, to, long)
-        expect((await received("exim long")).size).toBeGreaterThan(long.length)
-      } finally {
-        exim.stop()
-      }
-    },
-    120_000,
-  )
+  it.skipIf(!has("exim"))("Exim, in chunks over TLS with SMTPUTF8, is stored unchanged", async () => {
+    const exim = startExim(service.smtpPort)
+    try {
+      const from = "josé@example.org"
+      await exim.send(from, to, letter("exim", from))
+      // Pipelined and in chunks (Exim's own notation).
+      expect(exim.log()).toMatch(/ => \S+ .* X=TLS\S+ .* L.* K C="250 /)
+      const message = await received("exim")
+      expectWhole(message, "exim")
+      expect(message.from.address).toBe(from)
+      const long = `${letter("exim long")}${"0123456789\r\n".repeat(100_000)}`
+      await exim.send(from, to, long)
+      expect((await received("exim long")).size).toBeGreaterThan(long.length)
+    } finally {
+      exim.stop()
+    }
+  })
 
-  it.skipIf(!has("opensmtpd"))(
-    "OpenSMTPD over TLS is stored unchanged",
-    async () => {
-      const relay = await startOpenSmtpd(service.smtpPort)
-      try {
-        const transport = createTransport({ host: "127.0.0.1", port: relay.port, ignoreTLS: true, pool: true })
-        const subjects = ["opensmtpd one", "opensmtpd two"]
-        for (const subject of subjects) {
-          await transport.sendMail({ envelope: { from: "grace@example.org", to }, raw: letter(subject) })
-        }
-        transport.close()
-        for (const subject of subjects) expectWhole(await received(subject, 60), subject)
-      } finally {
-        await relay.stop()
+  it.skipIf(!has("opensmtpd"))("OpenSMTPD over TLS is stored unchanged", async () => {
+    const relay = await startOpenSmtpd(service.smtpPort)
+    try {
+      const transport = createTransport({ host: "127.0.0.1", port: relay.port, ignoreTLS: true, pool: true })
+      const subjects = ["opensmtpd one", "opensmtpd two"]
+      for (const subject of subjects) {
+        await transport.sendMail({ envelope: { from: "grace@example.org", to }, raw: letter(subject) })
       }
-    },
-    120_000,
-  )
+      transport.close()
+      for (const subject of subjects) expectWhole(await received(subject, 60), subject)
+    } finally {
+      await relay.stop()
+    }
+  })
 })

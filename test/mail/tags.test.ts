@@ -31,7 +31,7 @@ const makeMailbox = async () => {
   return { handle, api, login, messages, address }
 }
 
-describe("A transaction with 100 tags of a Mailbox", { timeout: 120_000 }, () => {
+describe("A transaction with 100 tags of a Mailbox", () => {
   const tags = Array.from({ length: 100 }, (_, n) => `tag${n}`)
 
   it("stores one message, counts its size once, and raises one Event with all tags", async () => {

@@ -8,7 +8,7 @@ import { call, signUp } from "../harness/Client.ts"
 import { has } from "../harness/Programs.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
-describe.skipIf(!has("chromium"))("An MCP client in a page of another origin", { timeout: 60_000 }, () => {
+describe.skipIf(!has("chromium"))("An MCP client in a page of another origin", () => {
   let service: TestService
   let chromium: Browser
   let app: Server

@@ -19,7 +19,7 @@ beforeAll(async () => {
   session = (await signUp(service.base)).session
   ada = await makeIdentity(service.base, session)
   bob = await makeIdentity(service.base, session)
-}, 30_000)
+})
 afterAll(() => service.stop())
 
 const api = (method: string, path: string, body?: unknown) =>
@@ -141,7 +141,7 @@ describe("A subscription to resources", () => {
     await client.close()
   })
 
-  it("reaches a client of `svc mcp`, which cancels it", { timeout: 90_000 }, async () => {
+  it("reaches a client of `svc mcp`, which cancels it", async () => {
     const home = mkdtempSync(path.join(os.tmpdir(), "svc-mcp-"))
     const relay = startSvc(
       { home, env: { SVC_KEY: bob.secrets.identity_key }, input: null },

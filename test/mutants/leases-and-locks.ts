@@ -163,4 +163,18 @@ export const leasesAndLocks: Mutants = {
     bug: "Processes on other machines do not reach the actors",
     tests: ["cluster/roles"],
   },
+  "ready-before-joining": {
+    file: "cluster/src/Cluster.ts",
+    from: "let hasJoined = false",
+    to: "let hasJoined = true",
+    bug: "a process gets requests although it cannot join the cluster, and answers them with 503",
+    tests: ["operations/health"],
+  },
+  "silent-registration-failure": {
+    file: "cluster/src/Membership.ts",
+    from: "        registering,\n",
+    to: "",
+    bug: "a process that cannot join the cluster says nothing about it",
+    tests: ["cluster/membership"],
+  },
 }

@@ -116,5 +116,5 @@ describe("a certificate", () => {
     } finally {
       await service.stop()
     }
-  }, 60_000)
+  })
 })

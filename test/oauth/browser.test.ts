@@ -9,7 +9,7 @@ import { startService, type TestService } from "../harness/Service.ts"
 import { authorizationUrl, challengeOf, registerClient, verifierOf } from "./Consent.ts"
 import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!has("chromium"))("the consent page", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("the consent page", () => {
   let service: TestService
   let chromium: Browser
   let app: Server

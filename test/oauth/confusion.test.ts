@@ -19,7 +19,7 @@ let ada: Awaited<ReturnType<typeof person>>
 beforeAll(async () => {
   service = await startService()
   ada = await person()
-}, 120_000)
+})
 afterAll(() => service.stop())
 
 const person = async () => {
@@ -283,7 +283,7 @@ describe("Network limit of a Grant", () => {
     expect(changed.body.networks).toEqual(networks)
     const eventsOfType = async (type: string) =>
       (await call(service.base, "GET", `/api/events?type=${type}`, { token: eve.session })).body.events
-    await expect.poll(() => eventsOfType("grant.changed"), { timeout: 20_000 }).toMatchObject([{ data: { networks } }])
+    await expect.poll(() => eventsOfType("grant.changed")).toMatchObject([{ data: { networks } }])
     expect(await eventsOfType("grant.created")).toMatchObject([{ data: { networks: null } }])
   })
 })

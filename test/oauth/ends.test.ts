@@ -138,7 +138,7 @@ describe("Grant", () => {
     expect((await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: other.session })).status).toBe(404)
   })
 
-  it("that is revoked ends a waiting call", { timeout: 40_000 }, async () => {
+  it("that is revoked ends a waiting call", async () => {
     const { session, handle, access, grant } = await connected()
     let isOver = false
     const waiting = mcp(service.base, access, "tools/call", {
@@ -168,7 +168,7 @@ describe("Grant", () => {
     return answer.then(({ body }) => body["result"].structuredContent)
   }
 
-  it("delivers new mail to a waiting call", { timeout: 40_000 }, async () => {
+  it("delivers new mail to a waiting call", async () => {
     const one = await connected()
     const answer = waitingCall(one)
     // The wait starts after the latest message.
@@ -189,7 +189,7 @@ describe("Grant", () => {
     expect((await answer).messages[0]).toMatchObject({ subject: "Waited for" })
   })
 
-  it("ends a waiting call when it loses the Identity or the mail scope", { timeout: 60_000 }, async () => {
+  it("ends a waiting call when it loses the Identity or the mail scope", async () => {
     for (const taken of ["handles", "scopes"] as const) {
       const one = await connected()
       const other = await makeIdentity(service.base, one.session, newHandle("bob"))

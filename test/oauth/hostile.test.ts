@@ -20,7 +20,7 @@ let ada: Awaited<ReturnType<typeof signedInUser>>
 beforeAll(async () => {
   service = await startService()
   ada = await signedInUser(service.base)
-}, 120_000)
+})
 afterAll(() => service.stop())
 
 const here = "http://localhost:4711/callback"

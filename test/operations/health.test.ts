@@ -1,14 +1,16 @@
 /** The report of a process about its parts, from which probes decide whether it gets requests. */
 import { expect, it } from "@effect/vitest"
+import * as Cluster from "@svc/cluster/Cluster"
 import { check, type Finding, Health } from "@svc/cluster/health/Health"
 import { Timing } from "@svc/cluster/Timing"
 import { Effect, Fiber, Layer } from "effect"
+import { ShardId, Sharding } from "effect/cluster"
 import { TestClock } from "effect/testing"
 import { describe } from "vitest"
 
 const part = (name: string, essential: boolean, probe: Effect.Effect<Finding, unknown>) => check(name, essential, probe)
 const finding = (status: Finding["status"]) => Effect.succeed<Finding>({ status, detail: status })
-const reportOf = (...parts: ReadonlyArray<ReturnType<typeof part>>) =>
+const reportOf = (...parts: ReadonlyArray<Layer.Layer<never, never, Health>>) =>
   Effect.gen(function* () {
     const health = yield* Health
     return yield* Effect.scoped(
@@ -55,4 +57,29 @@ describe("The health report", () => {
       ])
     }).pipe(Effect.provide(Layer.fresh(Health.layer))),
   )
+
+  it.effect("says that a process accepts no work until it hosts actors, and when it stops", () => {
+    const state = { hosts: new Set<number>(), isShutdown: false }
+    const sharding = Layer.mock(Sharding.Sharding, {
+      isShutdown: Effect.sync(() => state.isShutdown),
+      getShardId: () => ShardId.make("default", 1),
+      hasShardId: ({ id }) => state.hosts.has(id),
+    })
+    const cluster = (hostsActors: boolean) => Layer.provide(Cluster.health(hostsActors), sharding)
+    return Effect.gen(function* () {
+      const health = yield* Health
+      yield* Layer.build(cluster(true))
+      const report = Effect.map(health.report, ({ status, components: [one] }) => [status, one?.detail])
+      expect(yield* report).toEqual(["fail", "has not joined the cluster yet"])
+      state.hosts.add(Cluster.shardsPerGroup)
+      expect(yield* report).toEqual(["pass", null])
+      // Another process hosts the actors, and requests to them are served.
+      state.hosts.clear()
+      expect(yield* report).toEqual(["warn", "hosts no actors at the moment"])
+      expect(yield* reportOf(cluster(false))).toMatchObject({ status: "pass" })
+      state.isShutdown = true
+      expect(yield* report).toEqual(["fail", "is shutting down"])
+      expect(yield* reportOf(cluster(false))).toMatchObject({ status: "fail" })
+    }).pipe(Effect.provide(Layer.fresh(Health.layer)), Effect.scoped)
+  })
 })

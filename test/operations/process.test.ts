@@ -36,7 +36,7 @@ beforeAll(async () => {
     OTEL_TRACES_SAMPLER_ARG: "1",
     OTEL_BSP_SCHEDULE_DELAY: "200",
   })
-}, 120_000)
+})
 afterAll(async () => {
   // Kills the process, which would otherwise wait for the rest of its shutdown delay.
   started?.signal("SIGKILL")

@@ -132,7 +132,7 @@ beforeAll(async () => {
   await deployment.stop()
   await withSettings(source, TakeBackup.run(path.dirname(atRest), Option.some(3)))
   kept = path.join(path.dirname(atRest), readdirSync(path.dirname(atRest))[0]!)
-}, 240_000)
+})
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 /** Returns the sealed part of the audit log, and the result of its verification. */
@@ -199,7 +199,7 @@ describe("a restore", () => {
     } finally {
       await deployment.stop()
     }
-  }, 240_000)
+  })
 
   it("of a backup at rest is identical row by row, except for the adjustments of a restore", async () => {
     const directory = withKey("rested")
@@ -227,7 +227,7 @@ describe("a restore", () => {
     expect(await inStore(directory, waiting)).toEqual({ waiting: all, held: 0 })
     // The same deliveries as in the backup wait, and no others.
     expect((await inStore(directory, everything))["delivery"]).toEqual(before["delivery"])
-  }, 240_000)
+  })
 
   it("keeps the audit log with its chain, and the access of apps", async () => {
     const directory = withKey("audited")
@@ -250,7 +250,7 @@ describe("a restore", () => {
     } finally {
       await deployment.stop()
     }
-  }, 240_000)
+  })
 
   it("into a directory that holds a database is refused", async () => {
     const failure = await withSettings(source, Effect.flip(Restore.run(kept, { verify: false, keepSessions: false })))
@@ -261,7 +261,7 @@ describe("a restore", () => {
     const there = readdirSync(source)
     await restored(source, kept, { verify: true })
     expect(readdirSync(source)).toEqual(there)
-  }, 180_000)
+  })
 
   it("without the right key is refused and names the key that it needs", async () => {
     expect(await refusal(place("keyless"), kept)).toMatch(
@@ -327,5 +327,5 @@ describe("a backup", () => {
       (sql) => sql<{ n: number }>`select count(*)::int as n from backup`,
     )
     expect((await inStore(source, recorded))[0]!.n).toBe(3)
-  }, 180_000)
+  })
 })

@@ -83,7 +83,7 @@ beforeAll(async () => {
       return yield* everything
     }),
   )
-}, 300_000)
+})
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 describe("the database of a former major version", () => {
@@ -115,7 +115,7 @@ describe("the database of a former major version", () => {
     expect(await refusal(UpgradeStore.run(Option.some(native)))).toMatch(/needs [\d.]+ GB .* nothing was changed/)
     rmSync(sparse)
     expect(readdirSync(directory)).toEqual(["pg17"])
-  }, 300_000)
+  })
 
   it("is migrated with every row, and kept until it is discarded", async () => {
     // Files of an upgrade that was killed do not prevent the next one.
@@ -131,5 +131,5 @@ describe("the database of a former major version", () => {
     expect(readdirSync(directory)).toEqual(["pg18"])
     expect(await refusal(UpgradeStore.discard())).toContain("there is nothing to do")
     expect(await inStore(false, everything)).toEqual(rows)
-  }, 300_000)
+  })
 })

@@ -146,7 +146,6 @@ describe("the compose files", () => {
       expect(Object.keys(services).toSorted()).toEqual(files.length === 1 ? ["svc"] : ["db", "svc"])
       expect(services.svc.environment).toMatchObject(lines(read("svc.env.example")))
     },
-    120_000,
   )
 })
 

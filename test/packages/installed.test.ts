@@ -20,7 +20,7 @@ import { unlimited } from "../harness/Unlimited.ts"
 let packages: Installed
 beforeAll(() => {
   packages = install()
-}, 180_000)
+})
 afterAll(() => packages.remove())
 
 const root = path.join(import.meta.dirname, "..", "..")
@@ -67,7 +67,7 @@ describe.skipIf(process.platform === "win32")("the package svc", () => {
 })
 
 describe.skipIf(process.platform === "win32")("the service of the package @agent-identity/server", () => {
-  it("runs as an ordinary user and serves the packed client", { timeout: 180_000 }, async () => {
+  it("runs as an ordinary user and serves the packed client", async () => {
     const [http, smtp, edge] = [await freePort(), await freePort(), await freePort()]
     const base = `http://localhost:${http}`
     const settings = {
@@ -160,7 +160,7 @@ describe("the libraries @agent-identity/tunnel and @agent-identity/sdk", () => {
   })
   afterAll(() => service.stop())
 
-  it("gives a program a public address", { timeout: 60_000 }, async () => {
+  it("gives a program a public address", async () => {
     const { session } = await signUp(service.base)
     const { handle, secrets } = await makeIdentity(service.base, session)
     const program = path.join(packages.folder, "program.mjs")
@@ -187,7 +187,7 @@ describe("the libraries @agent-identity/tunnel and @agent-identity/sdk", () => {
     }
   })
 
-  it("of the SDK opens a tunnel without the checkout, on the oldest supported Node", { timeout: 60_000 }, async () => {
+  it("of the SDK opens a tunnel without the checkout, on the oldest supported Node", async () => {
     const { session } = await signUp(service.base)
     const program = path.join(packages.folder, "sdk.mjs")
     writeFileSync(

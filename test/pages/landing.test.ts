@@ -92,7 +92,7 @@ describe("Pages", () => {
   })
 })
 
-describe.skipIf(!has("chromium"))("Pages in a browser", { timeout: 240_000 }, () => {
+describe.skipIf(!has("chromium"))("Pages in a browser", () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await openBrowser()

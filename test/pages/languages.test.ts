@@ -232,7 +232,7 @@ describe("Device confirmation by a new account", () => {
   })
 })
 
-describe.skipIf(!has("chromium"))("Pages on a small phone", { timeout: 240_000 }, () => {
+describe.skipIf(!has("chromium"))("Pages on a small phone", () => {
   it.each(["de", "fr"] as const)("fit the window without breaking words, in %s", async (locale) => {
     const chromium = await openBrowser()
     const { context } = await openContext(chromium, service.base, { width: 320, locale })

@@ -136,7 +136,7 @@ describe.skipIf(!has("chromium"))("Pages in a browser", () => {
     browser = await openBrowser()
   })
 
-  it("let an account holder sign in, review a device and approve it", { timeout: 60_000 }, async () => {
+  it("let an account holder sign in, review a device and approve it", async () => {
     const started = (
       await call(service.base, "POST", "/api/auth/device", { body: { name: "laptop", client: "svc 0.1" } })
     ).body
@@ -185,7 +185,7 @@ describe.skipIf(!has("chromium"))("Pages in a browser", () => {
     await page.close()
   })
 
-  it("fit a small phone without breaking words", { timeout: 60_000 }, async () => {
+  it("fit a small phone without breaking words", async () => {
     const page = await browser.newPage({ viewport: { width: 320, height: 640 } })
     const paths = ["/", "/terms", "/auth/sign-in", "/auth/device", "/problems/device_authorization_settled", "/nowhere"]
     for (const path of [...paths, `/@${handle}`]) {
@@ -196,7 +196,7 @@ describe.skipIf(!has("chromium"))("Pages in a browser", () => {
     await page.close()
   })
 
-  it("list the operations in the documentation", { timeout: 60_000 }, async () => {
+  it("list the operations in the documentation", async () => {
     const page = await browser.newPage()
     const foreign: Array<string> = []
     page.on("request", (request) => {

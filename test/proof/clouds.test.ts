@@ -44,7 +44,7 @@ const verified = async (token: string, audience: string) =>
     })
   ).payload
 
-describe("svc token", { timeout: 60_000 }, () => {
+describe("svc token", () => {
   it("prints a token for the audience, or what a kubectl plugin prints", async () => {
     const { code, out, errors } = await svc("token", "--audience", "sts.amazonaws.com", "--nonce", "n-1")
     expect({ code, errors }).toEqual({ code: 0, errors: "" })
@@ -61,9 +61,9 @@ describe("svc token", { timeout: 60_000 }, () => {
     const running = startSvc(around(), "token", "--audience", "a.example", "--write", file(), "--every", "1s")
     try {
       const read = async () => (existsSync(file()) ? readFileSync(file(), "utf8") : "")
-      const first = await eventually(read, (text) => text !== "", 30)
+      const first = await eventually(read, (text) => text !== "")
       expect(statSync(file()).mode & 0o777).toBe(0o600)
-      const next = await eventually(read, (text) => text !== first, 30)
+      const next = await eventually(read, (text) => text !== first)
       expect(next.split(".")).toHaveLength(3)
       for (const token of [first, next]) await verified(token, "a.example")
       expect(decodeJwt(next).jti).not.toBe(decodeJwt(first).jti)
@@ -88,7 +88,7 @@ describe("svc token", { timeout: 60_000 }, () => {
   })
 })
 
-describe("svc credentials", { timeout: 60_000 }, () => {
+describe("svc credentials", () => {
   const host = () => service.base.replace("http://", "")
 
   it("prints a profile of AWS and the trust policy of its role", async () => {
@@ -143,7 +143,7 @@ describe("svc credentials", { timeout: 60_000 }, () => {
   })
 })
 
-describe("an identity token", { timeout: 60_000 }, () => {
+describe("an identity token", () => {
   const tokenOf = async () =>
     (
       await call(service.base, "POST", `/api/identities/${handle}/tokens`, {

@@ -295,7 +295,7 @@ describe("the authorization endpoint", () => {
   })
 })
 
-describe("svc sign-in", { timeout: 60_000 }, () => {
+describe("svc sign-in", () => {
   it("prints the address to open, or that a person has to approve", async () => {
     const home = mkdtempSync(join(tmpdir(), "svc-sign-in-"))
     try {

@@ -77,7 +77,7 @@ describe("The API", () => {
 })
 
 describe.skipIf(!has("chromium"))("SDK in a page of another origin", () => {
-  it("calls the API, follows Events and has the codes of errors", { timeout: 60_000 }, async () => {
+  it("calls the API, follows Events and has the codes of errors", async () => {
     const { context, release } = await takeContext(await openBrowser(), {})
     try {
       const page = await context.newPage()

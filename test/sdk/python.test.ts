@@ -56,11 +56,11 @@ const guide = () => {
 }
 
 describe.skipIf(!has("pythonHttpx"))("Python SDK", () => {
-  it.each(["test_sdk", "test_async", "test_agent", "test_options"])("passes %s", { timeout: 240_000 }, async (name) => {
+  it.each(["test_sdk", "test_async", "test_agent", "test_options"])("passes %s", async (name) => {
     expect(await python(["-m", "unittest", name], tests)).toMatch(/^OK$/m)
   })
 
-  it("has a guide with programs that run", { timeout: 60_000 }, async () => {
+  it("has a guide with programs that run", async () => {
     const programs = guide()
     expect(programs.length).toBeGreaterThanOrEqual(7)
     for (const program of programs) await python(["-W", "error", "-c", program], folder)
@@ -68,7 +68,7 @@ describe.skipIf(!has("pythonHttpx"))("Python SDK", () => {
 })
 
 describe.skipIf(!has("pythonHttpx", "mypy"))("Python SDK", () => {
-  it("is free of errors under mypy --strict, and so are its tests and its guide", { timeout: 240_000 }, async () => {
+  it("is free of errors under mypy --strict, and so are its tests and its guide", async () => {
     const files = [
       path.join(sources, "src", "agent_identity"),
       ...["harness", "test_sdk", "test_async", "test_agent", "test_options"].map((name) =>
@@ -92,7 +92,7 @@ describe.skipIf(!has("pythonHttpx", "mypy"))("Python SDK", () => {
 })
 
 describe.skipIf(!has("pythonBuild"))("Python SDK", () => {
-  it("is built as a wheel and an archive with its types and license", { timeout: 120_000 }, async () => {
+  it("is built as a wheel and an archive with its types and license", async () => {
     const copy = path.join(folder, "sdk-python")
     cpSync(sources, copy, { recursive: true })
     await python(

@@ -295,11 +295,11 @@ describe("A login", () => {
     expect(shown!.url).toContain(shown!.code)
     const { caller } = await createClient({ baseUrl: service.base, key: granted.key }).session.whoami()
     expect(caller).toMatchObject({ kind: "admin_key", key_name: "sdk program" })
-  }, 30_000)
+  })
 })
 
 describe("The guide", () => {
-  it("has programs that run", { timeout: 60_000 }, async () => {
+  it("has programs that run", async () => {
     const root = path.join(import.meta.dirname, "..", "..")
     const guide = readFileSync(path.join(root, "docs", "sdk.md"), "utf8")
     const programs = [...guide.matchAll(/```ts\n([^`]*(?:`[^`]+`[^`]*)*)```/g)].map(([, program]) => program!)

@@ -280,7 +280,7 @@ describe.skipIf(!has("chromium"))("the disclosure on a screen", () => {
     browser = await openBrowser()
     const context = await browser.newContext({ viewport: { width: 900, height: 700 }, offline: true })
     page = await context.newPage()
-  }, 60_000)
+  })
   afterAll(closeContexts)
 
   const seen = async (html: string) => {
@@ -316,7 +316,7 @@ describe.skipIf(!has("chromium"))("the disclosure on a screen", () => {
       // No gap is higher than a few screens.
       if (what.found) expect([html.slice(0, 100), what.above < 12_000]).toEqual([html.slice(0, 100), true])
     }
-  }, 240_000)
+  })
 
   it("is visible after any combination of hostile markup", async () => {
     await fc.assert(

@@ -63,30 +63,26 @@ const status = (one: Status) => ({ status: Effect.succeed(one) })
 const refused = (reason: "full" | "gone" | "not_yet") => ({ deliver: Effect.fail(new MailboxRefused({ reason })) })
 const unavailable = Effect.fail(new ReceptionUnavailable())
 
-it(
-  "internal mail is stored, deferred for temporary failures, and rejected if the Mailbox does not exist",
-  { timeout: 60_000 },
-  async () => {
-    expect(await outcome({})).toBe("sent 250 2.6.0")
-    expect(await outcome(status("full"))).toBe("deferred 451 4.2.2")
-    expect(await outcome(status("not_yet"))).toBe("deferred 451 4.2.1")
-    expect(await outcome(status("unknown"))).toBe("refused 550 5.1.1")
-    expect(await outcome({ status: unavailable })).toBe("deferred 451 4.3.0")
-    expect(await outcome(refused("full"))).toBe("deferred 451 4.2.2")
-    expect(await outcome(refused("not_yet"))).toBe("deferred 451 4.2.1")
-    expect(await outcome(refused("gone"))).toBe("refused 550 5.1.1")
-    expect(await outcome({ deliver: unavailable })).toBe("deferred 451 4.3.0")
-    expect(await outcome({ deliver: Effect.die("broken") })).toBe("deferred 451 4.3.0")
-    expect(await outcome({ deliver: unavailable }, "postmaster@mail.localhost")).toBe("deferred 451 4.3.0")
-    expect(await outcome({}, "postmaster@mail.localhost")).toBe("sent 250 2.6.0")
-    expect(await outcome({}, '"not a mailbox"@mail.localhost')).toBe("refused 550 5.1.1")
-    expect(await outcome({}, "grace@mail.localhost", false)).toBe("held - -")
-    expect(await outcome({}, "grace@mail.localhost", false, true)).toBe("held - -")
-    // The permission expired before the message was handed over.
-    expect(await outcome({}, "grace@mail.localhost", true, false)).toBe("held - -")
-    expect(await outcome({}, "postmaster@mail.localhost", true, false)).toBe("held - -")
-  },
-)
+it("internal mail is stored, deferred for temporary failures, and rejected if the Mailbox does not exist", async () => {
+  expect(await outcome({})).toBe("sent 250 2.6.0")
+  expect(await outcome(status("full"))).toBe("deferred 451 4.2.2")
+  expect(await outcome(status("not_yet"))).toBe("deferred 451 4.2.1")
+  expect(await outcome(status("unknown"))).toBe("refused 550 5.1.1")
+  expect(await outcome({ status: unavailable })).toBe("deferred 451 4.3.0")
+  expect(await outcome(refused("full"))).toBe("deferred 451 4.2.2")
+  expect(await outcome(refused("not_yet"))).toBe("deferred 451 4.2.1")
+  expect(await outcome(refused("gone"))).toBe("refused 550 5.1.1")
+  expect(await outcome({ deliver: unavailable })).toBe("deferred 451 4.3.0")
+  expect(await outcome({ deliver: Effect.die("broken") })).toBe("deferred 451 4.3.0")
+  expect(await outcome({ deliver: unavailable }, "postmaster@mail.localhost")).toBe("deferred 451 4.3.0")
+  expect(await outcome({}, "postmaster@mail.localhost")).toBe("sent 250 2.6.0")
+  expect(await outcome({}, '"not a mailbox"@mail.localhost')).toBe("refused 550 5.1.1")
+  expect(await outcome({}, "grace@mail.localhost", false)).toBe("held - -")
+  expect(await outcome({}, "grace@mail.localhost", false, true)).toBe("held - -")
+  // The permission expired before the message was handed over.
+  expect(await outcome({}, "grace@mail.localhost", true, false)).toBe("held - -")
+  expect(await outcome({}, "postmaster@mail.localhost", true, false)).toBe("held - -")
+})
 
 it("internal mail to several tags of a Mailbox is delivered once, and each recipient has its outcome", async () => {
   delivered.length = 0

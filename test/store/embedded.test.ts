@@ -162,7 +162,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     await three.leave()
   })
 
-  it("shuts down cleanly when its last process is killed during the start", { timeout: 180_000 }, async () => {
+  it("shuts down cleanly when its last process is killed during the start", async () => {
     const where = directory()
     const one = await holder(where)
     await one.query("create table t as select 3 as n")
@@ -184,7 +184,7 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     await two.leave()
   })
 
-  it("starts again for a process that opens it during its shutdown", { timeout: 60_000 }, async () => {
+  it("starts again for a process that opens it during its shutdown", async () => {
     const where = directory()
     const one = await holder(where)
     await one.query("create table t as select 5 as n")
@@ -213,43 +213,39 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     }
   })
 
-  it(
-    "opens while the server of a killed process is being stopped, once that has ended",
-    { timeout: 180_000 },
-    async () => {
-      const where = directory()
-      const one = await holder(where)
-      await one.query("create table t as select 4 as n")
-      const next = await loaded(where)
-      const server = serverOf(where)
-      process.kill(server, "SIGSTOP")
-      let opened: string | undefined
-      try {
-        one.kill()
-        await pendingStop(server)
-        void next.open().then((line) => (opened = line))
-        await eventually(
-          async () => readdirSync(path.join(where, "pg18", "leases")),
-          (leases) => leases.length === 1,
-          patience,
-        )
-        // The suspended server has not handled the signal yet, so it still accepts connections.
-        await new Promise((resolve) => setTimeout(resolve, 200))
-        expect(opened).toBeUndefined()
-      } finally {
-        process.kill(server, "SIGCONT")
-      }
+  it("opens while the server of a killed process is being stopped, once that has ended", async () => {
+    const where = directory()
+    const one = await holder(where)
+    await one.query("create table t as select 4 as n")
+    const next = await loaded(where)
+    const server = serverOf(where)
+    process.kill(server, "SIGSTOP")
+    let opened: string | undefined
+    try {
+      one.kill()
+      await pendingStop(server)
+      void next.open().then((line) => (opened = line))
       await eventually(
-        async () => opened,
-        (line) => line !== undefined,
+        async () => readdirSync(path.join(where, "pg18", "leases")),
+        (leases) => leases.length === 1,
         patience,
       )
-      expect(opened).toBe("ready")
-      expect(serverOf(where)).not.toBe(server)
-      expect(await next.query("select n from t")).toBe('[{"n":4}]')
-      await next.leave()
-    },
-  )
+      // The suspended server has not handled the signal yet, so it still accepts connections.
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      expect(opened).toBeUndefined()
+    } finally {
+      process.kill(server, "SIGCONT")
+    }
+    await eventually(
+      async () => opened,
+      (line) => line !== undefined,
+      patience,
+    )
+    expect(opened).toBe("ready")
+    expect(serverOf(where)).not.toBe(server)
+    expect(await next.query("select n from t")).toBe('[{"n":4}]')
+    await next.leave()
+  })
 
   it("ends statements of a killed server that still hold its memory, and starts", async () => {
     const where = directory()

@@ -39,36 +39,33 @@ const openWriter = Effect.gen(function* () {
 const until = <A, E, R>(read: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(read, { until: holds, times: 2000 })
 
-layer(databaseLayer, { timeout: 60_000, excludeTestServices: true })(
-  "a transaction that writes and stays open",
-  (it) => {
-    it.effect("in another database is reported until it ends", () =>
-      Effect.gen(function* () {
-        const sql = yield* Database.Reads
-        const held = makeHeld(sql)
-        const { end } = yield* openWriter
-        const first = yield* held
-        expect(first).toBeGreaterThan(0)
-        yield* end
-        expect(yield* until(held, (seconds) => seconds === 0)).toBe(0)
-      }),
-    )
+layer(databaseLayer, { excludeTestServices: true })("a transaction that writes and stays open", (it) => {
+  it.effect("in another database is reported until it ends", () =>
+    Effect.gen(function* () {
+      const sql = yield* Database.Reads
+      const held = makeHeld(sql)
+      const { end } = yield* openWriter
+      const first = yield* held
+      expect(first).toBeGreaterThan(0)
+      yield* end
+      expect(yield* until(held, (seconds) => seconds === 0)).toBe(0)
+    }),
+  )
 
-    it.effect("is reported by the doctor if it is long", () =>
-      Effect.gen(function* () {
-        const sql = yield* Database.Reads
-        const { pid, end } = yield* openWriter
-        const found = yield* until(writers(sql, 0), ({ detail }) => detail.includes(`process ${pid} `))
-        expect(found).toMatchObject({ status: "warn", remedy: expect.stringContaining(`pg_terminate_backend(${pid})`) })
-        expect(found.detail).toMatch(/svc:Unhurried, \w+, postgres\) has been writing for \d+ s/)
-        expect((yield* writers(sql)).status).toBe("ok")
-        yield* end
-      }),
-    )
-  },
-)
+  it.effect("is reported by the doctor if it is long", () =>
+    Effect.gen(function* () {
+      const sql = yield* Database.Reads
+      const { pid, end } = yield* openWriter
+      const found = yield* until(writers(sql, 0), ({ detail }) => detail.includes(`process ${pid} `))
+      expect(found).toMatchObject({ status: "warn", remedy: expect.stringContaining(`pg_terminate_backend(${pid})`) })
+      expect(found.detail).toMatch(/svc:Unhurried, \w+, postgres\) has been writing for \d+ s/)
+      expect((yield* writers(sql)).status).toBe("ok")
+      yield* end
+    }),
+  )
+})
 
-layer(databaseLayer, { timeout: 60_000 })("a transaction whose start time is not visible to the service", (it) => {
+layer(databaseLayer)("a transaction whose start time is not visible to the service", (it) => {
   it.effect("counts from when it was first observed", () =>
     Effect.gen(function* () {
       const admin = yield* TestClock.withLive(nextDoor())

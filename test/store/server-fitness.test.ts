@@ -129,7 +129,7 @@ describe("a PostgreSQL 18", () => {
   })
 })
 
-describe.skipIf(!has("postgres15"))("a PostgreSQL 15", { timeout: 60_000 }, () => {
+describe.skipIf(!has("postgres15"))("a PostgreSQL 15", () => {
   it("is refused in one sentence by serve, migrate and migrate --check, and stays empty", async () => {
     const bin = "/usr/lib/postgresql/15/bin"
     const home = folder()
@@ -144,13 +144,11 @@ describe.skipIf(!has("postgres15"))("a PostgreSQL 15", { timeout: 60_000 }, () =
     ended.push(() => server.kill("SIGQUIT"))
     const settings = { host: "127.0.0.1", port, username: "svc", database: "postgres" }
     await expect
-      .poll(
-        () =>
-          statement(settings, "select 1").then(
-            () => true,
-            () => false,
-          ),
-        { timeout: 20_000 },
+      .poll(() =>
+        statement(settings, "select 1").then(
+          () => true,
+          () => false,
+        ),
       )
       .toBe(true)
     const sentence =
@@ -183,19 +181,17 @@ const pooler = async (mode: string, size: number, database: string) => {
   ended.push(() => child.kill("SIGKILL"))
   const settings = { host: "127.0.0.1", port, username, password, database }
   await expect
-    .poll(
-      () =>
-        statement(settings, "select 1").then(
-          () => true,
-          () => false,
-        ),
-      { timeout: 20_000 },
+    .poll(() =>
+      statement(settings, "select 1").then(
+        () => true,
+        () => false,
+      ),
     )
     .toBe(true)
   return settings
 }
 
-describe.skipIf(!has("pgbouncer"))("PgBouncer", { timeout: 60_000 }, () => {
+describe.skipIf(!has("pgbouncer"))("PgBouncer", () => {
   it("serves the service in session mode with the settings of every session", async () => {
     const { settings: direct, drop } = await makeDatabase()
     try {

@@ -41,26 +41,22 @@ const svc = (key: string, ...args: ReadonlyArray<string>) => {
   return { ...ran, until }
 }
 
-it("rejects an invalid port", { timeout: 60_000 }, async () => {
+it("rejects an invalid port", async () => {
   const codes = await Promise.all(["0", "65536", "70000", "nonsense"].map((text) => svc("x", text).ended))
   expect(codes).toEqual([2, 2, 2, 2])
 })
 
-it(
-  "accepts @name, sets Host, and exits with 1 and a message when its key is revoked",
-  { timeout: 60_000 },
-  async () => {
-    const { handle, secrets } = await makeIdentity(service.base, session)
-    const tunnel = svc(secrets.identity_key, String(port), "--handle", `@${handle}`, "--host-header", "shop.example")
-    await tunnel.until(() => tunnel.out().includes(`http://${hostOf(handle)}`))
-    expect((await fetchPublic(service.edgePort, handle, "/one")).body).toBe("/one for shop.example")
-    await call(service.base, "DELETE", `/api/keys/${secrets.api_key.id}`, { token: session })
-    expect(await tunnel.ended).toBe(1)
-    expect(tunnel.errors()).toBe("svc: The credential was revoked.\n")
-  },
-)
+it("accepts @name, sets Host, and exits with 1 and a message when its key is revoked", async () => {
+  const { handle, secrets } = await makeIdentity(service.base, session)
+  const tunnel = svc(secrets.identity_key, String(port), "--handle", `@${handle}`, "--host-header", "shop.example")
+  await tunnel.until(() => tunnel.out().includes(`http://${hostOf(handle)}`))
+  expect((await fetchPublic(service.edgePort, handle, "/one")).body).toBe("/one for shop.example")
+  await call(service.base, "DELETE", `/api/keys/${secrets.api_key.id}`, { token: session })
+  expect(await tunnel.ended).toBe(1)
+  expect(tunnel.errors()).toBe("svc: The credential was revoked.\n")
+})
 
-it("forwards only the TCP port with --tcp, and prints only its address", { timeout: 60_000 }, async () => {
+it("forwards only the TCP port with --tcp, and prints only its address", async () => {
   const { handle, identity, secrets } = await makeIdentity(service.base, session)
   const tunnel = svc(secrets.identity_key, String(port), "--tcp")
   const address = `tcp://${hostOf(handle).replace(/:\d+$/, "")}:${identity.tunnel.port}`
@@ -74,7 +70,7 @@ it("forwards only the TCP port with --tcp, and prints only its address", { timeo
   await tunnel.ended
 })
 
-it("stores who may call, without a port too", { timeout: 60_000 }, async () => {
+it("stores who may call, without a port too", async () => {
   const { handle } = await makeIdentity(service.base, session)
   const callers = async () =>
     (await call(service.base, "GET", `/api/identities/${handle}/tunnel`, { token: session })).body.settings.callers
@@ -90,7 +86,7 @@ it("stores who may call, without a port too", { timeout: 60_000 }, async () => {
   expect((await set())[0]).toBe(2)
 })
 
-it("reports when the local port stops and resumes responding", { timeout: 60_000 }, async () => {
+it("reports when the local port stops and resumes responding", async () => {
   const { handle, secrets } = await makeIdentity(service.base, session)
   const dead = await freePort()
   const tunnel = svc(secrets.identity_key, String(dead))
@@ -107,7 +103,7 @@ it("reports when the local port stops and resumes responding", { timeout: 60_000
   late.close()
 })
 
-it("finishes requests in flight on the first signal and accepts no new ones", { timeout: 60_000 }, async () => {
+it("finishes requests in flight on the first signal and accepts no new ones", async () => {
   const { handle, secrets } = await makeIdentity(service.base, session)
   const tunnel = svc(secrets.identity_key, String(port))
   await tunnel.until(() => tunnel.out().includes(hostOf(handle)))
@@ -134,7 +130,7 @@ it("finishes requests in flight on the first signal and accepts no new ones", { 
   await tunnel.ended
 })
 
-it("exits immediately with 130 on the second signal", { timeout: 60_000 }, async () => {
+it("exits immediately with 130 on the second signal", async () => {
   const { handle, secrets } = await makeIdentity(service.base, session)
   const tunnel = svc(secrets.identity_key, String(port))
   await tunnel.until(() => tunnel.out().includes(hostOf(handle)))

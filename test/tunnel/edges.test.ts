@@ -25,12 +25,12 @@ beforeAll(async () => {
   origin = createServer((incoming, outgoing) => outgoing.end(`origin ${incoming.headers.host}`))
   port = await freePort()
   await new Promise<void>((resolve) => origin.listen(port, "127.0.0.1", resolve))
-}, 60_000)
+})
 afterAll(async () => {
   await Promise.all(tunnels.map((tunnel) => tunnel.close()))
   origin.close()
   await deployment.stop()
-}, 60_000)
+})
 
 /** Opens a Tunnel whose link `conn` first dials the edge at the index `places[conn]` and then the following ones. */
 const open = (key: string, more: object = {}, places: ReadonlyArray<number> = [0, 1]) => {
@@ -129,7 +129,7 @@ describe("three edges", () => {
     await closed
   })
 
-  it("keep serving after one is killed, also on the TCP port", { timeout: 60_000 }, async () => {
+  it("keep serving after one is killed, also on the TCP port", async () => {
     const { handle, secrets, identity } = await makeIdentity(api.base, session)
     await open(secrets.identity_key).ready
     await eventually(() => linksOf(handle), two)
@@ -152,7 +152,7 @@ describe("three edges", () => {
     )
   })
 
-  it("can share one port and still reach each other", { timeout: 60_000 }, async () => {
+  it("can share one port and still reach each other", async () => {
     const shared = { SVC_EDGE_PORT: String(await freePort()), SVC_EDGE_SHARE_PORT: "true" }
     await Promise.all([deployment.start(["edge"], shared), deployment.start(["edge"], shared)])
     const { handle, secrets } = await makeIdentity(api.base, session)

@@ -17,7 +17,7 @@ afterAll(async () => {
   await service.stop()
 })
 
-it("a TCP port that another program holds is reported and replaced", { timeout: 60_000 }, async () => {
+it("a TCP port that another program holds is reported and replaced", async () => {
   const { handle, identity, secrets } = await makeIdentity(service.base, session)
   const { port } = identity.tunnel
   const stranger = createServer((socket) => socket.end("a stranger"))

@@ -221,7 +221,7 @@ describe("tunnel settings", () => {
 })
 
 describe("the transfer limit of an Org", () => {
-  it("ends transfers for the day, with one Event at 80 % and one at the limit", { timeout: 30_000 }, async () => {
+  it("ends transfers for the day, with one Event at 80 % and one at the limit", async () => {
     const org = (await signUp(service.base)).session
     const { handle } = await withTunnel(port, org)
     const other = await withTunnel(port, org)

@@ -136,7 +136,7 @@ describe("an edge with a wildcard certificate", () => {
     expect(through).toBe(2)
   })
 
-  it("switches to WebSocket when an intermediary blocks other upgrades", { timeout: 30_000 }, async () => {
+  it("switches to WebSocket when an intermediary blocks other upgrades", async () => {
     const { handle, secrets } = await makeIdentity(service.base, session)
     // A proxy that intercepts TLS and supports only WebSocket upgrades, as in some offices.
     const seen: Array<string | undefined> = []

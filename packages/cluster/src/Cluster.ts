@@ -11,6 +11,7 @@ import {
   RunnerAddress,
   RunnerHealth,
   Runners,
+  ShardId,
   Sharding,
   ShardingConfig,
   SocketRunner,
@@ -169,19 +170,35 @@ const runnerConfig = (host: string) =>
     }),
   )
 
-const health = check(
-  "cluster",
-  true,
-  Effect.gen(function* () {
-    const sharding = yield* Sharding.Sharding
-    return (yield* sharding.isShutdown) ? { status: "fail" as const, detail: "is shutting down" } : pass
-  }),
-)
+const shards = Array.from({ length: shardsPerGroup }, (_, at) => ShardId.make("default", at + 1))
+
+/**
+ * The health of the membership. A process that hosts actors is ready only after it has taken its first shards: until then,
+ * nobody may answer its calls to actors. Later it can lose its shards for a moment, while other processes host them.
+ */
+export const health = (hostsActors: boolean) => {
+  let hasJoined = false
+  return check(
+    "cluster",
+    true,
+    Effect.gen(function* () {
+      const sharding = yield* Sharding.Sharding
+      if (yield* sharding.isShutdown) return { status: "fail" as const, detail: "is shutting down" }
+      if (!hostsActors || shards.some((shard) => sharding.hasShardId(shard))) {
+        hasJoined = true
+        return pass
+      }
+      return hasJoined
+        ? { status: "warn" as const, detail: "hosts no actors at the moment" }
+        : { status: "fail" as const, detail: "has not joined the cluster yet" }
+    }),
+  )
+}
 
 /** Joins the cluster as a process that hosts actors. */
 export const runner = (settings: RunnerSettings) => {
   const protocol = clientProtocol(settings.tls)
-  const whole = health.pipe(
+  const whole = health(true).pipe(
     Layer.provideMerge(SocketRunner.layer),
     Layer.provide(RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc), Layer.provide(protocol))),
     Layer.provide(protocol),
@@ -196,7 +213,7 @@ export const runner = (settings: RunnerSettings) => {
 
 /** Joins the cluster as a process that only calls actors. */
 export const gateway = (tls: RunnerTls | undefined) =>
-  health.pipe(
+  health(false).pipe(
     Layer.provideMerge(SocketRunner.layerClientOnly),
     Layer.provide(clientProtocol(tls)),
     Layer.provide([MessageStorage.layerNoop, Membership.storage]),

@@ -26,7 +26,7 @@
  * these sleeps by the log annotation of their loop, if it has one, and by their duration; `test/cluster/membership.test.ts`
  * fails if the library changes either. No other duration in these loops may be equal.
  */
-import { Clock, Context, Duration, Effect, Fiber, Layer, Option, References, type Scope } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Fiber, Layer, Option, References, type Scope } from "effect"
 import {
   ClusterError,
   Runner,
@@ -122,6 +122,17 @@ const makeStorage = Effect.gen(function* () {
   /** Replaces a session that has ended: the library does so when one of its statements fails, and the next one waits for it. */
   const renew = (address: RunnerAddress.RunnerAddress) =>
     Effect.ignore(library.releaseAll(address)).pipe(Effect.andThen(library.releaseAll(address)), Effect.andThen(hold))
+  /** Logs the first of several failures: the library tries again at short intervals, and without a word. */
+  let isFailing = false
+  const registering = <A, E>(register: Effect.Effect<A, E>) =>
+    register.pipe(
+      Effect.tapCause((cause) => {
+        if (isFailing || Cause.hasInterruptsOnly(cause)) return Effect.void
+        isFailing = true
+        return Effect.logWarning("This process cannot join the cluster, and tries again", cause)
+      }),
+      Effect.tap(() => Effect.sync(() => (isFailing = false))),
+    )
   const announce = Effect.sync(() => feed.notify(`${feedKind}/all`))
 
   /** Ends a new session after `shardLockExpiration` without a statement, in place of the longer time that the storage has set. */
@@ -178,6 +189,7 @@ const makeStorage = Effect.gen(function* () {
         return Effect.catch(hold, () => renew(runner.address))
       }).pipe(
         ClusterError.PersistenceError.refail,
+        registering,
         Effect.tap(() => announce),
       ),
     unregister: (address) => {

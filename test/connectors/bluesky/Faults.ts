@@ -49,7 +49,7 @@ export const suite = (context: Context) =>
       let failure = await login()
       for (let n = 0; n < 40 && failure._tag === "CredentialRefused"; n++) failure = await login()
       expect(failure).toMatchObject({ _tag: "PlatformRateLimited", until: expect.any(Date) })
-    }, 120_000)
+    })
 
     /** Creates a Connector whose server is `listener`. */
     const at = async (

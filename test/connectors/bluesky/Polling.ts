@@ -55,7 +55,7 @@ export const suite = (context: Context) =>
       )
       const expected = Array.from({ length: 60 }, (_, n) => `@hedy.test ${n}`).toReversed()
       expect(entries.map(({ post }) => post.text)).toEqual(["psst", ...expected.toSpliced(9, 0, "@hedy.test late")])
-    }, 120_000)
+    })
 
     it("are not reported if they are older than the connection, even when newer ones are deleted", async () => {
       const marie = await context.network.person("marie.test")
@@ -73,7 +73,7 @@ export const suite = (context: Context) =>
         })
       }
       expect((await context.rig.run(context.rig.platform.poll(session, firstPoll.mark))).received).toEqual([])
-    }, 120_000)
+    })
 
     it("are listed newest first in pages that include direct messages", async () => {
       const emmy = await context.network.person("emmy.test")

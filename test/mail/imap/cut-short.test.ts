@@ -43,7 +43,7 @@ const makeMailbox = async () => {
 const subjects = async (api: (method: string, rest: string) => Promise<{ body: any }>) =>
   (await api("GET", "/drafts")).body.drafts.map(({ subject }: { subject: string }) => subject)
 
-describe("a draft", { timeout: 60_000 }, () => {
+describe("a draft", () => {
   const written = "From: ada@mail.localhost\nTo: grace@example.org\nSubject: Filed\n\nHello\n"
 
   it("is removed and appended again once if its message was stored but not the draft", async () => {
@@ -76,7 +76,7 @@ describe("a draft", { timeout: 60_000 }, () => {
   })
 })
 
-describe("a change", { timeout: 60_000 }, () => {
+describe("a change", () => {
   it("has no effect if it fails before its commit, and the response asks the client to retry", async () => {
     const { client, api, receive } = await makeMailbox()
     await receive("one")

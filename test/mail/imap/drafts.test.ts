@@ -34,7 +34,7 @@ const until = async (client: ImapClient, wanted: RegExp): Promise<string> => {
 const written = (subject: string, more = "") =>
   `From: ada@mail.localhost\nTo: Grace <grace@example.org>\nCc: b@example.org\nSubject: ${subject}\nMIME-Version: 1.0\n${more}`
 
-describe("the Drafts folder", { timeout: 120_000 }, () => {
+describe("the Drafts folder", () => {
   it("shows created, changed and deleted API drafts, also to idle clients, and they are not listed as messages", async () => {
     const { login, api } = await makeMailbox()
     const first = await api("POST", "/drafts", {
@@ -123,7 +123,7 @@ describe("the Drafts folder", { timeout: 120_000 }, () => {
   })
 })
 
-describe("a subaddress tag", { timeout: 120_000 }, () => {
+describe("a subaddress tag", () => {
   it("is a folder if the Mailbox enables it, for existing and new mail", async () => {
     const { handle, login, api } = await makeMailbox()
     const receive = (tag: string, subject: string) =>

@@ -12,7 +12,7 @@ let token: string
 beforeAll(async () => {
   service = await startService()
   token = (await signUp(service.base)).session
-}, 120_000)
+})
 afterAll(() => service.stop())
 
 /** A client whose INBOX holds UIDs 3, 4, 6 and 7 as numbers 1 to 4; UIDNEXT is 9. All but 6 and 7 are read. */
@@ -29,23 +29,19 @@ const open = async () => {
   return { client, login }
 }
 
-it(
-  "SELECT reports the first unseen message by number, and UIDNEXT after the highest assigned UID",
-  { timeout: 60_000 },
-  async () => {
-    const { client } = await open()
-    const { untagged } = await client.say("SELECT INBOX")
-    expect(untagged).toContain("* 4 EXISTS")
-    expect(untagged.find((line) => line.includes("UNSEEN"))).toMatch(/\[UNSEEN 3\]/)
-    expect(untagged.find((line) => line.includes("UIDNEXT"))).toMatch(/\[UIDNEXT 9\]/)
-    expect((await client.say("STATUS INBOX (UIDNEXT MESSAGES UNSEEN)")).untagged).toEqual([
-      "* STATUS INBOX (UIDNEXT 9 MESSAGES 4 UNSEEN 2)",
-    ])
-    client.close()
-  },
-)
+it("SELECT reports the first unseen message by number, and UIDNEXT after the highest assigned UID", async () => {
+  const { client } = await open()
+  const { untagged } = await client.say("SELECT INBOX")
+  expect(untagged).toContain("* 4 EXISTS")
+  expect(untagged.find((line) => line.includes("UNSEEN"))).toMatch(/\[UNSEEN 3\]/)
+  expect(untagged.find((line) => line.includes("UIDNEXT"))).toMatch(/\[UIDNEXT 9\]/)
+  expect((await client.say("STATUS INBOX (UIDNEXT MESSAGES UNSEEN)")).untagged).toEqual([
+    "* STATUS INBOX (UIDNEXT 9 MESSAGES 4 UNSEEN 2)",
+  ])
+  client.close()
+})
 
-it("sequence sets and UID sets include their last message and end there", { timeout: 60_000 }, async () => {
+it("sequence sets and UID sets include their last message and end there", async () => {
   const { client } = await open()
   await client.say("SELECT INBOX")
   const uids = async (command: string) =>
@@ -71,7 +67,7 @@ it("sequence sets and UID sets include their last message and end there", { time
   client.close()
 })
 
-it("a saved search refers to the same messages after others were removed", { timeout: 60_000 }, async () => {
+it("a saved search refers to the same messages after others were removed", async () => {
   const { client } = await open()
   await client.say("SELECT INBOX")
   await client.say("SEARCH RETURN (SAVE) SUBJECT 6")
@@ -83,7 +79,7 @@ it("a saved search refers to the same messages after others were removed", { tim
   client.close()
 })
 
-it("EXPUNGE numbers account for the previous removals", { timeout: 60_000 }, async () => {
+it("EXPUNGE numbers account for the previous removals", async () => {
   const { client, login } = await open()
   const other = await login()
   await other.say("SELECT INBOX")
@@ -102,7 +98,7 @@ it("EXPUNGE numbers account for the previous removals", { timeout: 60_000 }, asy
   other.close()
 })
 
-it("COPY reports old and new UIDs, and EXPUNGE keeps messages of other folders", { timeout: 60_000 }, async () => {
+it("COPY reports old and new UIDs, and EXPUNGE keeps messages of other folders", async () => {
   const { client } = await open()
   await client.say("SELECT INBOX")
   expect((await client.say("COPY 2:3 Trash")).tagged).toMatch(/^OK \[COPYUID \d+ 4,6 1:2\]/)

@@ -121,7 +121,7 @@ describe.skipIf(!has("curl"))("curl", () => {
 })
 
 describe.skipIf(!has("mbsync"))("mbsync", () => {
-  it("synchronizes a Maildir and a Mailbox both ways", { timeout: 120_000 }, async () => {
+  it("synchronizes a Maildir and a Mailbox both ways", async () => {
     const { user, pass, handle } = await makeMailbox(20)
     const home = mkdtempSync(path.join(os.tmpdir(), "svc-mbsync-"))
     mkdirSync(path.join(home, "md"))

@@ -64,14 +64,14 @@ const completions = async (fails: Effect.Effect<never, Unavailable | Refused>) =
   return found
 }
 
-it("every command reports an unavailable store, and the session continues", { timeout: 60_000 }, async () => {
+it("every command reports an unavailable store, and the session continues", async () => {
   const unavailable = Effect.fail(new Unavailable({ detail: "away", retry_after_seconds: 1 }))
   for (const [command, completion] of Object.entries(await completions(unavailable))) {
     expect(completion, command).toMatch(/^NO \[UNAVAILABLE\] /)
   }
 })
 
-it("every command reports an internal error, and the session continues", { timeout: 60_000 }, async () => {
+it("every command reports an internal error, and the session continues", async () => {
   for (const [command, completion] of Object.entries(await completions(Effect.die(new Error("broken"))))) {
     expect(completion, command).toMatch(/^NO \[SERVERBUG\] /)
   }
@@ -79,7 +79,6 @@ it("every command reports an internal error, and the session continues", { timeo
 
 it.each(["OVERQUOTA", "NONEXISTENT", "TRYCREATE", "ALREADYEXISTS", "LIMIT"])(
   "a rejection by the store is reported with its code %s",
-  { timeout: 60_000 },
   async (code) => {
     const refused = Effect.fail(new Refused({ code: code as never, message: "No." }))
     for (const [command, completion] of Object.entries(await completions(refused))) {

@@ -12,7 +12,7 @@ const converse = async (text: string, options?: Options) => {
 }
 
 describe("an IMAP session", () => {
-  it("gives the same responses for any chunking", { timeout: 60_000 }, async () => {
+  it("gives the same responses for any chunking", async () => {
     const { text } = await converse(fullConversation)
     expect(text).toContain("24 OK")
     const next = random(7)

@@ -99,7 +99,7 @@ describe.skipIf(!has("neomutt", "tmux"))("neomutt", () => {
       } finally {
         await terminal.close()
       }
-    }, 240_000)
+    })
 
   it("sends mail, and its copy in Sent is the sent message", async () => {
     const [box, other] = [await makeMailbox(service, token, 0), await makeMailbox(service, token, 0)]
@@ -119,7 +119,7 @@ describe.skipIf(!has("neomutt", "tmux"))("neomutt", () => {
     } finally {
       await terminal.close()
     }
-  }, 240_000)
+  })
 })
 
 describe.skipIf(!has("aerc", "tmux"))("aerc", () => {
@@ -175,5 +175,5 @@ describe.skipIf(!has("aerc", "tmux"))("aerc", () => {
     } finally {
       await terminal.close()
     }
-  }, 240_000)
+  })
 })

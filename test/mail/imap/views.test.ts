@@ -109,4 +109,4 @@ it("concurrent sessions see only valid updates and the same final view", async (
       from folder f where f.name in ('INBOX', 'Trash')`,
   )
   expect(uids).toEqual([{ gaps: 0 }, { gaps: 0 }])
-}, 120_000)
+})

@@ -7,6 +7,7 @@ import { Timing } from "@svc/mail-gateway/Timing"
 import { Effect, Exit } from "effect"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest"
 import { holdTimers } from "../../harness/HeldTimers.ts"
+import { patience } from "../../harness/Patience.ts"
 import { certificate } from "../sending/Sinks.ts"
 
 let server: Server
@@ -52,7 +53,7 @@ describe("A client that does not read", () => {
     expect(timers.running()).toEqual([Timing.imapUnreadMillis])
     timers.fire(Timing.imapUnreadMillis)
     expect(Exit.isFailure(await written)).toBe(true)
-    await vi.waitUntil(() => wire.isClosed)
+    await vi.waitUntil(() => wire.isClosed, patience)
     expect(Exit.isFailure(await Effect.runPromiseExit(wire.write("x")))).toBe(true)
   })
 
@@ -67,7 +68,7 @@ describe("A client that does not read", () => {
     const written = Effect.runPromiseExit(
       Effect.forEach(Array.from({ length: compressed ? 150 : 1 }), () => wire.write(bytes), { discard: true }),
     )
-    await vi.waitUntil(() => timers.running().length === 1)
+    await vi.waitUntil(() => timers.running().length === 1, patience)
     client.resume()
     expect(Exit.isSuccess(await written)).toBe(true)
     expect(timers.running()).toEqual([])
@@ -108,7 +109,7 @@ describe("A TLS handshake", () => {
     const secured = Effect.runPromiseExit(wire.secure(context))
     act(client)
     expect(Exit.isFailure(await secured)).toBe(true)
-    await vi.waitUntil(() => wire.isClosed)
+    await vi.waitUntil(() => wire.isClosed, patience)
     expect(timers.running()).toEqual([])
   })
 })
@@ -141,7 +142,7 @@ describe("A compressed connection", () => {
     await ended(client)
     expect(inflateRawSync(Buffer.concat(received)).toString()).toBe("* BYE\r\n")
     client.end()
-    await vi.waitUntil(() => wire.isClosed)
+    await vi.waitUntil(() => wire.isClosed, patience)
   })
 
   it("closes if its input is not compressed data", async () => {
@@ -149,7 +150,7 @@ describe("A compressed connection", () => {
     wire.compress(Buffer.alloc(0))
     client.write("b NOOP\r\n".repeat(10))
     expect(await read(wire)).toBeUndefined()
-    await vi.waitUntil(() => wire.isClosed)
+    await vi.waitUntil(() => wire.isClosed, patience)
     expect(Exit.isFailure(await Effect.runPromiseExit(wire.write("x")))).toBe(true)
   })
 
@@ -173,6 +174,6 @@ describe("A connection that the service ends", () => {
     await ended(client)
     expect([wire.isClosed, timers.running()]).toEqual([false, [2_000]])
     timers.fire(2_000)
-    await vi.waitUntil(() => wire.isClosed)
+    await vi.waitUntil(() => wire.isClosed, patience)
   })
 })

@@ -13,7 +13,7 @@ beforeAll(async () => {
   deployment = await deploy()
   api = await deployment.start(["actors", "api"])
   mail = await deployment.start(["mail"])
-}, 180_000)
+})
 afterAll(() => deployment.stop(), 60_000)
 
 it("a submitted message is sent once if the program gets no 250 and retries", async () => {
@@ -41,6 +41,6 @@ it("a submitted message is sent once if the program gets no 250 and retries", as
   const replies = await converse(another.submissionPort, [...commands, "QUIT\r\n"])
   const [, id] = /^250 2\.6\.0 Queued as (msg_\w+)$/.exec(replies.at(-2)!) ?? []
   const list = async () => (await call(api.base, "GET", `/api/identities/${handle}/messages`, { token })).body.messages
-  const messages = await eventually(list, (all) => all.length === 2, 30)
+  const messages = await eventually(list, (all) => all.length === 2)
   expect(messages.filter((one: any) => one.direction === "outbound").map((one: any) => one.id)).toEqual([id])
-}, 180_000)
+})

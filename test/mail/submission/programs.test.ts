@@ -37,7 +37,7 @@ beforeAll(async () => {
   ada = await program(service, token)
   bob = await program(service, token, [ada.address])
   await ada.allow(bob.address)
-}, 180_000)
+})
 afterAll(async () => {
   await service.stop()
   rmSync(directory, { recursive: true })
@@ -90,104 +90,87 @@ describe("A person replies in the name of an agent", () => {
     expect((await ada.read(id)).text).toMatch(/^42\n\n---\n/)
     const [question_sent] = await ada.outbound()
     expect(thread_id).toBe(question_sent.thread_id)
-  }, 60_000)
+  })
 
-  it.skipIf(!has("curl"))(
-    "with curl, over implicit TLS and with OAUTHBEARER",
-    async () => {
-      const upload = (subject: string, url: string, ...more: ReadonlyArray<string>) =>
-        run("curl", [
-          "-sS",
-          "-k",
-          url,
-          "--mail-from",
-          ada.address,
-          "--mail-rcpt",
-          bob.address,
-          "--upload-file",
-          fileOf(subject),
-          ...more,
-        ])
-      await upload(
-        "curl-tls",
-        `smtps://127.0.0.1:${service.submissionsPort}/laptop`,
-        "--user",
-        `${ada.user}:${ada.pass}`,
-      )
-      await upload(
-        "curl-key",
-        `smtp://127.0.0.1:${service.submissionPort}/laptop`,
-        "--ssl-reqd",
-        "--user",
-        ada.user,
-        "--oauth2-bearer",
-        ada.key,
-      )
-      await bob.received("curl-tls")
-      await bob.received("curl-key")
-      const wrong = await upload(
-        "curl-no",
-        `smtps://127.0.0.1:${service.submissionsPort}`,
-        "--user",
-        `${ada.user}:x`,
-      ).then(
-        () => "taken",
-        (error: { stderr: string }) => error.stderr,
-      )
-      expect(wrong).toMatch(/curl: \(67\)/)
-    },
-    60_000,
-  )
-
-  it.skipIf(!has("swaks"))(
-    "with swaks",
-    async () => {
-      const { stdout } = await run("swaks", [
-        "--server",
-        `127.0.0.1:${service.submissionPort}`,
-        "-tls",
-        "--auth",
-        "LOGIN",
-        "--auth-user",
-        ada.user,
-        "--auth-password",
-        ada.pass,
-        "--from",
+  it.skipIf(!has("curl"))("with curl, over implicit TLS and with OAUTHBEARER", async () => {
+    const upload = (subject: string, url: string, ...more: ReadonlyArray<string>) =>
+      run("curl", [
+        "-sS",
+        "-k",
+        url,
+        "--mail-from",
         ada.address,
-        "--to",
+        "--mail-rcpt",
         bob.address,
-        "--h-Subject",
-        "swaks",
-        "--attach",
-        `@${fileOf("swaks-file")}`,
+        "--upload-file",
+        fileOf(subject),
+        ...more,
       ])
-      expect(stdout).toMatch(/250 2\.6\.0 Queued as msg_/)
-      await bob.received("swaks")
-    },
-    60_000,
-  )
+    await upload("curl-tls", `smtps://127.0.0.1:${service.submissionsPort}/laptop`, "--user", `${ada.user}:${ada.pass}`)
+    await upload(
+      "curl-key",
+      `smtp://127.0.0.1:${service.submissionPort}/laptop`,
+      "--ssl-reqd",
+      "--user",
+      ada.user,
+      "--oauth2-bearer",
+      ada.key,
+    )
+    await bob.received("curl-tls")
+    await bob.received("curl-key")
+    const wrong = await upload(
+      "curl-no",
+      `smtps://127.0.0.1:${service.submissionsPort}`,
+      "--user",
+      `${ada.user}:x`,
+    ).then(
+      () => "taken",
+      (error: { stderr: string }) => error.stderr,
+    )
+    expect(wrong).toMatch(/curl: \(67\)/)
+  })
 
-  it.skipIf(!has("msmtp"))(
-    "with msmtp",
-    async () => {
-      const child = run("msmtp", [
-        "--host=127.0.0.1",
-        `--port=${service.submissionsPort}`,
-        "--tls=on",
-        "--tls-starttls=off",
-        "--tls-certcheck=off",
-        "--auth=plain",
-        `--user=${ada.user}`,
-        `--passwordeval=echo ${ada.pass}`,
-        `--from=${ada.address}`,
-        bob.address,
-      ])
-      child.child.stdin!.end(letter("msmtp"))
-      await child
-      await bob.received("msmtp")
-    },
-    60_000,
-  )
+  it.skipIf(!has("swaks"))("with swaks", async () => {
+    const { stdout } = await run("swaks", [
+      "--server",
+      `127.0.0.1:${service.submissionPort}`,
+      "-tls",
+      "--auth",
+      "LOGIN",
+      "--auth-user",
+      ada.user,
+      "--auth-password",
+      ada.pass,
+      "--from",
+      ada.address,
+      "--to",
+      bob.address,
+      "--h-Subject",
+      "swaks",
+      "--attach",
+      `@${fileOf("swaks-file")}`,
+    ])
+    expect(stdout).toMatch(/250 2\.6\.0 Queued as msg_/)
+    await bob.received("swaks")
+  })
+
+  it.skipIf(!has("msmtp"))("with msmtp", async () => {
+    const child = run("msmtp", [
+      "--host=127.0.0.1",
+      `--port=${service.submissionsPort}`,
+      "--tls=on",
+      "--tls-starttls=off",
+      "--tls-certcheck=off",
+      "--auth=plain",
+      `--user=${ada.user}`,
+      `--passwordeval=echo ${ada.pass}`,
+      `--from=${ada.address}`,
+      bob.address,
+    ])
+    child.child.stdin!.end(letter("msmtp"))
+    await child
+    await bob.received("msmtp")
+  })
 })
 
 /** Returns the greeting for a client at this address. */
@@ -238,7 +221,7 @@ describe("A submission connection", () => {
       () => greeting("127.0.0.9"),
       (reply) => reply.startsWith("220 "),
     )
-  }, 60_000)
+  })
 
   it("presents a renewed certificate", async () => {
     const shown = (port: number) =>
@@ -256,7 +239,7 @@ describe("A submission connection", () => {
       (name) => name === "DNS:renewed.localhost",
       90,
     )
-  }, 120_000)
+  })
 
   it("accepts no password without TLS outside Development", async () => {
     const strict = await startService({
@@ -290,7 +273,7 @@ describe("A submission connection", () => {
     } finally {
       await strict.stop()
     }
-  }, 60_000)
+  })
 
   it("rejects oversized messages, and what no legitimate program sends", async () => {
     const tries = async (body: string, parameters = "SIZE=100 AUTH=<>") =>
