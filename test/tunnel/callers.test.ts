@@ -1,10 +1,9 @@
 /** Agents that sign requests to a Tunnel (Web Bot Auth): who the local program learns of, and whom the edge refuses. */
 import { DefaultAgentCardResolver } from "@a2a-js/sdk/client"
-import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto"
+import { generateKeyPairSync } from "node:crypto"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { createClient } from "@agent-identity/sdk"
-import { component, createSignatureSync } from "http-message-sig"
 import { calculateJwkThumbprint, exportJWK } from "jose"
 import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -12,6 +11,7 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { fetchPublic, hostOf, openConnection, sendRaw } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { agent, talk, viaLoopback } from "./A2aAgents.ts"
+import { type Options, signedBy } from "./SignedRequests.ts"
 
 let here: TestService
 let there: TestService
@@ -78,37 +78,6 @@ const stranger = async (serve?: (keys: string) => Parameters<typeof createServer
     signed: (url: string, options?: Options) => signedBy(origin, kid, privateKey, url, options),
   }
 }
-interface Options {
-  readonly method?: string
-  /** Seconds since the signature was made. */
-  readonly age?: number
-  readonly covered?: ReadonlyArray<string>
-}
-const signedBy = (origin: string, keyid: string, key: KeyObject, url: string, options: Options = {}) => {
-  const created = Math.floor(Date.now() / 1000) - (options.age ?? 0)
-  const agentField = `sig1="${origin}"`
-  const fields = [{ name: "signature-agent", value: agentField }]
-  const { signature, signatureInput } = createSignatureSync(
-    { kind: "request", method: options.method ?? "GET", targetUri: url, fields },
-    {
-      label: "sig1",
-      components: [
-        ...(options.covered ?? ["@authority", "@method", "@path"]),
-        ...(options.covered === undefined ? [component("signature-agent", { key: "sig1" })] : []),
-      ],
-      parameters: {
-        created,
-        expires: created + 3600,
-        keyid,
-        nonce: randomBytes(64).toString("base64"),
-        tag: "web-bot-auth",
-      },
-      signer: { algorithm: "ed25519", sign: (data) => new Uint8Array(sign(null, data, key)) },
-    },
-  )
-  return { "signature-agent": agentField, "signature-input": signatureInput, signature }
-}
-
 const get = (of: { readonly handle: string }, headers: Record<string, string> = {}, target = "/", service = here) =>
   fetchPublic(service.edgePort, of.handle, target, {
     headers: { host: `${hostOf(of.handle)}:${service.edgePort}`, ...headers },

@@ -1,5 +1,6 @@
 import { encode, Refusal } from "@svc/tunnel-edge/protocol/RequestHead"
 import { RequestSplitter } from "@svc/tunnel-edge/protocol/RequestSplitter"
+import { UpgradeResponse } from "@svc/tunnel-edge/edge/http/UpgradeResponse"
 import { describe, expect, it } from "vitest"
 
 /** Returns the forwarded bytes, and the status with which the input was rejected. */
@@ -160,5 +161,78 @@ describe("a chunked body", () => {
     const passed = post(`3\r\nabc\r\n0\r\n${trailers.join("\r\n")}\r\n\r\n${get("")}`)
     expect(passed.status).toBe(undefined)
     expect(bodyOf(passed)).toMatch(/^3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-End: 2\r\n\r\nGET \/ HTTP/)
+  })
+})
+
+describe("an upgrade", () => {
+  const request = get("Connection: Upgrade\r\nUpgrade: websocket\r\n")
+  const asked = () => {
+    const out: Array<string> = []
+    const targets: Array<string> = []
+    const splitter = new RequestSplitter(
+      ({ target }) => void targets.push(target),
+      (bytes) => void out.push(bytes.toString("latin1")),
+    )
+    splitter.feed(Buffer.from(request))
+    return {
+      splitter,
+      out: () => out.splice(0).join(""),
+      targets,
+      feed: (text: string) => splitter.feed(Buffer.from(text)),
+    }
+  }
+
+  it("passes every byte unread after the agent accepted it, in order", () => {
+    const { splitter, out, targets, feed } = asked()
+    feed("first\r\n\r\n")
+    expect(out()).toBe("")
+    splitter.hold()
+    splitter.upgraded(true)
+    feed(get(""))
+    expect([out(), splitter.isBetween]).toEqual(["", false])
+    splitter.release()
+    expect(out()).toBe(`first\r\n\r\n${get("")}`)
+    feed("\0 second")
+    expect([out(), targets]).toEqual(["\0 second", ["/"]])
+    // A late refusal changes nothing.
+    splitter.upgraded(false)
+    feed("third")
+    expect(out()).toBe("third")
+  })
+
+  it("is followed by requests after the agent refused it", () => {
+    const { splitter, out, targets, feed } = asked()
+    feed(get("", "/next").slice(0, 9))
+    splitter.upgraded(false)
+    feed(get("", "/next").slice(9))
+    expect([out(), targets]).toEqual(["", ["/", "/next"]])
+  })
+
+  it.each<[string, ReadonlyArray<string>, ReadonlyArray<boolean | undefined>]>([
+    ["accepted", ["HTTP/1.1 10", "1 "], [undefined, true]],
+    ["accepted by HTTP/1.0", ["HTTP/1.0 101"], [true]],
+    ["refused", ["HTTP/1.1 200"], [false]],
+    [
+      "accepted after an interim response in pieces",
+      ["HTTP/1.1 103 E\r\nLink: x", "\r\n\r", "\nHTTP/1.1 101"],
+      [undefined, undefined, true],
+    ],
+    ["refused after two interim responses", ["HTTP/1.1 100\r\n\r\nHTTP/1.1 103\r\n\r\nHTTP/1.1 403"], [false]],
+    ["refused by 64 KiB without a status", ["x".repeat(65_535), "x"], [undefined, false]],
+  ])("is judged by the response of the agent: %s", (_, pieces, results) => {
+    const response = new UpgradeResponse()
+    expect(pieces.map((piece) => response.feed(Buffer.from(piece)))).toEqual(results)
+  })
+})
+
+describe("white space around a value", () => {
+  it("is not part of it", () => {
+    const post = "POST / HTTP/1.1\r\nHost: \t a.example \t\r\nAuthorization:\t x y \r\n"
+    const { text, heads, status } = pass(`${post}Content-Length: 3 \t\r\n\r\nabc${get("")}`)
+    expect([status, heads.map(({ host }) => host)]).toEqual([undefined, ["a.example", "a.example"]])
+    expect(text).toMatch(/^POST \/ HTTP\/1\.1\r\nHost: a\.example\r\nAuthorization: x y\r\n/)
+    const chunked = pass(`${post}Transfer-Encoding:chunked\t\r\n\r\n0\r\n\r\n${get("")}`)
+    expect([chunked.status, chunked.heads.length]).toEqual([undefined, 2])
+    expect(pass(get("Content-Length: 3 4\r\n")).status).toBe(400)
   })
 })

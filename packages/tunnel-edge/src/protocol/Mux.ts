@@ -77,7 +77,6 @@ export class Mux implements Carrying {
   }
 
   send(type: number, streamId: number, payload: Buffer): void {
-    if (this.ended) return
     this.writer.add(type, streamId, payload)
     if (!this.scheduled) {
       this.scheduled = true
@@ -107,7 +106,6 @@ export class Mux implements Carrying {
 
   /** Closes the link and resets every stream. */
   close(code: ResetCode = reset.link_lost): void {
-    if (this.ended) return
     this.flush()
     this.ended = true
     this.reader.stop()

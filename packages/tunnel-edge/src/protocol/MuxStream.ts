@@ -164,7 +164,6 @@ export class MuxStream {
 
   /** @internal */
   ended(code: ResetCode): void {
-    if (this.dead) return
     this.die()
     this.onReset(code)
   }

@@ -325,7 +325,7 @@ export const judge = (text: string): { readonly head: Head; readonly body: Body 
       {
         method,
         target,
-        host: host === lastHost.sent ? lastHost.host : hostOf(host),
+        host: lastHost.host,
         sentHost: host,
         upgrade: changesProtocol,
         close,

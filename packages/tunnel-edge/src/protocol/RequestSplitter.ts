@@ -62,7 +62,6 @@ export class RequestSplitter {
   }
 
   feed(input: Buffer): void {
-    if (this.isOpaque() && !this.held) return this.out(input)
     const chunk = this.kept.length === 0 ? input : Buffer.concat([this.kept, input])
     if (this.kept.length > 0) this.kept = Buffer.alloc(0)
     let at = 0
@@ -140,13 +139,9 @@ export class RequestSplitter {
           if (chunk.length - at > limits.headBytes) throw new Refusal(400, "data before the upgrade was accepted")
           return this.keep(chunk.subarray(at))
         case "opaque":
-          return this.out(at === 0 ? chunk : chunk.subarray(at))
+          return this.out(chunk)
       }
     }
-  }
-
-  private isOpaque(): boolean {
-    return this.state === "opaque"
   }
 
   private keep(bytes: Buffer): void {

@@ -182,6 +182,7 @@ export const make = Effect.fnUntraced(function* (options: {
       return answer(200, found.contentType, head.method === "HEAD" ? "" : found.body, {
         "cache-control": "public, max-age=0, must-revalidate",
         "access-control-allow-origin": "*",
+        "content-length": String(Buffer.byteLength(found.body)),
         ...found.headers,
       })
     }).pipe(
