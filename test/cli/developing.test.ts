@@ -1,10 +1,8 @@
-/** Commands for the first hour of a developer: listen, trigger, mcp install, open and completions. */
-import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+/** Commands for the first hour of a developer, as processes: listen, trigger, init and completions. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import * as Install from "@svc/cli/mcp/Install"
-import { Effect } from "effect"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -99,86 +97,6 @@ describe("svc listen and svc trigger", () => {
     rmSync(folder, { recursive: true, force: true })
     const unnamed = await runSvc(around(), "init", "--yes")
     expect([unnamed.code, unnamed.errors]).toEqual([2, expect.stringContaining("--handle")])
-  })
-
-  it("name a type or an Identity that does not exist", async () => {
-    const unknownType = await runSvc(around(), "listen", "--events", "email.recieved")
-    expect(unknownType.code).toBe(2)
-    expect(unknownType.errors).toContain("There is no Event type email.recieved. The types are ")
-    const unknown = await runSvc(around(), "listen", "--handle", "nobody-here")
-    expect([unknown.code, unknown.errors]).toEqual([1, expect.stringContaining("not_found")])
-    const whose = await runSvc(around(), "trigger", "email.received")
-    expect([whose.code, whose.errors]).toEqual([2, expect.stringContaining("--handle")])
-  })
-})
-
-describe("svc mcp install", () => {
-  const install = (client: string, ...args: ReadonlyArray<string>) =>
-    runSvc({ home, env: { CODEX_HOME: path.join(home, "codex") } }, "mcp", "install", client, "--user", ...args)
-  const read = (...parts: ReadonlyArray<string>) => readFileSync(path.join(home, ...parts), "utf8")
-  const server = { command: "npx", args: ["-y", "@agent-identity/cli", "mcp"] }
-
-  it("adds the server to each client and keeps what the file contains", async () => {
-    writeFileSync(
-      path.join(home, ".claude.json"),
-      JSON.stringify({ theme: "dark", mcpServers: { other: { command: "x" } } }),
-    )
-    expect(await install("claude-code")).toMatchObject({ code: 0, errors: "" })
-    expect(JSON.parse(read(".claude.json"))).toEqual({
-      theme: "dark",
-      mcpServers: { other: { command: "x" }, "agent-identity": server },
-    })
-    expect((await install("cursor", "--tools", "mail,vault")).code).toBe(0)
-    expect(JSON.parse(read(".cursor", "mcp.json"))).toEqual({
-      mcpServers: { "agent-identity": { ...server, args: [...server.args, "--tools", "mail,vault"] } },
-    })
-    expect((await install("codex", "--name", "mail")).code).toBe(0)
-    writeFileSync(
-      path.join(home, "codex", "config.toml"),
-      `model = "x"\n\n${read("codex", "config.toml")}\n[other]\na = 1\n`,
-    )
-    expect((await install("codex", "--name", "mail", "--tools", "mail")).code).toBe(0)
-    expect(read("codex", "config.toml")).toBe(
-      'model = "x"\n\n[mcp_servers.mail]\ncommand = "npx"\nargs = ["-y","@agent-identity/cli","mcp","--tools","mail"]\n\n[other]\na = 1\n',
-    )
-  })
-
-  it("leaves a file that it cannot change without loss, and prints the server", async () => {
-    const commented = '{\n  // mine\n  "servers": {}\n}\n'
-    expect((await install("vscode")).code).toBe(0)
-    const file = path.join(home, "Code", "User", "mcp.json")
-    expect(JSON.parse(readFileSync(file, "utf8")).servers["agent-identity"]).toEqual({ type: "stdio", ...server })
-    writeFileSync(file, commented)
-    const refused = await install("vscode")
-    expect(refused.code).toBe(2)
-    expect(refused.errors).toContain("not plain JSON")
-    expect(refused.errors).toContain("@agent-identity/cli")
-    expect(readFileSync(file, "utf8")).toBe(commented)
-  })
-
-  it("leaves a file that it cannot read", async () => {
-    const file = path.join(home, "codex", "unreadable", "config.toml")
-    mkdirSync(path.dirname(file), { recursive: true })
-    // A link to itself: nothing can be read there, but a file could take its place.
-    symlinkSync(file, file)
-    vi.stubEnv("CODEX_HOME", path.dirname(file))
-    try {
-      const added = Install.install("codex", { user: true, server, as: "mail" })
-      expect(await Effect.runPromise(Effect.flip(added))).toMatchObject({ message: expect.stringContaining("ELOOP") })
-      expect(readlinkSync(file)).toBe(file)
-    } finally {
-      vi.unstubAllEnvs()
-    }
-  })
-})
-
-describe("svc open", () => {
-  it("prints the address of a page", async () => {
-    const api = "https://api.example.org"
-    const open = (...args: ReadonlyArray<string>) => runSvc({ home }, "open", "--print", "--api", api, ...args)
-    expect(await open()).toMatchObject({ code: 0, out: `${api}/console\n` })
-    expect(await open("@ada")).toMatchObject({ code: 0, out: `${api}/console/identities/ada\n` })
-    expect(await open("nowhere")).toMatchObject({ code: 2, errors: expect.stringContaining("console, keys, docs") })
   })
 })
 

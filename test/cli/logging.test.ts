@@ -3,7 +3,7 @@ import * as Logging from "@svc/cli/Logging"
 import { requestLine, wrongLevel } from "@svc/cli/Logging"
 import { render } from "@svc/api/problems/Render"
 import { Unavailable } from "@svc/domain/problems/Problem"
-import { Cause, Effect } from "effect"
+import { Cause, Effect, References } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { describe, expect, it, vi } from "vitest"
 
@@ -61,5 +61,38 @@ describe("a log line", () => {
     }
     expect(JSON.parse(written)).toMatchObject({ level: "ERROR", error: expect.stringContaining("refused svc_admin_") })
     expect(written).not.toContain("abcdefghijklmnop")
+  })
+
+  it("is left out for what the cluster library says at every start or repeats", async () => {
+    const lines: Array<Record<string, unknown>> = []
+    const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+      for (const line of String(text).trim().split("\n")) lines.push(JSON.parse(line))
+      return true
+    })
+    const log = (level: "Info" | "Debug") =>
+      Effect.gen(function* () {
+        yield* Effect.logWarning("No healthy runners available")
+        yield* Effect.logWarning("Shard lock storage is still unhealthy", "again")
+        yield* Effect.annotateLogs(Effect.logInfo("detail"), { package: "@effect/cluster" })
+        yield* Effect.annotateLogs(Effect.logWarning("trouble"), { package: "@effect/cluster" })
+        yield* Effect.annotateLogs(Effect.logInfo("ours"), { package: "@svc/cluster" })
+        yield* Effect.logInfo(`end of ${level}`)
+      }).pipe(Effect.provideService(References.MinimumLogLevel, level), Effect.provide(Logging.layer))
+    try {
+      await Effect.runPromise(Effect.andThen(log("Info"), log("Debug")))
+      await expect.poll(() => lines.at(-1)?.["message"]).toBe("end of Debug")
+    } finally {
+      spy.mockRestore()
+    }
+    expect(lines.map(({ level, message }) => `${String(level)} ${String(message)}`)).toEqual([
+      "WARN trouble",
+      "INFO ours",
+      "INFO end of Info",
+      "DEBUG Shard lock storage is still unhealthy,again",
+      "DEBUG detail",
+      "WARN trouble",
+      "INFO ours",
+      "INFO end of Debug",
+    ])
   })
 })

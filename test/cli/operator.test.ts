@@ -55,6 +55,43 @@ describe("a start-up error", () => {
     expect(code).toBe(1)
   })
 
+  it.each([
+    [
+      { _tag: "SqlError", reason: { _tag: "AuthenticationError", cause: new Error("no such role") } },
+      /^The database rejected the login \(no such role\): correct/,
+    ],
+    [
+      { _tag: "SqlError", reason: { _tag: "ConnectionError", message: "refused" } },
+      /^The database is unreachable \(refused\): start/,
+    ],
+    [
+      { _tag: "SqlError", reason: { _tag: "ConnectionError", cause: new Error("unsupported startup parameter: x") } },
+      /^The connection pooler of DATABASE_URL does not support a parameter of the URL \(unsupported startup parameter: x\): remove/,
+    ],
+    [new AggregateError([new Error("a"), new SettingsInvalid({ message: "SVC_X is wrong." })]), /^SVC_X is wrong\.$/],
+    [
+      new Error("listen EACCES: permission denied 0.0.0.0:25"),
+      /^0\.0\.0\.0:25 needs more permissions .* or set SVC_SMTP_PORT to another port\.$/,
+    ],
+    [
+      new Error("listen EADDRNOTAVAIL: address not available 192.0.2.1:9"),
+      /^192\.0\.2\.1:9 is at an address .* correct SVC_HOST, or set another port\.$/,
+    ],
+    [new Error("listen EADDRINUSE: address already in use [::]:25"), /^\[?::\]?:25 is in use .* SVC_SMTP_PORT/],
+    [{ _tag: "SqlError", reason: { _tag: "ConstraintError" } }, undefined],
+    ["text", undefined],
+  ])("is one sentence for the error %j, wherever it stands in the cause", (error, words) => {
+    const ports = { SVC_SMTP_PORT: 25 }
+    const cycle = { _tag: "Outer", cause: undefined as unknown, errors: ["no object", error] }
+    cycle.cause = cycle
+    for (const cause of [Cause.fail(error), Cause.die(error), Cause.fail({ cause: error }), Cause.fail(cycle)]) {
+      if (words === undefined) expect(sentence(cause, ports)).toBeUndefined()
+      else expect(sentence(cause, ports)).toMatch(words)
+    }
+    const second = Cause.combine(Cause.fail(new Error("x")), Cause.fail(error))
+    expect(sentence(second, ports)).toBe(sentence(Cause.fail(error), ports))
+  })
+
   it("names the setting of a port that is in use", () => {
     const taken = Object.assign(new Error("listen EADDRINUSE: address already in use 127.0.0.1:8080"), {
       code: "EADDRINUSE",

@@ -8,6 +8,9 @@ import * as Account from "@svc/cli/account/Commands"
 import * as Audit from "@svc/cli/audit/Command"
 import * as Grants from "@svc/cli/grants/Command"
 import * as Init from "@svc/cli/account/Init"
+import * as Open from "@svc/cli/account/Open"
+import * as Listen from "@svc/cli/events/Listen"
+import * as Mcp from "@svc/cli/mcp/Command"
 import * as SignIn from "@svc/cli/proof/SignIn"
 import * as Token from "@svc/cli/proof/Token"
 import * as Trigger from "@svc/cli/events/Trigger"
@@ -27,6 +30,9 @@ const svc = Command.make("svc").pipe(
     Audit.command,
     Grants.command,
     Init.command,
+    Listen.command,
+    Mcp.command,
+    Open.command,
     SignIn.command,
     Token.command,
     Trigger.command,

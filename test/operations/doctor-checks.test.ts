@@ -41,6 +41,36 @@ layer(databaseLayer, { excludeTestServices: true })("The doctor of the store", (
     }),
   )
 
+  it.effect("describes the server, and compares the clocks unless the database is embedded", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const found = (isEmbedded: boolean) => Store.server(sql, isEmbedded)
+      const late = (seconds: number) => vi.spyOn(Date, "now").mockReturnValue(Date.now() + seconds * 1000)
+      const all = yield* found(false)
+      expect(all.map(({ name, status }) => `${name} ${status}`)).toEqual([
+        "version ok",
+        "connections ok",
+        // The servers of tests do not wait for the disk.
+        "durability fail",
+        "clock ok",
+      ])
+      is(all[0]!, "ok", /^PostgreSQL 18\.\d+$/)
+      is(all[1]!, "ok", /^400, which carry 2\d processes$/)
+      expect((yield* found(true)).map(({ name }) => name)).toEqual(["version", "connections", "durability"])
+      for (const [seconds, status] of [
+        [1.5, "ok"],
+        [3, "warn"],
+        [-3, "warn"],
+      ] as const) {
+        const clock = late(seconds)
+        const [, , , shown] = yield* found(false)
+        clock.mockRestore()
+        expect([seconds, shown!.status]).toEqual([seconds, status])
+        if (status === "warn") expect(shown!.detail).toMatch(/differs by [23]\.\d s$/)
+      }
+    }),
+  )
+
   it.effect("compares the migrations of the database with those of the program", () =>
     Effect.gen(function* () {
       const sql = yield* Writes

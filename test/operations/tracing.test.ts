@@ -1,11 +1,15 @@
 /**
  * Traces: sampling is decided at the root, spans contain no secrets, and a client's trace id is continued without its sampling decision.
  */
-import { layer, sampling, takenOver } from "@svc/cli/serve/ops/Tracing"
+import { guarded, layer, sampling, takenOver } from "@svc/cli/serve/ops/Tracing"
 import * as Token from "@svc/domain/account/Token"
 import { makeOAuthToken } from "@svc/domain/account/Token"
 import * as Redaction from "@svc/cluster/observe/Redaction"
 import { Effect, Option, Tracer } from "effect"
+import { createServer, type IncomingHttpHeaders } from "node:http"
+import type { AddressInfo } from "node:net"
+import type { Networks } from "@svc/cluster/net/ClientNetwork"
+import ipaddr from "ipaddr.js"
 import { describe, expect, it } from "vitest"
 
 /** Creates a tracer that records its spans. */
@@ -68,6 +72,44 @@ describe("a trace", () => {
     expect(takenOver(`${id}-00`, true)).toBe(`${id}-01`)
     expect(takenOver("00-zz-01", true)).toBeUndefined()
     expect(takenOver(undefined, true)).toBeUndefined()
+  })
+
+  it("of an external caller is taken over before the request is handled, and that of a trusted proxy as it is", async () => {
+    const id = `00-${"4b".repeat(16)}-${"a1".repeat(8)}`
+    const b3 = {
+      b3: "1",
+      "x-b3-traceid": "1",
+      "x-b3-spanid": "1",
+      "x-b3-parentspanid": "1",
+      "x-b3-sampled": "1",
+      "x-b3-flags": "1",
+    }
+    const seen = async (trusted: Networks, rate: number, headers: Record<string, string>) => {
+      const received = Promise.withResolvers<IncomingHttpHeaders>()
+      const server = createServer((request, response) => {
+        received.resolve(request.headers)
+        response.end()
+      })
+      await new Promise<void>((resolve) => guarded(server, trusted, rate).listen(0, "127.0.0.1", resolve))
+      await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { headers })
+      server.close()
+      return Object.fromEntries(
+        Object.entries(await received.promise).filter(([name]) => /^traceparent$|b3/.test(name)),
+      )
+    }
+    const networks = (...of: ReadonlyArray<string>): Networks => of.map((one) => ipaddr.parseCIDR(one))
+    const nobody = networks()
+    expect(await seen(nobody, 0, { traceparent: `${id}-01` })).toEqual({ traceparent: `${id}-00` })
+    expect(await seen(nobody, 1, { traceparent: `${id}-00` })).toEqual({ traceparent: `${id}-01` })
+    expect(await seen(nobody, 1, { ...b3, traceparent: `${id}-00` })).toEqual({ traceparent: `${id}-01` })
+    expect(await seen(nobody, 1, { traceparent: "00-x-01" })).toEqual({})
+    expect(await seen(nobody, 1, { b3: "1" })).toEqual({})
+    expect(await seen(nobody, 1, { "x-b3-traceid": "1", "x-b3-sampled": "1" })).toEqual({})
+    expect(await seen(networks("127.0.0.1/32"), 0, { ...b3, traceparent: `${id}-01` })).toEqual({
+      ...b3,
+      traceparent: `${id}-01`,
+    })
+    expect(await seen(networks("192.0.2.0/24"), 0, { traceparent: `${id}-01` })).toEqual({ traceparent: `${id}-00` })
   })
 
   it("contains no parameters, secrets or client addresses", async () => {

@@ -15,8 +15,8 @@ export interface Login {
 export const file = (): string =>
   path.join(
     process.platform === "win32"
-      ? (process.env["APPDATA"] ?? os.homedir())
-      : (process.env["XDG_CONFIG_HOME"] ?? path.join(os.homedir(), ".config")),
+      ? process.env["APPDATA"] || os.homedir()
+      : process.env["XDG_CONFIG_HOME"] || path.join(os.homedir(), ".config"),
     "svc",
     "login.json",
   )

@@ -20,7 +20,7 @@ import * as Finding from "./Finding.ts"
 
 const found = Finding.of("store")
 
-const server = Effect.fnUntraced(function* (sql: Sql, isEmbedded: boolean) {
+export const server = Effect.fnUntraced(function* (sql: Sql, isEmbedded: boolean) {
   const facts = yield* ServerFitness.look(sql)
   const [row] = yield* sql<{ fsync: string; now: number }>`
     select current_setting('fsync') as fsync, extract(epoch from clock_timestamp())::float8 as now`

@@ -24,10 +24,10 @@ const home = (...parts: ReadonlyArray<string>) => path.join(os.homedir(), ...par
 /** The folder of VS Code's settings of the user. */
 const codeFolder = () =>
   process.platform === "win32"
-    ? path.join(process.env["APPDATA"] ?? home("AppData", "Roaming"), "Code", "User")
+    ? path.join(process.env["APPDATA"] || home("AppData", "Roaming"), "Code", "User")
     : process.platform === "darwin"
       ? home("Library", "Application Support", "Code", "User")
-      : path.join(process.env["XDG_CONFIG_HOME"] ?? home(".config"), "Code", "User")
+      : path.join(process.env["XDG_CONFIG_HOME"] || home(".config"), "Code", "User")
 
 const clients: Readonly<Record<string, Client>> = {
   "claude-code": {
@@ -55,7 +55,7 @@ const clients: Readonly<Record<string, Client>> = {
     title: "Codex",
     format: "toml",
     member: "mcp_servers",
-    file: () => path.join(process.env["CODEX_HOME"] ?? home(".codex"), "config.toml"),
+    file: () => path.join(process.env["CODEX_HOME"] || home(".codex"), "config.toml"),
     next: "Start codex, and check with /mcp.",
   },
 }
