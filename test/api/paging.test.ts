@@ -219,6 +219,13 @@ describe("Pages", () => {
 
   it("reject cursors that the service did not create", async () => {
     const { body } = await call(service.base, "GET", "/api/identities?limit=2", { token })
+    const mail = `/api/identities/${handle}`
+    const { approvals } = (await call(service.base, "GET", `${mail}/approvals?limit=1`, { token })).body
+    const { thread_id } = (await call(service.base, "GET", `${mail}/messages/${approvals[0].id}`, { token })).body
+    for (const cursor of ["made-up", body.next_cursor]) {
+      const thread = await call(service.base, "GET", `${mail}/threads/${thread_id}?cursor=${cursor}`, { token })
+      expect([thread.status, thread.body.code]).toEqual([400, "invalid_cursor"])
+    }
     const answers = await Promise.all(
       [`/api/keys?cursor=${body.next_cursor}`, "/api/identities?cursor=made-up", "/api/identities?limit=0"].map(
         (path) => call(service.base, "GET", path, { token }),

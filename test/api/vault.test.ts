@@ -1,3 +1,4 @@
+import { Effect, Schedule } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
@@ -40,6 +41,34 @@ describe("Secret", () => {
     expect((await call(service.base, "DELETE", "/api/vault/secrets/db.pass", { token: session })).status).toBe(204)
     expect((await value("db.pass")).status).toBe(404)
     expect((await call(service.base, "DELETE", "/api/vault/secrets/db.pass", { token: session })).status).toBe(404)
+  })
+
+  it("is not shown without an audit record, and is shown again when the log accepts records", async () => {
+    await put("audited", { value: "hunter2" })
+    let locked = () => {}
+    const isLocked = new Promise<void>((resolve) => (locked = resolve))
+    const cut = service.query((sql) =>
+      sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`lock table audit in exclusive mode`
+          locked()
+          // Closes the connection whose statement waits to write the record.
+          const close = sql`
+            select pg_terminate_backend(a.pid) from pg_stat_activity a
+            where pg_backend_pid() = any(pg_blocking_pids(a.pid)) and a.query like '%vault%on_record%'`
+          return yield* Effect.repeat(close, {
+            until: (closed) => closed.length > 0,
+            schedule: Schedule.spaced("20 millis"),
+          })
+        }),
+      ),
+    )
+    await isLocked
+    const refused = await value("audited")
+    await cut
+    expect([refused.status, refused.body.code]).toEqual([503, "audit_unavailable"])
+    expect(JSON.stringify(refused.body)).not.toContain("hunter2")
+    expect((await value("audited")).body.value).toBe("hunter2")
   })
 
   it("is listed in pages whose cursors belong to one namespace", async () => {

@@ -16,6 +16,8 @@ beforeAll(async () => {
     env: {
       SVC_SMTP_RELAY_URL: `smtp://mailer:secret@127.0.0.1:${port}`,
       SVC_SYSTEM_FROM: "accounts@svc.example",
+      SVC_SIGNUP: "invite",
+      SVC_INVITE_CODES: "welcome",
     },
   })
 })
@@ -23,6 +25,8 @@ afterAll(async () => {
   await service.stop()
   await relay.stop()
 })
+
+const accepted = { tos_accepted: true, invite_code: "welcome" }
 
 /** The headers of a request by another site, to which Development shows no link. `fetch` sets these headers itself. */
 const askFromElsewhere = (email: string) =>
@@ -35,11 +39,11 @@ const askFromElsewhere = (email: string) =>
     const sent = request(`${service.base}/api/auth/magic-link`, { method: "POST", headers }, async (response) =>
       resolve({ status: response.statusCode, body: JSON.parse(await text(response)) }),
     )
-    sent.on("error", reject).end(JSON.stringify({ email, tos_accepted: true }))
+    sent.on("error", reject).end(JSON.stringify({ email, ...accepted }))
   })
 
 const ask = (email: string, more: object = {}, headers: Record<string, string> = {}) =>
-  call(service.base, "POST", "/api/auth/magic-link", { body: { email, tos_accepted: true, ...more }, headers })
+  call(service.base, "POST", "/api/auth/magic-link", { body: { email, ...accepted, ...more }, headers })
 
 describe("The sign-in email", () => {
   it.each([
@@ -94,5 +98,20 @@ describe("The sign-in email", () => {
     expect(hidden.status).toBe(503)
     expect(hidden.body).toMatchObject({ code: "mail_relay_unavailable", agent_hint: "wait", retry_after_seconds: 30 })
     expect((await askFromElsewhere("refused@example.org")).body.dev_magic_link).toBeNull()
+  })
+
+  it("is sent to a new address only with an invitation, and to an account without one", async () => {
+    const email = "invited@example.org"
+    for (const invite_code of ["", "Welcome", undefined]) {
+      const { status, body } = await ask(email, { invite_code })
+      expect([status, body.code]).toEqual([403, "invite_required"])
+    }
+    expect((await call(service.base, "GET", "/api/auth/registration")).body).toEqual({ state: "invite" })
+    expect((await ask(email)).status).toBe(202)
+    expect((await ask(email, { invite_code: undefined })).status).toBe(202)
+    await eventually(
+      async () => relay.taken.filter(({ to }) => to[0] === email).length,
+      (count) => count === 2,
+    )
   })
 })

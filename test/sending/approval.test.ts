@@ -135,6 +135,69 @@ describe("a decision", () => {
   })
 })
 
+describe("A message that may not be sent any more", () => {
+  const limit = (mail: object) => person("PATCH", "/mail", mail)
+  const stopped = { status: 409, code: "mail_paused", path: undefined }
+  const unlisted = { status: 403, code: "recipient_not_allowed" }
+  const allowed = async (isAllowed: boolean) =>
+    isAllowed
+      ? person("POST", "/allowed-recipients", { address: to[0] })
+      : person("DELETE", `/allowed-recipients/${encodeURIComponent(to[0]!)}`)
+
+  it("is neither approved nor sent as a draft while outgoing mail is stopped or its recipient is not allowed", async () => {
+    const id = await asks({ subject: "Late", text: "May I?" })
+    const { content_sha256 } = (await person("GET", `/approvals/${id}`)).body
+    const { id: draft } = (await agent("POST", "/drafts", { to, subject: "Late draft", text: "May I?" })).body
+    const both = async () => {
+      const approved = await person("POST", `/approvals/${id}/approve`, { content_sha256 })
+      const sent = await agent("POST", `/drafts/${draft}/send`)
+      return [approved, sent].map(({ status, body }) => ({ status, code: body.code, path: body.errors?.[0]?.path }))
+    }
+    await limit({ outgoing: "stopped" })
+    expect(await both()).toEqual([stopped, stopped])
+    await limit({ outgoing: "active" })
+    await allowed(false)
+    expect(await both()).toEqual([
+      { ...unlisted, path: "" },
+      { ...unlisted, path: "/to/0" },
+    ])
+    const { events } = (
+      await call(pair.service.base, "GET", "/api/events?type=email.recipient_blocked", { token: pair.session })
+    ).body
+    expect(events.slice(0, 2).map(({ data }: any) => data)).toEqual(
+      ["Late draft", "Late"].map((subject) => ({ subject, recipients: [{ address: to[0], reason: "not_allowed" }] })),
+    )
+    expect((await person("GET", `/messages/${id}`)).body.status).toBe("awaiting_approval")
+    await allowed(true)
+    expect((await both()).map(({ status, code }) => [status, code])).toEqual([
+      [200, undefined],
+      [202, undefined],
+    ])
+    await eventually(
+      () => arrived("Late"),
+      (found) => found,
+    )
+  })
+
+  it("is refused if its encoded form has more than 25 MiB", async () => {
+    // The longest text triples in its encoding, also in the HTML that is made of it.
+    const mail = (bytes: number) => ({
+      to,
+      text: "\u20ac".repeat(1_000_000),
+      attachments: [{ ...file, content_base64: Buffer.alloc(bytes, 1).toString("base64") }],
+    })
+    const { id } = (await agent("POST", "/drafts", mail(5_500_000))).body
+    for (const refused of [
+      await agent("POST", "/messages/send", mail(5_500_000)),
+      await agent("POST", `/drafts/${id}/send`),
+    ]) {
+      expect([refused.status, refused.body.code]).toEqual([413, "message_too_large"])
+      expect(refused.body.detail).toMatch(/^The encoded message has 26\d{6} bytes\.$/)
+    }
+    expect((await person("GET", `/drafts/${id}`)).status).toBe(200)
+  })
+})
+
 const file = {
   filename: "n.csv",
   content_type: "text/csv",

@@ -152,11 +152,8 @@ export const layer = HttpRouter.use((router) =>
       const again = (text: string, status: number) =>
         Effect.succeed(signInPage(lang, { ...shown, notice: text }, status))
       return yield* Effect.map(
-        Effect.andThen(
-          limited(limits, "magic_link"),
-          // A new account takes the language of the page.
-          request({ email, tos_accepted: terms === "yes" }, lang, shown),
-        ),
+        // A new account takes the language of the page.
+        request({ email, tos_accepted: terms === "yes" }, lang, shown),
         (sent) =>
           framed(
             lang,

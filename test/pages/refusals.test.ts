@@ -1,0 +1,239 @@
+/** What the pages around sign-in, the profile and shown mail respond when a request is refused or a part is unavailable. */
+import * as MailBody from "@svc/api/console/MailBody"
+import * as DevicePage from "@svc/api/pages/DevicePage"
+import * as MagicLinkPage from "@svc/api/pages/MagicLinkPage"
+import * as ProfilePage from "@svc/api/pages/ProfilePage"
+import * as SignInPage from "@svc/api/pages/SignInPage"
+import { Accounts } from "@svc/cluster/account/Accounts"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Devices } from "@svc/cluster/account/Devices"
+import { Audit } from "@svc/cluster/audit/Audit"
+import { CardQueries } from "@svc/cluster/card/CardQueries"
+import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
+import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
+import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
+import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { Addresses } from "@svc/domain/Addresses"
+import * as Problem from "@svc/domain/problems/Problem"
+import { Effect, Layer } from "effect"
+import { HttpRouter } from "effect/http"
+import { afterAll, describe, expect, it } from "vitest"
+
+const book = { environment: "production", baseUrl: "https://id.example", profileBase: "https://id.example" }
+const detail = "The reason."
+
+type Outcome = Effect.Effect<unknown, unknown>
+/** The outcomes of the services behind the pages, which each test replaces. */
+const outcomes: Record<string, Outcome> = {}
+const calls: Array<string> = []
+const outcome = (name: string) =>
+  Effect.suspend(() => {
+    calls.push(name)
+    return outcomes[name] ?? Effect.void
+  }) as Effect.Effect<never>
+const holder = {
+  kind: "session",
+  credentialId: "c",
+  keyName: null,
+  grant: null,
+  org: { id: "o", email: "ada@example.org", language: "en" },
+}
+
+const services = Layer.mergeAll(
+  Layer.succeed(Addresses, book as never),
+  Layer.succeed(Accounts, { requestLink: () => outcome("link"), consume: () => outcome("consume") } as never),
+  Layer.succeed(SystemMailer, { send: () => outcome("mail") } as never),
+  Layer.succeed(PublicLimits, { take: () => outcome("limit") } as never),
+  Layer.succeed(OrgLimits, { take: () => outcome("calls") } as never),
+  Layer.succeed(OAuthRequests, { isOf: () => outcome("request") } as never),
+  Layer.succeed(Audit, { record: () => outcome("record"), secret: () => outcome("secret") } as never),
+  Layer.succeed(Devices, { approve: () => outcome("approve"), deny: () => outcome("deny") } as never),
+  Layer.succeed(CardQueries, { profile: () => outcome("profile") } as never),
+  Layer.succeed(MessageQueries, { read: () => outcome("read") } as never),
+  Layer.succeed(AttachmentReader, {} as never),
+  Layer.succeed(Sealing, {} as never),
+  Layer.succeed(CredentialLookup, {
+    resolve: () => Effect.succeed(holder),
+    resolveNaming: () => outcome("credential"),
+  } as never),
+)
+const pages = Layer.mergeAll(
+  SignInPage.layer,
+  ...MagicLinkPage.layers,
+  DevicePage.layer,
+  ProfilePage.layer,
+  MailBody.layer,
+)
+const { handler, dispose } = HttpRouter.toWebHandler(pages.pipe(Layer.provide(services)) as never, {
+  disableLogger: true,
+})
+const context = Effect.runSync(Effect.scoped(Layer.build(services)))
+afterAll(dispose)
+
+const fetched = async (
+  path: string,
+  set: Readonly<Record<string, Outcome>>,
+  {
+    form,
+    headers = {},
+  }: { readonly form?: Readonly<Record<string, string>>; readonly headers?: Record<string, string> } = {},
+) => {
+  for (const name of Object.keys(outcomes)) delete outcomes[name]
+  const limit = { limit: { quota: 5, windowSeconds: 60 }, remaining: 4, resetSeconds: 60 }
+  Object.assign(outcomes, { limit: Effect.succeed(limit) }, set)
+  calls.length = 0
+  const response: Response = await (handler as (request: Request, context: unknown) => Promise<Response>)(
+    new Request(`https://id.example${path}`, {
+      headers: { origin: "https://id.example", cookie: "__Host-svc_session=t", ...headers },
+      ...(form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) }),
+    }),
+    context,
+  )
+  return { status: response.status, html: await response.text(), headers: response.headers }
+}
+const refusal = (Refusal: new (given: { readonly detail: string }) => unknown) => Effect.fail(new Refusal({ detail }))
+const unavailable = refusal(Problem.Unavailable)
+const limited = Effect.fail(new Problem.RateLimited({ detail, retry_after_seconds: 1 }))
+
+describe("The sign-in page", () => {
+  const issued = Effect.succeed({ token: "secret-token", language: "en", expiresAt: new Date() })
+  const send = (set: Readonly<Record<string, Outcome>>, form: Readonly<Record<string, string>> = {}) =>
+    fetched("/auth/sign-in", set, { form: { email: "ada@example.org", terms: "yes", user_code: "BBBB-CCCC", ...form } })
+
+  it.each<readonly [string, Readonly<Record<string, Outcome>>, number, string]>([
+    ["an invitation is missing", { link: refusal(Problem.InviteRequired) }, 403, "need an invitation"],
+    ["the Terms are not accepted", { link: refusal(Problem.TosNotAccepted) }, 422, "Accept the Terms of Service"],
+    ["the address has too many links", { link: limited }, 429, "Too many links"],
+    ["the store is unavailable", { link: unavailable }, 503, "Temporarily unavailable"],
+    ["the mail cannot be sent", { link: issued, mail: Effect.fail("relay") }, 503, "Temporarily unavailable"],
+  ])("keeps what was entered if %s", async (_, set, status, text) => {
+    const { html, ...found } = await send(set)
+    expect(found.status).toBe(status)
+    expect(html).toContain(text)
+    expect(html).toContain('value="ada@example.org"')
+    expect(html).toContain('name="user_code" value="BBBB-CCCC"')
+    expect(html).not.toContain("secret-token")
+  })
+
+  it("counts one call for each form, and a client over its limit is refused before anything else", async () => {
+    const sent = await send({ link: issued })
+    expect([sent.status, calls]).toEqual([200, ["limit", "link", "mail"]])
+    expect(sent.html).not.toContain("secret-token")
+    const over = await send({ limit: limited, link: issued })
+    expect([over.status, calls]).toEqual([429, ["limit"]])
+    expect(over.html).toContain("Too many links")
+  })
+
+  it("mails no link without a token, and refuses what is no address", async () => {
+    const silent = await send({ link: Effect.succeed({ token: null, language: "en", expiresAt: new Date() }) })
+    expect([silent.status, calls]).toEqual([200, ["limit", "link"]])
+    const invalid = await send({ link: issued }, { email: "ada" })
+    expect([invalid.status, calls]).toEqual([400, ["limit"]])
+    expect(invalid.html).toContain("Enter a valid email address")
+  })
+
+  it("accepts no form of another site", async () => {
+    const elsewhere = { form: { email: "ada@example.org" }, headers: { origin: "https://evil.example" } }
+    for (const path of ["/auth/sign-in", "/auth/magic-link"]) {
+      const { status, html } = await fetched(path, {}, elsewhere)
+      expect([status, calls]).toEqual([403, []])
+      expect(html).toContain("another site")
+    }
+  })
+})
+
+describe("The page of a magic link", () => {
+  const token = "t".repeat(43)
+  const open = (set: Readonly<Record<string, Outcome>>) => fetched("/auth/magic-link", set, { form: { token } })
+
+  it("says whether to try again or to request another link", async () => {
+    const down = await open({ consume: unavailable })
+    expect([down.status, down.html.includes("Temporarily unavailable")]).toEqual([503, true])
+    const used = await open({ consume: refusal(Problem.MagicLinkInvalid) })
+    expect([used.status, used.html.includes("Request a new link")]).toEqual([400, true])
+    const good = await open({ consume: Effect.succeed({ session_token: "s", org: { id: "o" }, session: { id: "s" } }) })
+    expect([good.status, good.headers.get("location"), calls]).toEqual([303, "/console/", ["consume", "record"]])
+  })
+})
+
+describe("The page of a device login", () => {
+  const decide = (decision: string, set: Readonly<Record<string, Outcome>>) =>
+    fetched("/auth/device", set, { form: { user_code: "BBBB-CCCC", decision, scope: "mail:read" } })
+
+  it.each<readonly [string, Outcome, number, string]>([
+    ["approve", refusal(Problem.KeyQuotaExhausted), 409, detail],
+    ["approve", Effect.fail(new Problem.ScopeExceeds({ detail, scopes: [] })), 403, detail],
+    ["approve", refusal(Problem.DeviceAuthorizationSettled), 409, detail],
+    ["approve", refusal(Problem.NotFound), 404, "No device is waiting with this code"],
+    ["approve", unavailable, 503, "Temporarily unavailable"],
+    ["deny", refusal(Problem.DeviceAuthorizationSettled), 409, detail],
+    ["deny", unavailable, 503, "Temporarily unavailable"],
+  ])("explains why it cannot %s", async (decision, given, status, text) => {
+    const { html, ...found } = await decide(decision, { [decision]: given })
+    expect(found.status).toBe(status)
+    expect(html).toContain(text)
+    expect(html).not.toContain("approved")
+  })
+
+  it("creates no key without its audit record", async () => {
+    const refused = await decide("approve", { secret: refusal(Problem.AuditUnavailable) })
+    expect([refused.status, calls]).toEqual([503, ["secret"]])
+    const approved = await decide("approve", {})
+    expect([approved.status, calls]).toEqual([200, ["secret", "approve"]])
+    const denied = await decide("deny", {})
+    expect([denied.status, calls]).toEqual([200, ["record", "deny"]])
+  })
+})
+
+describe("The profile", () => {
+  it.each<readonly [Readonly<Record<string, Outcome>>, number, string, string]>([
+    [{ limit: limited }, 429, "Too many requests", "rate_limited"],
+    [{ profile: unavailable }, 503, "Temporarily unavailable", "unavailable"],
+    [{ profile: refusal(Problem.NotFound) }, 404, "Agent not found", "not_found"],
+  ])("is a page, and its card a problem that every site may read: %j", async (set, status, text, code) => {
+    const page = await fetched("/@ada", set)
+    expect([page.status, page.html.includes(text)]).toEqual([status, true])
+    const card = await fetched("/@ada/agent-card.json", set)
+    expect([card.status, JSON.parse(card.html).code]).toEqual([status, code])
+    expect(card.headers.get("access-control-allow-origin")).toBe("*")
+  })
+})
+
+describe("The body of a shown message", () => {
+  const owner = Effect.succeed({ caller: holder, named: { id: "i", handle: "ada" } })
+  it.each<readonly [string, Readonly<Record<string, Outcome>>, number]>([
+    ["the session has ended", { credential: refusal(Problem.Unauthenticated) }, 401],
+    ["the key has expired", { credential: refusal(Problem.KeyExpired) }, 401],
+    ["the Grant was revoked", { credential: refusal(Problem.GrantRevoked) }, 401],
+    ["the account is being deleted", { credential: refusal(Problem.AccountDeleting) }, 403],
+    ["the Identity is unknown", { credential: Effect.succeed({ caller: holder, named: undefined }) }, 404],
+    [
+      "the caller is no session",
+      { credential: Effect.succeed({ caller: { ...holder, kind: "admin_key" }, named: {} }) },
+      404,
+    ],
+    ["the limit of calls is reached", { credential: owner, calls: limited }, 429],
+    ["the message is unknown", { credential: owner, read: refusal(Problem.NotFound) }, 404],
+    ["the store is unavailable", { credential: owner, read: unavailable }, 503],
+  ])("is empty and not cached if %s", async (_, set, status) => {
+    const headers = { authorization: "Bearer t", "sec-fetch-dest": "iframe" }
+    const found = await fetched("/console/mail/ada/msg_1/body", set, { headers })
+    expect([found.status, found.html]).toEqual([status, "<!doctype html><title>Mail</title>"])
+    expect(found.headers.get("cache-control")).toBe("no-store")
+    expect(calls.includes("read")).toBe(set["read"] !== undefined)
+  })
+
+  it("is shown in a frame only, with a credential", async () => {
+    for (const headers of [
+      { authorization: "Bearer t" },
+      { authorization: "Basic t", "sec-fetch-dest": "iframe" },
+      { "sec-fetch-dest": "iframe" },
+    ]) {
+      const found = await fetched("/console/mail/ada/msg_1/body", {}, { headers: headers as Record<string, string> })
+      expect([found.status, calls]).toEqual([403, []])
+    }
+  })
+})
