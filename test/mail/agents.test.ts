@@ -1,6 +1,7 @@
 /** The agents of received messages: a claim is stored with the message, and its document decides afterwards. */
 import { createServer, type RequestListener } from "node:http"
 import { ask } from "@svc/cluster/actor/Ask"
+import * as AgentClaims from "@svc/cluster/mail/AgentClaims"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
@@ -8,7 +9,7 @@ import { toPublic } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { documentUrl } from "@svc/domain/proof/DidWeb"
 import { expect, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, it as plain } from "vitest"
 import { actors, makeIdentity, makeOrg, waitUntil } from "../harness/Actors.ts"
@@ -86,6 +87,22 @@ layer(actors())("The agent of a received message", (it) => {
         { data: { agent, from, email_id: first, message_id: first } },
         { data: expect.objectContaining({ agent }) },
       ])
+    }),
+  )
+
+  it.effect("is found by the scan for overdue claims, which continues the work of a lost process", () =>
+    Effect.gen(function* () {
+      const { id, actor } = yield* makeMailbox("overdue")
+      const sql = yield* Writes
+      const mail = yield* receivedMail({ from, origin: verified })
+      yield* ask(actor.ReceiveMail(mail))
+      const due = new Date((yield* Clock.currentTimeMillis) + 3_600_000)
+      yield* sql`
+        insert into agent_claim (message_id, identity_id, did, domain, next_attempt_at)
+        values (${mail.message_id}, ${id}, 'did:web:nobody.example', 'nobody.example', ${due})`
+      const overdue = (millis: number, atMost: number) =>
+        AgentClaims.source.overdue(sql, new Date(due.getTime() + millis), atMost)
+      expect([yield* overdue(-1, 10), yield* overdue(0, 0), yield* overdue(0, 10)]).toEqual([[], [], ["overdue"]])
     }),
   )
 

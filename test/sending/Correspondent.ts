@@ -42,6 +42,9 @@ export const correspondent = Effect.fnUntraced(function* (handle: string, allowe
         draftVersion: options.draftVersion ?? null,
       })
     }),
+    /** Submits a message as a mail program does. */
+    submit: (raw: string, recipients: ReadonlyArray<string>) =>
+      sending.submit({ subject, raw: Buffer.from(raw), recipients }),
     switchMail: (
       patch: { readonly outgoing?: "active" | "stopped"; readonly approval?: "none" | "required" },
       who: Initiator = keyOf("session"),

@@ -252,4 +252,97 @@ layer(actors({ transport }))("a delivery attempt", (it) => {
       })
     }),
   )
+
+  it.effect("is one of at most four of an Identity at a time, and the next begins when one has ended", () =>
+    Effect.gen(function* () {
+      const domains = ["d0", "d1", "d2", "d3", "d4", "d5"].map((name) => `${name}.places.example`)
+      const ends = new Map(domains.map((domain) => [domain, Deferred.makeUnsafe<void>()]))
+      const begun: Array<string> = []
+      transport.answering.outside = (transmission) => {
+        begun.push(transmission.domain)
+        return Effect.andThen(Deferred.await(ends.get(transmission.domain)!), acceptAll(transmission))
+      }
+      const people = domains.map((domain) => `a@${domain}`)
+      const ada = yield* correspondent("adaplaces", people)
+      yield* ada.send({ to: people.slice(0, 5), text: "Hello." })
+      const count = Effect.sync(() => begun.length)
+      yield* waitUntil(count, (found) => found === 4, 0)
+      // A message that arrives while all places are taken waits as well.
+      yield* ada.send({ to: people.slice(5), text: "Hello." })
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* waitUntil(ada.rows, (rows) => rows.length === 6, 0)
+      expect([begun.length, (yield* ada.rows).filter(({ leased }) => leased).length]).toEqual([4, 4])
+      for (const ended of [1, 2]) {
+        yield* Deferred.succeed(ends.get(begun[ended - 1]!)!, undefined)
+        yield* waitUntil(count, (found) => found === 4 + ended, 0)
+      }
+      for (const end of ends.values()) yield* Deferred.succeed(end, undefined)
+      yield* waitUntil(ada.deliveries, (found) => found.every(({ status }) => status === "sent"), 0)
+      expect(begun.toSorted()).toEqual(domains)
+      transport.answering.outside = acceptAll
+    }),
+  )
+
+  it.effect("is repeated with the same bytes after its lease if its outcome could not be recorded", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = acceptAll
+      const sql = yield* Writes
+      const ada = yield* correspondent("adaunrecorded", ["b@unrecorded.example"])
+      yield* sql.unsafe(`
+        create function refuse_outcome() returns trigger language plpgsql as $$ begin raise exception 'no outcome'; end $$`)
+      yield* sql.unsafe(`
+        create trigger refuse_outcome before update on outgoing_recipient for each row
+        when (old.address = 'b@unrecorded.example') execute function refuse_outcome()`)
+      yield* ada.send({ to: ["b@unrecorded.example"], text: "Hello." })
+      const attempts = Effect.sync(() =>
+        transport.transmissions.filter(({ domain }) => domain === "unrecorded.example"),
+      )
+      yield* waitUntil(attempts, (found) => found.length === 1, 0)
+      const [before] = yield* ada.rows
+      expect(before).toMatchObject({ attempts: 1, leased: true })
+      yield* sql.unsafe(`drop trigger refuse_outcome on outgoing_recipient`)
+      yield* TestClock.adjust(before!.next!.getTime() - 1 - (yield* Clock.currentTimeMillis))
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      expect(yield* ada.rows).toEqual([before])
+      yield* TestClock.adjust(1)
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* waitUntil(ada.deliveries, ([row]) => row?.status === "sent", 0)
+      const [first, second, ...more] = yield* attempts
+      expect([second!.content, more]).toEqual([first!.content, []])
+      expect(yield* ada.rows).toMatchObject([{ attempts: 2, leased: false, next: null }])
+    }),
+  )
+
+  it.effect("is the last one only if it reached the recipient's server", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Effect.provide(Outbox, Outbox.layer)
+      const final = yield* Deferred.make<void>()
+      transport.answering.outside = () => Effect.as(Deferred.await(final), [])
+      const people = ["held@last.example", "late@last.example"]
+      const ada = yield* correspondent("adalast", people)
+      yield* ada.send({ to: people, text: "Hello." })
+      yield* waitUntil(ada.rows, ([row]) => row?.leased === true)
+      const sql = yield* Writes
+      const [row] = yield* sql<Leased>`
+        select id, message_id, domain, attempt_started_at as started_at from outbox where identity_id = ${ada.id}`
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const leased = { ...row!, attempts: Timing.outboxWaitsMillis.length }
+      yield* outbox.record(
+        { id: ada.id, orgId: ada.org_id, handle: "adalast" },
+        leased,
+        [
+          { recipient: people[0]!, state: "held", reply: null },
+          { recipient: people[1]!, state: "deferred", reply: reply(451, "4.7.1", "Greylisted") },
+        ],
+        at,
+      )
+      expect(yield* ada.deliveries).toEqual([
+        { address: people[0], status: "queued", text: null },
+        { address: people[1], status: "bounced", text: "Greylisted" },
+      ])
+      expect(yield* ada.rows).toMatchObject([{ next: new Date(at.getTime() + Timing.outboxHeldMillis), leased: false }])
+      yield* Deferred.succeed(final, undefined)
+      transport.answering.outside = acceptAll
+    }),
+  )
 })

@@ -1,8 +1,11 @@
 /** Decisions about mail that waits for approval: who may decide, and when a decision is rejected. */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
-import { fromPublic } from "@svc/domain/Ids"
+import * as Approvals from "@svc/cluster/mail/sending/Approvals"
+import { Drafts } from "@svc/cluster/mail/sending/Drafts"
+import { Writes } from "@svc/cluster/store/Database"
+import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { actors, waitUntil } from "../harness/Actors.ts"
 import { recordingTransport, acceptAll } from "../harness/Transport.ts"
 import { correspondent, keyOf } from "./Correspondent.ts"
@@ -33,6 +36,117 @@ layer(actors({ transport }))("A decision about waiting mail", (it) => {
       yield* ada.switchMail({ outgoing: "active" })
       yield* decide(ada, true)
       yield* waitUntil(ada.deliveries, ([row]) => row?.status === "sent")
+    }),
+  )
+
+  it.effect("is made before the message expires, which happens after its time also without a decision", () =>
+    Effect.gen(function* () {
+      const to = "grace@late.example"
+      const ada = yield* correspondent("adaexpires", [to])
+      yield* ada.switchMail({ approval: "required" })
+      const sent = yield* ada.send({ to: [to], text: "May I?" })
+      const sql = yield* Writes
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const lapse = (time: Date) => sql`update outgoing set lapses_at = ${time} where identity_id = ${ada.id}`
+      const overdue = (late: Date) => Approvals.source.overdue(sql, late, 10)
+      const decide = ask(
+        ada.actor.DecideMail(
+          { org_id: ada.org_id, message_id: fromPublic("msg_", sent.id)!, approve: true, reason: null },
+          onBehalfOf(keyOf("session")),
+        ),
+      )
+      yield* lapse(at)
+      expect(yield* overdue(new Date(at.getTime() - 1))).toEqual([])
+      expect(yield* overdue(at)).toEqual(["adaexpires"])
+      expect(yield* Effect.flip(decide)).toMatchObject({
+        code: "conflict",
+        detail: "The message expired before anybody decided on it.",
+      })
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* waitUntil(ada.events, (found) => found.some(({ type }) => type === "email.approval_refused"))
+      expect((yield* ada.events).map(({ data }) => data)).toMatchObject([
+        { message_id: sent.id },
+        { message_id: sent.id, by: "system", reason: "expired" },
+      ])
+      expect(yield* overdue(at)).toEqual([])
+      expect(yield* Effect.flip(decide)).toMatchObject({ detail: "The message is not waiting for approval." })
+      expect(yield* ada.rows).toMatchObject([{ next: null, attempts: 0 }])
+    }),
+  )
+
+  it.effect("is known to a mail program that submits the message again", () =>
+    Effect.gen(function* () {
+      const to = "grace@again.example"
+      const [ada, bob] = [yield* correspondent("adaagain", [to]), yield* correspondent("bobagain", [to])]
+      const raw = `From: x@mail.localhost\r\nTo: ${to}\r\nMessage-ID: <a@b.example>\r\nSubject: Hi\r\n\r\nMay I?\r\n`
+      const submit = (one: typeof ada) => one.submit(raw.replace("x@", one === ada ? "adaagain@" : "bobagain@"), [to])
+      for (const one of [ada, bob]) yield* one.switchMail({ approval: "required" })
+      const sent = yield* submit(ada)
+      expect(sent.status).toBe("awaiting_approval")
+      expect(yield* submit(ada)).toEqual(sent)
+      const decide = (approve: boolean, { actor, org_id }: typeof ada, id: string) =>
+        ask(
+          actor.DecideMail(
+            { org_id, message_id: fromPublic("msg_", id)!, approve, reason: null },
+            onBehalfOf(keyOf("session")),
+          ),
+        )
+      yield* decide(false, ada, sent.id)
+      expect(yield* Effect.flip(submit(ada))).toMatchObject({
+        code: "message_invalid",
+        detail: "This message was submitted before and was not approved.",
+      })
+      const other = yield* submit(bob)
+      yield* decide(true, bob, other.id)
+      const recipients = [{ address: to, status: "queued" }]
+      expect(yield* submit(bob)).toEqual({ ...other, status: "queued", recipients })
+      expect([(yield* ada.rows).length, (yield* bob.rows).length]).toEqual([1, 1])
+    }),
+  )
+})
+
+layer(actors({ transport, limits: { mailboxBytes: 3_000 } }))("A command to send", (it) => {
+  it.effect("has the same result when it is repeated, whatever has changed since", () =>
+    Effect.gen(function* () {
+      const to = "grace@repeat.example"
+      const ada = yield* correspondent("adarepeats", [to])
+      yield* ada.switchMail({ approval: "required" })
+      const id = yield* makeUuidV7
+      const sent = yield* ada.send({ to: [to], text: "Once." }, { id })
+      expect(sent).toMatchObject({ id: toPublic("msg_", id), status: "awaiting_approval" })
+      yield* ada.switchMail({ approval: "none", outgoing: "stopped" })
+      expect(yield* ada.send({ to: [to], text: "Once." }, { id })).toEqual(sent)
+      expect(yield* Effect.flip(ada.send({ to: [to], text: "Twice." }))).toMatchObject({ code: "mail_paused" })
+      expect((yield* ada.deliveries).length).toBe(1)
+    }),
+  )
+
+  it.effect("is refused if its copy has no room in the Mailbox, and needs a draft that was not changed", () =>
+    Effect.gen(function* () {
+      const to = "grace@room.example"
+      const ada = yield* correspondent("adaroom", [to])
+      const gone = yield* Effect.flip(ada.send({ to: [to], text: "Draft." }, { draftVersion: 1 }))
+      expect(gone).toMatchObject({ code: "not_found", detail: "The draft does not exist." })
+      const id = yield* makeUuidV7
+      yield* (yield* Drafts).create(ada.id, id, { text: "A draft." })
+      const changed = yield* Effect.flip(ada.send({ to: [to], text: "Draft." }, { id, draftVersion: 2 }))
+      expect(changed).toMatchObject({ code: "conflict", agent_hint: "wait" })
+      const sql = yield* Writes
+      yield* ada.send({ to: [to], text: "Fits." })
+      const used = Effect.map(
+        sql<{ n: number }>`select bytes_used::int as n from mailbox where identity_id = ${ada.id}`,
+        ([row]) => row!.n,
+      )
+      const size = yield* used
+      const fill = (bytes: number) => sql`update mailbox set bytes_used = ${bytes} where identity_id = ${ada.id}`
+      yield* fill(3_000 - size + 1)
+      expect(yield* Effect.flip(ada.send({ to: [to], text: "Fits." }))).toMatchObject({
+        code: "conflict",
+        detail: "The Mailbox is full: a copy of the message has no room. Remove messages.",
+      })
+      yield* fill(3_000 - size)
+      expect((yield* ada.send({ to: [to], text: "Fits." })).status).toBe("queued")
+      expect(yield* used).toBe(3_000)
     }),
   )
 })

@@ -43,7 +43,7 @@ interface Waiting {
 const waitingOf = ({ sql, identity, at }: Write, id: string, approve: boolean) =>
   Effect.map(
     sql<Waiting>`
-      select o.status, coalesce(o.lapses_at <= ${at}, false) as lapsed, m.summary ->> 'subject' as subject,
+      select o.status, o.status = 'awaiting_approval' and o.lapses_at <= ${at} as lapsed, m.summary ->> 'subject' as subject,
              encode(m.sha256, 'hex') as content_sha256,
              ${approve ? sql`(select sha256(c.raw) = m.sha256 from message_content c where c.message_id = m.id)` : sql`true`} as intact,
              array(select r.address from outgoing_recipient r where r.message_id = o.message_id order by r.address) as addresses,
