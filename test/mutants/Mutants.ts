@@ -23,6 +23,7 @@ import type { Mutants } from "./Mutant.ts"
 import { mcpClients } from "./mcp-clients.ts"
 import { proof } from "./proof.ts"
 import { recorded } from "./recorded.ts"
+import { refusals } from "./refusals.ts"
 import { sdks } from "./sdks.ts"
 import { secondSteps } from "./second-steps.ts"
 import { staleHolders } from "./stale-holders.ts"
@@ -56,6 +57,7 @@ export const mutants: Mutants = {
   ...proof,
   ...creators,
   ...recorded,
+  ...refusals,
   ...sdks,
   ...secondSteps,
   ...staleHolders,

@@ -130,14 +130,18 @@ describe("The keys of an origin", () => {
           for (let n = from; n < to; n++) fibers.push(yield* Effect.forkChild(started(n)))
           yield* TestClock.adjust(0)
         })
-      const busy = {
-        failure: { message: "Too many directories of keys are being read at the moment.", isBusy: true },
-      }
+      const busy = { message: "Too many directories of keys are being read at the moment.", isBusy: true }
+      const refused = (reader: string) =>
+        Effect.gen(function* () {
+          const ninth = yield* Effect.forkChild(find(one.kid, reader, "https://ninth.example"))
+          yield* TestClock.adjust(0)
+          expect(ninth.pollUnsafe()).toMatchObject({ _tag: "Success", value: { failure: busy } })
+        })
       yield* start(0, 8)
-      expect(yield* find(one.kid, "reader 0", "https://ninth.example")).toMatchObject(busy)
+      yield* refused("reader 0")
       yield* start(8, 64)
       expect(sites.asked.length).toBe(64)
-      expect(yield* find(one.kid, "another", "https://ninth.example")).toMatchObject(busy)
+      yield* refused("another")
       yield* TestClock.adjust(Timing.documentTimeoutMillis)
       yield* Effect.forEach(fibers, Fiber.join)
       // The refusal was not cached, and the places are free again.

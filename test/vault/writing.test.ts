@@ -49,6 +49,20 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     }),
   )
 
+  it.effect("are not written to an Identity of another Org, nor to one that does not exist", () =>
+    Effect.gen(function* () {
+      const { org, own, vault, sql } = yield* prepared
+      const foreign = (yield* makeIdentity(yield* makeOrg, "foreign")).id as IdentityId
+      yield* vault.put(own, "name", { value: "ours" }, always)
+      for (const identity of [foreign, org as IdentityId]) {
+        const refused = yield* Effect.flip(vault.put({ org, identity }, "name", { value: "x" }, always))
+        expect(refused).toMatchObject({ code: "not_found", detail: "The Identity does not exist." })
+      }
+      const stored = yield* sql`select 1 from vault_secret where identity_id = ${foreign} or org_id = ${org}`
+      expect(stored).toHaveLength(1)
+    }),
+  )
+
   it.effect("written concurrently are all stored, each with one audit record", () =>
     Effect.gen(function* () {
       const { org, put, read, sql } = yield* prepared
@@ -126,11 +140,17 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
       // Simulates conflicting inserts of other transactions that are gone when the statement is retried.
       yield* sql`create sequence raced`
       yield* sql`create function gone_again() returns trigger language plpgsql as
-        'begin if new.name = ''raced'' and nextval(''raced'') <= 7 then return null; end if; return new; end'`
+        'begin if new.name = ''lost'' or new.name = ''raced'' and nextval(''raced'') <= 7 then return null; end if; return new; end'`
       yield* sql`create trigger raced before insert on vault_secret for each row execute function gone_again()`
       expect((yield* put("raced", "at last", { ...always, ifAbsent: true })).created).toBe(true)
       expect(yield* read("raced")).toBe("at last")
       expect(yield* sql`select last_value::int as tries from raced`).toEqual([{ tries: 8 }])
+      // A secret that others always create and remove first is given up.
+      expect(yield* Effect.flip(put("lost", "never"))).toMatchObject({
+        code: "unavailable",
+        detail: "The secret is written and removed concurrently.",
+        retry_after_seconds: 1,
+      })
     }).pipe(
       Effect.ensuring(
         Effect.flatMap(Unhurried, (sql) =>

@@ -87,6 +87,17 @@ describe("the log", () => {
     const path = `${at}/deliveries/${id}/request`
     expect((await call(service.base, "GET", path, { token: other })).status).toBe(404)
     expect((await call(service.base, "GET", `${at}/deliveries/dlv_none/request`, { token })).status).toBe(400)
+    const made = await call(service.base, "POST", `/api/identities/${handle}/webhooks`, {
+      token,
+      body: { url: receiver.url, event_types: ["mail.stopped"] },
+    })
+    const unknown = { status: 404, body: { code: "not_found", detail: "The delivery does not exist." } }
+    for (const other of [
+      path.replace(webhook, made.body.id),
+      path.replace(id, id.slice(0, -1) + (id.endsWith("a") ? "b" : "a")),
+    ]) {
+      expect(await call(service.base, "GET", other, { token })).toMatchObject(unknown)
+    }
   })
 })
 

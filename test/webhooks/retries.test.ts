@@ -226,6 +226,37 @@ layer(actors())("a delivery", (it) => {
     }),
   )
 
+  it.effect("is attempted again after its lease if the outcome could not be recorded", () =>
+    Effect.gen(function* () {
+      const receiver = yield* receiverOf()
+      const { actor, webhook_id, test } = yield* makeWebhook("alan", receiver.url)
+      const sql = yield* Writes
+      yield* sql.unsafe(`
+        create function refuse_outcome() returns trigger language plpgsql as $$ begin raise exception 'no outcome'; end $$`)
+      yield* sql.unsafe(`
+        create trigger refuse_outcome before update on delivery for each row
+        when (old.webhook_id = '${webhook_id}' and new.status <> old.status) execute function refuse_outcome()`)
+      yield* test
+      yield* waitUntil(
+        Effect.sync(() => receiver.got.length),
+        (count) => count === 1,
+        0,
+      )
+      yield* ask(actor.Work(undefined))
+      const before = yield* oldest(webhook_id)
+      yield* sql.unsafe(`drop function refuse_outcome cascade`)
+      expect(before).toMatchObject({ status: "queued", attempts: [] })
+      yield* TestClock.setTime(before!.next_attempt_at!.getTime())
+      yield* ask(actor.Work(undefined, { discard: true }))
+      const { value } = yield* waitUntil(oldest(webhook_id), (found) => found?.status === "delivered")
+      expect(value!.attempts).toMatchObject([
+        { number: 1, error: "interrupted", status_code: null },
+        { number: 2, error: null, status_code: 200 },
+      ])
+      expect(new Set(receiver.got.map(({ headers }) => headers["webhook-id"])).size).toBe(1)
+    }),
+  )
+
   it.effect("queued for a disabled Webhook is not overdue work", () =>
     Effect.gen(function* () {
       const receiver = yield* receiverOf()
@@ -289,6 +320,31 @@ layer(actors())("a signing secret", (it) => {
       // The next rotation does not bring the retired secret back.
       yield* ask(actor.RotateSecret({ org_id, secret_id: yield* makeUuidV7 }))
       expect(signedWith(yield* delivered)).toEqual([false, true])
+    }),
+  )
+
+  it.effect("replaces none if the Identity has no Webhook yet", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const { actor } = yield* makeIdentity(org_id, "grace")
+      const rotate = ask(actor.RotateSecret({ org_id, secret_id: yield* makeUuidV7 }))
+      const [first, again] = [yield* rotate, yield* rotate]
+      expect([first.previous_valid_until, again]).toEqual([null, first])
+      const webhook = {
+        org_id,
+        webhook_id: yield* makeUuidV7,
+        url: "http://127.0.0.1:9/",
+        event_types: ["webhook.test"],
+      }
+      const { signing_secret } = yield* ask(actor.RegisterWebhook({ ...webhook, description: null }))
+      expect(signing_secret).toBe(first.signing_secret)
+      const change = { org_id, webhook_id: yield* makeUuidV7, patch: { description: "x" } }
+      const refused = (if_version: ReadonlyArray<number> | null) =>
+        Effect.map(
+          Effect.flip(ask(actor.PatchWebhook({ ...change, if_version }))),
+          (error) => "code" in error && error.code,
+        )
+      expect([yield* refused(null), yield* refused([1])]).toEqual(["not_found", "precondition_failed"])
     }),
   )
 })
