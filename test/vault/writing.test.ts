@@ -145,7 +145,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
       expect((yield* put("raced", "at last", { ...always, ifAbsent: true })).created).toBe(true)
       expect(yield* read("raced")).toBe("at last")
       expect(yield* sql`select last_value::int as tries from raced`).toEqual([{ tries: 8 }])
-      // A secret that others always create and remove first is given up.
+      // A write fails if others always create and remove the secret first.
       expect(yield* Effect.flip(put("lost", "never"))).toMatchObject({
         code: "unavailable",
         detail: "The secret is written and removed concurrently.",
