@@ -1,15 +1,23 @@
 /** Links between edges: who may open one, and which streams count as in flight. */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
+import { createServer as createSecureServer } from "node:tls"
+import { selfSigned } from "@svc/cluster/net/SelfSigned"
+import type { Certificate } from "@svc/tunnel-edge/edge/listening/Listener"
+import { kind, reset } from "@svc/tunnel-edge/protocol/Manifest"
+import type { MuxStream } from "@svc/tunnel-edge/protocol/Mux"
 import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import * as Peers from "@svc/tunnel-edge/edge/links/Peers"
 import type { Head } from "@svc/tunnel-edge/protocol/RequestHead"
-import { afterEach, describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
 import { eventually } from "../harness/Service.ts"
 
 const ended: Array<() => void> = []
-afterEach(() => ended.splice(0).forEach((end) => end()))
+afterEach(() => {
+  vi.useRealTimers()
+  for (const end of ended.splice(0)) end()
+})
 
-const peers = () => {
+const peers = (own: Partial<Parameters<typeof Peers.make>[0]> = {}) => {
   const made = Peers.make({
     edgeId: "edge",
     connectHost: "connect.tunnel.localhost",
@@ -25,20 +33,22 @@ const peers = () => {
     } as never,
     now: Date.now,
     listens: () => true,
+    ...own,
   })
   ended.push(made.close)
   return made
 }
 
 /** Starts a port that hands connections to the peers, like an edge's listener. */
-const listening = async (accepting: Peers.Peers) => {
-  const server = createServer((socket) =>
+const listening = async (accepting: Peers.Peers, certificate?: Certificate) => {
+  const take = (socket: Socket) =>
     socket.once("data", (bytes: Buffer) => {
       const stamp = /svc-tunnel-peer: (.*)\r\n/.exec(bytes.toString())?.[1]
       const headers = new Map(stamp === undefined ? [] : [["svc-tunnel-peer", stamp]])
       accepting.accept({ headers } as unknown as Head, socket, Buffer.alloc(0))
-    }),
-  )
+    })
+  const server = certificate === undefined ? createServer(take) : createSecureServer(certificate, take)
+  server.on("tlsClientError", () => {})
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   ended.push(() => server.close())
   return (server.address() as AddressInfo).port
@@ -110,5 +120,168 @@ describe("an edge", () => {
     expect(third).toBeDefined()
     third!.close("the test is over")
     first!.close("the test is over")
+  })
+})
+
+/** An edge with a link to another edge, at which an agent holds a link whose streams the test observes. */
+const linked = async () => {
+  const did: Array<string> = []
+  const onward = {
+    accepts: true,
+    taken: 0,
+    write: (bytes: Buffer) => ((onward.taken += bytes.length), onward.accepts),
+    end: () => void did.push("end"),
+    reset: (code: number) => void did.push(`reset ${code}`),
+    delivered: (bytes: number) => void did.push(`delivered ${bytes}`),
+  }
+  const stream = onward as unknown as MuxStream
+  const pick = (name: string) => {
+    did.push(`pick ${name}`)
+    if (name !== "ada") return undefined
+    const open = (of: number, flags: number, meta: Buffer) => (did.push(`open ${of} ${flags} ${meta}`), stream)
+    return { link: { mux: { open } } }
+  }
+  const accepting = peers({ registry: { pick } as never, listens: (name, port) => name === "ada" && port === 4_000 })
+  const address = `127.0.0.1:${await listening(accepting)}`
+  const dialling = peers()
+  const link = (await dialling.to(address))!
+  const open = (meta: object, of: number = kind.http) => link.mux.open(of, 0, Buffer.from(JSON.stringify(meta)))!
+  return { did, stream, onward, link, open, dialling, address }
+}
+
+describe("a stream from another edge", () => {
+  it("opens a stream of the agent's link with the same kind and what else it says, and is marked as forwarded", async () => {
+    const { did, open, link } = await linked()
+    open({ name: "ada", tcp_port: 1, peer: "192.0.2.1" }, kind.tcp)
+    await link.taken()
+    expect(did).toEqual(["pick ada", 'open 2 1 {"peer":"192.0.2.1"}'])
+  })
+
+  it("is told that no agent of the name is here", async () => {
+    const { did, open, link } = await linked()
+    const codes: Array<number> = []
+    for (const meta of [{ name: "bob" }, { name: 7 }, {}]) open(meta).onReset = (code) => void codes.push(code)
+    await link.taken()
+    expect([codes, did]).toEqual([[reset.not_here, reset.not_here, reset.not_here], ["pick bob"]])
+  })
+
+  it("carries bytes, ends and resets both ways, and credits bytes once the other side took them", async () => {
+    const { did, stream, onward, open, link } = await linked()
+    const mine = open({ name: "ada" })
+    const back: Array<string> = []
+    mine.onData = (bytes) => {
+      back.push(bytes.toString())
+      mine.delivered(bytes.length)
+    }
+    mine.onEnd = () => void back.push("end")
+    const credited = vi.spyOn(mine as unknown as { credited: () => void }, "credited")
+    await link.taken()
+    did.length = 0
+    // Credit is returned for a quarter of the window, which are 64 KiB.
+    const large = Buffer.alloc(64 * 1024, "x")
+    onward.accepts = false
+    mine.write(large)
+    await link.taken()
+    expect([onward.taken, credited.mock.calls.length]).toEqual([large.length, 0])
+    stream.onDrain()
+    await link.taken()
+    expect(credited.mock.calls).toEqual([[large.length]])
+    // What is credited once is not credited again.
+    stream.onDrain()
+    onward.accepts = true
+    mine.write(large)
+    await link.taken()
+    expect([onward.taken, credited.mock.calls]).toEqual([2 * large.length, [[large.length], [large.length]]])
+    stream.onData(Buffer.from("back"))
+    stream.onEnd()
+    await link.taken()
+    expect([back, did.splice(0)]).toEqual([["back", "end"], ["delivered 4"]])
+    mine.end()
+    await link.taken()
+    expect(did.splice(0)).toEqual(["end"])
+  })
+
+  it("passes on a reset with its code", async () => {
+    const { did, stream, open, link } = await linked()
+    const mine = open({ name: "ada" })
+    await link.taken()
+    did.length = 0
+    mine.reset(reset.quota)
+    await link.taken()
+    expect(did).toEqual([`reset ${reset.quota}`])
+    const other = open({ name: "ada" })
+    const codes: Array<number> = []
+    other.onReset = (code) => void codes.push(code)
+    await link.taken()
+    stream.onReset(reset.local_refused)
+    await link.taken()
+    expect(codes).toEqual([reset.local_refused])
+  })
+})
+
+describe("another edge", () => {
+  it("on the same machine says whether it listens on the TCP port of a name", async () => {
+    const { dialling, address } = await linked()
+    expect(await dialling.listens(address, "ada", 4_000)).toBe(true)
+    expect(await dialling.listens(address, "ada", 4_001)).toBe(false)
+    expect(await dialling.listens(address, "bob", 4_000)).toBe(false)
+    expect(await dialling.listens("127.0.0.1:1", "ada", 4_000)).toBe(false)
+  })
+
+  it("that does not answer in time listens on nothing", async () => {
+    const { dialling, address, link, open } = await linked()
+    // The other edge is suspended: nothing that is written reaches it.
+    vi.spyOn(link.mux, "send").mockImplementation(() => {})
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    const asked = dialling.listens(address, "ada", 4_000)
+    await new Promise((resolve) => setImmediate(resolve))
+    const before = link.mux.streams.size
+    vi.advanceTimersByTime(Timing.peerDialMillis - 1)
+    expect(link.mux.streams.size).toBe(before)
+    vi.advanceTimersByTime(1)
+    expect(await Promise.race([asked, new Promise((resolve) => setImmediate(resolve))])).toBe(false)
+    expect(link.mux.streams.size).toBe(before - 1)
+    expect(open({ name: "ada" })).toBeDefined()
+  })
+
+  it("that refuses the stamp is unreachable until its clock is right again", async () => {
+    let skew = 2 * Timing.peerStampMillis
+    const port = await listening(peers())
+    const address = `127.0.0.1:${port}`
+    const dialling = peers({ now: () => Date.now() + skew })
+    const refused = dialling.to(address)
+    // The other edge has closed the first connection long before it closes the last one of these.
+    const others = async () => {
+      for (let n = 0; n < 10; n++) await shown(port, "unknown")
+      return "no answer"
+    }
+    expect(await Promise.race([refused, others()])).toBeUndefined()
+    skew = 0
+    expect(await dialling.to(address)).toBeDefined()
+  })
+
+  it("is only reached with the configured certificate", async () => {
+    const [own, foreign] = [
+      selfSigned(["*.tunnel.localhost"], new Date()),
+      selfSigned(["*.tunnel.localhost"], new Date()),
+    ]
+    const address = `127.0.0.1:${await listening(peers(), own)}`
+    expect(await peers({ ca: () => foreign.cert }).to(address)).toBeUndefined()
+    const link = await peers({ ca: () => own.cert }).to(address)
+    await link!.taken()
+    link!.close("the test is over")
+  })
+
+  it("that answers with anything but 101 is no edge", async () => {
+    const server = createServer((socket) => {
+      socket.on("error", () => {})
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 200 OK\r\n")
+        setImmediate(() => socket.write("\r\nbody"))
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    ended.push(() => server.close())
+    expect(await peers().to(`127.0.0.1:${(server.address() as AddressInfo).port}`)).toBeUndefined()
   })
 })

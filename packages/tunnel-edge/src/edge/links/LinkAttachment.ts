@@ -159,6 +159,8 @@ export const make = Effect.fnUntraced(function* (options: {
       else if (other.conn === conn) other.link.close("dialled again")
     }
     yield* recording.linked(caller, from, { id: identityId, handle })
+    // Nothing may suspend between the creation of the link and its registration, or the link could close in between.
+    const since = new Date(yield* Clock.currentTimeMillis)
     const made = yield* carrier(head, socket, rest)
     if (made === undefined || socket.destroyed) return yield* Effect.ignore(links.detach([id]))
     const { duplex, ahead } = made
@@ -182,7 +184,7 @@ export const make = Effect.fnUntraced(function* (options: {
       handle,
       instance,
       conn,
-      since: new Date(yield* Clock.currentTimeMillis),
+      since,
       client,
       token,
       draining: false,

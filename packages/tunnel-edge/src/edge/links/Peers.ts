@@ -92,6 +92,8 @@ export const make = (options: {
       }
       socket.setTimeout(Timing.peerDialMillis, giveUp)
       socket.once("error", giveUp)
+      // An edge that refuses the stamp closes the connection without a response.
+      socket.once("close", giveUp)
       socket.once(ca !== undefined ? "secureConnect" : "connect", () => {
         const stamp = options.sealing.stamp("edge-peer", `${options.edgeId}/${options.now()}`)
         socket.write(
@@ -136,11 +138,14 @@ export const make = (options: {
       if (stream === undefined) return false
       return await new Promise((resolve) => {
         let text = ""
-        const late = setTimeout(() => stream.reset(reset.cancel), Timing.peerDialMillis)
         const done = (is: boolean) => {
           clearTimeout(late)
           resolve(is)
         }
+        const late = setTimeout(() => {
+          stream.reset(reset.cancel)
+          done(false)
+        }, Timing.peerDialMillis)
         stream.onData = (bytes) => {
           text += bytes.toString("utf8")
           stream.delivered(bytes.length)
