@@ -104,10 +104,10 @@ describe("The operations port", () => {
         expect(readiness.state()).toBe("ready")
         const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
         yield* TestClock.adjust("9 seconds")
-        expect([readiness.state(), ...order]).toEqual(["leaving"])
+        order.push(readiness.state())
         yield* TestClock.adjust("1 second")
         yield* Fiber.join(closing)
-        expect(order).toEqual(["parts stopped"])
+        expect(order).toEqual(["leaving", "parts stopped"])
       }).pipe(Effect.provide([TestClock.layer(), Logger.layer([])])),
     ))
 })
