@@ -110,4 +110,32 @@ export const refusals: Mutants = {
     bug: "mail that a stop held back during its last attempt is never sent",
     tests: ["sending/attempts"],
   },
+  "stream-position-ignored": {
+    file: "sdk/src/Events.ts",
+    from: 'if (frame.data !== "" || frame.id !== undefined) yield frame',
+    to: 'if (frame.data !== "") yield frame',
+    bug: "a stream that was cut before its first Event loses the Events until it is open again",
+    tests: ["sdk/streams"],
+  },
+  "credentials-follow-redirect": {
+    file: "sdk/src/SignedFetch.ts",
+    from: 'for (const name of ["authorization", "cookie"]) headers.delete(name)',
+    to: 'for (const name of ["authorization"]) headers.delete(name)',
+    bug: "a signed request sends the cookies of one site to another that it redirects to",
+    tests: ["sdk/streams"],
+  },
+  "login-never-slower": {
+    file: "sdk/src/Login.ts",
+    from: 'if (error.code === "slow_down") interval += 5',
+    to: 'if (error.code === "slow_down") interval += 0',
+    bug: "a program that signs in polls as fast as before although the service asks it to slow down",
+    tests: ["sdk/streams"],
+  },
+  "signed-redirects-endless": {
+    file: "sdk/src/SignedFetch.ts",
+    from: 'redirect === "error" || n === redirectsAtMost',
+    to: 'redirect === "error" || n > redirectsAtMost',
+    bug: "a signed request follows one redirect more than browsers do",
+    tests: ["sdk/streams"],
+  },
 }

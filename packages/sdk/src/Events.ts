@@ -29,7 +29,7 @@ const frames = async function* (body: ReadableStream<Uint8Array>): AsyncGenerato
       rest = lines.pop()!
       for (const line of lines) {
         if (line === "") {
-          if (frame.data !== "") yield frame
+          if (frame.data !== "" || frame.id !== undefined) yield frame
           frame = { data: "" }
           continue
         }
@@ -66,8 +66,10 @@ export const streamEvents = async function* (
         },
       )
       for await (const { id, data } of frames(response.body!)) {
-        failures = 0
+        // The first frame has only an id: the position of a stream without Events so far.
         last = id ?? last
+        if (data === "") continue
+        failures = 0
         yield JSON.parse(data) as Event
       }
     } catch (error) {

@@ -228,11 +228,11 @@ class Stream(unittest.TestCase):
     def test_reads_frames_that_are_split_anywhere(self) -> None:
         from agent_identity._frames import FrameParser
 
-        text = "\ufeff: hello\r\nid: 1\ndata: {\"a\":\r\rid:2\r\ndata: x\u2028y\ndata:\n\r\ndata: ü\n\n".encode()
+        text = "\ufeff: hello\r\nid: 0\n\n: beat\n\nid: 1\ndata: {\"a\":\r\rid:2\r\ndata: x\u2028y\ndata:\n\r\ndata: ü\n\n".encode()
         for size in range(1, len(text)):
             parser = FrameParser()
             found = [one for at in range(0, len(text), size) for one in parser.feed(text[at : at + size])]
-            self.assertEqual([(one.id, one.data) for one in found], [("1", '{"a":'), ("2", "x\u2028y\n"), (None, "ü")])
+            self.assertEqual([(one.id, one.data) for one in found], [("0", ""), ("1", '{"a":'), ("2", "x\u2028y\n"), (None, "ü")])
 
 
 def signed_at(secret: str, seconds_ago: int, body: bytes) -> Dict[str, str]:

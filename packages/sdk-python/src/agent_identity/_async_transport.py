@@ -89,8 +89,11 @@ class AsyncTransport:
                     parser = FrameParser()
                     async for chunk in response.aiter_bytes():
                         for frame in parser.feed(chunk):
-                            failures = 0
+                            # The first frame has only an id: the position of a stream without Events so far.
                             last = frame.id or last
+                            if not frame.data:
+                                continue
+                            failures = 0
                             yield cast(t.Event, json.loads(frame.data))
             except ApiError as error:
                 if error.agent_hint != "wait":

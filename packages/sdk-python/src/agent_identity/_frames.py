@@ -28,7 +28,7 @@ class FrameParser:
             if line == b"":
                 frame = Frame(self._id, "\n".join(self._data))
                 self._id, self._data = None, []
-                if frame.data:
+                if frame.data or frame.id is not None:
                     yield frame
                 continue
             name, _, text = line.decode(errors="replace").partition(":")
